@@ -64,13 +64,13 @@ class LedgerLoad:
     def confirmed_kept(self) -> int:
         return sum(written.confirmed for written in self.ledgers.values())
 
-    def client(self) -> LedgerClient:
+    def client(self, settings: LedgerSettings = PATIENT) -> LedgerClient:
         return LedgerClient(
             store=self._store,
             network=LoopNetwork(),
             clock=SystemClock(),
             entropy=RandomEntropy(),
-            settings=PATIENT,
+            settings=settings,
         )
 
     async def write(self, *, ledgers_max: int | None = None) -> None:
