@@ -4,7 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gateway.standalone.leftovers import end_leftovers, leftovers
+import pytest
+
+from gateway.standalone.leftovers import PART_LOG, end_leftovers, leftovers
+from gateway.standalone.plan import Options, children
+from gateway.standalone.settings import PROGRAM
 
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
 
@@ -45,3 +49,50 @@ def test_a_child_that_is_about_to_end_is_waited_for(tmp_path: Path) -> None:
 
 def test_an_ordinary_start_finds_nothing(tmp_path: Path) -> None:
     end_leftovers(tmp_path, 60.0, lambda text: None)
+
+
+def test_a_program_that_writes_into_the_logs_folder_is_no_leftover(tmp_path: Path) -> None:
+    with (tmp_path / "mine.log").open("wb") as mine:
+        tool = subprocess.Popen(["sleep", "600"], stdout=mine)
+    try:
+        end_leftovers(tmp_path, 0.0, lambda text: None)
+        assert tool.poll() is None
+    finally:
+        tool.kill()
+        tool.wait()
+
+
+@pytest.mark.parametrize("shell", ["", "sh -c '{}; true'"])
+@pytest.mark.parametrize("name", ["run.log", "broker-1.log"])
+def test_a_supervisor_whose_output_goes_to_the_logs_folder_does_not_end_itself(
+    tmp_path: Path, name: str, shell: str
+) -> None:
+    """Nor the shell or make above it."""
+    code = (
+        "from pathlib import Path; from gateway.standalone.leftovers import end_leftovers;"
+        f" end_leftovers(Path({str(tmp_path)!r}), 0.0, print)"
+    )
+    command = f'{sys.executable} -c "{code}"'
+    with (tmp_path / name).open("wb") as log:
+        started = subprocess.run(
+            shell.format(command.replace("'", "'\\''")) if shell else command,
+            shell=True,
+            stdout=log,
+            check=False,
+        )
+    assert started.returncode == 0
+    assert (tmp_path / name).read_bytes() == b""
+
+
+def test_every_part_of_an_instance_has_a_log_by_which_it_is_found() -> None:
+    here = Path("/nowhere")
+    settings = PROGRAM.load({"MAGNETAR_GATEWAYS": "2"}, here)
+    made = children(
+        Options(here, settings, bookies=2, brokers=2),
+        java_home=here,
+        classpath="",
+        redis="redis-server",
+        spark_home=here,
+    )
+    assert len(made) > 8
+    assert all(PART_LOG.fullmatch(f"{child.name}.log") for child in made)
