@@ -10,6 +10,7 @@ import json
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
@@ -30,6 +31,8 @@ GATHER_S = 0.02
 """From a change to the body of a channel with a basis: what a broker counted at once comes in several answers."""
 GAP_S = 0.2
 """Between news of a channel with a basis and the next body: several brokers count at different moments."""
+LEAVE_S = 1.0
+"""How long a feed that nobody watches any more waits for Redis."""
 TIMES = re.compile(r'"(?:at|now)":\d+')
 """Members that change without anything having happened; within a JSON string no quote stands without a backslash."""
 
@@ -198,7 +201,9 @@ class Feed:
                 await layer.receive(name)
                 self._changed.set()
         finally:
-            await layer.group_discard(group, name)
+            with suppress(TimeoutError):  # Redis may be silent, and whoever leaves waits for this
+                async with asyncio.timeout(LEAVE_S):
+                    await layer.group_discard(group, name)
 
 
 class Watch:

@@ -106,7 +106,7 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
         for beat in self.beats:
             self.tasks.spawn("beat", beat.join(self))
         for opened in OPENED:
-            self.tasks.spawn("opened", asyncio.to_thread(opened))
+            opened()
 
     async def disconnect(self, code: int) -> None:
         """The socket is gone: it watches nothing any more."""

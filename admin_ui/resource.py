@@ -10,8 +10,8 @@ from admin_ui.feeds import Channel
 @dataclass(frozen=True, slots=True)
 class Resource:
     """``routes``: views by path below ``/api/v1/``, or below ``/api/v1/clusters/<cluster>/`` for a ``ClusterView``.
-    ``opened`` runs in a thread whenever a page of the console connects. ``beat`` makes what every live socket is told
-    without asking; with True it waits for news, not long."""
+    ``opened`` is called whenever a page of the console connects, and does not block. ``beat`` makes what every live
+    socket is told without asking; with True it waits for news, not long."""
 
     routes: dict[str, type[ConsoleView]]
     channels: tuple[Channel, ...] = ()

@@ -1,8 +1,9 @@
 """The analyses that can be launched, and their runs; ``gateway.jobs`` does the work."""
 
 from admin_ui.analyses.api import AnalysesView, CancelRunView, DownloadView, RunsView, RunView
-from admin_ui.analyses.live import RUN_CHANNEL, warm_spark
+from admin_ui.analyses.live import RUN_CHANNEL
 from admin_ui.resource import Resource
+from gateway.jobs import services
 
 ANALYSES = Resource(
     routes={
@@ -13,5 +14,5 @@ ANALYSES = Resource(
         "runs/<str:run_id>/downloads/<str:name>": DownloadView,
     },
     channels=(RUN_CHANNEL,),
-    opened=warm_spark,
+    opened=services.warm,  # before the first click; a failure shows at that click
 )

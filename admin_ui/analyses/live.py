@@ -1,6 +1,5 @@
-"""A run, live; and Spark made ready as soon as somebody looks at the console."""
+"""A run, live."""
 
-import logging
 from typing import Any
 
 from channels.db import database_sync_to_async
@@ -9,9 +8,6 @@ from admin_ui.analyses import selectors
 from admin_ui.feeds import Channel
 from admin_ui.params import Params
 from engine.base.errors import InvalidField
-from gateway.jobs import services
-
-log = logging.getLogger(__name__)
 
 
 def _group(params: Params) -> str:
@@ -28,11 +24,3 @@ async def _run(params: Params) -> dict[str, Any]:
 
 
 RUN_CHANNEL = Channel("run", _run, required=("id",), group=_group)
-
-
-def warm_spark() -> None:
-    """Somebody looks at the console: have Spark ready before the first click. A failure shows at that click."""
-    try:
-        services.warm()
-    except OSError as error:
-        log.warning("could not ask for Spark: %s", error)

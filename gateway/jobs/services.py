@@ -1,7 +1,10 @@
 """What can be done with runs: keyword-only functions, free of HTTP and Celery types. Changes: compare-and-set (J1)."""
 
 import logging
+import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,9 @@ LEASE_MS = 15_000
 ATTEMPTS_MAX = 3
 QUEUE_PATIENCE_MS = 60_000
 WARM_INTERVAL_MS = 600_000
+SEND_S = 2.0
+"""How long Redis may take to accept a connection, and to answer."""
+_sender = ThreadPoolExecutor(1, thread_name_prefix="to-redis")
 EXECUTE, WARM = "jobs.execute", "jobs.warm"  # names of the tasks in ``gateway.jobs.tasks``
 ERROR_CHARACTERS_MAX = 2_000
 
@@ -67,20 +73,43 @@ def create(*, analysis: str, parameters: Any, user: str = "") -> JobRun:
     )
     with transaction.atomic():
         run.save(force_insert=True)
-        transaction.on_commit(lambda: enqueue(run_id=run.id, attempt=run.attempt))
+        # not waited for: who asked would ask again, and that would be another run
+        transaction.on_commit(
+            lambda: in_background(lambda: enqueue(run_id=run.id, attempt=run.attempt))
+        )
     return run
 
 
 def enqueue(*, run_id: str, attempt: int) -> bool:
-    """J4. Tell the workers; False when nobody could be told. ``recover`` makes up for that and for a lost message."""
+    """J4. Tell the workers; False when nobody could be told. ``recover`` makes up for that and for a lost message.
+
+    Blocks for at most about SEND_S, also while Redis accepts connections and does not answer.
+    """
     return _send(EXECUTE, (run_id, attempt))
+
+
+def in_background(work: Callable[[], object]) -> None:
+    """Have ``work``, which asks Redis, done soon: in the one thread that waits for Redis and for nothing else."""
+
+    def done() -> None:
+        try:
+            work()
+        except Exception:
+            log.exception("asking Redis failed")
+
+    _sender.submit(done)
 
 
 def _send(task: str, arguments: tuple[Any, ...], **options: Any) -> bool:
     from gateway.celery import app  # not at the gateway's start: Celery is slow to load
 
+    # A connection of its own: with time-outs, which the worker's own, that waits for messages, must not have.
+    limits = {"socket_timeout": SEND_S, "socket_connect_timeout": SEND_S, "max_retries": 0}
     try:
-        app.send_task(task, arguments, ignore_result=True, **options)
+        with app.connection_for_write(transport_options=limits) as connection:
+            app.send_task(
+                task, arguments, ignore_result=True, connection=connection, retry=False, **options
+            )
     except (OperationalError, OSError) as error:
         log.warning("Celery's broker could not be told of %s%s: %s", task, arguments, error)
         return False
@@ -88,13 +117,25 @@ def _send(task: str, arguments: tuple[Any, ...], **options: Any) -> bool:
 
 
 _warmed_ms = 0
+_warming = threading.Lock()
 
 
 def warm() -> None:
-    """Have a worker start Spark and open its session, unless that was asked for a moment ago. Waits for Redis."""
+    """Have a worker start Spark and open its session, unless that was asked for a moment ago or is being asked.
+
+    Returns at once; a failure is logged, and the next call asks again.
+    """
+    if now_ms() - _warmed_ms > WARM_INTERVAL_MS and _warming.acquire(blocking=False):
+        in_background(_ask_to_warm)
+
+
+def _ask_to_warm() -> None:
     global _warmed_ms
-    if now_ms() - _warmed_ms > WARM_INTERVAL_MS and _send(WARM, (), expires=60):
-        _warmed_ms = now_ms()
+    try:
+        if _send(WARM, (), expires=60):
+            _warmed_ms = now_ms()
+    finally:
+        _warming.release()
 
 
 def cancel(*, run_id: str) -> JobRun:

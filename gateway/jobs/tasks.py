@@ -1,5 +1,6 @@
 """Celery tasks: run an analysis on Spark, keep Spark warm. What a run is and how it stands is the database's to say."""
 
+import asyncio
 import logging
 import threading
 import time
@@ -20,6 +21,8 @@ log = logging.getLogger(__name__)
 BEAT_S = 0.5
 CANCEL_PATIENCE_S = 2.0
 """How long a cancelled attempt may take to stop before its run is closed over its head."""
+ANNOUNCE_S = 1.0
+"""How long Redis may take to pass on that a run changed; the work waits for it."""
 RECOVER_S = 5.0
 SWEEP_S = 600.0
 
@@ -82,8 +85,13 @@ def notify(run_id: str) -> None:
     layer = get_channel_layer()
     if layer is None:
         return
+
+    async def announce() -> None:
+        async with asyncio.timeout(ANNOUNCE_S):
+            await layer.group_send(f"run.{run_id}", {"type": "run.changed", "id": run_id})
+
     try:
-        async_to_sync(layer.group_send)(f"run.{run_id}", {"type": "run.changed", "id": run_id})
+        async_to_sync(announce)()
     except (RedisError, OSError) as error:  # the console's own polling still sees the row
         log.warning("could not announce run %s: %s", run_id, error)
 

@@ -4,6 +4,7 @@ database, and this process itself. UnwellError says what is wrong with it."""
 import asyncio
 import sqlite3
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -90,6 +91,10 @@ class Redis:
         await self._client.aclose()
 
 
+_probe = ThreadPoolExecutor(1, thread_name_prefix="database-probe")
+"""Of the database alone: it must not be blamed for what others wait for in a shared pool."""
+
+
 class Database:
     """The console's database, by taking the lock that every change needs."""
 
@@ -99,7 +104,7 @@ class Database:
 
     async def ask(self) -> None:
         if self._work is None or self._work.done():
-            self._work = asyncio.get_running_loop().run_in_executor(None, self._lock)
+            self._work = asyncio.get_running_loop().run_in_executor(_probe, self._lock)
         error = await asyncio.shield(self._work)
         if error is not None:
             raise UnwellError(f"cannot be written: {error}", slow="locked" in str(error))

@@ -65,6 +65,8 @@ class Bench:
         self._at: dict[str, Callable[[], None]] = {}
         self._workers = itertools.count(1)
         monkeypatch.setattr(services, "enqueue", self._enqueue)
+        self.real_in_background = services.in_background
+        monkeypatch.setattr(services, "in_background", lambda work: work())
         monkeypatch.setattr(spark, "run_analysis", lambda *given: self.analysis(*given))
         monkeypatch.setattr(spark, "interrupt", lambda run: self.interrupted.set())
         self._step("claim", services, "claim")

@@ -1,0 +1,96 @@
+"""Redis accepts connections and answers nothing: runs are taken, consoles open, and no work waits for it."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+from channels_redis.pubsub import RedisPubSubChannelLayer
+
+from gateway.celery import app
+from gateway.jobs import services, tasks
+from gateway.jobs.models import JobRun, RunState
+from tests.unit.gateway.jobs.bench import Bench, Shown, until
+
+
+class SilentRedis:
+    """A listening socket; ``break_off`` ends what clients wait for."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._accepted: list[socket.socket] = []
+        self.url = f"redis://127.0.0.1:{self._listener.getsockname()[1]}/0"
+
+    def connections(self) -> int:
+        """Accept who waits; how many there were."""
+        self._listener.settimeout(0.01)
+        with suppress(TimeoutError):
+            while True:
+                self._accepted.append(self._listener.accept()[0])
+        return len(self._accepted)
+
+    def break_off(self) -> None:
+        self._listener.close()
+        for one in self._accepted:
+            one.close()
+
+
+@pytest.fixture
+def silent(bench: Bench) -> Iterator[SilentRedis]:
+    redis = SilentRedis()
+    bench.patch.setattr(app.conf, "broker_url", redis.url)
+    bench.patch.setattr(app.conf, "broker_write_url", redis.url)
+    bench.patch.setattr(services, "enqueue", bench.real_enqueue)
+    bench.patch.setattr(services, "SEND_S", 60.0)
+    yield redis
+    redis.break_off()
+
+
+def idle() -> None:
+    """Whatever was to be done in the background is over."""
+    services._sender.submit(lambda: None).result(60)
+
+
+def test_a_run_is_taken_at_once_though_redis_is_silent(bench: Bench, silent: SilentRedis) -> None:
+    bench.patch.setattr(services, "in_background", bench.real_in_background)
+    runs = [bench.create() for _ in range(3)]
+    until(lambda: silent.connections() == 1)
+    assert [Shown(run).state for run in runs] == ["queued"] * 3
+    silent.break_off()
+    idle()
+    bench.patch.setattr(services, "enqueue", bench._enqueue)
+    bench.settle(runs[0])
+    assert JobRun.objects.filter(state=RunState.SUCCEEDED).count() == 3
+
+
+def test_consoles_that_open_wait_for_no_redis_and_ask_once(
+    bench: Bench, silent: SilentRedis
+) -> None:
+    bench.patch.setattr(services, "in_background", bench.real_in_background)
+    bench.patch.setattr(services, "_warmed_ms", 0)
+    for _ in range(40):
+        services.warm()
+    until(lambda: silent.connections() == 1)
+    assert services._sender._work_queue.qsize() == 0
+    silent.break_off()
+    idle()
+    assert services._warming.acquire(blocking=False), "the next console asks again"
+    services._warming.release()
+
+
+def test_telling_the_workers_has_a_time_out(bench: Bench, silent: SilentRedis) -> None:
+    bench.patch.setattr(services, "SEND_S", 0.02)
+    assert not services.enqueue(run_id="x", attempt=1)
+    assert silent.connections() >= 1
+
+
+def test_an_attempt_does_not_wait_for_a_redis_that_cannot_be_told_of_it(
+    bench: Bench, silent: SilentRedis
+) -> None:
+    layer = RedisPubSubChannelLayer(hosts=[{"address": silent.url, "socket_timeout": None}])
+    bench.patch.setattr("channels.layers.get_channel_layer", lambda: layer)
+    bench.patch.setattr(tasks, "ANNOUNCE_S", 0.02)
+    bench.patch.setattr(services, "enqueue", bench._enqueue)
+    run = bench.create()
+    bench.work()
+    assert Shown(run).check_one_attempt() == "attempt 1 by worker 1."
