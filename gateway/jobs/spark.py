@@ -51,11 +51,11 @@ def session(waiting: Callable[[str], None] = lambda _: None) -> Any:
 
 def warm(spark: Any) -> None:
     """Have Spark start its Python and read nothing with it once. Raises Spark's errors."""
-    spark.range(1).mapInArrow(_as_it_is, "id bigint").toArrow()
+    from spark_jobs import (
+        warming,
+    )  # which its Python can import: this module needs Django's settings
 
-
-def _as_it_is(batches: Any) -> Any:
-    yield from batches
+    warming.warm(spark)
 
 
 def _answers(spark: Any) -> bool:
@@ -113,7 +113,10 @@ def tag(run: JobRun) -> str:
 
 
 def run_analysis(run: JobRun, staged: Path, progress: Any) -> dict[str, Any]:
-    """Run the analysis of ``run``; files go to ``staged``. Returns the result of docs/formats/analysis-result.md."""
+    """Run the analysis of ``run``; files go to ``staged``. Returns the result of docs/formats/analysis-result.md.
+
+    ``progress`` is called with stage, done and total; its ``sign`` whenever Spark tells how far it is.
+    """
     from spark_jobs.jobs import JOBS
 
     progress("asking Spark", 0, 0)
@@ -121,6 +124,7 @@ def run_analysis(run: JobRun, staged: Path, progress: Any) -> dict[str, Any]:
     for earlier in range(1, run.attempt):
         spark.interruptTag(f"run-{run.id}-{earlier}")  # what a lost worker left running
     spark.addTag(tag(run))
+    spark.registerProgressHandler(progress.sign)
     try:
         context = {"metadata.url": settings.METADATA_URL}
         result: dict[str, Any] = JOBS[run.analysis](
@@ -128,6 +132,7 @@ def run_analysis(run: JobRun, staged: Path, progress: Any) -> dict[str, Any]:
         )
         return result
     finally:
+        spark.removeProgressHandler(progress.sign)
         spark.removeTag(tag(run))
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import threading
 import time
 from typing import Any
@@ -23,6 +24,13 @@ CANCEL_PATIENCE_S = 2.0
 """How long a cancelled attempt may take to stop before its run is closed over its head."""
 ANNOUNCE_S = 1.0
 """How long Redis may take to pass on that a run changed; the work waits for it."""
+END_PATIENCE_S = 10.0
+"""How long an attempt that is not wanted any more may go on before its process is ended, so that the worker has the
+slot back: what hangs in a call to Spark obeys nobody."""
+SILENT_S = 180.0
+"""How long a run goes on without a sign of life from Spark, which tells its progress all the time."""
+WARM_S = 180.0
+"""How long warming Spark may take."""
 RECOVER_S = 5.0
 SWEEP_S = 600.0
 
@@ -50,7 +58,7 @@ def _attempt(run: JobRun, heart: "_Heart") -> None:
     """Do the work and close the run. Database errors pass through: ``recover`` gives the run on."""
     try:
         directory = outputs.create(run)
-        result = spark.run_analysis(run, directory, _progress(run))
+        result = spark.run_analysis(run, directory, _Progress(run, heart))
         downloads = outputs.seal(directory)
         _close(run, heart, RunState.SUCCEEDED, result=result, downloads=downloads)
     except DatabaseTrouble:
@@ -71,10 +79,22 @@ def _close(run: JobRun, heart: "_Heart", state: RunState, **outcome: Any) -> Run
 @app.task(name=services.WARM)  # type: ignore[untyped-decorator]
 def warm() -> None:
     """Start Spark and its Python and open this worker's session, so that the first click need not wait for it."""
+    patience = threading.Timer(WARM_S, end_process, ("warming Spark",))
+    patience.daemon = True
+    patience.start()
     try:
         spark.warm(spark.session())
     except Exception as error:
         log.warning("Spark could not be warmed up: %s", spark.explain(error))
+    finally:
+        patience.cancel()
+
+
+def end_process(what: str) -> None:
+    """End this process of the worker's pool, in which ``what`` hangs; Celery starts another in its place."""
+    log.warning("ending this process: %s does not end", what)
+    logging.shutdown()
+    os._exit(os.EX_TEMPFAIL)
 
 
 def notify(run_id: str) -> None:
@@ -96,15 +116,25 @@ def notify(run_id: str) -> None:
         log.warning("could not announce run %s: %s", run_id, error)
 
 
-def _progress(run: JobRun) -> Any:
-    def report(stage: str, done: int, total: int) -> None:
-        try:
-            services.report(run=run, stage=stage, done=done, total=total)
-        except DatabaseTrouble as error:  # a busy database may cost a line of progress, not the run
-            log.warning("could not report progress of run %s: %s", run.id, error)
-        notify(run.id)
+class _Progress:
+    """Progress of a run for its row and its heart."""
 
-    return report
+    def __init__(self, run: JobRun, heart: "_Heart") -> None:
+        self._run = run
+        self._heart = heart
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Store how far the run is, and announce it."""
+        self._heart.heard()
+        try:
+            services.report(run=self._run, stage=stage, done=done, total=total)
+        except DatabaseTrouble as error:  # a busy database may cost a line of progress, not the run
+            log.warning("could not report progress of run %s: %s", self._run.id, error)
+        notify(self._run.id)
+
+    def sign(self, **_: Any) -> None:
+        """Spark's progress handler: whatever it tells, it answers."""
+        self._heart.heard()
 
 
 class _Heart(threading.Thread):
@@ -113,6 +143,9 @@ class _Heart(threading.Thread):
 
     ``lost``: no renewal succeeded for as long as a lease lasts. Another worker may have the run by now, so this one
     renews nothing any more.
+
+    A run that Spark has given no sign of life for SILENT_S fails. An attempt that goes on for END_PATIENCE_S after it
+    should have stopped ends with its process.
     """
 
     def __init__(self, run: JobRun) -> None:
@@ -120,6 +153,7 @@ class _Heart(threading.Thread):
         self._run = run
         self._stopping = threading.Event()
         self._renewed_s = time.monotonic()
+        self._heard_s = time.monotonic()
         self._unwanted_s: float | None = None
         self._interrupt: threading.Thread | None = None
         self.lost = False
@@ -127,7 +161,7 @@ class _Heart(threading.Thread):
     def run(self) -> None:
         while not self._stopping.wait(BEAT_S):
             try:
-                if self.lost or not self._beat():
+                if self.lost or not self._beat() or self._is_silent():
                     self._stop_attempt()
             except Exception:
                 log.warning("heartbeat of run %s failed", self._run.id, exc_info=True)
@@ -148,6 +182,22 @@ class _Heart(threading.Thread):
         if late and not self.lost and services.close_cancelled(run=self._run):
             log.info("run cancelled, its attempt is still stopping run=%s", self._run.id)
             notify(self._run.id)
+        if now_s - self._unwanted_s > END_PATIENCE_S:
+            end_process(f"run {self._run.id}")
+
+    def heard(self) -> None:
+        """Note a sign of life of what the attempt waits for."""
+        self._heard_s = time.monotonic()
+
+    def _is_silent(self) -> bool:
+        """Whether there has been no sign of life for SILENT_S; the run is closed then."""
+        if time.monotonic() - self._heard_s <= SILENT_S:
+            return False
+        error = f"Spark has given no sign of life for {SILENT_S:.0f} s; restart it, then start the run again"
+        if services.finish(run=self._run, state=RunState.FAILED, error=error):
+            log.warning("run failed id=%s: %s", self._run.id, error)
+            notify(self._run.id)
+        return True
 
     def _beat(self) -> bool:
         """Whether to go on."""

@@ -65,6 +65,13 @@ def read(spark: Any, instance: Instance, topic: str, columns: str, **more: str) 
 
 
 @pytest.mark.timeout(300)
+def test_spark_and_its_python_are_warmed_up_as_by_a_worker(spark: Any) -> None:
+    from gateway.jobs import spark as of_worker
+
+    of_worker.warm(spark)
+
+
+@pytest.mark.timeout(300)
 def test_rows_and_a_profile_say_what_was_published(instance: Instance, spark: Any) -> None:
     topic = "persistent://public/default/every-codec"
     sent = published(instance, topic)

@@ -52,7 +52,8 @@ def until(check: Callable[[], object]) -> None:
 
 
 class Bench:
-    """``messages``: what Celery's broker holds. ``works``: attempts that began to work, with the worker's number."""
+    """``messages``: what Celery's broker holds. ``works``: attempts that began to work, with the worker's number.
+    ``ended``: what a process would have been ended for."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.patch = monkeypatch
@@ -61,6 +62,7 @@ class Bench:
         self.real_enqueue = services.enqueue
         self.works: list[tuple[int, int]] = []
         self.interrupted = threading.Event()
+        self.ended: list[str] = []
         self.analysis: Callable[[JobRun, Path, Any], dict[str, Any]] = self.two_files
         self._at: dict[str, Callable[[], None]] = {}
         self._workers = itertools.count(1)
@@ -69,6 +71,7 @@ class Bench:
         monkeypatch.setattr(services, "in_background", lambda work: work())
         monkeypatch.setattr(spark, "run_analysis", lambda *given: self.analysis(*given))
         monkeypatch.setattr(spark, "interrupt", lambda run: self.interrupted.set())
+        monkeypatch.setattr(tasks, "end_process", self.ended.append)
         self._step("claim", services, "claim")
         self._step("create", outputs, "create")
         self._step("seal", outputs, "seal")

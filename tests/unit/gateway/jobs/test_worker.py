@@ -1,6 +1,7 @@
 """A worker beside its work: heartbeats, interruptions, announcements, progress."""
 
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,77 @@ def test_a_cancelled_run_is_closed_though_its_attempt_goes_on(quick: Bench, hang
     assert (shown.state, shown.body["cancelling"]) == ("cancelled", False)
     assert shown.body["stage"] == "reading the topic"
     shown.check_nothing()
+
+
+def test_a_cancelled_run_that_hangs_gives_its_slot_back(quick: Bench) -> None:
+    """Inside a call to a Spark that does not answer: nothing but the end of the process ends that."""
+    quick.patch.setattr(tasks, "CANCEL_PATIENCE_S", 0.02)
+    quick.patch.setattr(tasks, "END_PATIENCE_S", 0.05)
+    run = quick.create()
+
+    def work(run: JobRun, directory: Path, progress: Any) -> dict[str, Any]:
+        services.cancel(run_id=run.id)
+        until(lambda: quick.ended)
+        return {}
+
+    quick.analysis = work
+    quick.work()
+    assert quick.ended[0] == f"run {run.id}"
+    assert Shown(run).state == "cancelled", "closed before the process ends"
+
+
+def test_a_run_without_a_sign_of_life_from_spark_fails_and_gives_its_slot_back(
+    quick: Bench,
+) -> None:
+    quick.patch.setattr(tasks, "SILENT_S", 0.02)
+    quick.patch.setattr(tasks, "END_PATIENCE_S", 0.05)
+    run = quick.create()
+
+    def work(run: JobRun, directory: Path, progress: Any) -> dict[str, Any]:
+        progress("asking Spark", 0, 0)
+        until(lambda: quick.ended)
+        return {}
+
+    quick.analysis = work
+    quick.work()
+    shown = Shown(run)
+    assert (shown.state, shown.body["stage"]) == ("failed", "asking Spark")
+    assert shown.body["error"].startswith("Spark has given no sign of life for")
+    shown.check_nothing()
+
+
+def test_a_long_run_of_which_spark_tells_goes_on(quick: Bench) -> None:
+    now = [0.0]
+    quick.patch.setattr(tasks.time, "monotonic", lambda: now[0])
+    beats: list[int] = []
+    real = services.beat
+    quick.patch.setattr(services, "beat", lambda *, run: (beats.append(1), real(run=run))[1])
+
+    def work(run: JobRun, directory: Path, progress: Any) -> dict[str, Any]:
+        for _ in range(10):
+            progress.sign(stages=(), inflight_tasks=1, operation_id="", done=False)
+            now[0] += tasks.SILENT_S * 0.9
+            seen = len(beats)
+            before = real_monotonic() + 15
+            while len(beats) < seen + 2 and real_monotonic() < before:
+                tasks.time.sleep(0.001)
+        return quick.two_files(run, directory, progress)
+
+    real_monotonic = time.perf_counter
+    quick.patch.setattr(services, "LEASE_MS", 15_000)
+    quick.analysis = work
+    run = quick.create()
+    quick.work()
+    assert Shown(run).check_one_attempt() == "attempt 1 by worker 1."
+
+
+@pytest.mark.parametrize("hangs", [True, False])
+def test_warming_a_spark_that_hangs_gives_its_slot_back(bench: Bench, hangs: bool) -> None:
+    bench.patch.setattr(tasks, "WARM_S", 0.02 if hangs else 600)
+    bench.patch.setattr(spark, "session", lambda: hangs and until(lambda: bench.ended))
+    bench.patch.setattr(spark, "warm", lambda found: None)
+    tasks.warm()
+    assert bench.ended == (["warming Spark"] if hangs else [])
 
 
 def test_a_run_that_is_wanted_is_not_closed_by_its_heart(quick: Bench) -> None:
