@@ -1,7 +1,10 @@
 """Talk to a running instance: one JSON line to its control socket, one back."""
 
 import json
+import os
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +15,31 @@ class NotRunningError(Exception):
     """No instance answers on the socket."""
 
 
-def ask(path: Path, verb: str, name: str = "", timeout_s: float = 60.0) -> dict[str, Any]:
-    """Send ``{"verb", "name"}`` and return the answer: ``{"children": […]}`` or ``{"error": …}``.
+@contextmanager
+def reachable(path: Path) -> Iterator[str]:
+    """Yield a name for the socket ``path``, within this block, whatever the length of ``path``.
+
+    Unix sockets take names of at most 107 bytes. The name goes through a descriptor of the folder, so that the socket
+    need not lie elsewhere, such as in /tmp, where other users could be first. Raises OSError.
+    """
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)
+
+
+def ask(path: Path, verb: str, child: str = "", timeout_s: float = 60.0) -> dict[str, Any]:
+    """Send ``verb`` and the name of a child, and return the answer: ``{"children": […]}`` or ``{"error": …}``.
 
     Blocks up to ``timeout_s``. Raises NotRunningError when nothing listens or answers there.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
         link.settimeout(timeout_s)
         try:
-            link.connect(str(path))
-            link.sendall(json.dumps({"verb": verb, "name": name}).encode() + b"\n")
+            with reachable(path) as name:
+                link.connect(name)
+            link.sendall(json.dumps({"verb": verb, "name": child}).encode() + b"\n")
             reply = b""
             while not reply.endswith(b"\n") and len(reply) < REPLY_MAX:
                 part = link.recv(65536)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base import log as logs
+from gateway.standalone.control import reachable
 from gateway.standalone.plan import LISTENER, Child, Ready
 
 PR_SET_PDEATHSIG = 1
@@ -367,11 +368,16 @@ class Supervisor:
 
         1 when a child says on its first start that its settings are wrong.
         """
+        # for all that time: Python 3.13 looks at the name again when the server ends
+        with reachable(self._socket_path) as name:
+            return await self._run(banner, name)
+
+    async def _run(self, banner: Callable[[float], str], socket_name: str) -> int:
         began = time.monotonic()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._on_signal, number)
-        server = await asyncio.start_unix_server(self._serve, str(self._socket_path))
+        server = await asyncio.start_unix_server(self._serve, socket_name)
         os.chmod(self._socket_path, 0o600)
         work = [
             loop.create_task(self._start_all(began, banner)),

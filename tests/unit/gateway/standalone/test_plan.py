@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.settings import SettingsError
-from gateway.standalone.plan import Child, Options, PlanError, children, control_socket
+from gateway.standalone.plan import Child, Options, PlanError, children
 from gateway.standalone.settings import PROGRAM
 
 HERE = Path("/nowhere")
@@ -87,7 +87,3 @@ def test_quorums_follow_the_number_of_bookies() -> None:
 
 def test_spark_is_not_ours_when_a_cluster_is_named() -> None:
     assert "spark" not in plan(SPARK_REMOTE="sc://spark.example:15002")
-
-
-def test_control_socket_path_fits_the_limit_of_unix_sockets() -> None:
-    assert len(str(control_socket(Path("/x" * 200)))) < 100

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gateway.standalone.control import ask
-from gateway.standalone.plan import Child, Ready
+from gateway.standalone.plan import Child, Ready, control_socket
 from gateway.standalone.supervisor import LogFile, Running, State, Supervisor, say, speak
 
 SLEEPER = (sys.executable, "-c", "import time; time.sleep(60)")
@@ -73,8 +73,13 @@ async def test_a_child_that_ignores_sigterm_is_killed_after_its_time(tmp_path: P
     assert lines == ["broker-1 did not stop in 0 s: killed"]
 
 
-async def test_control_socket_answers_status_and_names_what_is_wrong(tmp_path: Path) -> None:
-    path = tmp_path / "control.sock"
+@pytest.mark.parametrize("folder", [".", "a" * 120])
+async def test_control_socket_answers_status_and_names_what_is_wrong(
+    tmp_path: Path, folder: str
+) -> None:
+    """Also where its path is longer than Unix sockets take: it lies in the data folder, where nobody else is first."""
+    (tmp_path / folder).mkdir(exist_ok=True)
+    path = control_socket(tmp_path / folder)
     supervisor = Supervisor(
         [child("zookeeper"), child("worker", needs=("zookeeper",))],
         log_dir=tmp_path,
@@ -91,6 +96,7 @@ async def test_control_socket_answers_status_and_names_what_is_wrong(tmp_path: P
     serving = asyncio.get_running_loop().create_task(supervisor.run(banner))
     try:
         await asyncio.wait_for(ready.wait(), 120)
+        assert (path.parent, path.stat().st_mode & 0o777) == (tmp_path / folder, 0o600)
         status = await asyncio.to_thread(ask, path, "status")
         assert [(c["name"], c["state"]) for c in status["children"]] == [
             ("zookeeper", "running"),
