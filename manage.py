@@ -39,6 +39,9 @@ def settings_reference(arguments: list[str]) -> int:
 
 def main() -> None:
     """Run the command named on the command line."""
+    from engine.base import log as logs
+
+    logs.keep_private()  # of a generated page Git keeps no more than whether it may be run
     # Before Django: neither needs any of it, and an instance should start fast.
     if sys.argv[1:2] == ["settings_reference"]:
         sys.exit(settings_reference(sys.argv[2:]))

@@ -81,6 +81,7 @@ async def serve(settings: ProcessSettings) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parse_arguments(sys.argv[1:] if argv is None else argv)
+    logs.keep_private()
     logs.configure()
     try:
         settings = load_settings(arguments, os.environ, Path.cwd())

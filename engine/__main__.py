@@ -71,6 +71,7 @@ def main(arguments: list[str]) -> int:
     if arguments != ["broker"]:
         print(USAGE, file=sys.stderr)
         return 2
+    logs.keep_private()
     logs.configure()
     try:
         settings = load(os.environ, Path.cwd())

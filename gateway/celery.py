@@ -7,7 +7,7 @@ import warnings
 
 from celery import Celery
 from celery.platforms import SecurityWarning
-from celery.signals import setup_logging
+from celery.signals import celeryd_init, setup_logging
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.log import configure_logging
@@ -26,6 +26,14 @@ def set_up_log(**_: object) -> None:
 
 
 setup_logging.connect(set_up_log)
+
+
+def begin_worker(**_: object) -> None:
+    """Its database, results and logs are its user's alone."""
+    logs.keep_private()
+
+
+celeryd_init.connect(begin_worker)
 
 
 def refuse_nonsense() -> None:

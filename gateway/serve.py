@@ -67,6 +67,7 @@ def main() -> None:
         "--listener", type=int, help="serve this listening socket, too: its file descriptor"
     )
     args = parser.parse_args()
+    logs.keep_private()
     logs.configure()
     files_max = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (files_max, files_max))  # a socket is a file

@@ -9,6 +9,7 @@ such. Levels by etcd's rule: info is rarer than every few seconds.
 
 import json
 import logging
+import os
 import re
 import sys
 from dataclasses import dataclass
@@ -35,6 +36,16 @@ class LogSettings:
 
     log_level: str = text("INFO", "what is logged, from this level up", choices=LEVELS)
     log_format: str = text("text", "logfmt for people, or a JSON object a line", choices=FORMS)
+
+
+OTHERS = 0o077
+"""The permissions of everybody but a file's own user."""
+
+
+def keep_private() -> None:
+    """Have files and folders that this process and its children make be its user's alone: logs, journals, indexes and
+    databases hold what was sent. For starts of programs."""
+    os.umask(OTHERS)
 
 
 def configure(settings: LogSettings | None = None) -> None:

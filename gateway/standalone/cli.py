@@ -5,7 +5,9 @@ import asyncio
 import fcntl
 import os
 import socket
+import stat
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -25,6 +27,11 @@ from gateway.standalone.settings import GATEWAYS_MAX, PROGRAM, StandaloneSetting
 from gateway.standalone.supervisor import Supervisor, fail, say, speak
 
 BACKLOG = 1024
+OURS = (
+    *("zookeeper", "redis", "spark", "logs", "runs", "java", "bookie-*"),
+    *("console.sqlite3*", "history.sqlite3*", "*.lock", "log4j2.properties"),
+)
+"""What an instance keeps in its data folder."""
 CHILDREN_END_S = 20.0
 """How long the children of a killed supervisor may take to end."""
 
@@ -103,6 +110,7 @@ def _run(args: argparse.Namespace, data_dir: Path, settings: StandaloneSettings)
     socket_path = plan.control_socket(data_dir)
     socket_path.unlink(missing_ok=True)  # of one that was killed
     end_leftovers(data_dir / "logs", CHILDREN_END_S, say)
+    _make_private(data_dir)
     for child in children:
         for label, port in child.ports.items():
             if problem := _taken_port(options.host, port, child.name, label):
@@ -147,6 +155,16 @@ def _lock_data(data_dir: Path) -> IO[str]:
     lock.write(f"{os.getpid()}\n")
     lock.flush()
     return lock
+
+
+def _make_private(data_dir: Path) -> None:
+    """Close to others what earlier versions left open. The data folder itself may hold more than ours: it stays."""
+    for pattern in OURS:
+        for path in data_dir.glob(pattern):
+            mode = stat.S_IMODE(path.lstat().st_mode)
+            if mode & logs.OTHERS and not path.is_symlink():
+                with suppress(OSError):  # another user's: then it is theirs to close
+                    path.chmod(mode & ~logs.OTHERS)
 
 
 def _listeners(host: str, children: Sequence[plan.Child]) -> dict[int, socket.socket]:

@@ -1,0 +1,60 @@
+"""Every program makes files that only its own user can read; a start closes what earlier versions left open."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gateway.standalone.cli import _make_private
+
+ROOT = Path(__file__).resolve().parents[2]
+STARTS = {
+    "broker": "from engine.__main__ import main; main(['broker'])",
+    "bookie": "from bookie.__main__ import main; main([])",
+    "gateway": "from gateway.serve import main; main()",
+    "worker": "import gateway.celery, celery.signals as s; s.celeryd_init.send('w'); exit()",
+    "manage": "from manage import main; main()",
+}
+
+
+@pytest.mark.parametrize("program", STARTS)
+def test_what_a_program_makes_is_its_users_alone(tmp_path: Path, program: str) -> None:
+    script = f"""
+import atexit, os, pathlib, sys
+sys.path.insert(0, {str(ROOT)!r})
+os.umask(0o022)
+atexit.register(lambda: pathlib.Path('made').touch())
+{STARTS[program]}
+"""
+    nonsense = {"MAGNETAR_LOG_LEVEL": "nonsense"} if program != "worker" else {}
+    done = subprocess.run(
+        [sys.executable, "-c", script, *(["standalone", "status"] if program == "manage" else ())],
+        cwd=tmp_path,
+        env={**nonsense, "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert (tmp_path / "made").stat().st_mode & 0o777 == 0o600, done.stderr.decode()
+
+
+def test_a_start_closes_what_earlier_versions_left_open_and_nothing_else(tmp_path: Path) -> None:
+    modes = {"console.sqlite3": 0o644, "console.sqlite3-wal": 0o640, "mine.txt": 0o644}
+    for name, mode in modes.items():
+        (tmp_path / name).touch()
+        (tmp_path / name).chmod(mode)
+    for name in ("bookie-1", "logs", "other"):
+        (tmp_path / name).mkdir(mode=0o755)
+    tmp_path.chmod(0o755)
+    _make_private(tmp_path)
+    now = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert now == {
+        "console.sqlite3": 0o600,
+        "console.sqlite3-wal": 0o600,
+        "mine.txt": 0o644,
+        "bookie-1": 0o700,
+        "logs": 0o700,
+        "other": 0o755,
+    }
+    assert tmp_path.stat().st_mode & 0o777 == 0o755
