@@ -101,7 +101,10 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"()": "engine.base.log.formatter", "form": _LOADED.log.log_format}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"seldom": {"()": "engine.base.log.Seldom", "name": "kazoo"}},
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["seldom"]}
+    },
     "root": {"handlers": ["stderr"], "level": _LOADED.log.log_level},
     "loggers": {
         # Django repeats every 4xx and 5xx answer; ours are logged once where they arise.

@@ -38,6 +38,8 @@ class LogSettings:
     log_format: str = text("text", "logfmt for people, or a JSON object a line", choices=FORMS)
 
 
+REPEAT_S = 5.0
+TEXTS_MAX = 64
 OTHERS = 0o077
 """The permissions of everybody but a file's own user."""
 
@@ -53,10 +55,32 @@ def configure(settings: LogSettings | None = None) -> None:
     settings = settings or LogSettings()
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter(settings.log_format))
+    handler.addFilter(Seldom("kazoo"))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(settings.log_level)
     logging.getLogger("kazoo").setLevel(logging.WARNING)
+
+
+class Seldom(logging.Filter):
+    """Pass a message of the logger ``name``, and of those below it, once in REPEAT_S: a ZooKeeper that is away is
+    tried several times a second. Records of other loggers pass."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._passed_s: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether ``record`` is to be written."""
+        if not super().filter(record):
+            return True
+        text = record.getMessage()
+        if abs(record.created - self._passed_s.get(text, -REPEAT_S)) < REPEAT_S:
+            return False
+        if len(self._passed_s) >= TEXTS_MAX:
+            self._passed_s.clear()
+        self._passed_s[text] = record.created
+        return True
 
 
 def formatter(form: str) -> logging.Formatter:

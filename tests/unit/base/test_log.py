@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.base.log import bound, formatter
+from engine.base.log import REPEAT_S, Seldom, bound, formatter
 
 
 @contextmanager
@@ -120,3 +120,22 @@ def test_json_holds_the_values_by_their_keys() -> None:
     }  # fmt: skip
     assert mixed["facts"] == {"ledger": "x"}
     assert "facts" not in literal
+
+
+def test_a_metadata_store_that_is_away_is_told_of_every_few_seconds() -> None:
+    seldom = Seldom("kazoo")
+
+    def passes(name: str, text: str, at_s: float) -> bool:
+        record = logging.LogRecord(name, logging.WARNING, "", 0, "dropped: %s", (text,), None)
+        record.created = at_s
+        return seldom.filter(record)
+
+    refused = [passes("kazoo.client", "refused", 100 + 0.1 * n) for n in range(151)]
+    assert [n for n, let in enumerate(refused) if let] == [0, 50, 100, 150]
+    assert passes("kazoo.client", "no answer", 101)
+    assert all(passes("engine.broker", "refused", 100) for _ in range(2)), (
+        "only kazoo repeats itself"
+    )
+    assert passes("kazoo.client", "refused", 115 - REPEAT_S), (
+        "a clock that was set back hides nothing"
+    )
