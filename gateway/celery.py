@@ -14,6 +14,7 @@ from django.utils.log import configure_logging
 
 from engine.base import log as logs
 
+SEMAPHORES = "/dev/shm"
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gateway.settings")
 
 # In a container everything runs as root. What root makes dangerous is pickle, and the worker takes JSON alone.
@@ -29,8 +30,10 @@ setup_logging.connect(set_up_log)
 
 
 def begin_worker(**_: object) -> None:
-    """Its database, results and logs are its user's alone."""
+    """Have its files be its user's alone; end it where no process of its pool could start."""
     logs.keep_private()
+    if not os.access(SEMAPHORES, os.W_OK):
+        refuse(f"{SEMAPHORES} cannot be written, where the semaphores of Celery's processes lie")
 
 
 celeryd_init.connect(begin_worker)
@@ -41,9 +44,14 @@ def refuse_nonsense() -> None:
     try:
         settings.INSTALLED_APPS  # noqa: B018
     except ImproperlyConfigured as error:
-        logs.configure()
-        logging.getLogger("worker").critical("cannot start: %s", error)
-        sys.exit(os.EX_CONFIG)
+        refuse(str(error))
+
+
+def refuse(why: str) -> None:
+    """End the worker for good: trying again will not help."""
+    logs.configure()
+    logging.getLogger("worker").critical("cannot start: %s", why)
+    sys.exit(os.EX_CONFIG)
 
 
 refuse_nonsense()

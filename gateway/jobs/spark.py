@@ -15,7 +15,8 @@ from django.conf import settings
 from gateway.jobs.models import JobRun
 
 log = logging.getLogger(__name__)
-START_TIMEOUT_S = 90.0
+START_TIMEOUT_S = 160.0
+"""Longer than the supervisor waits for a Spark that is at work, shorter than a run waits for a sign of life."""
 USER = "magnetar"
 STARTING = "starting Spark, which takes about ten seconds"
 RESTARTED = "Spark was stopped or restarted while the run was under way; start the run again"

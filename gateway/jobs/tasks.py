@@ -16,7 +16,8 @@ from redis.exceptions import RedisError
 from gateway.celery import app
 from gateway.jobs import outputs, services, spark
 from gateway.jobs.models import JobRun, RunState
-from gateway.services.health.parts import WORKER_KEY, WORKER_KEY_S, WORKER_PERIOD_S
+from gateway.services.health.parts import WORKER_KEY_S, WORKER_PERIOD_S
+from gateway.standalone.plan import WORKER_KEY
 
 log = logging.getLogger(__name__)
 BEAT_S = 0.5
@@ -235,19 +236,21 @@ def _recover_for_ever() -> None:
 
 
 def _be_heard() -> None:
-    """Set the key by which gateways see that there is a worker."""
+    """Set the key by which gateways and the supervisor see that there is a worker."""
     client = redis.from_url(
         app.conf.broker_url, socket_timeout=WORKER_PERIOD_S, socket_connect_timeout=WORKER_PERIOD_S
     )
     failing = False
-    while not _stopping.wait(WORKER_PERIOD_S):
+    while True:
         try:
-            client.set(WORKER_KEY, 1, ex=WORKER_KEY_S)
+            client.set(WORKER_KEY, os.getpid(), ex=WORKER_KEY_S)
             failing = False
         except (RedisError, OSError) as error:
             if not failing:
                 log.warning("gateways cannot hear this worker: %s", error)
             failing = True
+        if _stopping.wait(WORKER_PERIOD_S):
+            return
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import fcntl
 import os
+import shutil
 import socket
 import stat
 from collections.abc import Sequence
@@ -27,6 +28,10 @@ from gateway.standalone.settings import GATEWAYS_MAX, PROGRAM, StandaloneSetting
 from gateway.standalone.supervisor import Supervisor, fail, say, speak
 
 BACKLOG = 1024
+ANSWER_S = 180.0
+"""Of a running instance, which waits for a child that starts."""
+BOOKIE_BYTES = 300 << 20
+"""What a bookie takes at once, two journal files of 64 MiB, and room to begin with."""
 OURS = (
     *("zookeeper", "redis", "spark", "logs", "runs", "java", "bookie-*"),
     *("console.sqlite3*", "history.sqlite3*", "*.lock", "log4j2.properties"),
@@ -70,9 +75,12 @@ def main(argv: Sequence[str]) -> int:
 
 def _control(verb: str, name: str, data_dir: Path) -> int:
     try:
-        answer = ask(plan.control_socket(data_dir), verb, name, timeout_s=90)
+        answer = ask(plan.control_socket(data_dir), verb, name, timeout_s=ANSWER_S)
     except NotRunningError:
-        fail(f"no instance runs on {data_dir}. Start one with: make run")
+        fail(
+            f"no instance runs on {data_dir}. Start one with: make run; one that keeps its data elsewhere"
+            " is found where MAGNETAR_DATA_DIR says"
+        )
     if "error" in answer:
         fail(answer["error"])
     row = "{:<12} {:>8} {:<10} {:>8}  {}"
@@ -115,6 +123,8 @@ def _run(args: argparse.Namespace, data_dir: Path, settings: StandaloneSettings)
         for label, port in child.ports.items():
             if problem := _taken_port(options.host, port, child.name, label):
                 fail(problem)
+    if problem := _no_room(data_dir, options.bookies):
+        fail(problem)
     listeners = _listeners(options.host, children)
     _prepare_folders(options, children)
     supervisor_banner = _banner(options, children)
@@ -167,6 +177,19 @@ def _make_private(data_dir: Path) -> None:
                     path.chmod(mode & ~logs.OTHERS)
 
 
+def _no_room(data_dir: Path, bookies: int) -> str:
+    """What is wrong when new bookies would not find the room that they need; bookies that have data may start with
+    little, to be read."""
+    new = sum(not (data_dir / f"bookie-{number + 1}").exists() for number in range(bookies))
+    free = shutil.disk_usage(data_dir).free
+    if free >= new * BOOKIE_BYTES:
+        return ""
+    return (
+        f"{data_dir} has {free >> 20} MiB free; {new} new bookie{'s'[: new > 1]} need {new * BOOKIE_BYTES >> 20}."
+        " Make room, or choose another folder with MAGNETAR_DATA_DIR=/some/folder"
+    )
+
+
 def _listeners(host: str, children: Sequence[plan.Child]) -> dict[int, socket.socket]:
     """The sockets that children share, by port; held for as long as the instance runs."""
     made: dict[int, socket.socket] = {}
@@ -202,12 +225,21 @@ def _prepare_folders(options: plan.Options, children: Sequence[plan.Child]) -> N
     for name in ("zookeeper", "redis", "spark"):
         (data_dir / name).mkdir(parents=True, exist_ok=True)
     (data_dir / "spark" / "tmp").mkdir(exist_ok=True)
+    _bring_home(data_dir / "zookeeper")
     zookeeper = next(child for child in children if child.name == "zookeeper")
     config = plan.zookeeper_config(
         data_dir / "zookeeper", options.host, zookeeper.ports["zookeeper"]
     )
     (data_dir / "zookeeper" / "zoo.cfg").write_text(config)
     (data_dir / "log4j2.properties").write_text(plan.LOG4J)
+
+
+def _bring_home(folder: Path) -> None:
+    """Move ZooKeeper's data to where it belongs: earlier versions had it beside a data folder with letters other than
+    ASCII, since ZooKeeper misread the path."""
+    elsewhere = plan.misread_by_java(folder) / "version-2"
+    if elsewhere.is_dir() and not (folder / "version-2").exists():
+        shutil.move(elsewhere, folder / "version-2")
 
 
 def _banner(options: plan.Options, children: Sequence[plan.Child]):  # type: ignore[no-untyped-def]

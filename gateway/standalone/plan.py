@@ -1,5 +1,6 @@
 """Which processes make an instance, on which ports, with which environment. Pure: values in, specifications out."""
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +11,10 @@ from gateway.standalone.ports import BROKER_STEP, DEFAULTS, refusal
 from gateway.standalone.settings import StandaloneSettings
 
 COUNT_MAX = 16
+WORKER_KEY = "magnetar:worker"
+"""A worker sets it in Redis once a second, to its process id, for as long as it takes work."""
+# Java reads names of files by the locale; under plain C it finds none with other letters than ASCII.
+JAVA_LOCALE = {"LC_ALL": "C.UTF-8"}
 # Large receive buffers come and go all the time on the hot path: keep malloc from returning them to the kernel.
 MALLOC = {
     "MALLOC_MMAP_THRESHOLD_": str(64 << 20),
@@ -28,9 +33,13 @@ class PlanError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """How to tell that a child serves: ``zookeeper`` asks srvr, ``tcp`` connects, ``http`` wants status 200."""
+    """How to tell that a child serves.
 
-    kind: Literal["zookeeper", "tcp", "http", "alive"]
+    ``zookeeper`` asks srvr, ``redis`` asks PING, which is refused while it loads its file, ``worker`` asks Redis at
+    ``port`` whether this very process set WORKER_KEY, ``tcp`` connects, ``http`` wants status 200.
+    """
+
+    kind: Literal["zookeeper", "redis", "worker", "tcp", "http", "alive"]
     port: int = 0
     path: str = "/"
 
@@ -38,6 +47,9 @@ class Ready:
 @dataclass(frozen=True, slots=True)
 class Child:
     """One supervised process. ``needs`` are children that must be ready before it starts.
+
+    ``serves``: what of the instance is missing without it; an instance is ready before such a child is, and stays
+    without it. Empty: nothing is ready without it.
 
     ``listener``: a port to which the supervisor listens, for this child and others; its descriptor is put in the place
     of ``LISTENER`` in ``argv``.
@@ -50,6 +62,7 @@ class Child:
     needs: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     on_demand: bool = False
+    serves: str = ""
     listener: int = 0
     stop_timeout_s: float = 10.0
 
@@ -81,10 +94,24 @@ class Options:
 def zookeeper_config(data_dir: Path, host: str, port: int) -> str:
     """Contents of ZooKeeper's configuration file: one node, synced writes, snapshots cleaned up."""
     return (
-        f"tickTime=500\ndataDir={data_dir}\nclientPort={port}\nclientPortAddress={host}\n"
+        f"tickTime=500\ndataDir={_property(str(data_dir))}\nclientPort={port}\nclientPortAddress={host}\n"
         "maxClientCnxns=0\nmaxSessionTimeout=60000\nadmin.enableServer=false\n"
         "4lw.commands.whitelist=srvr\nautopurge.snapRetainCount=3\nautopurge.purgeInterval=24\n"
     )
+
+
+def _property(text: str) -> str:
+    """A value of a properties file, which Java reads as Latin-1 with escapes of UTF-16."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    codes = [int.from_bytes(units[i : i + 2], "big") for i in range(0, len(units), 2)]
+    return "".join(
+        chr(code) if 0x20 < code < 0x7F and code != 0x5C else f"\\u{code:04x}" for code in codes
+    )
+
+
+def misread_by_java(path: Path) -> Path:
+    """Return what Java made of ``path`` where it was written to a properties file as UTF-8."""
+    return Path(os.fsencode(path).decode("latin-1"))
 
 
 # For ZooKeeper and Spark. The loggers named here warn of what is as we want it: no limit of connections, no native
@@ -148,7 +175,7 @@ def children(
             ),
             {"zookeeper": zk_port},
             Ready("zookeeper", zk_port),
-            env=shared,
+            env={**shared, **JAVA_LOCALE},
         ),
         Child(
             "redis",
@@ -157,7 +184,7 @@ def children(
                 *("--appendonly", "yes", "--save", "", "--daemonize", "no"),
             ),
             {"redis": redis_port},
-            Ready("tcp", redis_port),
+            Ready("redis", redis_port),
             env=shared,
         ),
     ]
@@ -212,9 +239,10 @@ def children(
             "worker",
             worker,
             {},
-            Ready("alive"),
+            Ready("worker", redis_port),
             ("redis", *(child.name for child in gateways)),
             shared,
+            serves="analyses",
         )
     )
     if not options.spark_remote:
@@ -286,6 +314,7 @@ def _spark(
     )
     env = {
         **shared,
+        **JAVA_LOCALE,
         "JAVA_HOME": str(java_home),
         "SPARK_HOME": str(spark_home),
         "SPARK_LAUNCHER_OPTS": quick,

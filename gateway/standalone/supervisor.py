@@ -6,6 +6,7 @@ import ctypes
 import json
 import logging
 import os
+import re
 import shutil
 import signal
 import socket
@@ -19,7 +20,7 @@ from typing import Any
 
 from engine.base import log as logs
 from gateway.standalone.control import reachable
-from gateway.standalone.plan import LISTENER, Child, Ready
+from gateway.standalone.plan import LISTENER, WORKER_KEY, Child, Ready
 
 PR_SET_PDEATHSIG = 1
 POLL_S = 0.05
@@ -28,10 +29,18 @@ DELAY_S = 0.5
 DELAY_MAX_S = 10.0
 STEADY_S = 5.0
 READY_S = 60.0
+"""How long a child that is waited for may neither compute nor say anything."""
+READY_MAX_S = 150.0
+QUIET_S = 10.0
 REQUEST_MAX = 4096
+REQUEST_S = 30.0
 LOG_KEEP_BYTES = 64 << 20
 LOG_LOOK_S = 5.0
 LAST_WORDS_MAX = 300
+STACK_LINES = 60
+CAUSE = "Caused by: "
+HARMLESS = re.compile(r"WARNING: ")
+"""What Java says of its own options and modules."""
 NO_LISTENERS: Mapping[int, socket.socket] = {}
 
 
@@ -93,16 +102,21 @@ class LogFile:
             return
 
     def last_words(self) -> str:
-        """What the child said at the end: its last line of an error, else its last line; at most 300 characters."""
+        """What the child said at the end, at most 300 characters: why it gave up, in its own words, else the innermost
+        cause in a stack of Java's, else its last error, else its last line."""
         try:
             with self.path.open("rb") as log:
                 log.seek(max(self.path.stat().st_size - 8192, 0))
                 lines = [line.strip() for line in log.read().decode(errors="replace").splitlines()]
         except OSError:
             return ""
-        lines = [_as_text(line) for line in lines if line][-20:]
-        errors = [line for line in lines if " CRITICAL " in line or " ERROR " in line]
-        return logs.one_line((errors or lines or [""])[-1][:LAST_WORDS_MAX])
+        lines = [_as_text(line) for line in lines if line and not HARMLESS.match(line)]
+        critical = [line for line in lines[-20:] if " CRITICAL " in line]
+        causes = [
+            line.removeprefix(CAUSE) for line in lines[-STACK_LINES:] if line.startswith(CAUSE)
+        ]
+        errors = [line for line in lines[-20:] if " ERROR " in line]
+        return logs.one_line((critical or causes or errors or lines or [""])[-1][:LAST_WORDS_MAX])
 
 
 def _as_text(line: str) -> str:
@@ -121,8 +135,8 @@ def _die_with_parent(supervisor: int) -> None:
         os._exit(1)
 
 
-async def is_ready(ready: Ready, host: str) -> bool:
-    """One try, at most two seconds."""
+async def is_ready(ready: Ready, host: str, pid: int = 0) -> bool:
+    """Try once whether the process ``pid`` is ready; takes two seconds at most."""
     if ready.kind == "alive":
         return True
     try:
@@ -131,6 +145,13 @@ async def is_ready(ready: Ready, host: str) -> bool:
             try:
                 if ready.kind == "tcp":
                     return True
+                if ready.kind == "redis":
+                    writer.write(b"PING\r\n")
+                    return await reader.readline() == b"+PONG\r\n"
+                if ready.kind == "worker":
+                    writer.write(f"GET {WORKER_KEY}\r\n".encode())
+                    await reader.readline()  # the length of what follows
+                    return await reader.readline() == f"{pid}\r\n".encode()
                 if ready.kind == "zookeeper":
                     writer.write(b"srvr")  # ruok says yes before there is a database
                     return (await reader.readline()).startswith(b"Zookeeper version")
@@ -216,6 +237,17 @@ class Running:
         if self._alive():
             self._doom(signal.SIGKILL)
 
+    def work(self) -> tuple[int, int, int]:
+        """Return what grows while the child is at work: starts, its processor time in ticks, bytes of its log."""
+        ticks = size = 0
+        with contextlib.suppress(OSError):
+            size = self.log.path.stat().st_size
+            if self.process is not None:
+                stat = Path(f"/proc/{self.process.pid}/stat").read_text()
+                user, system = stat.rpartition(")")[2].split()[11:13]
+                ticks = int(user) + int(system)
+        return self.restarts, ticks, size
+
     def describe(self) -> dict[str, Any]:
         return {
             "name": self.spec.name,
@@ -267,12 +299,14 @@ class Running:
                 delay_s = DELAY_S  # it served: whatever ended it is no reason to hesitate
             cause = f"signal {-code}" if code < 0 else f"exit {code}: {words}"
             if code == os.EX_CONFIG:
-                self._say(f"{self.spec.name} refuses its settings ({cause})")
+                without = f": {self.spec.serves} cannot run" if self.spec.serves else ""
+                self._say(f"{self.spec.name} refuses its settings ({cause}){without}")
                 self.refused.set()
                 break
             self.state = State.BACKOFF
+            without = f" {self.spec.serves} cannot run meanwhile;" if self.spec.serves else ""
             self._say(
-                f"{self.spec.name} ended ({cause}); again in {delay_s:.1f} s; log: {self.log.path}"
+                f"{self.spec.name} ended ({cause});{without} again in {delay_s:.1f} s; log: {self.log.path}"
             )
             self._again.clear()
             with contextlib.suppress(TimeoutError):
@@ -327,7 +361,7 @@ class Running:
         ended = asyncio.get_running_loop().create_task(self.process.wait())
         pause_s = POLL_S
         while not (ended.done() or self._doomed or self.ready.is_set()):
-            if not await is_ready(self.spec.ready, self._host):
+            if not await is_ready(self.spec.ready, self._host, self.process.pid):
                 await asyncio.wait([ended], timeout=pause_s)
                 pause_s = min(pause_s * 1.1, POLL_MAX_S)
             elif not (ended.done() or self._doomed):
@@ -408,7 +442,7 @@ class Supervisor:
 
     async def _stop_when_refused(self, child: Running) -> None:
         await child.refused.wait()
-        if not self._serving:
+        if not self._serving and not child.spec.serves:
             self._exit_code = 1
             self._stopping.set()
 
@@ -426,9 +460,7 @@ class Supervisor:
         async with asyncio.TaskGroup() as group:
             for child in waiting:
                 group.create_task(self._start_when_due(child))
-            group.create_task(self._report_progress(waiting, began))
-        self._serving = True
-        self._say(banner(time.monotonic() - began))
+            group.create_task(self._report_progress(waiting, began, banner))
 
     async def _start_when_due(self, child: Running) -> None:
         for need in child.spec.needs:
@@ -439,10 +471,13 @@ class Supervisor:
             child.start()
         await child.ready.wait()
 
-    async def _report_progress(self, waiting: Sequence[Running], began: float) -> None:
-        """A line whenever a child becomes ready, and one every ten seconds while nothing moves."""
+    async def _report_progress(
+        self, waiting: Sequence[Running], began: float, banner: Callable[[float], str]
+    ) -> None:
+        """Say when a child becomes ready, and when the instance is; while nothing moves whom that waits for, after ten
+        seconds and then ever more rarely."""
         left = list(waiting)
-        quiet_since = time.monotonic()
+        quiet_since, quiet_s = time.monotonic(), QUIET_S
         while left:
             done = [child for child in left if child.ready.is_set()]
             for child in done:
@@ -451,11 +486,14 @@ class Supervisor:
                 self._say(
                     f"{child.spec.name} is ready after {took:.1f} s{': ' if ports else ''}{ports}"
                 )
-                quiet_since = time.monotonic()
+                quiet_since, quiet_s = time.monotonic(), QUIET_S
             left = [child for child in left if child not in done]
-            if left and time.monotonic() - quiet_since > 10:
+            if not self._serving and all(child.spec.serves for child in left):
+                self._serving = True
+                self._say(banner(time.monotonic() - began))
+            if left and time.monotonic() - quiet_since > quiet_s:
                 self._say(f"still waiting for {', '.join(child.spec.name for child in left)}")
-                quiet_since = time.monotonic()
+                quiet_since, quiet_s = time.monotonic(), quiet_s * 1.5
             await asyncio.sleep(POLL_S)
 
     async def _stop_all(self) -> None:
@@ -467,9 +505,10 @@ class Supervisor:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            async with asyncio.timeout(90):
+            async with asyncio.timeout(REQUEST_S):
                 line = await reader.readline()
-                answer = await self._answer(line)
+            answer = await self._answer(line)
+            async with asyncio.timeout(REQUEST_S):
                 writer.write(json.dumps(answer).encode() + b"\n")
                 await writer.drain()
         except asyncio.CancelledError:
@@ -509,10 +548,19 @@ class Supervisor:
         return {"children": [child.describe()]}
 
     async def _until_ready(self, child: Running) -> str:
-        """Wait for the child, but not while the instance ends; what is in the way when it is not ready."""
+        """Wait for the child for as long as it is at work, but not while the instance ends; what is in the way when it
+        is not ready."""
         loop = asyncio.get_running_loop()
         waits = [loop.create_task(one.wait()) for one in (child.ready, self._stopping)]
-        await asyncio.wait(waits, timeout=READY_S, return_when=asyncio.FIRST_COMPLETED)
+        began = moved = time.monotonic()
+        work = child.work()
+        while not (child.ready.is_set() or self._stopping.is_set()):
+            await asyncio.wait(waits, timeout=POLL_MAX_S, return_when=asyncio.FIRST_COMPLETED)
+            now = time.monotonic()
+            if (latest := child.work()) != work:
+                work, moved = latest, now
+            if now - moved > READY_S or now - began > READY_MAX_S:
+                break
         for wait in waits:
             wait.cancel()
         if child.ready.is_set():
@@ -520,4 +568,5 @@ class Supervisor:
         if self._stopping.is_set():
             return "the instance is stopping"
         words = child.log.last_words()
-        return f"{child.spec.name} was started but is not ready after {READY_S:.0f} s; its log ends: {words}"
+        took_s = time.monotonic() - began
+        return f"{child.spec.name} was started but is not ready after {took_s:.0f} s; its log ends: {words}"

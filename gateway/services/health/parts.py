@@ -18,13 +18,13 @@ from engine.metadata.cached import fresh
 from engine.metadata.store import SessionState
 from gateway.services.engine_link import EngineLink
 from gateway.services.health.asking import ANSWER_S, Asker, UnwellError
+from gateway.standalone.plan import WORKER_KEY
 
 STORE_PATH = "/"
 """Asked for: there in any store, and nothing that is read from memory."""
-WORKER_KEY = "magnetar:worker"
 WORKER_PERIOD_S = 1.0
 WORKER_KEY_S = 600
-"""A worker sets the key once a second, to be kept for this long: what is left of that says when it did so."""
+"""A worker sets WORKER_KEY once a second, to be kept for this long: what is left of that says when it did so."""
 WORKER_SILENT_S = 2.0
 LATE_S = 1.0
 """A process whose timers are so late is too busy to be relied on."""

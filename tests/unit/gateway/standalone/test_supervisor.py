@@ -9,12 +9,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from gateway.standalone import supervisor as supervising
 from gateway.standalone.control import ask
 from gateway.standalone.plan import Child, Ready, control_socket
-from gateway.standalone.supervisor import LogFile, Running, State, Supervisor, say, speak
+from gateway.standalone.supervisor import LogFile, Running, State, Supervisor, is_ready, say, speak
 
 SLEEPER = (sys.executable, "-c", "import time; time.sleep(60)")
 STUBBORN = (
@@ -297,3 +299,143 @@ async def test_a_child_stopped_before_its_first_start_waits_for_whoever_starts_i
     await asyncio.wait_for(gateway.ready.wait(), 120)
     supervisor._on_signal(signal.SIGTERM)
     assert await asyncio.wait_for(serving, 120) == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            "12:00 main ERROR Invalid config\nConfigException: Error processing\n\tat a.b(C.java:1)\n"
+            "Caused by: java.lang.IllegalArgumentException: zoo.cfg file is missing\n\tat d\n"
+            "12:00 main ERROR Exiting JVM with code 2",
+            "java.lang.IllegalArgumentException: zoo.cfg file is missing",
+        ),
+        (
+            "Caused by: x\n12:00 CRITICAL bookie cannot start: no disk",
+            "12:00 CRITICAL bookie cannot start: no disk",
+        ),
+        ("starting\nWARNING: package sun.security.action not in java.base", "starting"),
+        (
+            "PermissionError: [Errno 13] Permission denied",
+            "PermissionError: [Errno 13] Permission denied",
+        ),
+    ],
+)
+def test_last_words_are_the_cause(tmp_path: Path, said: str, told: str) -> None:
+    (tmp_path / "x.log").write_text(said)
+    assert LogFile(tmp_path / "x.log").last_words() == told
+
+
+async def test_a_child_that_starts_slowly_is_waited_for_while_it_is_at_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Processor time, for it may say nothing for long."""
+    now = [0.0]
+    monkeypatch.setattr(supervising, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    spec = replace(child("spark"), ready=Ready("tcp", 1), on_demand=True)
+    supervisor = made(tmp_path, [], spec)
+    one = supervisor._children["spark"]
+    looks: list[float] = []
+
+    def work() -> tuple[int, int, int]:
+        looks.append(now[0])
+        now[0] += 20
+        if len(looks) == 6:  # 100 s after the start it is ready
+            one.ready.set()
+        return 0, len(looks), 0
+
+    monkeypatch.setattr(one, "work", work)
+    monkeypatch.setattr(supervising, "POLL_MAX_S", 0.001)
+    assert await supervisor._until_ready(one) == ""
+    one.ready.clear()
+    looks.clear()
+    monkeypatch.setattr(one, "work", lambda: now.__setitem__(0, now[0] + 20) or (0, 7, 0))
+    assert "spark was started but is not ready after 100 s" in await supervisor._until_ready(one)
+
+
+async def test_a_process_that_computes_is_at_work(tmp_path: Path) -> None:
+    busy = (sys.executable, "-c", "while True: pass")
+    async with running(tmp_path, child("spark", busy), []) as one:
+        before = one.work()
+        while one.work() == before:
+            await asyncio.sleep(0.01)
+
+
+class Redis:
+    """Answers as Redis does: PING while it loads its file and after that, and GET of what a worker set."""
+
+    def __init__(self) -> None:
+        self.loading = True
+        self.worker_pid = 0
+        self.port = 0
+
+    async def __aenter__(self) -> "Redis":
+        self._server = await asyncio.start_server(self._answer, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked = await reader.readline()
+        if self.loading:
+            writer.write(b"-LOADING Redis is loading the dataset in memory\r\n")
+        elif asked == b"PING\r\n":
+            writer.write(b"+PONG\r\n")
+        elif asked == b"GET magnetar:worker\r\n":
+            text = str(self.worker_pid)
+            writer.write(f"${len(text)}\r\n{text}\r\n".encode() if text != "0" else b"$-1\r\n")
+        writer.close()
+
+
+async def test_a_redis_that_loads_its_file_is_not_ready() -> None:
+    async with Redis() as redis:
+        assert not await is_ready(Ready("redis", redis.port), "127.0.0.1")
+        redis.loading = False
+        assert await is_ready(Ready("redis", redis.port), "127.0.0.1")
+
+
+async def test_a_worker_is_ready_when_that_very_process_takes_work() -> None:
+    async with Redis() as redis:
+        redis.loading = False
+        for redis.worker_pid, ready in ((0, False), (123, False), (1234, True)):
+            assert await is_ready(Ready("worker", redis.port), "127.0.0.1", 1234) is ready
+
+
+async def test_an_instance_without_a_part_that_only_analyses_need_is_ready_and_says_so(
+    tmp_path: Path,
+) -> None:
+    """The part ends again and again before it ever was ready, so it does not count as one that served."""
+    lines: list[str] = []
+    dies = (sys.executable, "-c", "raise PermissionError('no /dev/shm')")
+    worker = replace(child("worker", dies, serves="analyses"), ready=Ready("tcp", 1))
+    supervisor = made(tmp_path, lines, child("zookeeper"), worker)
+    serving = asyncio.get_running_loop().create_task(supervisor.run(lambda took_s: "ready"))
+    while not any("again in 1.0 s" in line for line in lines):
+        await asyncio.sleep(0.01)
+    supervisor._on_signal(signal.SIGINT)
+    assert await serving == 0
+    assert "ready" in lines
+    assert not any(line.startswith("worker is ready") for line in lines)
+    [first] = [line for line in lines if "again in 0.5 s" in line]
+    assert "worker ended (exit 1: PermissionError: no /dev/shm); analyses cannot run" in first
+
+
+async def test_a_part_that_only_analyses_need_and_that_refuses_its_settings_ends_nothing(
+    tmp_path: Path,
+) -> None:
+    lines: list[str] = []
+    refuses = (sys.executable, "-c", "print('no /dev/shm'); exit(78)")
+    slow = replace(child("zookeeper"), ready=Ready("tcp", 1))
+    worker = replace(child("worker", refuses, serves="analyses"), ready=Ready("tcp", 1))
+    supervisor = made(tmp_path, lines, slow, worker)
+    serving = asyncio.get_running_loop().create_task(supervisor.run(lambda took_s: "ready"))
+    while not any("refuses" in line for line in lines):
+        await asyncio.sleep(0.01)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not supervisor.closing
+    supervisor._on_signal(signal.SIGINT)
+    assert await serving == 0
+    assert "worker refuses its settings (exit 78: no /dev/shm): analyses cannot run" in lines

@@ -1,0 +1,63 @@
+"""Folders of an instance: room for them, and paths that Java must read as they are."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gateway.standalone.cli import _bring_home, _no_room
+from gateway.standalone.plan import misread_by_java, zookeeper_config
+
+
+def test_room_for_new_bookies_is_looked_for_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(0, 0, 20 << 20))  # type: ignore[attr-defined]
+    told = _no_room(tmp_path, 3)
+    assert told.startswith(f"{tmp_path} has 20 MiB free; 3 new bookies need 900. Make room")
+    (tmp_path / "bookie-1").mkdir()
+    assert _no_room(tmp_path, 1) == "", "one that has data may start on a full disk, to be read"
+    assert "; 1 new bookie need 300" in _no_room(tmp_path, 2)
+    monkeypatch.undo()
+    assert _no_room(tmp_path, 1) == ""
+
+
+def java_reads(line: bytes) -> str:
+    """A value of a properties file as Java reads it."""
+    text = line.partition(b"=")[2].decode("latin-1")
+    parts = text.split("\\u")
+    units = [parts[0].encode("utf-16-be")]
+    for part in parts[1:]:
+        units += [bytes.fromhex(part[:4]), part[4:].encode("utf-16-be")]
+    return b"".join(units).decode("utf-16-be")
+
+
+@pytest.mark.parametrize(
+    "name", ["plain", "with blank", "dätä", "back\\slash", "\U0001f600", "a=b#c"]
+)
+def test_zookeeper_reads_the_path_of_its_data_as_it_is(name: str) -> None:
+    folder = Path("/some") / name / "zookeeper"
+    [line] = [
+        line
+        for line in zookeeper_config(folder, "127.0.0.1", 1).encode().splitlines()
+        if line.startswith(b"dataDir")
+    ]
+    assert java_reads(line) == str(folder)
+
+
+@pytest.mark.parametrize("name", ["plain", "dätä"])
+def test_data_that_zookeeper_kept_under_a_misread_path_comes_home(
+    tmp_path: Path, name: str
+) -> None:
+    folder = tmp_path / name / "zookeeper"
+    elsewhere = misread_by_java(folder)
+    for made in {folder, elsewhere}:
+        made.mkdir(parents=True)
+    (elsewhere / "version-2").mkdir()
+    (elsewhere / "version-2" / "log.1").write_text("all metadata")
+    for _ in range(2):
+        _bring_home(folder)
+        assert (folder / "version-2" / "log.1").read_text() == "all metadata"
+    (elsewhere / "version-2").mkdir(exist_ok=True)
+    _bring_home(folder)
+    assert (folder / "version-2" / "log.1").exists(), "what is in its place stays"
