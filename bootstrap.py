@@ -5,6 +5,7 @@ tests and checks need, Chromium included. Doing it again when nothing changed ta
 ``python3 bootstrap.py --npm ARGS`` runs npm on the console with the Node that was found.
 """
 
+import fcntl
 import hashlib
 import os
 import re
@@ -37,11 +38,28 @@ def digest(*paths: Path) -> str:
     return total.hexdigest()
 
 
+_held = []  # type: list[int]
+
+
+def only_one() -> None:
+    """Wait until no other setup works in this folder, then have it for ourselves.
+
+    What we start holds the lock, too: where one of us was killed, its installer may go on for a while.
+    """
+    folder = os.open(ROOT, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        say("another setup works in this folder: waiting for it")
+        fcntl.flock(folder, fcntl.LOCK_EX)
+    _held.append(folder)
+
+
 def run(
     command: "list[str]", what: str, cwd: Path = ROOT, env: "dict[str, str] | None" = None
 ) -> None:
     """Run a step; on failure print its output and stop with one line that says which step it was."""
-    done = subprocess.run(command, cwd=cwd, env=env, text=True, capture_output=True)
+    done = subprocess.run(command, cwd=cwd, env=env, text=True, capture_output=True, pass_fds=_held)
     if done.returncode != 0:
         sys.stderr.write(done.stdout[-4000:] + done.stderr[-8000:])
         stop(f"{what} failed (exit {done.returncode}); the output is above")
@@ -69,13 +87,12 @@ def find_uv() -> str:
         return str(own)
     shutil.rmtree(TOOLS, ignore_errors=True)  # half of it, when we were interrupted
     say("installing uv, the package installer, into .tools")
-    make_venv = [sys.executable, "-m", "venv", str(TOOLS)]
-    if subprocess.run(make_venv, capture_output=True).returncode != 0:
-        shutil.rmtree(TOOLS, ignore_errors=True)
+    needed = [sys.executable, "-c", "import ensurepip, venv"]
+    if subprocess.run(needed, capture_output=True).returncode != 0:
         why = "this Python cannot create virtual environments"
         if not install_from_system(["python3-venv"], why):
             stop(f"{why}. Mend it with: sudo apt install python3-venv")
-        run(make_venv, "creating .tools")
+    run([sys.executable, "-m", "venv", str(TOOLS)], "creating .tools")
     pip = [str(TOOLS / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "-q"]
     run([*pip, "install", "--require-hashes", "-r", "requirements-tools.lock"], "installing uv")
     ready.touch()
@@ -163,6 +180,7 @@ def main() -> None:
         npm, env = node_and_npm()
         sys.exit(subprocess.run([*npm, *sys.argv[2:]], cwd=ROOT / "frontend", env=env).returncode)
     dev = "--dev" in sys.argv[1:]
+    only_one()
     sync_python(dev)
     build_frontend()
     if dev:

@@ -6,6 +6,8 @@ import runpy
 import signal
 import subprocess
 import sys
+import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -60,20 +62,78 @@ def test_a_python_without_venv_names_the_package_to_install(tmp_path: Path) -> N
     )
 
 
-def test_ctrl_c_while_packages_are_installed_ends_with_one_line(tmp_path: Path) -> None:
+def clone_with_uv(tmp_path: Path, uv: str) -> tuple[Path, dict[str, str]]:
+    """A tree to set up, with a script in uv's place; and the environment to do so in."""
     clone, fake = tmp_path / "clone", tmp_path / "fake"
     for folder in (clone, fake):
         folder.mkdir()
     (clone / "bootstrap.py").write_text(SCRIPT.read_text())
     (clone / "requirements.lock").write_text("")
-    uv, begun = fake / "uv", tmp_path / "begun"
+    (fake / "uv").write_text(f"#!/bin/sh\n{uv}")
+    (fake / "uv").chmod(0o755)
+    return clone, {**os.environ, "PATH": f"{fake}:{os.environ['PATH']}"}
+
+
+def test_a_venv_that_fails_for_another_reason_is_told_by_its_own_words(tmp_path: Path) -> None:
+    clone, _ = clone_with_uv(tmp_path, "exit 1")
+    (tmp_path / "empty").mkdir()
+    package = tmp_path / "fake" / "venv"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "__main__.py").write_text("raise OSError('the disk is on fire')\n")
+    done = subprocess.run(
+        [sys.executable, "bootstrap.py"],
+        cwd=clone,
+        env={**os.environ, "PATH": str(tmp_path / "empty"), "PYTHONPATH": str(tmp_path / "fake")},
+        capture_output=True,
+        text=True,
+    )
+    assert "OSError: the disk is on fire" in done.stderr
+    assert done.stderr.endswith("creating .tools failed (exit 1); the output is above\n")
+    assert "python3-venv" not in done.stderr
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_second_setup_waits_for_the_first_and_for_what_a_killed_one_left(
+    tmp_path: Path, killed: bool
+) -> None:
+    begun, go = tmp_path / "begun", tmp_path / "go"
     os.mkfifo(begun)
-    uv.write_text(f"#!/bin/sh\necho > {begun}\nexec sleep 600\n")
-    uv.chmod(0o755)
+    os.mkfifo(go)
+    # two of them at once would find each other's folder
+    steps = f"""cd {tmp_path}
+mkdir busy || exit 9
+[ -e first ] || {{ touch first; echo > begun; cat go; }}
+mkdir -p clone/.venv/bin && touch clone/.venv/bin/python
+rmdir busy
+"""
+    clone, env = clone_with_uv(tmp_path, steps)
+    start = partial(
+        subprocess.Popen, [sys.executable, "bootstrap.py"], cwd=clone, env=env, text=True
+    )
+    with (tmp_path / "out").open("w") as out:
+        first = start(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        begun.read_text()
+        if killed:
+            first.kill()
+            first.wait()
+        second = start(stdout=out, stderr=out)
+    while "waiting for it" not in (tmp_path / "out").read_text():
+        assert second.poll() is None
+        time.sleep(0.01)
+    go.write_text("")
+    assert second.wait(30) == 0, (tmp_path / "out").read_text()
+    assert first.wait(30) == (-9 if killed else 0)
+
+
+def test_ctrl_c_while_packages_are_installed_ends_with_one_line(tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    os.mkfifo(begun)
+    clone, env = clone_with_uv(tmp_path, f"echo > {begun}\nexec sleep 600\n")
     process = subprocess.Popen(
         [sys.executable, "bootstrap.py"],
         cwd=clone,
-        env={**os.environ, "PATH": f"{fake}:{os.environ['PATH']}"},
+        env=env,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
