@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spark_jobs.pulsar_source.batch import open_range
+from spark_jobs.pulsar_source.batch import TrimmedError, open_range
 from spark_jobs.pulsar_source.columns import Kind
 from spark_jobs.pulsar_source.options import OptionError, Options, parse
 from spark_jobs.pulsar_source.partitions import LedgerRange
@@ -82,8 +82,11 @@ def _cells(spark: Any, options: Options, planned: list[LedgerRange], limit: int)
 def cells_of_range(options: Options, one: LedgerRange) -> Iterator[pa.RecordBatch]:
     """The work of one task: the cells of a range, each once."""
     gathered = Gathered()
-    for opened in open_range(options, one, profile.COLUMNS):
-        gathered.add(profile.cells_of(opened))
+    try:
+        for opened in open_range(options, one, profile.COLUMNS):
+            gathered.add(profile.cells_of(opened))
+    except TrimmedError as error:
+        gathered.add(profile.trimmed_cells(error.entries))
     yield from gathered.take().to_batches(CELLS_AT_ONCE)
 
 
@@ -163,6 +166,7 @@ class Figures:
         self.size_max = self._at(Cell.LARGEST)
         self.sizes = self.rows(Cell.SIZE)
         self.sized = sum(row["count"] for row in self.sizes)
+        self.trimmed = sum(row["count"] for row in self.rows(Cell.TRIMMED))
         self.before = self._packed(Cell.UNPACKED)
         self.after = self._packed(Cell.PACKED)
 
@@ -233,6 +237,7 @@ def _summary(figures: Figures) -> list[dict[str, Any]]:
         ("chunked", "Messages in chunks", figures.messages_of.get(Kind.CHUNK), ""),
         ("markers", "Markers", figures.entries_of.get(Kind.MARKER), ""),
         ("unreadable", "Entries that cannot be read", figures.entries_of.get(Kind.UNREADABLE), ""),
+        ("trimmed", "Entries trimmed while reading", figures.trimmed, ""),
     ]
     rows += [row for row in special if row[2]]
     return [dict(zip(("key", "label", "value", "unit"), row, strict=True)) for row in rows]

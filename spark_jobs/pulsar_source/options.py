@@ -42,7 +42,8 @@ class OptionError(ValueError):
 class Options:
     """``topic`` full name · ``metadata_url`` as brokers have it · ``entries_per_partition``, ``bytes_per_partition`` at
     most about so much is one task's · ``last_entries`` 0 (all) or how many of the newest entries to read · ``columns``
-    of COLUMNS and SCHEMA_COLUMNS to build · ``password`` of the ledgers."""
+    of COLUMNS and SCHEMA_COLUMNS to build · ``fail_on_data_loss`` whether entries that are trimmed between planning and
+    reading fail the read · ``password`` of the ledgers."""
 
     topic: str
     metadata_url: str
@@ -50,6 +51,7 @@ class Options:
     bytes_per_partition: int = BYTES_PER_PARTITION
     last_entries: int = 0
     columns: tuple[str, ...] = tuple(COLUMNS)
+    fail_on_data_loss: bool = True
     password: bytes = b""
 
 
@@ -78,6 +80,7 @@ def parse(options: Mapping[str, str]) -> Options:
         bytes_per_partition=_whole(given, "bytesperpartition", BYTES_PER_PARTITION, 1),
         columns=_columns(given.get("columns")),
         last_entries=_whole(given, "lastentries", 0, 0),
+        fail_on_data_loss=_flag(given, "failondataloss", True),
         password=given.get("ledger.password", "").encode(),
     )
 
@@ -89,6 +92,13 @@ def _whole(given: Mapping[str, str], name: str, default: int, low: int) -> int:
             f"option {name} must be a whole number from {low} to 1000000000, not {text!r}"
         )
     return int(text)
+
+
+def _flag(given: Mapping[str, str], name: str, default: bool) -> bool:
+    text = given.get(name, str(default)).lower()
+    if text not in ("true", "false"):
+        raise OptionError(f"option {name} must be true or false, not {text!r}")
+    return text == "true"
 
 
 def _columns(text: str | None) -> tuple[str, ...]:

@@ -51,13 +51,7 @@ def plan_topic(options: Options) -> list[LedgerRange]:
 async def _plan(options: Options) -> list[LedgerRange]:
     topic = TopicName.parse(options.topic)
     async with connected(options.metadata_url) as (store, ledgers):
-        factory = ManagedLedgerFactory(
-            store=store,
-            ledgers=ledgers,
-            clock=SystemClock(),
-            entropy=RandomEntropy(),
-            settings=ManagedSettings(),
-        )
+        factory = _factory(store, ledgers)
         count = await _partitions(store, topic)
         parts = [(-1, topic)] if count == 0 else [(i, topic.partition_at(i)) for i in range(count)]
         ranges: list[LedgerRange] = []
@@ -72,6 +66,32 @@ async def _plan(options: Options) -> list[LedgerRange]:
             limits = options.entries_per_partition, options.bytes_per_partition
             ranges += newest(plan(known, *limits, number), options.last_entries)
         return ranges
+
+
+def _factory(store: MetadataStore, ledgers: LedgerClient) -> ManagedLedgerFactory:
+    return ManagedLedgerFactory(
+        store=store,
+        ledgers=ledgers,
+        clock=SystemClock(),
+        entropy=RandomEntropy(),
+        settings=ManagedSettings(),
+    )
+
+
+async def is_listed(
+    store: MetadataStore, ledgers: LedgerClient, options: Options, one: LedgerRange
+) -> bool:
+    """Return whether the topic still has the ledger of a range that was planned: one that it has not was trimmed.
+
+    Also True of a topic that is gone as a whole, which nothing was trimmed of.
+    """
+    topic = TopicName.parse(options.topic)
+    part = topic if one.partition < 0 else topic.partition_at(one.partition)
+    try:
+        info = await _factory(store, ledgers).info(part.managed_ledger_name)
+    except ManagedLedgerNotFoundError:
+        return True
+    return any(ledger.ledger_id == one.ledger_id for ledger in info.ledgers)
 
 
 async def _partitions(store: MetadataStore, topic: TopicName) -> int:

@@ -52,6 +52,7 @@ class Cell(StrEnum):
     PRODUCER = "producer"  # name: the producer; messages, value bytes
     UNPACKED = "unpacked"  # name: the codec; entries, payload bytes before compression
     PACKED = "packed"  # name: the codec; messages, payload bytes after compression
+    TRIMMED = "trimmed"  # entries that were planned and gone when they were to be read
     KEYS = "keys"  # at: lower power of two of a key's messages; keys, their messages
     PRODUCERS = "producers"  # as KEYS, of producers
 
@@ -110,6 +111,11 @@ def cells_of(opened: Opened) -> pa.Table:
         ),
     ]
     return added(parts)
+
+
+def trimmed_cells(entries: int) -> pa.Table:
+    """The cell of entries that were gone when they were to be read."""
+    return _cells(Cell.TRIMMED, at=np.array([0]), count=np.array([entries]), size=0)
 
 
 def _messages_of(entries: pa.RecordBatch, kinds: Any) -> Any:

@@ -1,0 +1,158 @@
+"""Entries that the topic lets go between planning and reading: counted, named, and told from entries that are lost."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.ledger.errors import NoSuchEntryError, NoSuchLedgerError
+from engine.managed.ledger import InitialPosition, ManagedLedger
+from engine.wire.batches import Message, pack_entry
+from spark_jobs.jobs import topic_profile
+from spark_jobs.jobs.topic_profile import cells_of_range, result_of
+from spark_jobs.pulsar_source import batch, planning
+from spark_jobs.pulsar_source.batch import TrimmedError
+from spark_jobs.pulsar_source.columns import EntryColumns, Opened
+from spark_jobs.pulsar_source.options import OptionError, Options, parse
+from spark_jobs.pulsar_source.partitions import LedgerRange
+from spark_jobs.transforms import profile
+from tests.support.ledger_cluster import run_of
+from tests.support.managed_cluster import NAME, Brokers, Sink, rolling
+
+OPTIONS = Options("persistent://public/default/t", "zk:nowhere:1")
+opened_first = EntryColumns(profile.COLUMNS).take()
+"""pyarrow loads pandas at its first array: not while sessions wait."""
+
+
+@pytest.fixture
+async def topic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[tuple[Brokers, ManagedLedger]]:
+    """Twelve messages in ledgers of five, of which nobody reads."""
+    brokers = Brokers(tmp_path)
+    await brokers.start()
+    broker = brokers.broker()
+    ledger = await broker.open(NAME, rolling(5))
+    await ledger.open_cursor("keeps", InitialPosition.EARLIEST)
+    sink = Sink()
+    for number in range(12):
+        entry = pack_entry(
+            [Message(b"x")], producer_name="p", publish_ms=number + 1, batched=False, compression=0
+        )
+        ledger.append(run_of(entry), sink)
+        await sink.settle(number + 1)
+
+    @asynccontextmanager
+    async def connected(url: str) -> AsyncIterator[tuple[Any, Any]]:
+        yield brokers.cluster.store, brokers.cluster.client()
+
+    monkeypatch.setattr(batch, "connected", connected)
+    monkeypatch.setattr(planning, "connected", connected)
+    yield brokers, ledger
+    await brokers.close()
+
+
+async def let_go(ledger: ManagedLedger) -> None:
+    """Everything is acknowledged, and nothing retained."""
+    await ledger.cursors["keeps"].clear()
+    await ledger.trim()
+
+
+async def read(one: LedgerRange) -> list[Opened]:
+    return [opened async for opened in batch._read(OPTIONS, one, profile.COLUMNS, None)]
+
+
+async def test_a_ledger_that_is_trimmed_after_planning_is_named_as_that(
+    topic: tuple[Brokers, ManagedLedger],
+) -> None:
+    _, ledger = topic
+    planned = await planning._plan(OPTIONS)
+    assert [one.entries for one in planned] == [5, 5, 2]
+    await let_go(ledger)
+    with pytest.raises(TrimmedError, match=r"entries 0 to 4 of ledger \d+ were trimmed") as told:
+        await read(planned[0])
+    assert told.value.entries == 5
+    assert sum(opened.entries.num_rows for opened in await read(planned[2])) == 2
+
+
+async def test_what_was_read_before_the_trimming_counts(
+    topic: tuple[Brokers, ManagedLedger], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bookies let entries go while a task reads."""
+    _, ledger = topic
+    [first, *_] = await planning._plan(OPTIONS)
+    monkeypatch.setattr(batch, "READ_BYTES", 1)
+    real, reads = batch.patiently, iter(range(10))
+
+    async def until_trimmed(ask: Any) -> Any:
+        if next(reads) == 2:
+            await let_go(ledger)
+            raise NoSuchEntryError("entry 2")
+        return await real(ask)
+
+    monkeypatch.setattr(batch, "patiently", until_trimmed)
+    found = batch._read(OPTIONS, first, profile.COLUMNS, None)
+    rows = 0
+    with pytest.raises(TrimmedError) as told:
+        async for opened in found:
+            rows += opened.entries.num_rows
+    assert (rows, told.value.entries) == (2, 3)
+
+
+async def test_a_ledger_that_is_lost_is_no_trimmed_one(
+    topic: tuple[Brokers, ManagedLedger],
+) -> None:
+    """The topic still lists it: its metadata went without the broker."""
+    brokers, _ = topic
+    [first, *_] = await planning._plan(OPTIONS)
+    await brokers.cluster.client().delete(first.ledger_id)
+    with pytest.raises(NoSuchLedgerError):
+        await read(first)
+
+
+def test_a_profile_counts_what_was_trimmed_and_all_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = LedgerRange(7, 0, 9)
+
+    def half(*_: Any) -> Iterator[Opened]:
+        columns = EntryColumns(profile.COLUMNS)
+        entry = pack_entry(
+            [Message(b"x")], producer_name="p", publish_ms=5, batched=False, compression=0
+        )
+        run = run_of(*[entry] * 4)
+        yield from columns.add(run)
+        yield columns.take()
+        raise TrimmedError(one, 4)
+
+    monkeypatch.setattr(topic_profile, "open_range", half)
+    import pyarrow as pa
+
+    cells = pa.Table.from_batches(list(cells_of_range(OPTIONS, one)))
+    result = result_of(cells, OPTIONS.topic, [one], 5)
+    facts = {row["key"]: row["value"] for row in result["summary"]}
+    assert (facts["messages"], facts["entries"], facts["trimmed"]) == (4, 4, 6)
+    assert "trimmed" not in {
+        row["key"] for row in result_of(profile.CELLS.empty_table(), "t", [], 5)["summary"]
+    }
+
+
+@pytest.mark.parametrize("given", ["true", "False"])
+def test_rows_of_a_trimmed_range_fail_unless_the_option_says_otherwise(
+    given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = LedgerRange(7, 0, 9)
+
+    def gone(*_: Any) -> Iterator[Opened]:
+        raise TrimmedError(one, 0)
+        yield
+
+    monkeypatch.setattr(batch, "open_range", gone)
+    options = parse({"topic": OPTIONS.topic, "metadata.url": "zk:a:1", "failOnDataLoss": given})
+    if given == "true":
+        with pytest.raises(TrimmedError, match="failOnDataLoss"):
+            list(batch.read_range(options, one))
+    else:
+        assert list(batch.read_range(options, one)) == []
+    with pytest.raises(OptionError, match="failondataloss must be true or false"):
+        parse({"topic": OPTIONS.topic, "metadata.url": "zk:a:1", "failOnDataLoss": "1"})
