@@ -31,7 +31,7 @@ def row(run: JobRun, *, with_result: bool = True) -> Body:
         "title": run.title,
         "parameters": run.parameters,
         "state": run.state,
-        "stage": run.stage,
+        "stage": services.stage_of(run),
         "cancelling": run.cancel_requested and run.state == RunState.RUNNING,
         "progress": {"done": run.done, "total": run.total},
         "attempt": run.attempt,

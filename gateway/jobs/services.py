@@ -20,6 +20,8 @@ from spark_jobs.catalogue import ANALYSES, Analysis
 
 log = logging.getLogger(__name__)
 LEASE_MS = 15_000
+SILENT_MS = 3_000
+"""A worker that holds a run renews its lease every half second; after this long it is said that it does not."""
 ATTEMPTS_MAX = 3
 QUEUE_PATIENCE_MS = 60_000
 WARM_INTERVAL_MS = 600_000
@@ -175,6 +177,21 @@ def file_of(*, run_id: str, name: str) -> Path:
     if not path.is_file():
         raise NotFound(f"the file {name!r} of run {run_id} was removed")
     return path
+
+
+def stage_of(run: JobRun) -> str:
+    """Return what a run waits for or does; where it stopped when it is over.
+
+    A running one whose worker has not renewed the lease for SILENT_MS waits for that, whatever it did before: the
+    worker may be gone, and the run is then tried again when the lease has lapsed.
+    """
+    silent_ms = now_ms() - (run.lease_until_ms - LEASE_MS)
+    if run.state != RunState.RUNNING or silent_ms < SILENT_MS:
+        return run.stage
+    then = "the run is tried again" if run.attempt < ATTEMPTS_MAX else "the run fails"
+    if run.cancel_requested:
+        then = "it ends as cancelled"
+    return f"its worker has not answered for {silent_ms // 1000} s; if it stays away, {then}"
 
 
 def history(*, topic: str = "", analysis: str = "") -> QuerySet[JobRun]:

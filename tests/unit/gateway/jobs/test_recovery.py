@@ -55,6 +55,25 @@ def test_two_workers_that_find_the_same_lost_message_send_it_once(bench: Bench) 
     assert bench.messages == [(run.id, 1)]
 
 
+def test_a_run_whose_worker_is_silent_says_so_until_it_is_tried_again(bench: Bench) -> None:
+    run = running(bench)
+    services.report(
+        run=stored(run), stage="waiting for Spark to begin the first task", done=0, total=3
+    )
+    assert Shown(run).body["stage"].startswith("waiting for Spark")
+    renewed = services.now_ms() - 5_500
+    JobRun.objects.filter(id=run.id).update(lease_until_ms=renewed + services.LEASE_MS)
+    assert Shown(run).body["stage"] == (
+        "its worker has not answered for 5 s; if it stays away, the run is tried again"
+    )
+    services.cancel(run_id=run.id)
+    assert Shown(run).body["stage"].endswith("if it stays away, it ends as cancelled")
+    assert services.recover() == [], "it has until the lease is over"
+    bench.recover()
+    assert Shown(run).state == "cancelled"
+    assert Shown(run).body["stage"].startswith("waiting for Spark"), "where it stopped"
+
+
 def test_a_heartbeat_that_comes_late_but_in_time_keeps_the_run(bench: Bench) -> None:
     """The lease was over when it was looked at, and is renewed before the run is given on."""
     run = running(bench)
