@@ -8,7 +8,7 @@ JOBS ?= 2
 OUT ?= test-results/screenshots
 PYTEST ?= $(VENV)/pytest
 
-.PHONY: run setup dev test check unit slow oracle console e2e incidents life screenshots sim bugs mutants torture fuzz fuzz-live bench lock proto clean
+.PHONY: run setup dev have-dev test check unit slow oracle console e2e incidents life screenshots sim bugs mutants torture fuzz fuzz-live bench lock proto clean
 
 run: setup
 	@exec $(VENV)/python manage.py standalone run $(ARGS)
@@ -18,6 +18,12 @@ setup:
 
 dev:
 	@$(PYTHON) bootstrap.py --dev
+
+# What `make run` installs has neither the tests' tools nor the official client.
+have-dev:
+	@test -x $(VENV)/pytest || { echo "magnetar: the development packages are missing. Mend it with: make dev" >&2; exit 1; }
+
+check unit slow oracle e2e incidents life screenshots sim bugs mutants torture fuzz fuzz-live bench proto: have-dev
 
 # Fast things first: a broken line of code should not wait for a browser.
 test: dev check unit console sim slow e2e

@@ -126,6 +126,16 @@ rmdir busy
     assert first.wait(30) == (-9 if killed else 0)
 
 
+@pytest.mark.parametrize("target", ["life", "unit", "check"])
+def test_make_says_that_it_needs_the_development_packages(tmp_path: Path, target: str) -> None:
+    (tmp_path / "Makefile").write_text((ROOT / "Makefile").read_text())
+    done = subprocess.run(["make", target], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith(
+        "magnetar: the development packages are missing. Mend it with: make dev"
+    )
+
+
 def test_ctrl_c_while_packages_are_installed_ends_with_one_line(tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     os.mkfifo(begun)
