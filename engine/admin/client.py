@@ -176,4 +176,8 @@ def _result(status: int, answer: dict[str, Any]) -> Any:
     if status == 200:
         return answer.get("result")
     reason = str(answer.get("reason", f"status {status}"))
+    if (
+        status == 401
+    ):  # of no kind of refusal: whoever runs the instance must mend it, the caller can do nothing
+        raise NotReady(reason)
     raise refusal(str(answer["code"]), reason) if "code" in answer else Failed(reason)

@@ -9,7 +9,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 
 from engine.admin.operation import Handlers, decode_call, parse_arguments
-from engine.auth.internal import TOKEN_HEADER, token_matches
+from engine.auth.internal import OTHER_TOKEN, TOKEN_HEADER, token_matches
 from engine.base.errors import (
     Failed,
     MagnetarError,
@@ -74,7 +74,7 @@ class AdminPages:
 
     async def _rpc(self, request: Request) -> Response:
         if not token_matches(self._token, request.headers.get(TOKEN_HEADER.lower())):
-            return json_response(401, {"reason": "Internal token required"})
+            return json_response(401, {"reason": OTHER_TOKEN})
         name = request.path.removeprefix("/rpc/")
         bound = self._handlers.get(name)
         if bound is None:

@@ -9,6 +9,7 @@ import pytest
 from engine.admin import api
 from engine.admin import client as admin_client
 from engine.admin.client import AdminClient
+from engine.auth.internal import OTHER_TOKEN
 from engine.base.errors import AlreadyExists, Failed, NotReady, Refusal
 from engine.base.names import TopicName
 from engine.metadata import paths
@@ -95,6 +96,15 @@ async def test_a_refusal_is_raised_again_as_what_the_broker_raised(
         with pytest.raises(Refusal) as refused:
             await call
         assert (type(refused.value), refused.value.reason) == (kind, reason)
+
+
+async def test_a_token_that_the_broker_does_not_know_is_said_to_whoever_runs_the_instance(
+    broker: Broker, client: AdminClient
+) -> None:
+    broker.refusal = 401, {"reason": OTHER_TOKEN}
+    [address] = await client.brokers()
+    with pytest.raises(NotReady, match="set MAGNETAR_INTERNAL_TOKEN of the gateway and of all"):
+        await client.call_on(address, api.TOPICS, api.LoadedTopics())
 
 
 async def register(store: MetadataStore, name: str, port: int) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from engine.admin import api
 from engine.admin.operation import bind, encode_call, to_json
+from engine.auth.internal import OTHER_TOKEN
 from engine.base.errors import PreconditionFailed
 from engine.base.names import TopicName
 from engine.broker.administration.admin_http import AdminPages, MovedError
@@ -113,7 +114,7 @@ async def test_a_change_is_logged_with_who_asked_for_it(
 async def test_a_bad_token_is_401_whatever_is_asked(port: int, token: str | None) -> None:
     for operation in ("peek", "no_such"):
         status, answer = await call(port, operation, {}, token=token)
-        assert (status, answer) == (401, {"reason": "Internal token required"})
+        assert (status, answer) == (401, {"reason": OTHER_TOKEN})
 
 
 async def test_unknown_operations_pages_and_methods_are_refused(port: int) -> None:
