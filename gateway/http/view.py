@@ -8,7 +8,7 @@ Response, which choose among these, are not made.
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework import exceptions
 from rest_framework.views import APIView
@@ -19,6 +19,11 @@ from gateway.http.conditional import conditional
 from gateway.http.identity import identify
 from gateway.services.engine_link import CALL_TIMEOUT_S, Work, link
 
+FOR_PROGRAMS = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Magnetar</title></head>
+<body><h1>This address is for programs</h1>
+<p>Pulsar's REST interface has it, for other methods than GET. <a href="/">Open the console</a>.</p>
+</body></html>
+"""
 T = TypeVar("T")
 Method = Callable[..., Awaitable[HttpResponseBase]]
 
@@ -70,8 +75,11 @@ class View(APIView):
         return await link().arun(work, principal=self.principal, timeout_s=self.work_timeout_s)
 
     def refuse_method(self, request: HttpRequest) -> HttpResponseBase:
-        """405 with the methods that there are."""
+        """405 with the methods that there are; for somebody at a browser, who may have typed a client's path, a page
+        that leads on."""
         answer = container.empty(405)
+        if request.method == "GET" and "text/html" in request.headers.get("Accept", ""):
+            answer = HttpResponse(FOR_PROGRAMS, status=405)
         answer.headers["Allow"] = ", ".join(self.allowed_methods)
         return answer
 

@@ -189,6 +189,15 @@ def test_the_wrong_verb_is_405_with_the_allowed_ones(call: Call) -> None:
     assert (options.status, options.body) == (200, b"")
 
 
+def test_a_browser_at_a_path_of_clients_is_led_to_the_console(call: Call) -> None:
+    browser = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    answer = call("GET", "/topics/persistent/public/default/hello", headers=browser)
+    assert answer.status == 405
+    assert b'<a href="/">Open the console</a>' in answer.body
+    assert "POST" in answer.headers["allow"]
+    assert call("GET", "/topics/persistent/public/default/hello").body == b""
+
+
 @pytest.mark.parametrize("accept", ["text/plain", "text/html", "application/xml"])
 def test_an_accept_header_without_json_is_406(call: Call, accept: str) -> None:
     assert call("GET", "/admin/v2/tenants", headers={"accept": accept}).status == 406
