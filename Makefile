@@ -8,10 +8,14 @@ JOBS ?= 2
 OUT ?= test-results/screenshots
 PYTEST ?= $(VENV)/pytest
 
-.PHONY: run setup dev have-dev test check unit slow oracle console e2e incidents life screenshots sim bugs mutants torture fuzz fuzz-live bench lock proto clean
+.PHONY: run demo setup dev have-dev test check unit slow oracle console e2e incidents life screenshots sim bugs mutants torture fuzz fuzz-live bench lock proto clean
 
 run: setup
 	@exec $(VENV)/python manage.py standalone run $(ARGS)
+
+# A few topics to look at, in the instance that runs.
+demo:
+	@$(VENV)/python manage.py standalone demo
 
 setup:
 	@$(PYTHON) bootstrap.py

@@ -15,7 +15,10 @@ TOKEN_HEADER = "X-Magnetar-Token"
 TOKEN_FILE = "internal-token"
 TOKEN_VARIABLE = "MAGNETAR_INTERNAL_TOKEN"
 TOKEN_LENGTH_MIN = 16
-OTHER_TOKEN = f"The broker has another internal token: set {TOKEN_VARIABLE} of the gateway and of all brokers to the same"
+OTHER_TOKEN = (
+    "The broker has another internal token:"
+    f" set {TOKEN_VARIABLE} of the gateway and of all brokers to the same"
+)
 _TOKEN_BYTES = 32
 
 

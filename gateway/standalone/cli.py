@@ -1,4 +1,4 @@
-"""The command line of one instance: ``manage.py standalone run | status | stop NAME | kill NAME | start NAME``."""
+"""The command line of one instance: ``manage.py standalone run | status | demo``, ``stop | kill | start NAME``."""
 
 import argparse
 import asyncio
@@ -10,7 +10,7 @@ import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from engine.base import log as logs
 from engine.base.settings import SettingsError
@@ -53,6 +53,7 @@ def main(argv: Sequence[str]) -> int:
     )
     run.add_argument("--clusters", help="not built yet: several clusters in one instance")
     verbs.add_parser("status", help="list the children of the running instance")
+    verbs.add_parser("demo", help="fill a few topics of the running instance to look at")
     for verb, text in (
         ("stop", "end a child; it stays down"),
         ("kill", "kill -9 a child, as a crash would"),
@@ -70,10 +71,29 @@ def main(argv: Sequence[str]) -> int:
         logs.configure(settings.log)
         speak(settings.log.log_format)
         return _run(args, data_dir, settings)
+    if args.verb == "demo":
+        speak("text")
+        return _demo(data_dir)
     return _control(args.verb, getattr(args, "name", ""), data_dir)
 
 
-def _control(verb: str, name: str, data_dir: Path) -> int:
+def _demo(data_dir: Path) -> int:
+    from gateway.standalone import demo  # the client is of no use to the other verbs
+
+    ports = {child["name"]: child["ports"] for child in _asked("status", "", data_dir)["children"]}
+    host = plan.HOST
+    gateway = ports.get("gateway") or ports["gateway-1"]
+    http = f"http://{host}:{gateway['http']}"
+    try:
+        demo.fill(http, f"pulsar://{host}:{ports['broker-1']['pulsar']}", say)
+    except demo.DemoError as error:
+        fail(f"the demo stopped: {error}")
+    say(f"look at {http}: open a topic of {demo.NAMESPACE}, then Analyse")
+    return 0
+
+
+def _asked(verb: str, name: str, data_dir: Path) -> dict[str, Any]:
+    """The running instance's answer."""
     try:
         answer = ask(plan.control_socket(data_dir), verb, name, timeout_s=ANSWER_S)
     except NotRunningError:
@@ -83,6 +103,11 @@ def _control(verb: str, name: str, data_dir: Path) -> int:
         )
     if "error" in answer:
         fail(answer["error"])
+    return answer
+
+
+def _control(verb: str, name: str, data_dir: Path) -> int:
+    answer = _asked(verb, name, data_dir)
     row = "{:<12} {:>8} {:<10} {:>8}  {}"
     print(row.format("name", "pid", "state", "restarts", "ports"))
     for child in answer["children"]:

@@ -10,6 +10,7 @@ from typing import Literal
 from gateway.standalone.ports import BROKER_STEP, DEFAULTS, refusal
 from gateway.standalone.settings import StandaloneSettings
 
+HOST = "127.0.0.1"
 COUNT_MAX = 16
 WORKER_KEY = "magnetar:worker"
 """A worker sets it in Redis once a second, to its process id, for as long as it takes work."""
@@ -73,7 +74,7 @@ class Options:
 
     data_dir: Path
     settings: StandaloneSettings
-    host: str = "127.0.0.1"
+    host: str = HOST
     bookies: int = 1
     brokers: int = 1
     spark_remote: str = ""

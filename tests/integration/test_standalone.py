@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from gateway.standalone.control import NotRunningError
+from gateway.standalone.demo import NAMESPACE, RETENTION, TOPICS
 from tests.crash.load import quiet_client
 from tests.support.instance import PORTS, ROOT, Instance, running_instance
 from tests.support.ports import free_ports
@@ -181,9 +182,9 @@ def test_status_of_nothing_says_how_to_start(tmp_path: Path) -> None:
         timeout=30,
     )
     assert done.returncode == 1
-    assert done.stderr == f"magnetar: no instance runs on {tmp_path}. Start one with: make run\n", (
-        done.stderr
-    )
+    assert done.stderr.startswith(
+        f"magnetar: no instance runs on {tmp_path}. Start one with: make run;"
+    ), done.stderr
 
 
 # A running instance
@@ -219,6 +220,26 @@ def test_status_lists_every_child_with_its_ports(instance: Instance) -> None:
     )
     assert states == {**running, "spark": "down"}
     assert f"pulsar={instance.ports['BROKER']}" in done.stdout
+
+
+def test_a_demo_fills_topics_that_retention_keeps(instance: Instance) -> None:
+    done = subprocess.run(
+        [sys.executable, "manage.py", "standalone", "demo"],
+        cwd=ROOT,
+        env={**os.environ, "MAGNETAR_DATA_DIR": str(instance.data_dir)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"look at {instance.http}" in done.stdout
+    for topic in TOPICS:
+        kind = "partitioned-stats" if topic.partitions else "stats"
+        _, stats = instance.rest("GET", f"/admin/v2{topic.path}/{kind}")
+        assert stats["msgInCounter"] == topic.count
+        assert list(stats["subscriptions"]) == ([topic.subscription] if topic.subscription else [])
+    _, retention = instance.rest("GET", f"/admin/v2/namespaces/{NAMESPACE}/retention")
+    assert retention == RETENTION
 
 
 @pytest.mark.parametrize("name", ["worker", "gateway", "broker-1", "bookie-1"])

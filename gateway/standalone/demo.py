@@ -1,0 +1,168 @@
+"""Fill a few topics of a running instance, so that there is something to look at: ``manage.py standalone demo``.
+
+Everything goes into the namespace ``public/demo``, whose retention keeps it, acknowledged or not. Run again, it
+publishes the same messages once more.
+"""
+
+import asyncio
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engine.base.budget import Budget
+from engine.base.clock import SystemClock
+from engine.base.entropy import RandomEntropy
+from engine.base.errors import MagnetarError
+from engine.client.client import PulsarClient
+from engine.client.producing.outgoing import OutgoingMessage
+from engine.client.producing.partition_producer import BatchSettings, ProducerSettings, SendResult
+from engine.client.producing.topic_producer import TopicProducer
+from engine.net.network import LoopNetwork
+from engine.wire.compression import LZ4, NONE
+
+NAMESPACE = "public/demo"
+RETENTION = {"retentionTimeInMinutes": 7 * 24 * 60, "retentionSizeInMB": 512}
+RUN = 500
+BATCHED = ProducerSettings(batching=BatchSettings(messages_max=100))
+REQUEST_S = 30.0
+
+
+class DemoError(Exception):
+    """The instance refused something or does not answer; the text names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DemoTopic:
+    """``body(number)``: key and payload. ``partitions``: 0 for none. ``subscription``: has all as its backlog."""
+
+    name: str
+    count: int
+    body: Callable[[int], tuple[str, dict[str, Any]]]
+    partitions: int = 0
+    subscription: str = ""
+    settings: ProducerSettings = BATCHED
+
+    @property
+    def path(self) -> str:
+        """Below ``/admin/v2``."""
+        return f"/persistent/{NAMESPACE}/{self.name}"
+
+
+def _order(number: int) -> tuple[str, dict[str, Any]]:
+    """Of a few customers most come from one."""
+    customer = f"customer-{0 if number % 3 == 0 else number * 7919 % 97:02d}"
+    items = 1 + number * 31 % 7
+    return customer, {"order": number, "customer": customer, "items": items, "cents": 499 * items}
+
+
+def _payment(number: int) -> tuple[str, dict[str, Any]]:
+    return f"account-{number * 17 % 40:02d}", {"payment": number, "cents": 100 + number * 53 % 9000}
+
+
+def _click(number: int) -> tuple[str, dict[str, Any]]:
+    page = "/shelf/" + "x" * (number * number % 400)
+    return f"session-{number // 12}", {"page": page, "ms": number * 13 % 800}
+
+
+TOPICS: Sequence[DemoTopic] = (
+    DemoTopic(
+        "orders",
+        12_000,
+        _order,
+        partitions=3,
+        settings=ProducerSettings(batching=BatchSettings(messages_max=100), compression=LZ4),
+    ),
+    DemoTopic(
+        "payments",
+        2_000,
+        _payment,
+        subscription="settlement",
+        settings=ProducerSettings(compression=NONE),
+    ),
+    DemoTopic("clicks", 8_000, _click),
+)
+
+
+def fill(http: str, pulsar: str, say: Callable[[str], None]) -> None:
+    """Make namespace and topics by REST at ``http``, publish through the broker at ``pulsar``. Raises DemoError."""
+    _rest(http, "PUT", f"/namespaces/{NAMESPACE}", allow=409)
+    _rest(http, "POST", f"/namespaces/{NAMESPACE}/retention", RETENTION)
+    for topic in TOPICS:
+        if topic.partitions:
+            _rest(http, "PUT", f"{topic.path}/partitions", topic.partitions, allow=409)
+        else:
+            _rest(http, "PUT", topic.path, allow=409)
+        if topic.subscription:
+            _rest(http, "PUT", f"{topic.path}/subscription/{topic.subscription}", allow=409)
+    try:
+        asyncio.run(_publish_all(pulsar, say))
+    except MagnetarError as error:
+        raise DemoError(f"{pulsar}: {error}") from error
+
+
+def _rest(http: str, method: str, path: str, body: Any = None, allow: int = 204) -> None:
+    """Call ``path``; status ``allow`` is as good as 204. Raises DemoError."""
+    data = b"" if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(
+        f"{http}/admin/v2{path}", data, {"Content-Type": "application/json"}, method=method
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=REQUEST_S):
+            return
+    except urllib.error.HTTPError as error:
+        with error:
+            if error.code != allow:
+                reason = error.read().decode(errors="replace")
+                raise DemoError(f"{method} {request.full_url}: {error.code} {reason}") from error
+    except OSError as error:
+        raise DemoError(f"{method} {request.full_url}: {error}") from error
+
+
+async def _publish_all(pulsar: str, say: Callable[[str], None]) -> None:
+    async def brokers() -> Sequence[str]:
+        return [pulsar]
+
+    client = PulsarClient(
+        network=LoopNetwork(), clock=SystemClock(), entropy=RandomEntropy(), brokers=brokers
+    )
+    try:
+        for topic in TOPICS:
+            await _publish(client, topic)
+            say(f"{topic.count} messages in persistent://{NAMESPACE}/{topic.name}")
+    finally:
+        await client.close()
+
+
+async def _publish(client: PulsarClient, topic: DemoTopic) -> None:
+    """Publish run after run, each when the one before is stored. Raises the first failure."""
+    results: asyncio.Queue[SendResult] = asyncio.Queue()
+
+    def note(found: Sequence[SendResult]) -> None:
+        for one in found:
+            results.put_nowait(one)
+
+    producer = await TopicProducer.open(
+        client,
+        f"persistent://{NAMESPACE}/{topic.name}",
+        topic.settings,
+        budget=Budget(64 << 20),
+        on_results=note,
+    )
+    try:
+        for run in _runs(topic):
+            producer.send(run)
+            for _ in run:
+                if (error := (await results.get()).error) is not None:
+                    raise error
+    finally:
+        await producer.close()
+
+
+def _runs(topic: DemoTopic) -> Iterator[list[OutgoingMessage]]:
+    for first in range(0, topic.count, RUN):
+        numbers = range(first, min(first + RUN, topic.count))
+        bodies = map(topic.body, numbers)
+        yield [OutgoingMessage(json.dumps(body).encode(), key=key) for key, body in bodies]
