@@ -14,7 +14,7 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from tests.support.instance import Instance, running_instance
+from tests.support.instance import Instance, healthy_instance
 from tests.support.life.life import Life, living_instance
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -26,7 +26,7 @@ expect.set_options(timeout=60_000)
 @pytest.fixture(scope="session")
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
     often = {"MAGNETAR_MESSAGE_EXPIRY_CHECK_INTERVAL_IN_MINUTES": "1"}
-    with running_instance(tmp_path_factory.mktemp("e2e"), **often) as made:
+    with healthy_instance(tmp_path_factory.mktemp("e2e"), **often) as made:
         yield made
 
 

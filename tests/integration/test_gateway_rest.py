@@ -14,7 +14,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from tests.support.instance import Instance, running_instance
+from tests.support.instance import Instance, healthy_instance
 from tests.support.net.promtool import complaints
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "rest"
@@ -59,7 +59,7 @@ OURS = {"missing sub (gets created)": 404, "negative": 400, "missing topic (fail
 
 @pytest.fixture(scope="module")
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
-    with running_instance(tmp_path_factory.mktemp("gateway")) as made:
+    with healthy_instance(tmp_path_factory.mktemp("gateway")) as made:
         yield made
 
 

@@ -10,7 +10,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from tests.support.instance import Instance, running_instance
+from tests.support.instance import Instance, healthy_instance
 from tests.support.net.sealing import Sealer
 
 ANSWER_S = 30.0
@@ -25,7 +25,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Sealer:
 def instance(tmp_path_factory: pytest.TempPathFactory, keys: Sealer) -> Iterator[Instance]:
     folder = str(keys.public_file.parent)
     path = tmp_path_factory.mktemp("websocket-keys")
-    with running_instance(path, MAGNETAR_WEBSOCKET_KEY_FOLDER=folder) as made:
+    with healthy_instance(path, MAGNETAR_WEBSOCKET_KEY_FOLDER=folder) as made:
         yield made
 
 

@@ -8,7 +8,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from gateway.standalone.control import NotRunningError, ask
 from gateway.standalone.plan import control_socket
 from gateway.standalone.ports import DEFAULTS
+from tests.support.instance_logs import complaints
 from tests.support.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -150,6 +151,17 @@ class Instance:
             return status, json.loads(raw) if raw else None
         except ValueError:
             return status, raw.decode(errors="replace")
+
+
+@contextmanager
+def healthy_instance(
+    data_dir: Path, provoked: Sequence[str] = (), **options: Any
+) -> Iterator[Instance]:
+    """An instance that nobody harms: in the end none of its parts has complained (``instance_logs``), but of what
+    ``provoked`` names."""
+    with running_instance(data_dir, **options) as instance:
+        yield instance
+    assert complaints(data_dir, provoked) == []
 
 
 @contextmanager

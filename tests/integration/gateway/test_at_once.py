@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.instance import Instance, running_instance
+from tests.support.instance import Instance, healthy_instance
 
 N = "/admin/v2/namespaces/crowded/ns"
 T = "/admin/v2/persistent/crowded/ns/t"
@@ -50,7 +50,7 @@ Calls = list[tuple[str, str, Any]]
 
 @pytest.fixture(scope="module")
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
-    with running_instance(tmp_path_factory.mktemp("crowded")) as made:
+    with healthy_instance(tmp_path_factory.mktemp("crowded")) as made:
         tenant = {"allowedClusters": ["standalone", "crowded"]}
         for path, body in (
             (C, {"serviceUrl": "http://127.0.0.1:1"}),

@@ -13,7 +13,7 @@ import pulsar
 import pytest
 
 from tests.support.admin import openapi
-from tests.support.instance import Instance, running_instance
+from tests.support.instance import Instance, healthy_instance
 
 N = "/admin/v2/namespaces/audited/ns"
 T = "/admin/v2/persistent/audited/ns/t"
@@ -193,7 +193,7 @@ class Seen(NamedTuple):
 
 @pytest.fixture(scope="module")
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
-    with running_instance(tmp_path_factory.mktemp("audit")) as made:
+    with healthy_instance(tmp_path_factory.mktemp("audit")) as made:
         yield made
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.admin import openapi
-from tests.support.instance import ROOT, Instance, running_instance
+from tests.support.instance import ROOT, Instance, healthy_instance
 
 EXAMPLES = int(os.environ.get("EXAMPLES", "1"))
 """Of each call of the admin REST, ten times as many of the console's; raise it for a long search."""
@@ -21,7 +21,7 @@ CHECKS = ("status_code_conformance", "content_type_conformance", "response_schem
 
 @pytest.fixture(scope="module")
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
-    with running_instance(tmp_path_factory.mktemp("instance")) as made:
+    with healthy_instance(tmp_path_factory.mktemp("instance")) as made:
         tenant = {"allowedClusters": ["standalone"]}
         assert made.rest("PUT", "/admin/v2/tenants/fuzzed", tenant)[0] == 204
         assert made.rest("PUT", "/admin/v2/namespaces/fuzzed/ns")[0] == 204

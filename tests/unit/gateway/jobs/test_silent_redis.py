@@ -1,6 +1,7 @@
 """Redis accepts connections and answers nothing: runs are taken, consoles open, and no work waits for it."""
 
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -14,9 +15,13 @@ from tests.unit.gateway.jobs.bench import Bench, Shown, until
 
 
 class SilentRedis:
-    """A listening socket; ``break_off`` ends what clients wait for."""
+    """A listening socket; ``break_off`` ends what clients wait for, at the latest after some seconds."""
 
     def __init__(self) -> None:
+        self.broken = False
+        self._patience = threading.Timer(5.0, self.break_off)
+        self._patience.daemon = True
+        self._patience.start()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._accepted: list[socket.socket] = []
         self.url = f"redis://127.0.0.1:{self._listener.getsockname()[1]}/0"
@@ -30,6 +35,8 @@ class SilentRedis:
         return len(self._accepted)
 
     def break_off(self) -> None:
+        self.broken = True
+        self._patience.cancel()
         self._listener.close()
         for one in self._accepted:
             one.close()
@@ -54,6 +61,7 @@ def idle() -> None:
 def test_a_run_is_taken_at_once_though_redis_is_silent(bench: Bench, silent: SilentRedis) -> None:
     bench.patch.setattr(services, "in_background", bench.real_in_background)
     runs = [bench.create() for _ in range(3)]
+    assert not silent.broken, "nobody waited for it"
     until(lambda: silent.connections() == 1)
     assert [Shown(run).state for run in runs] == ["queued"] * 3
     silent.break_off()
@@ -70,6 +78,7 @@ def test_consoles_that_open_wait_for_no_redis_and_ask_once(
     bench.patch.setattr(services, "_warmed_ms", 0)
     for _ in range(40):
         services.warm()
+    assert not silent.broken
     until(lambda: silent.connections() == 1)
     assert services._sender._work_queue.qsize() == 0
     silent.break_off()
@@ -81,6 +90,7 @@ def test_consoles_that_open_wait_for_no_redis_and_ask_once(
 def test_telling_the_workers_has_a_time_out(bench: Bench, silent: SilentRedis) -> None:
     bench.patch.setattr(services, "SEND_S", 0.02)
     assert not services.enqueue(run_id="x", attempt=1)
+    assert not silent.broken
     assert silent.connections() >= 1
 
 
@@ -93,4 +103,5 @@ def test_an_attempt_does_not_wait_for_a_redis_that_cannot_be_told_of_it(
     bench.patch.setattr(services, "enqueue", bench._enqueue)
     run = bench.create()
     bench.work()
+    assert not silent.broken
     assert Shown(run).check_one_attempt() == "attempt 1 by worker 1."
