@@ -263,3 +263,5 @@ def _begin_recovery(**_: Any) -> None:
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]
 def _end_recovery(**_: Any) -> None:
     _stopping.set()
+    # Whoever ends the worker ends its pool with it; a run that was under way is tried again when its lease is over.
+    logging.getLogger("celery.worker.request").setLevel(logging.CRITICAL)

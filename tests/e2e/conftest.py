@@ -17,6 +17,8 @@ from playwright.sync_api import (
 from tests.support.instance import Instance, healthy_instance
 from tests.support.life.life import Life, living_instance
 
+PROVOKED = (r"(gateway|worker) ended \(signal 9\)",)
+"""A test kills them, and asks that the console comes back."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 # What a page shows in the end, however busy the machine is.
@@ -26,7 +28,8 @@ expect.set_options(timeout=60_000)
 @pytest.fixture(scope="session")
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
     often = {"MAGNETAR_MESSAGE_EXPIRY_CHECK_INTERVAL_IN_MINUTES": "1"}
-    with healthy_instance(tmp_path_factory.mktemp("e2e"), **often) as made:
+    folder = tmp_path_factory.mktemp("e2e")
+    with healthy_instance(folder, PROVOKED, **often) as made:
         yield made
 
 

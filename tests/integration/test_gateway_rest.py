@@ -18,6 +18,7 @@ from tests.support.instance import Instance, healthy_instance
 from tests.support.net.promtool import complaints
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "rest"
+PROVOKED = ("live feed closed: the reader is too slow",)
 TOPICS = "/admin/v2/persistent"
 JSON = {"content-type": "application/json"}
 SETUP: list[tuple[str, str, str | None]] = [
@@ -59,7 +60,7 @@ OURS = {"missing sub (gets created)": 404, "negative": 400, "missing topic (fail
 
 @pytest.fixture(scope="module")
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
-    with healthy_instance(tmp_path_factory.mktemp("gateway")) as made:
+    with healthy_instance(tmp_path_factory.mktemp("gateway"), PROVOKED) as made:
         yield made
 
 

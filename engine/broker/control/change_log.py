@@ -1,6 +1,7 @@
 """The changes of one namespace's topic policies: its system topic, read from the start and followed, and written to."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -210,7 +211,7 @@ class ChangeLog:
 
     async def _follow(self) -> None:
         backoff = Backoff(max_s=RETRY_S_MAX)
-        told = False
+        failures = 0
         stop = self._store.watch(topics.ledger_path(self.topic), lambda _: self._touched.set())
         try:
             while True:
@@ -222,11 +223,10 @@ class ChangeLog:
                         self._restart(Events(self._schemas), [])
                         await self._touched.wait()
                 except MagnetarError as error:
-                    if self._current.is_set():
-                        told = False
-                    if not told:
-                        self._log.warning("topic policies cannot be followed now: %s", error)
-                        told = True
+                    failures = 1 if self._current.is_set() else failures + 1
+                    if failures <= 2:  # the first is what an unload looks like, too
+                        level = logging.INFO if failures == 1 else logging.WARNING
+                        self._log.log(level, "topic policies cannot be followed now: %s", error)
                     self._current.clear()
                     await asyncio.sleep(backoff.next_s(self._entropy.random()))
         finally:
