@@ -5,6 +5,7 @@ import argparse
 import asyncio
 import logging
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ from pathlib import Path
 from bookie.server import Bookie
 from bookie.settings import PROGRAM, ProcessSettings
 from bookie.storage.files import SystemDisk, ThreadLane
+from bookie.storage.logs.log_files import FULL_ERRORS
 from engine.base import log as logs
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
@@ -83,8 +85,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parse_arguments(sys.argv[1:] if argv is None else argv)
     logs.keep_private()
     logs.configure()
+    roots: list[str] = []
     try:
         settings = load_settings(arguments, os.environ, Path.cwd())
+        roots = [settings.bookie.journal_root, *settings.bookie.ledger_roots]
         logs.configure(settings.log)
         with asyncio.Runner(loop_factory=EventLoop) as runner:
             return runner.run(serve(settings))
@@ -92,8 +96,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         log.critical("cannot start: %s", error)
         return os.EX_CONFIG  # trying again will not help
     except (MagnetarError, OSError) as error:
-        log.critical("cannot start: %s", error)
+        full = isinstance(error, OSError) and error.errno in FULL_ERRORS
+        log.critical("cannot start: %s%s", error, f": {room(roots)}" if full else "")
         return 1
+
+
+def room(roots: Sequence[str]) -> str:
+    """What is free where the directories ``roots`` are, or would be."""
+    told = []
+    for root in dict.fromkeys(roots):
+        there = next(path for path in (Path(root), *Path(root).parents) if path.exists())
+        told.append(f"{root} has {shutil.disk_usage(there).free >> 20} MiB free")
+    return ", ".join(told)
 
 
 if __name__ == "__main__":

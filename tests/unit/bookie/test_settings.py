@@ -1,10 +1,11 @@
 """Nonsense in the settings stops the process at start and is named."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from bookie.__main__ import load_settings, parse_arguments
+from bookie.__main__ import load_settings, parse_arguments, room
 from bookie.settings import BookieSettings
 from engine.base.settings import SettingsError
 
@@ -122,3 +123,10 @@ def test_ledger_directories_are_a_list_with_commas() -> None:
     assert BookieSettings(data_dir="/d").ledger_roots == ["/d/ledgers"]
     settings = BookieSettings(data_dir="", journal_directories="/j", ledger_directories="/a, /b/")
     assert (settings.journal_root, settings.ledger_roots) == ("/j", ["/a", "/b"])
+
+
+def test_a_full_disk_is_told_with_the_folder_and_what_is_free(tmp_path: Path) -> None:
+    told = room([f"{tmp_path}/not/there", f"{tmp_path}", f"{tmp_path}"])
+    assert re.fullmatch(
+        rf"{tmp_path}/not/there has \d+ MiB free, {tmp_path} has \d+ MiB free", told
+    )
