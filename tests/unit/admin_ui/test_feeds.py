@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from channels.layers import get_channel_layer
 
 from admin_ui import feeds
@@ -228,3 +229,21 @@ async def test_a_message_to_its_group_wakes_a_resting_feed() -> None:
     assert await watcher.value() == 1
     assert asyncio.get_running_loop().time() - started < 1.0
     await watcher.watch.end()
+
+
+async def test_a_feed_ends_though_redis_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever unsubscribes or hangs up waits for it."""
+    layer, left = get_channel_layer(), asyncio.Event()
+
+    async def never(group: str, name: str) -> None:
+        left.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(layer, "group_discard", never)
+    monkeypatch.setattr(feeds, "LEAVE_S", 0.01)
+    source = Source()
+    watcher = Watcher(source.channel(group=lambda params: f"run.{params['q']}"), {"q": "1"})
+    await watcher.value()
+    async with asyncio.timeout(60):
+        await watcher.watch.end()
+    assert left.is_set()
