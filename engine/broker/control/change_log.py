@@ -28,6 +28,8 @@ from engine.wire.batches import BatchFormatError, Message, pack_entry, unpack_en
 from engine.wire.events import Delivered
 
 RETRY_S_MAX = 1.0
+LASTING = 6
+"""Failures in a row, some seconds: fewer are what an unload or the deletion of a namespace looks like."""
 """Longest pause before the topic is looked up again: its next owner should be found within a second or so."""
 FIRST_VERSION = bytes(8)
 """Of the topic's schema, as messages name it that have no payload."""
@@ -224,8 +226,8 @@ class ChangeLog:
                         await self._touched.wait()
                 except MagnetarError as error:
                     failures = 1 if self._current.is_set() else failures + 1
-                    if failures <= 2:  # the first is what an unload looks like, too
-                        level = logging.INFO if failures == 1 else logging.WARNING
+                    if failures in (1, LASTING):
+                        level = logging.WARNING if failures == LASTING else logging.INFO
                         self._log.log(level, "topic policies cannot be followed now: %s", error)
                     self._current.clear()
                     await asyncio.sleep(backoff.next_s(self._entropy.random()))
