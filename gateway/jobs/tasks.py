@@ -145,8 +145,8 @@ class _Heart(threading.Thread):
     ``lost``: no renewal succeeded for as long as a lease lasts. Another worker may have the run by now, so this one
     renews nothing any more.
 
-    A run that Spark has given no sign of life for SILENT_S fails. An attempt that goes on for END_PATIENCE_S after it
-    should have stopped ends with its process.
+    J6. A run that Spark has given no sign of life for SILENT_S fails. An attempt that goes on for END_PATIENCE_S after
+    it should have stopped ends with its process.
     """
 
     def __init__(self, run: JobRun) -> None:

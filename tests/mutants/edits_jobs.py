@@ -54,6 +54,7 @@ EDITS = (
         "now_s - self._unwanted_s > END_PATIENCE_S",
         "False",
         (f"{WORKER}::test_a_cancelled_run_that_hangs_gives_its_slot_back",),
+        holds="J6",
     ),
     Edit(
         "a-spark-that-hangs-is-waited-for-for-ever",
@@ -61,6 +62,7 @@ EDITS = (
         "time.monotonic() - self._heard_s <= SILENT_S",
         "True",
         (f"{WORKER}::test_a_run_without_a_sign_of_life_from_spark_fails_and_gives_its_slot_back",),
+        holds="J6",
     ),
     Edit(
         "sparks-own-signs-of-life-do-not-count",

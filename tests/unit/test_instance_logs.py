@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.instance_logs import complaints
+from tests.support.instance import complaints
 
 AT = "2026-11-26T00:34:41.217Z"
 STACK = "Traceback (most recent call last):"
