@@ -73,7 +73,10 @@ def _close(run: JobRun, heart: "_Heart", state: RunState, **outcome: Any) -> Run
     """J5. How the run ended; None when it belongs to another attempt by now, or soon will."""
     closed = None if heart.lost else services.finish(run=run, state=state, **outcome)
     if closed is None:
-        log.warning("late outcome dropped run=%s attempt=%d %s", run.id, run.attempt, state.value)
+        level = logging.INFO if heart.closed else logging.WARNING
+        log.log(
+            level, "late outcome dropped run=%s attempt=%d %s", run.id, run.attempt, state.value
+        )
     return closed
 
 
@@ -158,6 +161,8 @@ class _Heart(threading.Thread):
         self._unwanted_s: float | None = None
         self._interrupt: threading.Thread | None = None
         self.lost = False
+        self.closed = False
+        """Whether the run was closed over the attempt's head, as cancelled or for want of a sign of life."""
 
     def run(self) -> None:
         while not self._stopping.wait(BEAT_S):
@@ -181,6 +186,7 @@ class _Heart(threading.Thread):
             self._unwanted_s = now_s
         late = now_s - self._unwanted_s > CANCEL_PATIENCE_S
         if late and not self.lost and services.close_cancelled(run=self._run):
+            self.closed = True
             log.info("run cancelled, its attempt is still stopping run=%s", self._run.id)
             notify(self._run.id)
         if now_s - self._unwanted_s > END_PATIENCE_S:
@@ -196,6 +202,7 @@ class _Heart(threading.Thread):
             return False
         error = f"Spark has given no sign of life for {SILENT_S:.0f} s; restart it, then start the run again"
         if services.finish(run=self._run, state=RunState.FAILED, error=error):
+            self.closed = True
             log.warning("run failed id=%s: %s", self._run.id, error)
             notify(self._run.id)
         return True

@@ -111,7 +111,9 @@ def test_a_cancellation_interrupts_spark(quick: Bench, obeys: bool) -> None:
 
 
 @pytest.mark.parametrize("hangs", [True, False])
-def test_a_cancelled_run_is_closed_though_its_attempt_goes_on(quick: Bench, hangs: bool) -> None:
+def test_a_cancelled_run_is_closed_though_its_attempt_goes_on(
+    quick: Bench, hangs: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     """Also when Spark does not even answer that it was interrupted."""
     quick.patch.setattr(tasks, "CANCEL_PATIENCE_S", 0.05)
     answer = threading.Event()
@@ -132,6 +134,7 @@ def test_a_cancelled_run_is_closed_though_its_attempt_goes_on(quick: Bench, hang
     answer.set()
     shown = Shown(run)
     assert (shown.state, shown.body["cancelling"]) == ("cancelled", False)
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
     assert shown.body["stage"] == "reading the topic"
     shown.check_nothing()
 
