@@ -86,13 +86,13 @@ def decode_file_header(block: bytes) -> FileHeader | None:
     """None when the block is not a valid header of a version that is known."""
     if len(block) < _FILE.size + 4 or block[:8] != FILE_MAGIC:
         return None
-    _, version, block_bytes, *fields = _FILE.unpack_from(block)
+    _, version, block_bytes, file_id, salt, sequence, file_bytes = _FILE.unpack_from(block)
     size = _FILE.size if version == VERSION else _FILE_V1.size
     if _CRC.unpack_from(block, size)[0] != crc32c(block[:size]):
         return None
     if version not in (1, VERSION) or block_bytes != BLOCK:
         return None
-    return FileHeader(*fields) if version == VERSION else FileHeader(*fields[:3], file_bytes=0)
+    return FileHeader(file_id, salt, sequence, file_bytes if version == VERSION else 0)
 
 
 def decode_mark(data: bytes) -> Mark | None:
