@@ -1,11 +1,30 @@
-"""Sets of integers kept as intervals: cost and memory go with the number of gaps, not of members. Pure."""
+"""Sets of integers. Pure.
 
+As intervals: cost and memory go with the number of gaps, not of members. As 64-bit words, the form in which Pulsar's
+protocol and records carry them, and as integers with these bits.
+"""
+
+import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 BLOCK_MAX = 512
 """Intervals of one block: what an insertion has to move at most."""
+WORD_BITS = 64
+WORD = (1 << WORD_BITS) - 1
+
+
+def bits_of(words: Sequence[int]) -> int:
+    """Return words of 64 bits, signed or not, lowest first, as one integer, in time linear in their number."""
+    count = len(words)
+    return int.from_bytes(struct.pack(f"<{count}Q", *(word & WORD for word in words)), "little")
+
+
+def words_of(bits: int) -> list[int]:
+    """Return the inverse of ``bits_of``, as fast: signed words, no trailing zero ones, as Java's BitSet gives."""
+    count = (bits.bit_length() + WORD_BITS - 1) // WORD_BITS
+    return list(struct.unpack(f"<{count}q", bits.to_bytes(8 * count, "little")))
 
 
 class RangeSet:

@@ -5,29 +5,9 @@
 entries at or behind ``mark`` that are in no hole. State is never dropped to save room.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from engine.base.ranges import RangeSet
-
-WORD = (1 << 64) - 1
-
-
-def bits_of(words: Sequence[int]) -> int:
-    """Words of 64 bits, signed or not, lowest first, as one integer."""
-    bits = 0
-    for i, word in enumerate(words):
-        bits |= (word & WORD) << (64 * i)
-    return bits
-
-
-def words_of(bits: int) -> list[int]:
-    """Inverse of ``bits_of``: signed words, no trailing zero ones, as Java's BitSet gives."""
-    words = []
-    while bits:
-        word = bits & WORD
-        words.append(word - (1 << 64) if word >> 63 else word)
-        bits >>= 64
-    return words
 
 
 class AckState:

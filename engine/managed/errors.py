@@ -67,6 +67,10 @@ class InvalidPositionError(ManagedLedgerError):
     """A position lies behind the last entry."""
 
 
+class AckSetTooLongError(InvalidPositionError):
+    """An acknowledgement of part of a batch names more messages than the entry holds; the message says how many."""
+
+
 class StoredRecordError(ManagedLedgerError):
     """A stored record cannot be read; the message names record and field."""
 

@@ -3,11 +3,11 @@
 import asyncio
 
 from engine.base.ids import Position
+from engine.base.ranges import bits_of, words_of
 from engine.broker.dispatch.choose.keys import KeyPolicy
 from engine.broker.dispatch.consumer import Consumer
 from engine.broker.ports import TopicPolicies
 from engine.broker.settings import DataPathSettings
-from engine.managed.ack_state import bits_of, words_of
 from engine.wire import frames
 from engine.wire import pulsar_pb2 as pb
 from tests.support.broker_bench import Client

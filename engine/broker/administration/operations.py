@@ -29,6 +29,7 @@ from engine.base.errors import (
 )
 from engine.base.ids import EARLIEST, LATEST, Position
 from engine.base.names import TopicName
+from engine.base.ranges import words_of
 from engine.broker.administration import reports
 from engine.broker.administration.admin_http import MovedError
 from engine.broker.administration.backlog_scan import scan
@@ -50,7 +51,6 @@ from engine.broker.topics.ephemeral import A_CHANGE, COMPACTION
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import Topic, last_batch_index
-from engine.managed.ack_state import words_of
 from engine.managed.errors import (
     InvalidPositionError,
     ManagedLedgerNotFoundError,

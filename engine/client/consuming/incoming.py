@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from engine.base.ids import Position
+from engine.base.ranges import bits_of
 from engine.client.message_ids import MessageId
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import BatchFormatError, members
 from engine.wire.texts import readable
-
-WORD = (1 << 64) - 1
 
 
 class Batch:
@@ -198,15 +197,19 @@ def open_entry(
     size = metadata.num_messages_in_batch
     opened = members(size, payload)  # which checks the size
     every = (1 << size) - 1
-    batch = Batch(size, every & bits(due) if due else every)
+    left = bytearray((every & bits_of(due) if due else every).to_bytes((size + 7) // 8, "little"))
+    batch = Batch(size, 0)
     found = []
     for index, (own, content) in enumerate(opened):
+        # Bit by bit in bytes: shifting one large integer for each message takes the square of their number.
+        mask = 1 << (index & 7)
         if own.compacted_out:
-            batch.left &= ~(1 << index)
-        elif batch.left >> index & 1:
+            left[index >> 3] &= ~mask
+        elif left[index >> 3] & mask:
             found.append(
                 Incoming(source, position, redelivery_count, metadata, own, content, batch, index)
             )
+    batch.left = int.from_bytes(left, "little")
     return found
 
 
@@ -236,13 +239,5 @@ def unpack(metadata: pb.MessageMetadata, payload: bytes) -> bytes:
 def messages_due(metadata: pb.MessageMetadata, due: Sequence[int]) -> int:
     """How many permits an entry took."""
     if due:
-        return bits(due).bit_count()
+        return bits_of(due).bit_count()
     return max(1, metadata.num_messages_in_batch)
-
-
-def bits(words: Sequence[int]) -> int:
-    """Bits of Java's words, the first word lowest."""
-    found = 0
-    for at, word in enumerate(words):
-        found |= (word & WORD) << 64 * at
-    return found

@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 from engine.base.ids import Position
+from engine.base.ranges import WORD_BITS, bits_of, words_of
 from engine.base.slices import Slice
-from engine.managed.ack_state import AckState, bits_of, words_of
+from engine.managed.ack_state import AckState
 from engine.managed.cursors.ack_snapshot import AckSnapshot
 from engine.managed.cursors.cursor_reader import CursorReader
 from engine.managed.cursors.index_ledgers import IndexLedgers
@@ -16,6 +17,7 @@ from engine.managed.cursors.last_change import STATES_BYTES_MAX, LastChange
 from engine.managed.cursors.moves import Effect, copied, effect_of, passed
 from engine.managed.cursors.persister import Persister
 from engine.managed.errors import (
+    AckSetTooLongError,
     InvalidPositionError,
     ManagedLedgerClosedError,
     ManagedLedgerError,
@@ -23,8 +25,11 @@ from engine.managed.errors import (
 from engine.managed.reading.entries import LogEntries
 from engine.managed.stats import CursorStats
 from engine.managed.stored.records import CursorState
+from engine.wire.kernels import batch_sizes
 
 STATS_RANGES_MAX = 1000
+ACK_SET_WORDS_MAX = 1 << 14
+"""Of an entry whose number of messages is not at hand: a million messages in a batch."""
 
 
 class Cursor(CursorReader):
@@ -129,19 +134,19 @@ class Cursor(CursorReader):
     def acknowledge_batch(self, position: Position, ack_set: Sequence[int]) -> bool:
         """Acknowledge part of a batch: 64-bit words (signed or not), bit i set = message i is *not* acknowledged.
 
-        Narrows what was acknowledged before. True when the whole entry is acknowledged now.
+        Narrows what was acknowledged before. True when the whole entry is acknowledged now. Raises AckSetTooLongError.
         """
         ordinal = self._line.exact(*position)
         if ordinal < 0:
             return position < self._line.position(self._line.base)
-        if self._acks.acknowledge_batch(ordinal, bits_of(ack_set)):
+        if self._acks.acknowledge_batch(ordinal, self._bits(ordinal, ack_set)):
             self._changed()
         return self._acks.is_acknowledged(ordinal)
 
     def acknowledge_cumulative(self, position: Position, ack_set: Sequence[int] = ()) -> None:
         """Acknowledge everything up to ``position``; with ``ack_set`` only that part of ``position`` itself.
 
-        Raises InvalidPositionError behind the last entry.
+        Raises InvalidPositionError behind the last entry, AckSetTooLongError.
         """
         line, acks = self._line, self._acks
         stop = line.ordinal_after(position)
@@ -149,7 +154,7 @@ class Cursor(CursorReader):
             raise InvalidPositionError(
                 f"{position} lies behind the last entry {line.before(line.end)}"
             )
-        bits = bits_of(ack_set)
+        bits = self._bits(line.exact(*position), ack_set)
         if bits and line.exact(*position) < 0:
             return  # the batch is gone: so is everything before it
         changed = acks.acknowledge(acks.mark, stop - 1 if bits else stop)
@@ -157,6 +162,26 @@ class Cursor(CursorReader):
             changed = acks.acknowledge_batch(stop - 1, bits) or changed
         if changed:
             self._changed()
+
+    def _bits(self, ordinal: int, ack_set: Sequence[int]) -> int:
+        """Return ``ack_set`` of the entry at ``ordinal`` as an integer.
+
+        Raises AckSetTooLongError when it has more words than the entry's messages take, which the state would keep. The
+        first ack set of an entry in memory is compared with the entry's metadata; later ones only narrow it.
+        """
+        words = len(ack_set)
+        if words > ACK_SET_WORDS_MAX:
+            raise AckSetTooLongError(f"ack_set: {words} words, at most {ACK_SET_WORDS_MAX}")
+        bits = bits_of(ack_set)
+        if bits >> WORD_BITS and ordinal not in self._acks.batches:
+            run = self._entries.at_hand(ordinal)
+            messages = run and (batch_sizes(run.buf, run.spans) or (1,))[0]
+            if messages and bits >> -(-messages // WORD_BITS) * WORD_BITS:
+                at = self._line.position(ordinal)
+                raise AckSetTooLongError(
+                    f"ack_set: {words} words for the entry {at}, which holds {messages} messages"
+                )
+        return bits
 
     @property
     def has_partial_batches(self) -> bool:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from google.protobuf.message import DecodeError, Message
 
 from engine.base.ids import Position
-from engine.managed.ack_state import AckState, bits_of, words_of
+from engine.base.ranges import bits_of, words_of
+from engine.managed.ack_state import AckState
 from engine.managed.errors import StoredRecordError
 from engine.managed.positions import LedgerLine, LedgerSpan
 from engine.wire import mledger_pb2 as pb

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from engine.base.ids import EARLIEST, Position
+from engine.base.ranges import bits_of, words_of
 from engine.client.broker_link import Body
 from engine.client.errors import LostError
 from engine.client.raw_consumer import (
@@ -17,7 +18,6 @@ from engine.client.raw_consumer import (
     SHARED,
     RawConsumer,
 )
-from engine.managed.ack_state import bits_of, words_of
 from engine.wire.batches import unpack_entry
 from engine.wire.errors import RefusedError
 from engine.wire.events import Delivered

@@ -1,10 +1,10 @@
 """AckState behaves as a naive record of every message does."""
 
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from engine.managed.ack_state import AckState, bits_of, words_of
+from engine.managed.ack_state import AckState
 from engine.managed.cursors.ack_snapshot import AckSnapshot
 from engine.managed.positions import LedgerLine, LedgerSpan
 from engine.managed.stored.records import CursorState
@@ -88,11 +88,3 @@ class AckMachine(RuleBasedStateMachine):
 
 TestAckMachine = AckMachine.TestCase
 TestAckMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
-
-
-@given(st.integers(0, (1 << 200) - 1))
-def test_words_are_signed_and_come_back(bits: int) -> None:
-    words = words_of(bits)
-    assert all(-(1 << 63) <= word < 1 << 63 for word in words)
-    assert bits_of(words) == bits
-    assert bits_of([word % (1 << 64) for word in words] + [0]) == bits

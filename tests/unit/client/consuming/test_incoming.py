@@ -91,3 +91,12 @@ def test_a_batch_that_claims_more_than_it_holds_is_refused(count: int) -> None:
     )
     with pytest.raises(BatchFormatError):
         opened(entry)
+
+
+def test_messages_of_a_batch_that_are_not_due_or_compacted_out_are_left_out() -> None:
+    sent = [Message(b"%d" % i) for i in range(20)]
+    _, metadata, payload = split_entry(pack_entry(sent, producer_name="p", publish_ms=5))
+    found = open_entry(Source(), AT, 1, metadata, payload, [1 << 3 | 1 << 8 | 1 << 19])
+    assert [one.batch_index for one in found] == [3, 8, 19]
+    assert found[0].batch is not None
+    assert found[0].batch.left == 1 << 3 | 1 << 8 | 1 << 19

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.base.ids import Position
-from engine.managed.ack_state import AckState, words_of
+from engine.base.ranges import words_of
+from engine.managed.ack_state import AckState
 from engine.managed.cursors import ack_snapshot
 from engine.managed.cursors.ack_snapshot import AckSnapshot
 from engine.managed.positions import LedgerLine, LedgerSpan

@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from engine.base.ids import EARLIEST, LATEST, Position
-from engine.managed.cursors.cursor import Cursor
+from engine.managed.cursors.cursor import ACK_SET_WORDS_MAX, Cursor
 from engine.managed.errors import (
+    AckSetTooLongError,
     CursorMisuseError,
     CursorNotFoundError,
     CursorStateTooLargeError,
@@ -21,6 +22,7 @@ from engine.metadata import paths
 from engine.metadata.memory import Fault
 from engine.metadata.store import StoreUnavailableError
 from engine.wire import pulsar_pb2 as pb
+from engine.wire.batches import Message, pack_entry
 from tests.support.ledger_cluster import run_of
 from tests.support.managed_cluster import (
     LAZY,
@@ -126,6 +128,34 @@ async def test_batches_are_acknowledged_in_parts(brokers: Brokers) -> None:
     cursor.acknowledge_cumulative(places[2])
     assert cursor.mark_delete == places[2]
     assert cursor.acknowledge_batch(places[0], [0b1])
+
+
+async def test_an_ack_set_of_more_words_than_the_entry_has_messages_is_refused(
+    brokers: Brokers,
+) -> None:
+    _, ledger, cursor, (plain,) = await opened(brokers, 1)
+    sink = Sink()
+    batch = [Message(b"v")] * 70
+    ledger.append(run_of(pack_entry(batch, producer_name="p", publish_ms=1)), sink)
+    await sink.settle(1)
+    at = Position(*sink.positions[0])
+    for position, most in ((plain, 1), (at, 2)):
+        with pytest.raises(AckSetTooLongError, match=f"ack_set: {most + 1} words"):
+            cursor.acknowledge_batch(position, [1] * (most + 1))
+        with pytest.raises(AckSetTooLongError, match=f"ack_set: {most + 1} words"):
+            cursor.acknowledge_cumulative(position, [1] * (most + 1))
+    assert (cursor.backlog_entries(), cursor.has_partial_batches) == (2, False)
+    cursor.acknowledge_batch(at, [3, 5])
+    cursor.acknowledge_batch(at, [1, 4, 9])  # only what was due before is kept
+    assert cursor.ack_set(at) == [1, 4]
+
+
+async def test_an_ack_set_beyond_every_batch_is_refused_unread(brokers: Brokers) -> None:
+    _, _, cursor, (place,) = await opened(brokers, 1)
+    too_many = range(ACK_SET_WORDS_MAX + 1)
+    with pytest.raises(AckSetTooLongError, match=f"at most {ACK_SET_WORDS_MAX}"):
+        cursor.acknowledge_batch(place, too_many)
+    assert not cursor.has_partial_batches
 
 
 async def test_reset_is_durable_and_older_marks_cannot_override_it(brokers: Brokers) -> None:

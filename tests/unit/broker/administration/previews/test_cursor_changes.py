@@ -12,8 +12,8 @@ from engine.admin import api
 from engine.base.errors import Conflict
 from engine.base.ids import Position
 from engine.base.names import TopicName
+from engine.base.ranges import bits_of
 from engine.broker.topics.ports import SubscriptionCursor
-from engine.managed.ack_state import bits_of
 from engine.wire.batches import Message, pack_entry
 from engine.wire.kernels import batch_sizes
 from tests.support.admin.bench import AdminBench
