@@ -313,7 +313,8 @@ class DataPathSettings:
     )
     deduplication_max_number_of_producers: int = count(
         10_000,
-        "names known of a topic for deduplication (brokerDeduplicationMaxNumberOfProducers)",
+        "names known of a topic for deduplication, with at most 2 MiB together "
+        "(brokerDeduplicationMaxNumberOfProducers)",
         low=1,
     )
     deduplication_producer_inactivity_timeout_minutes: int = count(

@@ -59,8 +59,12 @@ class CursorStateTooLargeError(ManagedLedgerError):
     """A cursor's acknowledgements are too scattered to be stored. They are kept; acknowledge the oldest messages."""
 
 
+class RecordTooLargeError(ManagedLedgerError):
+    """A record is larger than a node of the metadata store takes. Nothing was written; what is stored stays."""
+
+
 class InvalidPropertyError(ManagedLedgerError):
-    """A property has a name that is reserved for the broker."""
+    """A property has a name that is reserved for the broker, or all together take too many bytes."""
 
 
 class InvalidPositionError(ManagedLedgerError):

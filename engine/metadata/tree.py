@@ -13,8 +13,9 @@ from engine.metadata.store import (
     Stat,
 )
 
-VALUE_MAX = (1 << 20) - 1
-"""Bytes of a value; ZooKeeper's default packet bound is just under 1 MiB."""
+VALUE_MAX = (1 << 20) - (16 << 10)
+"""Bytes of a value. ZooKeeper takes packets of just under 1 MiB by default, with the path in them, and cuts the
+connection of whoever sends a larger one."""
 
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 

@@ -7,6 +7,7 @@ LEDGER = "unit/managed/test_ledger.py"
 INVARIANTS = "unit/managed/test_invariants.py"
 ROLLING = "engine/managed/writing/rolling.py"
 STORE = "engine/managed/cursors/cursor_store.py"
+APPENDER = "engine/managed/writing/appender.py"
 
 EDITS = (
     Edit(
@@ -345,6 +346,40 @@ EDITS = (
         (
             "unit/broker/topics/test_unsure_subscriptions.py"
             "::test_a_subscription_whose_creation_got_no_answer_is_whole_or_not_there",
+        ),
+    ),
+    Edit(
+        "properties-of-any-size-beside-a-cursor-ledger",
+        f"{STORE}::CursorStore._record",
+        "if ledger_id >= 0 and _properties_bytes(state) > INLINE_BYTES_MAX:",
+        "if False:",
+        (f"{CURSOR}::test_properties_larger_than_a_node_survive_every_change_of_owner",),
+    ),
+    Edit(
+        "a-client-names-ledgers-to-be-deleted",
+        "engine/managed/cursors/cursor_set.py::CursorSet.open",
+        "check_cursor_properties(cursor_properties)",
+        "",
+        (
+            f"{CURSOR}::test_properties_of_a_subscription_that_are_too_large_or_the_brokers_own_are_refused",
+        ),
+    ),
+    Edit(
+        "a-producers-name-taken-for-a-property-of-the-broker",
+        "engine/broker/topics/deduplication.py::_property",
+        "return ESCAPE + name if reserved else name",
+        "return name",
+        (
+            "unit/broker/topics/test_deduplication.py::test_a_producer_named_as_a_property_of_the_broker_deletes_no_ledger_and_is_remembered",
+        ),
+    ),
+    Edit(
+        "a-roll-that-fails-is-not-answered",
+        f"{APPENDER}::Appender._roll",
+        "except Exception as error:",
+        "except (LedgerError, WorldError, ManagedLedgerError) as error:",
+        (
+            "unit/managed/test_promises.py::test_a_roll_that_fails_unexpectedly_is_answered_and_tried_again",
         ),
     ),
 )

@@ -11,7 +11,7 @@ a topic that is loaded reads the entries behind it. So no entry is trimmed that 
 import asyncio
 import logging
 from collections import deque
-from itertools import islice
+from collections.abc import Iterable
 from typing import Protocol
 
 from engine.base.backoff import Backoff
@@ -27,6 +27,7 @@ from engine.broker.topics.publish import Producer, Publish, Stage
 from engine.ledger.errors import LedgerError
 from engine.managed.errors import CursorNotFoundError, ManagedLedgerError
 from engine.managed.ledger import InitialPosition
+from engine.managed.stored.records import COMPACTED_LEDGER, OWN_PREFIX
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import read_metadata
 from engine.wire.kernels import following, head_sequences
@@ -39,6 +40,13 @@ NOTHING = -1
 READY_WAIT_S = 5.0
 """How long a producer that comes waits for the state to be read, before it is told to come again."""
 RETRY_MAX_S = 30.0
+SNAPSHOT_BYTES_MAX = 2 << 20
+"""Of the names in a snapshot, by ``NAME_BYTES`` and their length: half of the largest state that a cursor stores."""
+NAME_BYTES = 16
+SEQUENCE_MAX = (1 << 63) - 1
+"""The largest sequence id that a snapshot holds."""
+ESCAPE = "#magnetar.dedup:"
+"""Stands in a snapshot before names that mean something else among a cursor's properties."""
 
 
 class DeduplicationHost(Protocol):
@@ -134,9 +142,15 @@ class Deduplication:
             while not self._settled:
                 try:
                     await (self._begin() if self._wanted else self._end())
-                except (LedgerError, ManagedLedgerError, WorldError) as error:
+                except Exception as error:
+                    # Also what nothing here provides for: producers are refused until the state is known.
                     self.status, self._why = "Failed", str(error)
-                    log.warning("deduplication fails topic=%s: %s", self._host.name, error)
+                    expected = isinstance(error, LedgerError | ManagedLedgerError | WorldError)
+                    log.warning(
+                        "deduplication fails topic=%s: %s",
+                        *(self._host.name, error),
+                        exc_info=None if expected else error,
+                    )
                     await asyncio.sleep(backoff.next_s(self._host.context.entropy.random()))
         finally:
             self._work = None
@@ -152,7 +166,7 @@ class Deduplication:
             # From now on what is stored is noted; what was stored before is read.
             self._host.stages += (self,)
         for name, sequence in cursor.properties.items():
-            self._remember(name, sequence)
+            self._remember(name.removeprefix(ESCAPE), sequence)
         start = cursor.mark
         first = managed.next_position(cursor.mark_delete)
         last = managed.last_confirmed
@@ -185,7 +199,7 @@ class Deduplication:
 
     def _remember(self, name: str, sequence: int) -> None:
         if sequence > self.last_sequence(name):
-            self._stored[name] = sequence
+            self._stored[name] = min(sequence, SEQUENCE_MAX)
 
     def _recall(self, entry: bytes) -> None:
         """An entry stored since the snapshot."""
@@ -344,13 +358,30 @@ class Deduplication:
         """The state now is what a load begins with; stored as acknowledgements are."""
         if self._cursor is None or self._last is None or self.status != "Enabled":
             return
-        names_max = self._host.context.settings.deduplication_max_number_of_producers
-        count = len(self._stored)
         self._cursor.take_snapshot(
-            self._last, dict(islice(self._stored.items(), max(count - names_max, 0), count))
+            self._last,
+            {_property(name): self._stored[name] for name in self._kept()},
         )
         self._last, self._since_snapshot = None, 0
         self._snapshot_ms = self._host.context.clock.wall_ms()
+
+    def _kept(self) -> Iterable[str]:
+        """Return the names that go into a snapshot: all, or as many as its bounds allow, those in use first and of the
+        others those that were used last."""
+        names_max = self._host.context.settings.deduplication_max_number_of_producers
+        if len(self._stored) <= names_max and _size(self._stored) <= SNAPSHOT_BYTES_MAX:
+            return self._stored
+        first = [name for name in self._stored if name in self._host.producers]
+        rest = [name for name in self._stored if name not in self._absent]
+        last = [name for name in self._absent if name in self._stored]
+        kept: list[str] = []
+        size = 0
+        for name in dict.fromkeys([*first, *reversed(rest), *reversed(last)]):
+            size += _size((name,))
+            if len(kept) == names_max or size > SNAPSHOT_BYTES_MAX:
+                break
+            kept.append(name)
+        return kept
 
     def check(self) -> None:
         """By the clock: a snapshot when it is time, and names that nobody has used for long are forgotten."""
@@ -367,13 +398,27 @@ class Deduplication:
             del self._absent[name]
         longest_ms = settings.deduplication_producer_inactivity_timeout_minutes * 60_000
         spare = len(self._stored) - settings.deduplication_max_number_of_producers
+        spare_bytes = _size(self._stored) - SNAPSHOT_BYTES_MAX
         for name, since_ms in list(self._absent.items()):
-            if spare <= 0 and now_ms - since_ms < longest_ms:
+            if spare <= 0 and spare_bytes <= 0 and now_ms - since_ms < longest_ms:
                 break
             if name not in self._flying:
                 del self._absent[name]
                 self._stored.pop(name, None)
                 spare -= 1
+                spare_bytes -= _size((name,))
+
+
+def _size(names: Iterable[str]) -> int:
+    """Return an upper bound of the bytes that ``names`` take in a snapshot."""
+    return sum(len(name.encode()) + NAME_BYTES for name in names)
+
+
+def _property(name: str) -> str:
+    """Return the name of the cursor's property for a producer's name, which clients choose: as it is, as Apache's
+    brokers store it, unless it means something else there, such as a ledger to be deleted."""
+    reserved = name.startswith((OWN_PREFIX, ESCAPE)) or name == COMPACTED_LEDGER
+    return ESCAPE + name if reserved else name
 
 
 def _ends_message(publish: Publish, i: int) -> bool:

@@ -39,6 +39,7 @@ from engine.ledger.errors import LedgerError
 from engine.managed.errors import (
     CursorNotFoundError,
     InvalidPositionError,
+    InvalidPropertyError,
     ManagedLedgerError,
     ManagedLedgerFencedError,
 )
@@ -419,6 +420,8 @@ class Topic:
             return await self.log.open_cursor(
                 name, initial, durable=durable, cursor_properties=properties
             )
+        except InvalidPropertyError as error:
+            raise NotAllowed(f"Subscription {name}: {error}") from error
         except (WorldError, ManagedLedgerError) as error:
             raise ServiceNotReady(f"Subscription {name} cannot be used now: {error}") from error
         finally:

@@ -24,7 +24,7 @@ from engine.managed.errors import (
 )
 from engine.managed.reading.entries import LogEntries
 from engine.managed.stats import CursorStats
-from engine.managed.stored.records import CursorState
+from engine.managed.stored.records import CursorState, check_cursor_properties
 from engine.wire.kernels import batch_sizes
 
 STATS_RANGES_MAX = 1000
@@ -349,9 +349,10 @@ class Cursor(CursorReader):
     async def update_cursor_properties(self, properties: dict[str, str]) -> None:
         """Replace the subscription's properties; durable, if the cursor is, before it returns.
 
-        Raises LedgerError and the store's errors when they may or may not be stored.
+        Raises LedgerError and the store's errors when they may or may not be stored, InvalidPropertyError.
         """
         self._check()
+        check_cursor_properties(properties)
         if self._persister is None:
             self._volatile = dict(properties)
         else:

@@ -24,12 +24,14 @@ from engine.managed.errors import (
     ManagedLedgerClosedError,
     ManagedLedgerError,
     ManagedLedgerFencedError,
+    RecordTooLargeError,
     StoredRecordError,
 )
 from engine.managed.reading.entries import LogEntries
 from engine.managed.shared import Shared
 from engine.managed.state import LogState
 from engine.managed.stored.node import StoredNode
+from engine.managed.stored.records import check_cursor_properties
 from engine.managed.stored.removal import discard_cursor
 from engine.managed.tenure import Tenure
 from engine.managed.trimming import Trimmer
@@ -200,6 +202,7 @@ class CursorSet:
         cursor_properties: dict[str, str],
     ) -> Cursor:
         """See ``ManagedLedger.open_cursor``."""
+        check_cursor_properties(cursor_properties)
         if name in self.unread and name not in self._discarding:
             try:
                 return await self._read_again(name)
@@ -248,6 +251,23 @@ class CursorSet:
         return cursor
 
     async def _load(self, name: str, found: tuple[bytes, Stat] | None = None) -> Cursor:
+        try:
+            cursor = await self._taken(name, found)
+        except (LedgerError, StoredRecordError, RecordTooLargeError) as error:
+            raise CursorUnreadableError(f"cursor {name} cannot be read: {error}") from error
+        except (ManagedLedgerError, WorldError, NoNodeError):
+            raise
+        except Exception as error:
+            # Nothing here provides for it: the topic and its other cursors can be used all the same (M14).
+            log.exception("cursor cannot be read log=%s cursor=%s", self._state.name, name)
+            raise CursorUnreadableError(f"cursor {name} cannot be read: {error!r}") from error
+        self.by_name[name] = cursor
+        if self.unread.pop(name, None) is not None:
+            for callback in self._when_read:
+                callback(cursor)
+        return cursor
+
+    async def _taken(self, name: str, found: tuple[bytes, Stat] | None) -> Cursor:
         store = self._cursor_store(name)
         limit_s = self._shared.settings.cursor_load_timeout_s
         try:
@@ -257,15 +277,8 @@ class CursorSet:
             raise CursorUnreadableError(
                 f"cursor {name} was not read within {limit_s:g} s"
             ) from None
-        except (LedgerError, StoredRecordError) as error:
-            raise CursorUnreadableError(f"cursor {name} cannot be read: {error}") from error
         acks = state.acks(self._state.line)
-        cursor = self._durable(name, acks, state.properties, store, state.change)
-        self.by_name[name] = cursor
-        if self.unread.pop(name, None) is not None:
-            for callback in self._when_read:
-                callback(cursor)
-        return cursor
+        return self._durable(name, acks, state.properties, store, state.change)
 
     def _durable(
         self,

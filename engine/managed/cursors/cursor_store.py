@@ -38,6 +38,8 @@ log = logging.getLogger(__name__)
 TAKE_ATTEMPTS = 5
 INLINE_BYTES_MAX = 256 << 10
 """A larger record stays in the cursor ledger, however few its ranges: a node takes 1 MiB at most."""
+PROPERTY_BYTES = 16
+"""What a property of the state takes beside its name, at most."""
 NONE = frozenset[int]()
 """Each new one takes 216 bytes of every topic."""
 
@@ -372,6 +374,10 @@ class CursorStore:
         return len(self._record(-1, state).encode()) <= INLINE_BYTES_MAX
 
     def _record(self, ledger_id: int, state: CursorState) -> CursorRecord:
+        """Beside a ledger the node repeats the state's properties for the case that the ledger is lost, but only while
+        they are small: how many there are is up to clients, and what a node cannot hold could never be loaded again."""
+        if ledger_id >= 0 and _properties_bytes(state) > INLINE_BYTES_MAX:
+            state = CursorState(state.mark_delete)
         self.last_active_ms = self.last_active_ms or self._clock.wall_ms()
         known = ledger_id, state, self.last_active_ms, self.cursor_properties, self._extra
         return CursorRecord(
@@ -387,6 +393,11 @@ class CursorStore:
             if ledger is not None and ledger.ledger_id == ledger_id and not ledger.metadata.version:
                 return encode(ledger.metadata)
         return b""
+
+
+def _properties_bytes(state: CursorState) -> int:
+    """Return an upper bound of the bytes that the properties take in a record."""
+    return sum(len(name.encode()) + PROPERTY_BYTES for name in state.properties)
 
 
 def _as_created(record: CursorRecord) -> LedgerMetadata | None:

@@ -6,6 +6,7 @@ and undo it. See docs/formats/managed-ledger.md.
 
 import base64
 import json
+import zlib
 from dataclasses import asdict, dataclass, field
 
 from engine.managed.errors import StoredRecordError
@@ -13,6 +14,8 @@ from engine.managed.errors import StoredRecordError
 STATES_BYTES_MAX = 256 << 10
 """Both states together; a change between larger ones is made without a way back, and says so before."""
 SPENT_MAX = 64
+PACKED_FROM = 1 << 10
+"""Bytes of both states from which they are compressed: they go with each write of the cursor's state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +54,12 @@ class LastChange:
 
     def encode(self) -> bytes:
         known = asdict(self)
+        packed = len(self.before) + len(self.after) > PACKED_FROM
         for name in ("before", "after"):
-            known[name] = base64.b64encode(known[name]).decode()
+            state = zlib.compress(known[name], 1) if packed else known[name]
+            known[name] = base64.b64encode(state).decode()
+        if packed:
+            known["packed"] = True
         return json.dumps(known, separators=(",", ":")).encode()
 
     @classmethod
@@ -60,8 +67,19 @@ class LastChange:
         """Raises StoredRecordError."""
         try:
             known = json.loads(value)
+            packed = known.pop("packed", False)
             for name in ("before", "after"):
-                known[name] = base64.b64decode(known[name], validate=True)
+                state = base64.b64decode(known[name], validate=True)
+                known[name] = _unpacked(state) if packed else state
             return cls(**known)
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, zlib.error) as error:
             raise StoredRecordError(f"last change of a cursor: {error}") from error
+
+
+def _unpacked(state: bytes) -> bytes:
+    """Return the state of at most STATES_BYTES_MAX in ``state``. Raises zlib.error, ValueError."""
+    unpack = zlib.decompressobj()
+    found = unpack.decompress(state, STATES_BYTES_MAX + 1)
+    if len(found) > STATES_BYTES_MAX or not unpack.eof:
+        raise ValueError(f"a state of more than {STATES_BYTES_MAX} bytes, or one that is cut off")
+    return found

@@ -21,6 +21,7 @@ from engine.managed.errors import (
     CursorStateTooLargeError,
     ManagedLedgerClosedError,
     ManagedLedgerError,
+    RecordTooLargeError,
 )
 from engine.managed.positions import LedgerLine
 from engine.managed.settings import ManagedSettings
@@ -219,13 +220,18 @@ class Persister:
                         log.warning("cursor is not persisted name=%s error=%s", self._name, error)
                     await asyncio.sleep(backoff.next_s(self._entropy.random()))
                     continue
-                except CursorStateTooLargeError as error:
+                except (CursorStateTooLargeError, RecordTooLargeError) as error:
                     self._fail(error)
                 if not self._waiters:
                     break
         except ManagedLedgerError as error:
             self._fail(error)
             self._tenure.fenced(error)
+        except Exception as error:
+            # Nothing here provides for it: whoever waits must not wait for ever, nor the write be tried without pause.
+            log.exception("cursor cannot be written name=%s", self._name)
+            self._fail(ManagedLedgerError(f"cursor {self._name} cannot be written: {error!r}"))
+            self._due_s = asyncio.get_running_loop().time() + settings.retry_max_s
         finally:
             self._flush = None
             if self._version > self._stored_version:

@@ -9,7 +9,7 @@ import contextlib
 
 from engine.base.backoff import Backoff
 from engine.base.entropy import Entropy
-from engine.managed.errors import ManagedLedgerFencedError
+from engine.managed.errors import ManagedLedgerFencedError, RecordTooLargeError
 from engine.managed.settings import ManagedSettings
 from engine.managed.stored.records import LogRecord
 from engine.metadata.store import (
@@ -20,6 +20,7 @@ from engine.metadata.store import (
     Stat,
     StoreUnavailableError,
 )
+from engine.metadata.tree import VALUE_MAX
 
 
 class StoredNode:
@@ -74,7 +75,11 @@ class StoredNode:
         return value
 
     async def create(self, value: bytes) -> bool:
-        """Make the node; False when it exists already (also when an unanswered attempt of ours made it)."""
+        """Make the node; False when it exists already (also when an unanswered attempt of ours made it).
+
+        Raises RecordTooLargeError, the store's errors.
+        """
+        self._check_size(value)
         try:
             await self._store.create(self.path, value, make_parents=True)
         except NodeExistsError:
@@ -86,8 +91,10 @@ class StoredNode:
     async def write(self, value: bytes) -> None:
         """Replace the value if nobody else did since. Raises ManagedLedgerFencedError when somebody did.
 
-        Raises StoreUnavailableError when the store gives no certainty; the next write settles it first.
+        Raises RecordTooLargeError, with nothing written; StoreUnavailableError when the store gives no certainty: the
+        next write settles it first.
         """
+        self._check_size(value)
         backoff = Backoff(self._settings.retry_initial_s, self._settings.retry_max_s)
         for attempt in range(self._settings.metadata_attempts_max):
             try:
@@ -105,6 +112,12 @@ class StoredNode:
                 raise ManagedLedgerFencedError(
                     f"{self.path} was changed by another owner"
                 ) from error
+
+    def _check_size(self, value: bytes) -> None:
+        if len(value) > VALUE_MAX:
+            raise RecordTooLargeError(
+                f"the record of {self.path} takes {len(value)} bytes, at most {VALUE_MAX} can be stored"
+            )
 
     def _wrote(self, stat: Stat) -> None:
         self.version = stat.version

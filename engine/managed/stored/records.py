@@ -8,6 +8,7 @@ later brokers may write is read. Fields that we do not know are written back as 
 import re
 import struct
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from google.protobuf.message import DecodeError, Message
@@ -15,7 +16,7 @@ from google.protobuf.message import DecodeError, Message
 from engine.base.ids import Position
 from engine.base.ranges import bits_of, words_of
 from engine.managed.ack_state import AckState
-from engine.managed.errors import StoredRecordError
+from engine.managed.errors import InvalidPropertyError, StoredRecordError
 from engine.managed.positions import LedgerLine, LedgerSpan
 from engine.wire import mledger_pb2 as pb
 from engine.wire.texts import readable
@@ -30,6 +31,8 @@ INTERNAL_PREFIX = "#pulsar.internal."
 COMPACTED_LEDGER = "CompactedTopicLedger"
 """The property of the compaction's cursor that names the ledger it wrote last."""
 """Properties of a subscription with such names are kept by Apache's brokers for themselves."""
+CURSOR_PROPERTIES_BYTES_MAX = 64 << 10
+"""Names and values of a subscription's properties: they share a node with its state, and go with each write of it."""
 INDEX_ONE = INTERNAL_PREFIX + OWN_PREFIX + "delay-index."
 """With the id of a ledger behind it: the property's value is how many entries the index there has."""
 DELETED = OWN_PREFIX + "deleted"
@@ -215,6 +218,21 @@ class CursorRecord:
         deleted = ledger_id >= 0 and own.get(DELETED) == ledger_id
         created = info.magnetarLedger
         return cls(*known, _rest(info, *CURSOR_FIELDS), doomed, deleted, index, created)
+
+
+def check_cursor_properties(properties: Mapping[str, str]) -> None:
+    """Raise InvalidPropertyError for a subscription's properties with names that are the brokers' own, which may name
+    ledgers to be deleted, or of more bytes than are stored."""
+    for key in properties:
+        if key.startswith(INTERNAL_PREFIX):
+            raise InvalidPropertyError(
+                f"subscription properties: names with {INTERNAL_PREFIX} are reserved: {key[:100]}"
+            )
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in properties.items())
+    if size > CURSOR_PROPERTIES_BYTES_MAX:
+        raise InvalidPropertyError(
+            f"subscription properties: {size} bytes, at most {CURSOR_PROPERTIES_BYTES_MAX} are stored"
+        )
 
 
 def _take_index(texts: dict[str, str]) -> dict[int, int]:

@@ -19,7 +19,7 @@ from engine.ledger.writing.writer import LedgerWriter
 from engine.managed.errors import (
     AppendFailedError,
     AppendQueueFullError,
-    LedgerIdReusedError,
+    ManagedLedgerError,
     ManagedLedgerFencedError,
     ManagedLedgerTerminatedError,
 )
@@ -34,6 +34,8 @@ from engine.managed.writing.rolling import LedgerList
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+LIST_FULL_CHECK_S = 60.0
+"""How often a ledger that is full is looked at while the list takes no further one."""
 
 
 class Appender:
@@ -255,8 +257,10 @@ class Appender:
     def _watch_age(self) -> None:
         self._stop_watching()
         age_s = self._clock.monotonic_s() - self._since_s
-        loop = asyncio.get_running_loop()
-        self._age_timer = loop.call_later(next_check_s(age_s, self._state.config), self._age_passed)
+        check_s = next_check_s(age_s, self._state.config)
+        if not self._list.has_room:
+            check_s = max(check_s, LIST_FULL_CHECK_S)
+        self._age_timer = asyncio.get_running_loop().call_later(check_s, self._age_passed)
 
     def _stop_watching(self) -> None:
         if self._age_timer is not None:
@@ -274,7 +278,10 @@ class Appender:
     def _roll_if_full(self) -> None:
         assert self._writer is not None
         age_s = self._clock.monotonic_s() - self._since_s
-        if is_full(self._writer.last_pushed + 1, self._bytes, age_s, self._state.config):
+        entries = self._writer.last_pushed + 1
+        # An empty ledger gives its place in the list to the next one.
+        may_follow = self._list.has_room or not entries
+        if is_full(entries, self._bytes, age_s, self._state.config) and may_follow:
             self._start_roll()
 
     def _start_roll(self) -> None:
@@ -296,7 +303,8 @@ class Appender:
         except ManagedLedgerFencedError as error:
             self._tenure.fenced(error)
             return
-        except (LedgerError, WorldError, LedgerIdReusedError) as error:
+        except Exception as error:
+            # Also what nothing here provides for: whoever waits for the next ledger would wait for ever.
             self._no_ledger(error)
             return
         if self._retired is not None:
@@ -336,7 +344,13 @@ class Appender:
             self._tenure.fenced(ManagedLedgerFencedError(f"{name} was taken over: {error}"))
             return
         level = logging.WARNING if self._last_failure is None else logging.DEBUG  # once an episode
-        log.log(level, "no new ledger log=%s error=%s", name, error)
+        expected = isinstance(error, LedgerError | WorldError | ManagedLedgerError)
+        log.log(
+            level,
+            "no new ledger log=%s error=%s",
+            *(name, error),
+            exc_info=None if expected else error,
+        )
         if self._is_rolling():
             self._state.status = LogStatus.CLOSED_LEDGER
             self._last_failure = error
@@ -355,7 +369,7 @@ class Appender:
         self._fail_waiting()
         try:
             return await self._settled(self._list.seal(self._retired))
-        except (LedgerError, WorldError):
+        except BaseException:
             if state.status is LogStatus.TERMINATED:  # not sealed: the next append opens a ledger
                 state.status = LogStatus.CLOSED_LEDGER
             raise

@@ -33,11 +33,15 @@ from engine.managed.state import LogState
 from engine.managed.stored.node import StoredNode
 from engine.managed.stored.records import OWN_PREFIX, LogRecord
 from engine.managed.writing.lifecycle import trimmable
+from engine.metadata.tree import VALUE_MAX
 
 log = logging.getLogger(__name__)
 
 INDEX = "index"
 """Property with the highest index given, as Pulsar stores it: what holds when the last entry was trimmed."""
+
+ROLLED_BYTES_MAX = VALUE_MAX * 3 // 4
+"""Of a topic's record: some 25,000 ledgers."""
 
 SWEEP_AT_ONCE = 16
 """Ledgers deleted at the same time: trimming a thousand waits for the metadata store in 60 turns."""
@@ -71,6 +75,7 @@ class LedgerList:
         "_ledgers",
         "_lock",
         "_node",
+        "_record_bytes",
         "_state",
         "_sweeping",
         "created_ms",
@@ -91,6 +96,7 @@ class LedgerList:
         self._extra = record.extra
         self._highest = max((one.ledger_id for one in line.ledgers), default=-1)
         self._node = node
+        self._record_bytes = 0
         self._ledgers = ledgers
         self._clock = clock
         self._lock = asyncio.Lock()
@@ -102,6 +108,12 @@ class LedgerList:
     def has_doomed(self) -> bool:
         """Whether ``sweep`` has something to do."""
         return bool(self._doomed)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a further ledger may follow because the last one is full or old. Near the limit of a node it goes on
+        instead: what is left is for ledgers that fail and for owners that come."""
+        return self._record_bytes < ROLLED_BYTES_MAX
 
     @property
     def unsettled(self) -> int | None:
@@ -261,12 +273,19 @@ class LedgerList:
         doomed = [*self._doomed, *dropped]
         sealed = terminated or self._state.terminated
         record = LogRecord(ledgers, sealed, properties, self._extra, doomed)
+        value = record.encode()
         try:
-            await self._node.write(record.encode())
+            await self._node.write(value)
         except BaseException:
             self._dropped = dropped + self._dropped
             raise
         self._doomed.update(dict.fromkeys(dropped))
+        before, self._record_bytes = self._record_bytes, len(value)
+        if before < ROLLED_BYTES_MAX <= len(value):
+            log.warning(
+                "list of ledgers takes %d bytes, its ledgers are not followed by others any more log=%s",
+                *(len(value), self._state.name),
+            )
 
     async def sweep(self) -> None:
         """Delete the ledgers that no list names any more. Cancelled, or while the metadata store does not answer: those

@@ -1,7 +1,9 @@
 """What a topic's ledger list promises, by the numbers of docs/formats/managed-ledger.md."""
 
 import asyncio
+import contextlib
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -12,9 +14,11 @@ from engine.managed.errors import (
     LedgerIdReusedError,
     ManagedLedgerFencedError,
 )
-from engine.managed.ledger import InitialPosition
+from engine.managed.ledger import InitialPosition, ManagedLedger
 from engine.managed.settings import LedgerConfig, ManagedSettings
+from engine.managed.stored import node
 from engine.managed.stored.records import LogRecord
+from engine.managed.writing import rolling as rolling_module
 from engine.metadata import paths
 from engine.metadata.memory import Fault
 from tests.support.ledger_cluster import run_of
@@ -38,6 +42,14 @@ def states(brokers: Brokers) -> list[LedgerState]:
     tree = brokers.cluster.server.tree
     record = LogRecord.decode(tree.get(paths.managed_ledger(NAME))[0])
     return [decode(tree.get(paths.ledger(one.ledger_id))[0]).state for one in record.ledgers]
+
+
+async def writable(ledger: ManagedLedger) -> None:
+    """Return when the ledger's next attempt to open a ledger succeeded."""
+    while True:
+        with contextlib.suppress(AppendFailedError):
+            return await ledger.writable()
+        await asyncio.sleep(0)
 
 
 async def test_m2_at_most_the_last_ledger_of_the_list_is_open(brokers: Brokers) -> None:
@@ -168,3 +180,56 @@ async def test_an_outage_of_the_metadata_store_under_a_roll_fails_appends_and_he
     await publish(ledger, 2, 5)
     assert await drain(cursor) == numbered(0, 7)
     assert all(state is LedgerState.CLOSED for state in states(brokers)[:-1])
+
+
+async def test_a_list_too_large_for_its_node_refuses_appends_with_the_reason_until_there_is_room(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = await brokers.broker().open(NAME, rolling(2))
+    cursor = await ledger.open_cursor("s", FIRST)
+    await publish(ledger, 0, 2)
+    await ledger.writable()
+    monkeypatch.setattr(node, "VALUE_MAX", 20)
+    sink = await publish(ledger, 2, 2)  # the last ones for which there is a ledger
+    with pytest.raises(AppendFailedError, match=r"takes [0-9]+ bytes, at most 20 can be stored"):
+        await ledger.writable()
+    ledger.append(run_of(b"refused"), sink)
+    await sink.settle(3)
+    assert "at most 20 can be stored" in str(sink.failures[0][1])
+    assert await drain(cursor) == numbered(0, 4)
+    monkeypatch.undo()
+    await writable(ledger)
+    await publish(ledger, 4, 1)
+    assert await drain(cursor) == numbered(4, 1)
+
+
+async def test_a_roll_that_fails_unexpectedly_is_answered_and_tried_again(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = await brokers.broker().open(NAME, rolling(2))
+
+    def fail(config: object) -> None:
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr(rolling_module, "custom_metadata", fail)
+    await publish(ledger, 0, 2)
+    async with asyncio.timeout(5):
+        with pytest.raises(AppendFailedError, match="planted"):
+            await ledger.writable()
+    monkeypatch.undo()
+    await writable(ledger)
+    await publish(ledger, 2, 1)
+
+
+async def test_near_the_limit_of_its_node_a_list_grows_only_by_ledgers_that_fail(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = await brokers.broker().open(NAME, replace(YOUNG, ledger_entries_max=2))
+    await ledger.open_cursor("s", FIRST)
+    monkeypatch.setattr(rolling_module, "ROLLED_BYTES_MAX", 0)
+    await publish(ledger, 0, 10)
+    assert len(states(brokers)) == 1
+    monkeypatch.undo()
+    await publish(ledger, 10, 1)
+    await ledger.writable()
+    assert len(states(brokers)) == 2

@@ -14,10 +14,11 @@ from engine.base.ids import Position
 from engine.base.slices import Slice
 from engine.broker.errors import ServiceNotReady
 from engine.broker.ports import TopicPolicies
+from engine.broker.topics import deduplication
 from engine.broker.topics.deduplication import CURSOR
 from engine.broker.topics.publish import Producer, Publish
 from engine.managed.errors import ManagedLedgerError
-from engine.managed.ledger import ManagedLedger
+from engine.managed.ledger import InitialPosition, ManagedLedger
 from engine.managed.writing.appends import AppendSink
 from engine.wire import client_commands
 from engine.wire.batches import read_metadata
@@ -340,17 +341,68 @@ async def test_names_are_forgotten_when_nobody_used_them_for_long_or_they_are_to
     for one in senders:
         one.sends(3)
         await one.answered(1)
-    deduplication = bench.topic.deduplication
+    state = bench.topic.deduplication
     for one in senders[:4]:
         one.producer.leave()
     settings = replace(bench.context.settings, deduplication_max_number_of_producers=5)
     bench.topic.context = replace(bench.context, settings=settings)
-    deduplication.check()
+    state.check()
     assert [bench.topic.last_sequence(f"p{i}") for i in range(6)] == [-1, 3, 3, 3, 3, 3]
     settings = replace(settings, deduplication_producer_inactivity_timeout_minutes=0)
     bench.topic.context = replace(bench.context, settings=settings)
-    deduplication.check()
+    state.check()
     assert [bench.topic.last_sequence(f"p{i}") for i in range(6)] == [-1, -1, -1, -1, 3, 3]
+
+
+async def test_a_snapshot_holds_the_names_in_use_before_others_up_to_its_bytes(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deduplication, "SNAPSHOT_BYTES_MAX", 4 * (200 + deduplication.NAME_BYTES))
+    senders = [await Sender(bench, f"{i}" * 200).join() for i in range(6)]
+    names = [one.producer.name for one in senders]
+    for one in senders:
+        one.sends(3)
+        await one.answered(1)
+    for i in (0, 2, 1, 3):
+        senders[i].producer.leave()
+        bench.topic.deduplication.check() if i != 3 else None
+    bench.topic.deduplication.take_snapshot()
+    assert bench.topic.log.cursors[CURSOR].properties.keys() == {names[i] for i in (1, 3, 4, 5)}
+    bench.topic.deduplication.check()
+    known = [i for i in range(6) if bench.topic.last_sequence(names[i]) == 3]
+    assert known == [1, 3, 4, 5]
+
+
+async def test_a_producer_named_as_a_property_of_the_broker_deletes_no_ledger_and_is_remembered(
+    bench: Bench,
+) -> None:
+    """The state is the cursor's properties, among which the broker names ledgers to be deleted."""
+    await bench.topic.create_subscription("s", InitialPosition.EARLIEST, {})
+    (victim,) = (one.ledger_id for one in bench.topic.log.stats().ledgers)
+    names = (f"magnetar.doomed-ledger.{victim}", "CompactedTopicLedger", "#magnetar.dedup:x")
+    for name in names:
+        one = await Sender(bench, name).join()
+        one.sends(victim)
+        await one.answered(1)
+    await bench.registry.unload(NAME)  # the state goes where the broker's own properties are
+    topic = await bench.load()
+    assert [topic.last_sequence(name) for name in names] == [victim] * 3
+    assert len(await stored(bench)) == 3
+    await apply(bench, False, "Disabled")  # and with the cursor go the ledgers that it names
+    await bench.registry.unload(NAME)
+    await bench.load()
+    assert len(await stored(bench)) == 3
+
+
+async def test_a_sequence_id_beyond_those_that_can_be_stored_leaves_a_state_that_can(
+    bench: Bench,
+) -> None:
+    one = await Sender(bench, "a").join()
+    one.sends((1 << 64) - 2)
+    await one.answered(1)
+    await bench.registry.unload(NAME)
+    topic = await bench.load()
+    assert topic.last_sequence("a") == (1 << 63) - 1
 
 
 @given(

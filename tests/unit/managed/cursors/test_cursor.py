@@ -12,6 +12,7 @@ from engine.managed.errors import (
     CursorNotFoundError,
     CursorStateTooLargeError,
     InvalidPositionError,
+    InvalidPropertyError,
     ManagedLedgerFencedError,
 )
 from engine.managed.factory import ManagedLedgerFactory
@@ -457,3 +458,51 @@ async def test_find_by_time_gives_the_last_entry_published_before(
         assert ledger.next_position(found) == sink.positions[index + 1]
     known = Position(*sink.positions[3])
     assert await ledger.find_by_time(publish_ms, known) == max(found, known)
+
+
+async def test_properties_larger_than_a_node_survive_every_change_of_owner(
+    brokers: Brokers,
+) -> None:
+    """As deduplication of 10,000 producers with long names has them."""
+    factory, _, cursor, places = await opened(brokers, 3)
+    names = {f"{i:05}" + "n" * 105: i for i in range(10_000)}
+    cursor.take_snapshot(places[0], names)
+    await cursor.persisted()
+    again = await reopened(brokers, factory)
+    assert (again.mark_delete, again.properties) == (places[0], names)
+    again.acknowledge([places[1]])
+    await again.close()
+    factory = brokers.broker(LAZY)
+    last = (await factory.open(NAME, ONE)).cursors["s"]
+    assert (last.mark_delete, last.properties) == (places[1], names)
+
+
+async def test_small_properties_are_kept_in_the_node_for_a_cursor_ledger_that_is_lost(
+    brokers: Brokers,
+) -> None:
+    factory, _, cursor, places = await opened(brokers, 3)
+    cursor.take_snapshot(places[0], {"p": 7})
+    await cursor.persisted()
+    brokers.crash(factory)
+    brokers.cluster.server.tree.delete(paths.ledger(cursor.stats().cursor_ledger_id), -1)
+    again = (await brokers.broker(LAZY).open(NAME, ONE)).cursors["s"]
+    assert (again.mark_delete, again.properties) == (places[0], {"p": 7})
+
+
+@pytest.mark.parametrize(
+    ("properties", "why"),
+    [
+        ({"k": "v" * (64 << 10)}, "65537 bytes, at most 65536 are stored"),
+        ({"#pulsar.internal.magnetar.delay-index.5": "1"}, "names with #pulsar.internal"),
+    ],
+)
+async def test_properties_of_a_subscription_that_are_too_large_or_the_brokers_own_are_refused(
+    brokers: Brokers, properties: dict[str, str], why: str
+) -> None:
+    _, ledger, cursor, _ = await opened(brokers, 1)
+    with pytest.raises(InvalidPropertyError, match=why):
+        await ledger.open_cursor("new", FIRST, cursor_properties=properties)
+    with pytest.raises(InvalidPropertyError, match=why):
+        await cursor.update_cursor_properties(properties)
+    assert (list(ledger.cursors), ledger.unread_cursors) == (["s"], {})
+    assert cursor.cursor_properties == {}

@@ -1,5 +1,10 @@
 """The record of a cursor's last change: stored with the state, wherever that is, and read by whoever takes over."""
 
+import base64
+import json
+import zlib
+from dataclasses import replace
+
 import pytest
 
 from engine.base.ids import Position
@@ -19,7 +24,7 @@ def test_a_record_is_read_as_it_was_written() -> None:
     assert LastChange.decode(CHANGE.encode()) == CHANGE
     assert CHANGE.spent_since(5) == {"c1": 5}
     assert CHANGE.spent_since(0) == {"c0": 4, "c1": 5}
-    for damaged in (b"", b"{}", CHANGE.encode()[:-1], b'{"before": 1, "after": ""}', b"[]"):
+    for damaged in (b"", b"{}", CHANGE.encode()[:-1], b'{"before": 1, "after": ""}', b"[]", b"5"):
         with pytest.raises(StoredRecordError, match="last change"):
             LastChange.decode(damaged)
 
@@ -68,3 +73,22 @@ async def test_a_cursor_that_is_not_durable_remembers_as_long_as_it_lives(broker
     assert cursor.last_change is None
     await cursor.move(cursor.effect(cursor.state(), cursor.state_passed(2)), CHANGE)
     assert (cursor.last_change is not None, cursor.backlog_entries()) == (True, 3)
+
+
+def test_large_states_are_compressed_and_come_back() -> None:
+    states = [b"".join(i.to_bytes(4, "big") for i in range(n)) for n in (20_000, 30_000)]
+    change = replace(CHANGE, before=states[0], after=states[1])
+    encoded = change.encode()
+    assert len(encoded) < sum(map(len, states)) // 2
+    assert LastChange.decode(encoded) == change
+
+
+def test_a_compressed_state_that_is_cut_off_or_too_large_is_refused() -> None:
+    whole = replace(CHANGE, before=bytes(STATES_BYTES_MAX))
+    assert LastChange.decode(whole.encode()) == whole
+    known = json.loads(whole.encode())
+    large = zlib.compress(bytes(STATES_BYTES_MAX + 1))
+    for state in (large, large[:100], b""):
+        known["before"] = base64.b64encode(state).decode()
+        with pytest.raises(StoredRecordError, match="last change"):
+            LastChange.decode(json.dumps(known).encode())
