@@ -1,14 +1,17 @@
-"""Owned tasks: a named group whose failures are seen by its owner and whose end is awaited."""
+"""Owned tasks: a named group whose failures are seen by its owner and whose end is awaited; and what keeps an exception
+that nobody expected from ending a background loop, or the end of something half-way."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Hashable
+from collections.abc import Callable, Coroutine, Hashable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 log = logging.getLogger(__name__)
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
+RESTART_S = 5.0
 
 
 class TaskScope:
@@ -63,6 +66,27 @@ class TaskScope:
         rest = [task for task in self._tasks if task is not me]
         if rest:
             await asyncio.wait(rest, timeout=deadline_s)
+
+
+async def restarting(what: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run ``work``, a loop in the background, and begin it anew RESTART_S after an exception that it does not provide
+    for, which is logged: one bad moment must not end it for the life of the process. Ends when ``work`` returns."""
+    while True:
+        try:
+            return await work()
+        except Exception:
+            log.exception("%s failed, goes on in %g s", what, RESTART_S)
+        await asyncio.sleep(RESTART_S)
+
+
+@contextmanager
+def contained(what: str) -> Iterator[None]:
+    """Go on behind the block whatever failed in it, with a line in the log: for steps of an end that all must be taken.
+    Cancellation passes."""
+    try:
+        yield
+    except Exception as error:
+        log.error("%s failed: %s", what, error, exc_info=error)
 
 
 class UnderWay(Generic[K, T]):

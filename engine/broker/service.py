@@ -7,14 +7,15 @@ import asyncio
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from engine.base.backoff import Backoff
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
-from engine.base.errors import MisuseError
+from engine.base.errors import MagnetarError, MisuseError
 from engine.base.log import bound
 from engine.base.names import BundleName, TopicName
-from engine.base.tasks import TaskScope
+from engine.base.tasks import TaskScope, contained
 from engine.broker.administration.admin_http import AdminPages
 from engine.broker.administration.lag_feed import LagFeed
 from engine.broker.administration.metrics_page import Levels, metrics_page
@@ -183,15 +184,19 @@ class Running:
             self.upkeep.policies_changed(topic.name.namespace)
 
     async def close(self) -> None:
-        """Stop everything without handing over."""
-        await self.upkeep.close()
-        await self.isolation.close()
-        await self.shares.close()
-        await self.dynamic.close()
-        await self.policy_log.close()
-        await self.registry.close(deadline_s=1.0)
-        await self.sessions.close()
-        await self.ownership.close()
+        """Stop everything without handing over, whatever fails on the way."""
+        for what, end in (
+            ("upkeep", self.upkeep.close),
+            ("isolation", self.isolation.close),
+            ("resource groups", self.shares.close),
+            ("dynamic settings", self.dynamic.close),
+            ("topic policies", self.policy_log.close),
+            ("topics", partial(self.registry.close, deadline_s=1.0)),
+            ("sessions", self.sessions.close),
+            ("ownership", self.ownership.close),
+        ):
+            with contained(f"end of {what}"):
+                await end()
         self.catalog.close()
 
 
@@ -336,8 +341,11 @@ class BrokerService:
             try:
                 await self._join(running)
                 backoff.reset()
-            except (StoreUnavailableError, SessionExpiredError) as error:
-                self._log.warning("cannot register yet: %s", error)
+            except Exception as error:
+                expected = isinstance(error, MagnetarError)
+                self._log.warning(
+                    "cannot register yet: %s", error, exc_info=None if expected else error
+                )
                 await asyncio.sleep(backoff.next_s(self._base.entropy.random()))
                 self._changed.set()
 
@@ -364,7 +372,8 @@ class BrokerService:
     async def drain(self) -> None:
         """Hand over and stop, within ``broker_shutdown_timeout_ms``: leave the list, unload bundles, end connections.
 
-        The store stays open: it is the caller's.
+        What fails is logged, and neither the other bundles nor the rest of the end wait for it. The store stays open:
+        it is the caller's.
         """
         was_serving, self._serving = self._serving, False
         await self._tasks.close()  # nobody lists us again from here on
@@ -374,30 +383,42 @@ class BrokerService:
         try:
             async with asyncio.timeout(deadline_s):
                 if was_serving:
-                    await self._hand_over(self.running)
+                    with contained("hand-over"):
+                        await self._hand_over(self.running)
         except TimeoutError:
             self._log.warning("drain cut off after %g s", deadline_s)
-        except (StoreUnavailableError, SessionExpiredError) as error:
-            self._log.warning("drained without the metadata store: %s", error)
         await self._close()
 
     async def _hand_over(self, running: Running) -> None:
-        await running.policy_log.close()  # or it would look up again what is handed over
-        await running.registration.withdraw()
-        await asyncio.gather(
-            *(
-                running.ownership.release(bundle, running.operations.bundles.unload_topics)
-                for bundle in running.ownership.owned()
+        with contained("end of the policies' log"):  # or it would look up again what is handed over
+            await running.policy_log.close()
+        try:
+            await running.registration.withdraw()
+            await asyncio.gather(
+                *(self._release(running, each) for each in running.ownership.owned())
             )
-        )
+        except (StoreUnavailableError, SessionExpiredError) as error:
+            self._log.warning("drained without the metadata store: %s", error)
+
+    async def _release(self, running: Running, bundle: BundleName) -> None:
+        with contained(f"hand-over of {bundle}"):
+            try:
+                await running.ownership.release(bundle, running.operations.bundles.unload_topics)
+            except (StoreUnavailableError, SessionExpiredError) as error:
+                self._log.warning("not handed over bundle=%s error=%s", bundle, error)
 
     async def _close(self) -> None:
         if self._running is not None:
             await self._running.close()
-        await self._base.factory.close()
-        await self._base.ledgers.close()
-        await self._http.close()
-        await self._listener.drain(CLOSE_DEADLINE_S)
+        base = self._base
+        for what, end in (
+            ("managed ledgers", base.factory.close),
+            ("ledgers", base.ledgers.close),
+            ("http", self._http.close),
+            ("connections", partial(self._listener.drain, CLOSE_DEADLINE_S)),
+        ):
+            with contained(f"end of {what}"):
+                await end()
 
 
 def _tls(node: NodeSettings) -> ssl.SSLContext:

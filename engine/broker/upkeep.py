@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from engine.base.errors import MagnetarError
 from engine.base.names import NamespaceName, TopicName
-from engine.base.tasks import TaskScope
+from engine.base.tasks import TaskScope, contained, restarting
 from engine.broker.errors import TopicNotFound
 from engine.broker.ports import Namespaces, TopicPolicies
 from engine.broker.settings import DataPathSettings
@@ -112,8 +112,8 @@ class Upkeep:
 
     def start(self) -> None:
         for job in self.jobs:
-            self._scope.spawn(job.name, self._repeat(job))
-        self._scope.spawn("changed policies", self._apply_changes())
+            self._scope.spawn(job.name, restarting(job.name, partial(self._repeat, job)))
+        self._scope.spawn("changed policies", restarting("policies", self._apply_changes))
 
     async def close(self) -> None:
         await self._scope.close()
@@ -136,7 +136,8 @@ class Upkeep:
         """Non-persistent topics that nobody used, now and the time before: nothing else ever ends them."""
         idle = {t for t in self._registry if not t.name.persistent and not t.in_use}
         for topic in idle & self._idle:
-            await self._registry.unload(topic.name)
+            with contained(f"unloading of {topic.name}"):
+                await self._registry.unload(topic.name)
         self._idle = idle
 
     def policies_changed(self, where: NamespaceName | TopicName) -> None:
@@ -173,6 +174,9 @@ class Upkeep:
         except MagnetarError as error:
             log.debug("policies not looked at topic=%s: %s", topic.name, error)
             return False
+        except Exception:
+            # Trying again at once would not help; the other topics have theirs, this one with the next round.
+            log.exception("policies not applied topic=%s", topic.name)
         return True
 
     async def _expire(self, elapsed_s: float) -> None:
@@ -194,12 +198,14 @@ class Upkeep:
 
     async def _check_deduplication(self, elapsed_s: float) -> None:
         for topic in self._registry:
-            topic.deduplication.check()
+            with contained(f"deduplication's check of {topic.name}"):
+                topic.deduplication.check()
 
     async def _compact(self, elapsed_s: float) -> None:
         for topic in self._registry:
             if topic.policies.compaction_threshold and not topic.closing:
-                await topic.compaction.start_if_due()
+                with contained(f"compaction's check of {topic.name}"):
+                    await topic.compaction.start_if_due()
 
     async def _delete_inactive(self, inactivity: Inactivity, elapsed_s: float) -> None:
         due = ((topic, inactivity.delete(topic)) for topic in await inactivity.topics_due())
@@ -228,6 +234,9 @@ class Upkeep:
                     await one
                 except MagnetarError as error:
                     failures.append(f"{topic.name}: {error}")
+                except Exception as error:
+                    log.exception("%s failed topic=%s", job, topic.name)
+                    failures.append(f"{topic.name}: {error!r}")
                 await asyncio.sleep(0)  # thousands of topics in one go would hold up their traffic
 
         await asyncio.gather(*(worker() for _ in range(PARALLEL)))

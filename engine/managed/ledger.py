@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from engine.base.errors import WorldError
 from engine.base.ids import EARLIEST, Position
 from engine.base.slices import Slice
-from engine.base.tasks import TaskScope
+from engine.base.tasks import TaskScope, contained
 from engine.ledger.errors import LedgerError
 from engine.ledger.reading.reader import LedgerReader
 from engine.ledger.writing.writer import LedgerWriter, WriterListener
@@ -256,7 +256,8 @@ class ManagedLedger:
         """The cursor ``name``, made if missing (durable before it returns); ``initial`` matters only then.
 
         A position is the first entry to be read; EARLIEST and LATEST of ``engine.base.ids`` work too.
-        Raises CursorUnreadableError while the storage that holds its acknowledgements does not answer.
+        Raises CursorUnreadableError while the storage that holds its acknowledgements does not answer,
+        InvalidPropertyError for ``cursor_properties`` that are reserved or too large.
         """
         with self._tenure.owned():
             return await self._cursors.open(
@@ -396,21 +397,19 @@ class ManagedLedger:
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
-        failures: list[BaseException] = []
+        """Whatever fails, all the rest is closed and the tenure ends: then the log can be opened anew."""
+        cursors = list(self.cursors.values())
         try:
-            await self._appender.close()
-        except LedgerError as error:
-            failures.append(error)
-        for cursor in list(self.cursors.values()):
-            try:
-                await cursor.close()
-            except (LedgerError, WorldError, ManagedLedgerError) as error:
-                failures.append(error)
-        self._tenure.end()
+            for close in (self._appender.close, *(cursor.close for cursor in cursors)):
+                with contained(f"clean close of {self.name}"):
+                    try:
+                        await close()
+                    except (LedgerError, WorldError, ManagedLedgerError) as error:
+                        log.warning("not closed cleanly log=%s error=%s", self.name, error)
+        finally:
+            self._tenure.end()
         await self._tasks.close()
         await self._list.sweep()
-        if failures:
-            log.warning("not closed cleanly log=%s error=%s", self.name, failures[0])
 
     def fenced(self, error: Exception) -> None:
         """Another owner has the log: stop acknowledging anything, for good (M15)."""

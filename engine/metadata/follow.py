@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 
+from engine.base.errors import MagnetarError
 from engine.base.log import bound
 from engine.base.tasks import TaskScope
-from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnavailableError
+from engine.metadata.store import MetadataStore
 
 RETRY_S = 0.5
 
@@ -62,7 +63,10 @@ class MetadataFollower:
             try:
                 await self._work()
                 failing = False
-            except (StoreUnavailableError, SessionExpiredError, ValueError) as error:
+            except Exception as error:
                 if not failing:  # an outage is told once
-                    self._log.warning("not followed yet reason=%s", error)
+                    expected = isinstance(error, MagnetarError | ValueError)
+                    self._log.warning(
+                        "not followed yet reason=%s", error, exc_info=None if expected else error
+                    )
                 failing = True

@@ -15,13 +15,14 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from engine.base.errors import Conflict, MagnetarError
 from engine.base.log import bound
 from engine.base.names import HASH_TOP, BundleName, NamespaceName, TopicName
-from engine.base.tasks import TaskScope
+from engine.base.tasks import TaskScope, restarting
 from engine.metadata import paths
 from engine.metadata.records import decode_json, encode_json
 from engine.metadata.store import (
@@ -327,7 +328,8 @@ class BundleOwnership:
             except BaseException:
                 # Perhaps only an answer was lost; and nobody else can split it while we have its parts.
                 if not self._tasks.closed:
-                    self._tasks.spawn(f"settle {bundle}", self._settle(bundle))
+                    what = f"settle {bundle}"
+                    self._tasks.spawn(what, restarting(what, partial(self._settle, bundle)))
                 raise
             self._adopt(bundle)
             self._log.info("bundle split bundle=%s parts=%d", bundle, len(parts))
@@ -407,7 +409,8 @@ class BundleOwnership:
             except BaseException:
                 # Perhaps only the answer was lost, and another broker serves it already.
                 if not self._tasks.closed:
-                    self._tasks.spawn(f"give up {bundle}", self._give_up(bundle))
+                    what = f"give up {bundle}"
+                    self._tasks.spawn(what, restarting(what, partial(self._give_up, bundle)))
                 raise
             self._released(bundle)
 

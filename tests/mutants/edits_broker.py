@@ -831,4 +831,13 @@ EDITS = (
         ("unit/broker/control/test_rate_limit.py::test_those_in_line_get_equal_shares",),
         "D15",
     ),
+    Edit(
+        "one-bundles-failure-ends-the-hand-over",
+        "engine/broker/service.py::BrokerService._release",
+        'with contained(f"hand-over of {bundle}"):',
+        "if True:",
+        (
+            "unit/broker/test_service.py::test_a_drain_hands_over_every_other_bundle_when_one_fails_unexpectedly",
+        ),
+    ),
 )

@@ -382,4 +382,22 @@ EDITS = (
             "unit/managed/test_promises.py::test_a_roll_that_fails_unexpectedly_is_answered_and_tried_again",
         ),
     ),
+    Edit(
+        "a-close-that-ends-at-an-unexpected-exception",
+        "engine/managed/ledger.py::ManagedLedger._close",
+        'with contained(f"clean close of {self.name}"):',
+        "if True:",
+        (
+            f"{LEDGER}::test_a_close_that_fails_unexpectedly_persists_the_other_cursors_and_ends_the_log",
+        ),
+    ),
+    Edit(
+        "a-write-of-a-cursor-that-fails-unexpectedly-is-not-answered",
+        "engine/managed/cursors/persister.py::Persister._run",
+        'self._fail(ManagedLedgerError(f"cursor {self._name} cannot be written: {error!r}"))',
+        "raise",
+        (
+            f"{CURSOR}::test_a_state_that_cannot_be_encoded_fails_who_waits_and_is_tried_again_after_a_pause",
+        ),
+    ),
 )

@@ -224,11 +224,17 @@ class ChangeLog:
                     else:
                         self._restart(Events(self._schemas), [])
                         await self._touched.wait()
-                except MagnetarError as error:
+                except Exception as error:
                     failures = 1 if self._current.is_set() else failures + 1
-                    if failures in (1, LASTING):
-                        level = logging.WARNING if failures == LASTING else logging.INFO
-                        self._log.log(level, "topic policies cannot be followed now: %s", error)
+                    expected = isinstance(error, MagnetarError)
+                    if failures in (1, LASTING) or not expected:
+                        level = logging.INFO if expected and failures == 1 else logging.WARNING
+                        self._log.log(
+                            level,
+                            "topic policies cannot be followed now: %s",
+                            error,
+                            exc_info=None if expected else error,
+                        )
                     self._current.clear()
                     await asyncio.sleep(backoff.next_s(self._entropy.random()))
         finally:

@@ -51,7 +51,15 @@ class IsolationKeeper:
         if not policies:
             return
         brokers = await live_brokers(self._store)
+        failures: list[Exception] = []
         for bundle in self._ownership.owned():
             if policies.moves(str(bundle.namespace), self._broker_id, brokers):
                 self._log.info("bundle belongs on another broker bundle=%s", bundle)
-                await self._ownership.release(bundle, self._unload)
+                try:
+                    await self._ownership.release(bundle, self._unload)
+                except (
+                    Exception
+                ) as error:  # the other bundles go all the same, this one is tried again
+                    failures.append(error)
+        if failures:
+            raise failures[0]

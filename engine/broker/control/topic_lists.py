@@ -7,10 +7,11 @@ and after a pause that grows with what a list costs: a thousand new topics are a
 import asyncio
 import logging
 from collections.abc import Callable, Set
+from functools import partial
 from typing import Protocol
 
 from engine.base.names import NamespaceName
-from engine.base.tasks import TaskScope
+from engine.base.tasks import TaskScope, restarting
 from engine.broker.errors import BrokerError
 from engine.broker.ports import Namespaces, TopicMode
 
@@ -56,7 +57,8 @@ class TopicLists:
         if followed is None:
             followed = self._followed[namespace] = _Followed()
             followed.stop = self._namespaces.watch_topics(namespace, followed.told.set)
-            work = self._keep(namespace, followed)
+            keep = partial(self._keep, namespace, followed)
+            work = restarting(f"topic list of {namespace}", keep)
             followed.task = self._scope.spawn(str(namespace), work)
         followed.coming += 1
         try:

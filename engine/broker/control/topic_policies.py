@@ -18,7 +18,7 @@ from engine.base.errors import (
     Refusal,
 )
 from engine.base.names import NamespaceName, TopicName
-from engine.base.tasks import TaskScope
+from engine.base.tasks import TaskScope, restarting
 from engine.broker.control.change_log import RETRY_S_MAX, ChangeLog, Latest
 from engine.broker.control.event_schemas import EventSchemas
 from engine.broker.errors import ServiceNotReady
@@ -82,7 +82,7 @@ class PolicyLog:
         self._logs: dict[NamespaceName, ChangeLog] = {}
         self._asked_s: dict[NamespaceName, float] = {}
         self._tasks = TaskScope("topic policies")
-        self._tasks.spawn("unused", self._close_unused())
+        self._tasks.spawn("unused", restarting("end of unused policies", self._close_unused))
 
     async def get(self, topic: TopicName, *, everywhere: bool = False) -> Document:
         """The topic's own policies that are set, of the partitioned parent for a partition; {} when there are none.

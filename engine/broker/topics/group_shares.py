@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from engine.base.clock import Clock
 from engine.base.log import bound
-from engine.base.tasks import TaskScope
+from engine.base.tasks import TaskScope, restarting
 from engine.broker.ports import NO_LIMIT, MaxRate
 from engine.broker.topics.rates import GroupRates, Groups
 from engine.metadata import paths
@@ -89,7 +89,7 @@ class GroupShares:
         groups.on_new = self._new.set
 
     def start(self) -> None:
-        self._tasks.spawn("share", self._share_on())
+        self._tasks.spawn("share", restarting("sharing of resource groups", self._share_on))
 
     async def close(self) -> None:
         await self._tasks.close()
@@ -105,6 +105,8 @@ class GroupShares:
                     await self._share(name, group)
                 except (StoreUnavailableError, SessionExpiredError, ValueError) as error:
                     self._log.info("resource group not shared now group=%s why=%s", name, error)
+                except Exception:
+                    self._log.exception("resource group not shared group=%s", name)
             await asyncio.sleep(INTERVAL_S)
 
     async def _share(self, name: str, group: GroupRates) -> None:

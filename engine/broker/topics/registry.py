@@ -356,7 +356,8 @@ class TopicRegistry:
             self._leaving.pop(full, None)
 
     async def unload_where(self, chosen: Callable[[TopicName], bool]) -> int:
-        """Unload the topics that ``chosen`` accepts, some at a time; how many there were."""
+        """Unload the topics that ``chosen`` accepts, some at a time; how many there were. Raises the first failure once
+        all the others are unloaded."""
         loading = [
             task for name, task in self._loading.tasks.items() if chosen(TopicName.parse(name))
         ]
@@ -369,7 +370,10 @@ class TopicRegistry:
             async with gate:
                 await self.unload(name)
 
-        await asyncio.gather(*(one(name) for name in names))
+        ends = await asyncio.gather(*(one(name) for name in names), return_exceptions=True)
+        for end in ends:
+            if end is not None:
+                raise end
         return len(names)
 
     def abandon_where(self, chosen: Callable[[TopicName], bool]) -> None:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from engine.base.errors import MagnetarError, WorldError
 from engine.base.ids import EARLIEST, Position
 from engine.base.names import TopicName
-from engine.base.tasks import TaskScope
+from engine.base.tasks import TaskScope, contained
 from engine.broker.compaction.ports import CompactionCursor
 from engine.broker.compaction.topic_compaction import CURSOR as COMPACTION
 from engine.broker.compaction.topic_compaction import TopicCompaction
@@ -625,11 +625,12 @@ class Topic:
         self._stop_listening()
         self.publishers.refuse_waiting(ServiceNotReady(f"Topic {self.name} is being unloaded"))
         for subscription in list(self.subscriptions.values()):
-            subscription.disconnect()
-            subscription.stop()
-        self.compaction.stop()
-        self.deduplication.take_snapshot()
-        self.rates.end()
+            with contained(f"end of {subscription.name} of {self.name}"):
+                subscription.disconnect()
+                subscription.stop()
+        for stop in (self.compaction.stop, self.deduplication.take_snapshot, self.rates.end):
+            with contained(f"end of {self.name}"):
+                stop()
         closing = self.scope.spawn("close ledger", self.log.close())
         await asyncio.wait([closing], timeout=CONFIRM_GRACE_S)
         for producer in list(self.producers.values()):

@@ -11,6 +11,7 @@ from typing import Any, Self
 from engine.base.errors import MagnetarError, MisuseError
 from engine.base.ids import Position
 from engine.base.names import TopicName
+from engine.base.tasks import restarting
 from engine.client.client import PulsarClient, partition_names
 from engine.client.consuming.attachment import (
     ACKS_MAX,
@@ -102,7 +103,9 @@ class TopicConsumer:
             await asyncio.shield(made.close())
             raise
         if pattern or set(made._attachments) != set(topics):
-            made._follower = client.spawn("follow topics", made._follow())
+            made._follower = client.spawn(
+                "follow topics", restarting("follow topics", made._follow)
+            )
         return made
 
     # --- topics ----------------------------------------------------------------------------------

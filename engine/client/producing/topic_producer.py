@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from engine.base.budget import Budget
 from engine.base.errors import MagnetarError
+from engine.base.tasks import restarting
 from engine.client.client import PulsarClient, is_final_at_first, partition_names
 from engine.client.producing.outgoing import OutgoingMessage
 from engine.client.producing.partition_choice import PartitionChoice
@@ -70,7 +71,8 @@ class TopicProducer:
                 client.entropy.below(count),
                 int(batching.delay_s * 1000) if batching is not None else 0,
             )
-            made._growth = client.spawn(f"partitions of {topic}", made._follow_growth())
+            what = f"partitions of {topic}"
+            made._growth = client.spawn(what, restarting(what, made._follow_growth))
         return made
 
     async def _open_parts(self, count: int) -> None:

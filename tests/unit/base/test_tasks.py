@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from engine.base.tasks import TaskScope, UnderWay
+from engine.base.tasks import RESTART_S, TaskScope, UnderWay, contained, restarting
 
 
 @pytest.fixture
@@ -52,3 +52,37 @@ async def test_what_has_failed_is_begun_anew_before_the_loop_tells_of_it(
     await asking
     await asyncio.sleep(0)
     assert made.tasks == {}
+
+
+@pytest.mark.virtual_time
+async def test_a_background_loop_goes_on_after_an_exception_that_it_does_not_provide_for(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    began: list[float] = []
+
+    async def work() -> None:
+        began.append(asyncio.get_running_loop().time())
+        if len(began) < 3:
+            raise ZeroDivisionError("planted")
+
+    await restarting("the work", work)
+    assert began == [0.0, RESTART_S, 2 * RESTART_S]
+    assert [one.getMessage() for one in caplog.records] == ["the work failed, goes on in 5 s"] * 2
+
+
+async def test_a_background_loop_ends_when_it_is_cancelled() -> None:
+    scope = TaskScope("test")
+    task = scope.spawn("loop", restarting("loop", asyncio.Event().wait))
+    await asyncio.sleep(0)
+    await scope.close()
+    assert task.cancelled()
+
+
+async def test_steps_of_an_end_follow_one_that_failed_but_not_a_cancellation(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with contained("the first step"):
+        raise ZeroDivisionError("planted")
+    assert [one.getMessage() for one in caplog.records] == ["the first step failed: planted"]
+    with pytest.raises(asyncio.CancelledError), contained("the second step"):
+        raise asyncio.CancelledError

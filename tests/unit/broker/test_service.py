@@ -3,7 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+
+import pytest
 
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
@@ -97,3 +100,33 @@ async def test_without_a_cap_nobody_is_refused(tmp_path: Path) -> None:
             await asyncio.sleep(0)
         for _, writer in held:
             writer.close()
+
+
+async def test_a_drain_hands_over_every_other_bundle_when_one_fails_unexpectedly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(tmp_path) as broker:
+        parts = broker.running
+        bundles = [f"b{i}" for i in range(3)]
+        released: list[str] = []
+
+        async def release(bundle: str, unload: object) -> None:
+            if bundle == "b0":
+                raise ZeroDivisionError("planted")
+            await asyncio.sleep(0)
+            released.append(bundle)
+
+        monkeypatch.setattr(parts.ownership, "owned", lambda: bundles)
+        monkeypatch.setattr(parts.ownership, "release", release)
+        ended: list[str] = []
+
+        async def end(name: str) -> None:
+            ended.append(name)
+            raise ZeroDivisionError("planted")
+
+        monkeypatch.setattr(parts.upkeep, "close", partial(end, "upkeep"))
+        monkeypatch.setattr(parts.ownership, "close", partial(end, "ownership"))
+        await broker.drain()
+        assert released == ["b1", "b2"]
+        assert ended == ["upkeep", "ownership"]
+        monkeypatch.undo()

@@ -9,6 +9,7 @@ from engine.base.ids import EARLIEST, LATEST, Position
 from engine.base.settings import SettingsError
 from engine.ledger.errors import LedgerError, NotEnoughBookiesError
 from engine.ledger.writing.writer import LedgerWriter
+from engine.managed.cursors.cursor import Cursor
 from engine.managed.errors import (
     InvalidPositionError,
     ManagedLedgerClosedError,
@@ -25,6 +26,7 @@ from engine.metadata import paths
 from tests.support.broker_bench import until
 from tests.support.ledger_cluster import run_of
 from tests.support.managed_cluster import (
+    LAZY,
     NAME,
     ONE,
     Brokers,
@@ -381,3 +383,32 @@ def test_config_refuses_nonsense() -> None:
         LedgerConfig(ensemble=1, write_quorum=2, ack_quorum=1)
     with pytest.raises(SettingsError, match="cache_bytes_max"):
         ManagedSettings(cache_bytes_max=0)
+
+
+async def test_a_close_that_fails_unexpectedly_persists_the_other_cursors_and_ends_the_log(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    factory = brokers.broker(LAZY)
+    ledger = await factory.open(NAME, ONE)
+    cursors = [await ledger.open_cursor(name, InitialPosition.EARLIEST) for name in "abc"]
+    sink = await publish(ledger, 0, 2)
+    for cursor in cursors:
+        cursor.acknowledge([Position(*sink.positions[0])])
+    real = Cursor.close
+
+    async def close(cursor: Cursor) -> None:
+        if cursor.name == "a":
+            raise ZeroDivisionError("planted")
+        await real(cursor)
+
+    monkeypatch.setattr(Cursor, "close", close)
+    await ledger.close()
+    assert ledger.ended
+    monkeypatch.undo()
+    again = await factory.open(NAME, ONE)
+    assert again is not ledger
+    assert {name: one.backlog_entries() for name, one in again.cursors.items()} == {
+        "a": 2,
+        "b": 1,
+        "c": 1,
+    }

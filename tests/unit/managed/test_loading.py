@@ -9,10 +9,11 @@ from engine.base.ids import Position
 from engine.ledger.client import LedgerClient
 from engine.ledger.errors import CorruptEntryError, LedgerRecoveryError
 from engine.ledger.reading.reader import LedgerReader
+from engine.managed.ack_state import AckState
 from engine.managed.cursors.cursor_store import CursorStore
 from engine.managed.errors import CursorUnreadableError, ManagedLedgerLoadError
 from engine.managed.ledger import InitialPosition, ManagedLedger
-from engine.managed.positions import LedgerSpan
+from engine.managed.positions import LedgerLine, LedgerSpan
 from engine.managed.settings import ManagedSettings
 from engine.managed.stored.records import CursorRecord, CursorState, LogRecord
 from engine.metadata import paths
@@ -319,3 +320,26 @@ async def test_ledgers_that_cannot_be_deleted_now_are_deleted_later(brokers: Bro
     away = False
     await ledger.trim()
     assert len(tree.children(paths.LEDGERS + "/00/0000")) == 2, "the topic's last and the cursor's"
+
+
+async def test_a_topic_opens_without_a_cursor_that_cannot_be_loaded_for_an_unexpected_reason(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await acknowledged(brokers, "a", "b")
+    real = CursorState.acks
+
+    def acks(state: CursorState, line: LedgerLine) -> AckState:
+        if len(failed) < 1:
+            failed.append(state)
+            raise ZeroDivisionError("planted")
+        return real(state, line)
+
+    failed: list[CursorState] = []
+    monkeypatch.setattr(CursorState, "acks", acks)
+    ledger = await brokers.broker(HASTY).open(NAME, ONE)
+    assert len(ledger.cursors) == 1
+    ((_, why),) = ledger.unread_cursors.items()
+    assert "planted" in why
+    while ledger.unread_cursors:  # and it is tried again
+        await asyncio.sleep(0.005)
+    assert sorted(ledger.cursors) == ["a", "b"]

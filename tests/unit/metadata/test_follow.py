@@ -75,3 +75,19 @@ async def test_it_is_done_at_least_so_often() -> None:
     assert len(seen) == 3
     await follower.close()
     await store.close()
+
+
+async def test_it_goes_on_after_an_exception_that_nobody_expected() -> None:
+    store = MemoryServer().session()
+    turns: list[int] = []
+
+    async def work() -> None:
+        turns.append(len(turns))
+        if len(turns) < 3:
+            raise ZeroDivisionError("planted")
+
+    follower = MetadataFollower(store, "a test", [NODE], work)
+    follower.start()
+    await reached(lambda: len(turns) == 3)
+    await follower.close()
+    await store.close()

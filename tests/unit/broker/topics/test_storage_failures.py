@@ -4,13 +4,17 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from engine.base.names import TopicName
 from engine.broker.errors import PersistenceError, ServiceNotReady, SubscriptionNotFound
 from engine.broker.ports import TopicPolicies
+from engine.broker.topics.deduplication import Deduplication
 from engine.broker.topics.publish import Producer
+from engine.broker.topics.quotas import BacklogQuotas
+from engine.broker.topics.topic import Topic
 from engine.broker.upkeep import Upkeep
 from engine.managed.ledger import InitialPosition
 from engine.wire.errors import ServerError
@@ -136,3 +140,40 @@ async def test_changed_retention_reaches_a_loaded_topic_without_traffic(bench: B
     await until(lambda: bench.topic.log.stats().entries < 6)
     await upkeep.close()
     assert bench.topic.policies == TopicPolicies()
+
+
+@pytest.mark.parametrize("job", ["expiry", "quotas", "deduplication", "policies"])
+async def test_upkeep_of_other_topics_goes_on_when_one_fails_unexpectedly(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, job: str
+) -> None:
+    bench.everything.in_force = TopicPolicies(message_ttl_s=10)
+    await bench.topic.apply(
+        bench.everything.in_force, bench.everything.ledger_config(TopicPolicies())
+    )
+    other = await bench.registry.get(TopicName.parse("persistent://public/default/z"), create=True)
+    rounds: dict[str, int] = {}
+
+    def planted(of: object) -> Any:
+        name = str(
+            next(
+                one.name
+                for one in (bench.topic, other)
+                if of in (one, one.quotas, one.deduplication)
+            )
+        )
+        rounds[name] = rounds.get(name, 0) + 1
+        if name == bench.topic.name.full:
+            raise ZeroDivisionError("planted")
+
+    async def slowly(of: object, *args: object) -> None:
+        planted(of)
+
+    for kind, method in ((Topic, "expire"), (BacklogQuotas, "check"), (Topic, "apply")):
+        monkeypatch.setattr(kind, method, slowly)
+    monkeypatch.setattr(Deduplication, "check", planted)
+    everything = bench.everything
+    upkeep = Upkeep(bench.registry, everything, everything.ledger_config, bench.context.settings)
+    work = next(one.work for one in upkeep.jobs if one.name == job)
+    await work(1.0)
+    await work(1.0)
+    assert rounds == {bench.topic.name.full: 2, other.name.full: 2}

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from engine.base.ids import EARLIEST, LATEST, Position
+from engine.managed.cursors.ack_snapshot import AckSnapshot
 from engine.managed.cursors.cursor import ACK_SET_WORDS_MAX, Cursor
 from engine.managed.errors import (
     AckSetTooLongError,
@@ -13,6 +14,7 @@ from engine.managed.errors import (
     CursorStateTooLargeError,
     InvalidPositionError,
     InvalidPropertyError,
+    ManagedLedgerError,
     ManagedLedgerFencedError,
 )
 from engine.managed.factory import ManagedLedgerFactory
@@ -506,3 +508,27 @@ async def test_properties_of_a_subscription_that_are_too_large_or_the_brokers_ow
         await cursor.update_cursor_properties(properties)
     assert (list(ledger.cursors), ledger.unread_cursors) == (["s"], {})
     assert cursor.cursor_properties == {}
+
+
+async def test_a_state_that_cannot_be_encoded_fails_who_waits_and_is_tried_again_after_a_pause(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = ManagedSettings(cursor_persist_interval_s=0.001, retry_max_s=3600)
+    factory, _, cursor, places = await opened(brokers, 2, settings=settings)
+    attempts = 0
+
+    def encoding(snapshot: AckSnapshot) -> None:
+        nonlocal attempts
+        attempts += 1
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr(AckSnapshot, "encoding", encoding)
+    cursor.acknowledge([places[0]])
+    with pytest.raises(ManagedLedgerError, match="planted"):
+        await cursor.persisted()
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert attempts == 1
+    monkeypatch.undo()
+    await cursor.persisted()
+    assert (await reopened(brokers, factory)).mark_delete == places[0]

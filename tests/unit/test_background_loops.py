@@ -1,0 +1,77 @@
+"""No background loop of the engine ends at the first exception that it does not provide for.
+
+A bookie's may: any failed task of its ends the process, which is started again.
+"""
+
+import ast
+from collections.abc import Iterator
+
+from tests.support.import_graph import ROOT
+
+BROAD = {"Exception", "BaseException"}
+ALLOWED = {
+    # Begun again with a pause, and whatever ends it is reported to who waits.
+    "engine/managed/cursors/persister.py::_run",
+}
+
+
+def endless(work: ast.AsyncFunctionDef) -> Iterator[ast.While]:
+    """Yield the loops of ``work`` that only an exception or a return ends."""
+    for node in ast.walk(work):
+        if isinstance(node, ast.While) and getattr(node.test, "value", None) is True:
+            yield node
+
+
+def survives(loop: ast.While) -> bool:
+    """Whether every turn's exceptions are handled within the loop, whatever they are."""
+    return any(
+        isinstance(handler.type, ast.Name) and handler.type.id in BROAD
+        for node in loop.body
+        if isinstance(node, ast.Try)
+        for handler in node.handlers
+    )
+
+
+def unguarded(tree: ast.Module) -> Iterator[str]:
+    """Yield the coroutines that are spawned as they are and whose endless loop one exception ends."""
+    works = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.AsyncFunctionDef)}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or getattr(node.func, "attr", "") != "spawn":
+            continue
+        for given in node.args:
+            called = given.func if isinstance(given, ast.Call) else None
+            work = works.get(getattr(called, "attr", ""))
+            if work is not None and not all(survives(loop) for loop in endless(work)):
+                yield work.name
+
+
+def test_each_is_restarted_or_handles_every_exception() -> None:
+    found = {
+        f"{path.relative_to(ROOT)}::{name}"
+        for path in sorted((ROOT / "engine").rglob("*.py"))
+        for name in unguarded(ast.parse(path.read_text()))
+    }
+    assert found == ALLOWED
+
+
+def test_a_loop_that_one_exception_ends_is_found() -> None:
+    source = """
+class Loops:
+    def start(self):
+        self.tasks.spawn("a", self.bare())
+        self.tasks.spawn("b", self.guarded())
+        self.tasks.spawn("c", restarting("c", self.bare))
+    async def bare(self):
+        while True:
+            try:
+                await self.work()
+            except OSError:
+                pass
+    async def guarded(self):
+        while True:
+            try:
+                await self.work()
+            except Exception:
+                pass
+"""
+    assert list(unguarded(ast.parse(source))) == ["bare"]
