@@ -87,3 +87,32 @@ assert of_old() is None, "when the heap has doubled"
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="its collector looks at a little at a time")
 def test_old_objects_are_looked_at_only_when_the_heap_has_doubled() -> None:
     subprocess.run([sys.executable, "-c", OLD_CIRCLES], check=True, cwd=ROOT)
+
+
+GROWING = """
+import gc, sys
+from engine.base import loop
+
+class Node:
+    pass
+
+loop.LOOK_EVERY = 1
+loop.shorten_collections()
+full = []
+gc.callbacks.append(lambda phase, info: full.append(info) if info["generation"] == 2 else None)
+base = sys.getallocatedblocks()
+old = []
+while len(full) < 4:  # twice, before and after
+    assert sys.getallocatedblocks() < 8 * base, "the heap has doubled twice"
+    node = Node()
+    node.me = node
+    old.append(node)
+    del old[:-3000]  # each has seen two collections, and is in a circle
+assert full[1]["collected"] > base // 10
+assert gc.get_freeze_count() > 0, "what was left is young again"
+"""
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="its collector looks at a little at a time")
+def test_a_heap_of_circles_that_grew_old_is_looked_through_without_being_asked() -> None:
+    subprocess.run([sys.executable, "-c", GROWING], check=True, cwd=ROOT)
