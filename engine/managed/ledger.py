@@ -22,6 +22,7 @@ from engine.managed.cursors.cursor_set import CursorSet, InitialPosition
 from engine.managed.errors import InvalidPositionError, ManagedLedgerError
 from engine.managed.positions import LedgerLine
 from engine.managed.reading import search
+from engine.managed.reading.arrivals import Arrivals
 from engine.managed.reading.entries import LogEntries
 from engine.managed.reading.newest_first import newest_first
 from engine.managed.reading.reads import LedgerReads
@@ -54,6 +55,7 @@ class ManagedLedger:
 
     __slots__ = (
         "_appender",
+        "_arrivals",
         "_closing",
         "_cursors",
         "_list",
@@ -100,6 +102,7 @@ class ManagedLedger:
         self._closing: asyncio.Task[None] | None = None
         self._tenure = Tenure(state, shared.store)
         self._list = LedgerList(state, node, record, shared.ledgers, shared.clock)
+        self._arrivals = Arrivals(line)
         reads = LedgerReads(shared.ledgers, line, settings)
         self.entries = LogEntries(
             line, tail, reads, shared.backlog_cache, self._tasks,
@@ -315,10 +318,39 @@ class ManagedLedger:
         """Last entry published before ``publish_ms`` (by the metadata's publish time; entries are taken as ordered).
 
         ``(first ledger, -1)`` when there is none. The next one is ``next_position`` of it: what ``Cursor.reset`` takes.
-        Nothing up to ``after`` is read: when nothing behind it is older, it is the answer.
+        Nothing up to ``after`` is read: when nothing behind it is older, it is the answer. Raises LedgerError.
         """
         self._state.check()
-        return await search.find_by_time(self.entries, publish_ms, after)
+        now_ms = self._shared.clock.wall_ms()
+
+        async def time_of(ordinal: int) -> int:
+            return await search.published_ms(self.entries, ordinal, now_ms)
+
+        return await search.find_by_time(self.entries, publish_ms, time_of, after)
+
+    async def find_older(self, before_ms: int, after: Position = EARLIEST) -> Position:
+        """As ``find_by_time``, by ``entry_ms``: what came at ``before_ms`` or later is not older, whatever the clock of
+        its publisher says."""
+        self._state.check()
+        return await search.find_by_time(self.entries, before_ms, self._time_of, after)
+
+    async def entry_ms(self, position: Position) -> int:
+        """When the entry at ``position`` was published, epoch milliseconds, or the time since which it can have been
+        here where that is later. Raises InvalidPositionError, LedgerError."""
+        self._state.check()
+        ordinal = self.line.exact(*position)
+        if ordinal < 0:
+            raise InvalidPositionError(f"{self.name} has no entry {position}")
+        return await self._time_of(ordinal)
+
+    async def _time_of(self, ordinal: int) -> int:
+        since_ms = self._arrivals.since_ms(ordinal)
+        now_ms = self._shared.clock.wall_ms()
+        return max(await search.published_ms(self.entries, ordinal, now_ms), since_ms)
+
+    def note_time(self, every_ms: int) -> None:
+        """Remember what is in the log now, once in ``every_ms``; cheap. ``find_older`` goes by that."""
+        self._arrivals.note(self._shared.clock.wall_ms(), every_ms)
 
     # Ledgers beside it
 

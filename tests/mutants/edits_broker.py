@@ -447,7 +447,8 @@ EDITS = (
         "engine/ownership/owner.py::BundleOwnership.release",
         """
         if not self._tasks.closed:
-            self._tasks.spawn(f"give up {bundle}", self._give_up(bundle))
+            what = f"give up {bundle}"
+            self._tasks.spawn(what, restarting(what, partial(self._give_up, bundle)))
         raise
         """,
         """
@@ -702,6 +703,16 @@ EDITS = (
         "return line.before(low)",
         "return line.before(min(low + 1, line.end))",
         (f"{TOPICS}/test_expiry.py::test_nothing_younger_is_acknowledged",),
+        "D11",
+    ),
+    Edit(
+        "age-by-publishers-clocks-alone",
+        "engine/managed/ledger.py::ManagedLedger._time_of",
+        "return max(await search.published_ms(self.entries, ordinal, now_ms), since_ms)",
+        "return await search.published_ms(self.entries, ordinal, now_ms)",
+        (
+            f"{TOPICS}/test_expiry.py::test_fresh_messages_stay_where_clocks_of_some_publishers_are_wrong",
+        ),
         "D11",
     ),
     Edit(

@@ -278,6 +278,15 @@ class EphemeralLog:
     async def find_by_time(self, publish_ms: int, after: Position = EARLIEST, /) -> Position:
         raise _refused("Get message ID by timestamp")
 
+    async def find_older(self, before_ms: int, after: Position = EARLIEST, /) -> Position:
+        raise _refused("Expiry")
+
+    async def entry_ms(self, position: Position, /) -> int:
+        raise _refused("Reading a message")
+
+    def note_time(self, every_ms: int, /) -> None:
+        """Nothing is kept here that could expire."""
+
     async def read_entry(self, position: Position, /) -> Slice:
         raise _refused("Reading a message")
 

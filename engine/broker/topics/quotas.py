@@ -18,7 +18,6 @@ from engine.broker.ports import QuotaAction, TopicPolicies
 from engine.broker.topics.ports import Log
 from engine.broker.topics.publish import Producer
 from engine.broker.topics.subscription import Subscription
-from engine.managed.reading.publish_times import publish_time
 
 log = logging.getLogger(__name__)
 
@@ -126,8 +125,7 @@ class BacklogQuotas:
         position = self._host.log.next_position(slowest.cursor.mark_delete)
         oldest = self.oldest
         if oldest is None or oldest.position != position:
-            entry = await self._host.log.read_entry(position)
-            oldest = Oldest(slowest.name, position, publish_time(entry.entry(0)))
+            oldest = Oldest(slowest.name, position, await self._host.log.entry_ms(position))
         self.oldest = oldest._replace(subscription=slowest.name)
         return 0 < limit_s * 1000 < now_ms - oldest.publish_ms
 

@@ -564,11 +564,12 @@ class Subscription:
     async def expire(self, before_ms: int) -> int:
         """Acknowledge everything up to the last entry published before ``before_ms``; how many entries that were.
 
-        Publish times are taken as ordered. Raises the log's errors; cancel-safe.
+        Publish times are taken as ordered; what came later than ``before_ms`` stays whatever its own says. Raises the
+        log's errors; cancel-safe.
         """
         if self._closed or not self.cursor.backlog_entries():
             return 0
-        last = await self._host.log.find_by_time(before_ms, self.cursor.mark_delete)
+        last = await self._host.log.find_older(before_ms, self.cursor.mark_delete)
         return self.expire_to(last)
 
     def expire_to(self, position: Position) -> int:

@@ -49,6 +49,8 @@ from engine.wire.batches import read_metadata
 
 logger = logging.getLogger(__name__)
 
+NOTES_OF_AN_AGE = 16
+"""How often the end of a log is noted within the age at which its messages go: how exactly their arrival is known."""
 RESERVED_CURSORS = ("pulsar.repl", "pulsar.dedup")
 """Cursors with these prefixes are the broker's own."""
 
@@ -611,6 +613,12 @@ class Topic:
 
     # --- life -----------------------------------------------------------------------------------
 
+    def _note_time(self) -> None:
+        """Messages go by age here: know by our own clock since when they can have been in the log."""
+        limits_s = [self.policies.message_ttl_s or 0, self.policies.age_quota.limit]
+        if shortest_s := min((each for each in limits_s if each > 0), default=0):
+            self.log.note_time(shortest_s * 1000 // NOTES_OF_AN_AGE)
+
     def check_open(self) -> None:
         """Raises ServiceNotReady."""
         if self.closing:
@@ -667,6 +675,7 @@ class Topic:
     def tick(self, elapsed_s: float) -> bool:
         """Once a second, rates from counters. False when all are zero and nothing else changes by itself: then it is
         needed again only after the topic was touched."""
+        self._note_time()
         moves = self.published.tick(elapsed_s)
         self.fetched.messages.total, self.fetched.bytes.total = self.log.fetched
         moves = self.fetched.tick(elapsed_s) or moves

@@ -145,7 +145,7 @@ async def _pass_older(asked: _Asked, taken: _Taken, seconds: int) -> None:
         if each.cursor.backlog_entries():
             before_ms, after = asked.now_ms - seconds * 1000, each.cursor.mark_delete
             try:
-                taken.passed[each.name] = await asked.topic.log.find_by_time(before_ms, after)
+                taken.passed[each.name] = await asked.topic.log.find_older(before_ms, after)
             except MagnetarError as error:
                 taken.unknown[each.name] = str(error)
 

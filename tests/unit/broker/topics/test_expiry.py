@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 
 from engine.admin.api import TopicStats
+from engine.base.ids import EARLIEST
 from engine.broker.administration import reports
 from engine.broker.dispatch.consumer import SubscriptionType
 from engine.broker.ports import TopicPolicies
+from engine.broker.topics.subscription import Subscription
+from engine.ledger.errors import LedgerError
 from engine.managed.ledger import InitialPosition
+from engine.managed.reading import search
 from engine.managed.settings import ManagedSettings
 from tests.support.broker_bench import Bench, opened, round_of, until
 from tests.support.ledger_cluster import run_of
@@ -136,14 +140,74 @@ async def test_where_storage_is_silent_nothing_goes_until_it_answers(
 
 
 async def test_a_subscription_that_cannot_be_judged_does_not_stop_the_others(
-    bench: Bench, caplog: pytest.LogCaptureFixture
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     await subscribe(bench, "bad", "good")
-    sink = Sink()
-    bench.topic.log.append(run_of(b"no message"), sink)
-    await sink.settle(1)
     await publish(bench, 300, 200)
-    await bench.topic.subscriptions["good"].skip(1)
+    real = Subscription.expire
+
+    async def expire(subscription: Subscription, before_ms: int) -> int:
+        if subscription.name == "bad":
+            raise LedgerError("cannot be read")
+        return await real(subscription, before_ms)
+
+    monkeypatch.setattr(Subscription, "expire", expire)
     await round_of(bench, "expiry")
-    assert backlogs(bench) == {"bad": 3, "good": 0}
-    assert "no message metadata" in caplog.text
+    assert backlogs(bench) == {"bad": 2, "good": 0}
+    assert "cannot be read" in caplog.text
+
+
+async def append_unreadable(bench: Bench, count: int) -> None:
+    """Append entries without metadata, as a client may send them."""
+    sink = Sink()
+    bench.topic.log.append(run_of(*[b"no message"] * count), sink)
+    await sink.settle(count)
+
+
+@pytest.mark.parametrize("unreadable", [1, 3, 20])
+async def test_entries_without_metadata_are_as_old_as_the_next_or_as_their_ledgers_end(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, unreadable: int
+) -> None:
+    monkeypatch.setattr(search, "UNREADABLE_MAX", 5)
+    await subscribe(bench, "s")
+    now_ms = bench.context.clock.wall_ms()
+    await append_unreadable(bench, unreadable)
+    await publish(bench, 300, 200, 50)
+    few = unreadable < 5
+    first, last = bench.topic.log.next_position(EARLIEST), bench.topic.log.last_confirmed
+    assert await bench.topic.first_since(now_ms - 60_000) == (last if few else first)
+    assert await bench.topic.quotas.is_old(100, now_ms) is few
+    await round_of(bench, "expiry")
+    assert backlogs(bench) == {"s": 1 if few else unreadable + 3}
+    await bench.registry.unload(bench.topic.name)
+    await bench.load()
+    bench.topic.policies = TTL
+    closed_ms = bench.topic.log.stats().ledgers[0].timestamp_ms
+    assert await bench.topic.quotas.is_old(100, closed_ms + 100_001) is True
+    await bench.topic.expire(closed_ms + 1)
+    assert backlogs(bench) == {"s": 0}
+
+
+async def test_fresh_messages_stay_where_clocks_of_some_publishers_are_wrong(bench: Bench) -> None:
+    await subscribe(bench, "s")
+    now_ms = bench.context.clock.wall_ms()
+    bench.topic.tick(1.0)  # notes that nothing is there yet
+    for _ in range(2):
+        await bench.publish(1, publish_ms=1)
+        await bench.publish(50, publish_ms=now_ms)
+    await round_of(bench, "expiry")
+    assert backlogs(bench) == {"s": 102}
+    assert await bench.topic.quotas.is_old(100, now_ms) is False
+    await bench.topic.expire(bench.context.clock.wall_ms() + 1)
+    assert backlogs(bench) == {"s": 0}
+
+
+async def test_what_came_since_the_topic_was_loaded_is_no_older_than_that(bench: Bench) -> None:
+    await subscribe(bench, "s")
+    await publish(bench, 200)
+    await bench.registry.unload(bench.topic.name)
+    await bench.load()
+    bench.topic.policies = TTL
+    await publish(bench, 200)
+    await round_of(bench, "expiry")
+    assert backlogs(bench) == {"s": 1}

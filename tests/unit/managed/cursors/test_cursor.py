@@ -524,8 +524,9 @@ async def test_a_state_that_cannot_be_encoded_fails_who_waits_and_is_tried_again
 
     monkeypatch.setattr(AckSnapshot, "encoding", encoding)
     cursor.acknowledge([places[0]])
-    with pytest.raises(ManagedLedgerError, match="planted"):
-        await cursor.persisted()
+    async with asyncio.timeout(5):
+        with pytest.raises(ManagedLedgerError, match="planted"):
+            await cursor.persisted()
     for _ in range(100):
         await asyncio.sleep(0)
     assert attempts == 1
