@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 
-from engine.base.errors import AlreadyExists, NotFound
+from engine.base.errors import AlreadyExists, NotFound, PreconditionFailed
 from engine.metadata.cached import derived, fresh
 from engine.metadata.records import Stored, decode_json
 from engine.metadata.store import MetadataStore, NodeExistsError, NoNodeError, NotEmptyError
+from engine.metadata.tree import VALUE_MAX
 from engine.metadata.update import update
 
 
@@ -34,9 +35,9 @@ async def read_node(store: MetadataStore, path: str, missing: str) -> Stored:
 
 
 async def create_node(store: MetadataStore, path: str, value: bytes, exists: str) -> None:
-    """Create with parents; AlreadyExists when it exists."""
+    """Create with parents; AlreadyExists when it exists, PreconditionFailed for a value larger than a node takes."""
     try:
-        await store.create(path, value, make_parents=True)
+        await store.create(path, _fitting(path, value), make_parents=True)
     except NodeExistsError as error:
         raise AlreadyExists(exists) from error
 
@@ -44,11 +45,18 @@ async def create_node(store: MetadataStore, path: str, value: bytes, exists: str
 async def change_node(
     store: MetadataStore, path: str, change: Callable[[bytes], bytes], missing: str
 ) -> bytes:
-    """Compare-and-set; NotFound when the node is missing. Returns what is stored."""
+    """Compare-and-set; NotFound when the node is missing, PreconditionFailed for a value larger than a node takes.
+    Returns what is stored."""
     try:
-        return await update(store, path, change)
+        return await update(store, path, lambda value: _fitting(path, change(value)))
     except NoNodeError as error:
         raise NotFound(missing) from error
+
+
+def _fitting(path: str, value: bytes) -> bytes:
+    if len(value) > VALUE_MAX:
+        raise PreconditionFailed(f"{path}: {len(value)} bytes, at most {VALUE_MAX} are stored")
+    return value
 
 
 async def delete_tree(store: MetadataStore, path: str) -> None:

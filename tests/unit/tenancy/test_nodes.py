@@ -2,9 +2,10 @@
 
 import pytest
 
-from engine.base.errors import AlreadyExists, NotFound, Refusal
+from engine.base.errors import AlreadyExists, NotFound, PreconditionFailed, Refusal
 from engine.metadata.memory import MemoryServer, MemoryStore
 from engine.metadata.records import decode_json, encode_json
+from engine.metadata.tree import VALUE_MAX
 from engine.tenancy import nodes
 
 
@@ -47,3 +48,14 @@ async def test_a_tree_goes_with_all_below_it_and_a_node_with_children_stays(
     await nodes.delete_tree(store, "/a")
     await nodes.delete_tree(store, "/a")
     assert await nodes.children(store, "/") == []
+
+
+async def test_a_document_larger_than_a_node_is_refused_by_its_size(store: MemoryStore) -> None:
+    large = b"x" * (VALUE_MAX + 1)
+    why = f"/a: {len(large)} bytes, at most {VALUE_MAX}"
+    with pytest.raises(PreconditionFailed, match=why):
+        await nodes.create_node(store, "/a", large, "")
+    await nodes.create_node(store, "/a", b"small", "")
+    with pytest.raises(PreconditionFailed, match=why):
+        await nodes.change_node(store, "/a", lambda value: large, "")
+    assert (await store.get("/a"))[0] == b"small"
