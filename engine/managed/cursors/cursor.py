@@ -25,7 +25,7 @@ from engine.managed.errors import (
 from engine.managed.reading.entries import LogEntries
 from engine.managed.stats import CursorStats
 from engine.managed.stored.records import CursorState, check_cursor_properties
-from engine.wire.kernels import batch_sizes
+from engine.wire.kernels import batch_sizes, metadata_span
 
 STATS_RANGES_MAX = 1000
 ACK_SET_WORDS_MAX = 1 << 14
@@ -174,14 +174,20 @@ class Cursor(CursorReader):
             raise AckSetTooLongError(f"ack_set: {words} words, at most {ACK_SET_WORDS_MAX}")
         bits = bits_of(ack_set)
         if bits >> WORD_BITS and ordinal not in self._acks.batches:
-            run = self._entries.at_hand(ordinal)
-            messages = run and (batch_sizes(run.buf, run.spans) or (1,))[0]
+            messages = self._messages_at_hand(ordinal)
             if messages and bits >> -(-messages // WORD_BITS) * WORD_BITS:
                 at = self._line.position(ordinal)
                 raise AckSetTooLongError(
                     f"ack_set: {words} words for the entry {at}, which holds {messages} messages"
                 )
         return bits
+
+    def _messages_at_hand(self, ordinal: int) -> int:
+        """Return how many messages the entry at ``ordinal`` holds; 0 when it is not in memory or does not say so."""
+        run = self._entries.at_hand(ordinal)
+        if run is None or metadata_span(run.buf, *run.spans) is None:
+            return 0
+        return (batch_sizes(run.buf, run.spans) or (1,))[0]
 
     @property
     def has_partial_batches(self) -> bool:

@@ -136,12 +136,13 @@ async def test_batches_are_acknowledged_in_parts(brokers: Brokers) -> None:
 async def test_an_ack_set_of_more_words_than_the_entry_has_messages_is_refused(
     brokers: Brokers,
 ) -> None:
-    _, ledger, cursor, (plain,) = await opened(brokers, 1)
+    _, ledger, cursor, _ = await opened(brokers, 0)
     sink = Sink()
-    batch = [Message(b"v")] * 70
-    ledger.append(run_of(pack_entry(batch, producer_name="p", publish_ms=1)), sink)
-    await sink.settle(1)
-    at = Position(*sink.positions[0])
+    for messages in (1, 70):
+        batch = [Message(b"v")] * messages
+        ledger.append(run_of(pack_entry(batch, producer_name="p", publish_ms=1)), sink)
+    await sink.settle(2)
+    plain, at = (Position(*one) for one in sink.positions)
     for position, most in ((plain, 1), (at, 2)):
         with pytest.raises(AckSetTooLongError, match=f"ack_set: {most + 1} words"):
             cursor.acknowledge_batch(position, [1] * (most + 1))
