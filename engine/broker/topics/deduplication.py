@@ -217,9 +217,8 @@ class Deduplication:
             return self._admit(publish, publish.producer.name)
         if self._all_new(publish, owners):
             return True
-        for owner in dict.fromkeys(owners):
-            part = publish.part([i for i, one in enumerate(owners) if one is owner])
-            if self._admit(part, owner.name):
+        for part in publish.parts():
+            if self._admit(part, part.producer.name):
                 self._host.admitted(part, self)
         return False
 

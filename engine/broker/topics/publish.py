@@ -185,6 +185,15 @@ class Publish:
         made.since_s = self.since_s
         return made
 
+    def parts(self) -> "list[Publish]":
+        """What each of ``owners`` sent as a part of its own, in time linear in the entries: clients choose how many
+        producers share a run."""
+        assert self.owners is not None
+        sent: dict[Producer, list[int]] = {}
+        for i, owner in enumerate(self.owners):
+            sent.setdefault(owner, []).append(i)
+        return [self.part(indexes) for indexes in sent.values()]
+
     def start(self) -> None:
         """Count it as under way and hand it to the topic; its fate may be told within this call."""
         run, producer = self.run, self.producer

@@ -42,13 +42,8 @@ class PublishRate:
                     limit.wait(self._go_on)
                 return True
         waiting = self._waiting = self._waiting or deque()
-        owners = publish.owners
-        if owners is None:
-            waiting.append((publish, 0))
-        else:
-            for owner in dict.fromkeys(owners):
-                own = [i for i, one in enumerate(owners) if one is owner]
-                waiting.append((publish.part(own), 0))
+        parts = [publish] if publish.owners is None else publish.parts()
+        waiting.extend((part, 0) for part in parts)
         publish.producer.outlet.publish_budget.give(run.size, run.count)
         self._stop_reading(publish.producer.outlet)
         self._go_on()
