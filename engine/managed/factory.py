@@ -5,7 +5,7 @@ from functools import partial
 
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
-from engine.base.tasks import TaskScope, UnderWay
+from engine.base.tasks import TaskScope, UnderWay, contained
 from engine.ledger.client import LedgerClient
 from engine.ledger.errors import NoSuchLedgerError
 from engine.managed.errors import (
@@ -210,4 +210,6 @@ class ManagedLedgerFactory:
 
 async def _close_some(left: list[ManagedLedger]) -> None:
     while left:
-        await left.pop().close()
+        ledger = left.pop()
+        with contained(f"close of {ledger.name}"):
+            await ledger.close()

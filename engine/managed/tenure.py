@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from engine.base.tasks import contained
 from engine.managed.errors import (
     ManagedLedgerClosedError,
     ManagedLedgerError,
@@ -32,7 +33,7 @@ class Tenure:
         self._when_fenced: list[Callable[[], None]] = []
 
     def on_end(self, callback: Callable[[], None]) -> None:
-        """Call ``callback`` once at the end of whatever kind, in order. Must not raise."""
+        """Call ``callback`` once at the end of whatever kind, in order; what one raises is logged."""
         self._at_end.append(callback)
 
     def on_fenced(self, callback: Callable[[], None]) -> None:
@@ -85,4 +86,5 @@ class Tenure:
         state = self._state
         state.status, state.error, state.ended = status, error, True
         for callback in self._at_end:
-            callback()
+            with contained(f"end of {state.name}"):
+                callback()

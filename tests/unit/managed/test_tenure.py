@@ -48,6 +48,16 @@ async def test_whoever_is_fenced_while_closing_says_so(log: Log) -> None:
         log.state.check()
 
 
+async def test_its_end_reaches_those_behind_one_that_fails(
+    log: Log, caplog: pytest.LogCaptureFixture
+) -> None:
+    log.tenure.on_end(lambda: log.told.extend(1 // 0 for _ in "x"))
+    log.tenure.on_end(lambda: log.told.append("last"))
+    log.tenure.end()
+    assert log.told == ["ended Closed", "last"]
+    assert "end of t failed" in caplog.text
+
+
 async def test_a_lost_session_proves_nothing_and_fences(log: Log) -> None:
     assert log.tenure.proven()
     await log.store.close()

@@ -199,3 +199,15 @@ async def test_who_waits_for_the_topic_and_does_not_encrypt_is_refused(bench: Be
 def test_the_clusters_own_topics_need_no_encryption() -> None:
     name = TopicName.parse("persistent://public/default/__change_events")
     assert not binding(name, TopicPolicies(encryption_required=True)).encryption_required
+
+
+async def test_a_subscription_with_properties_that_are_not_stored_is_refused_for_good(
+    bench: Bench,
+) -> None:
+    for properties, why in (
+        ({"k": "v" * (64 << 10)}, "Subscription t: subscription properties: 65537 bytes"),
+        ({"#pulsar.internal.x": "1"}, "names with #pulsar.internal. are reserved"),
+    ):
+        with pytest.raises(NotAllowed, match=why):
+            await bench.topic.create_subscription("t", FIRST, properties)
+    assert "t" not in bench.topic.subscriptions
