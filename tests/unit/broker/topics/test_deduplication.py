@@ -354,6 +354,19 @@ async def test_names_are_forgotten_when_nobody_used_them_for_long_or_they_are_to
     assert [bench.topic.last_sequence(f"p{i}") for i in range(6)] == [-1, -1, -1, -1, 3, 3]
 
 
+async def test_a_topic_with_more_names_than_a_node_can_hold_loads_again(bench: Bench) -> None:
+    senders = [await Sender(bench, f"{i:04}" + "n" * 950).join() for i in range(1150)]
+    for one in senders:
+        one.sends(7)
+    for one in senders:
+        await one.answered(1)
+    names = [one.producer.name for one in senders]
+    for _ in range(2):  # from a cursor ledger, and from one whose node was written by who loaded it
+        await bench.registry.unload(NAME)
+        topic = await bench.load()
+        assert {topic.last_sequence(name) for name in names} == {7}
+
+
 async def test_a_snapshot_holds_the_names_in_use_before_others_up_to_its_bytes(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
