@@ -1,5 +1,6 @@
 """Another owner, or a store without an answer, between the reading and the writing of a node (I37, I39)."""
 
+import asyncio
 from contextlib import suppress
 from typing import Any
 
@@ -15,7 +16,7 @@ from engine.managed.stored.records import LogRecord
 from engine.metadata import paths
 from engine.metadata.memory import Fault, MemoryServer, MemoryStore
 from engine.metadata.store import StoreUnavailableError
-from tests.support.managed_cluster import NAME, Brokers, publish, rolling
+from tests.support.managed_cluster import NAME, Brokers, drain, numbered, publish, rolling
 from tests.support.stores.failing import FailingStore
 
 PATH = "/managed-ledgers/t"
@@ -89,3 +90,32 @@ async def test_i37_nothing_is_deleted_while_the_list_could_not_be_stored(brokers
     assert len(listed) > 2
     for one in listed:
         server.tree.get(paths.ledger(one.ledger_id))
+
+
+async def test_i39_a_list_written_late_by_the_owner_before_leaves_the_next_ones_as_it_is(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The write of a roll is under way when another broker opens the topic, closes its ledger and goes on."""
+    ledger = await brokers.broker().open(NAME, rolling(2))
+    await ledger.open_cursor("s", InitialPosition.EARLIEST)
+    real, held, goes = StoredNode.write, asyncio.Event(), asyncio.Event()
+
+    async def write(node: StoredNode, value: bytes) -> None:
+        if node is ledger._node:
+            held.set()
+            await goes.wait()
+        await real(node, value)
+
+    monkeypatch.setattr(StoredNode, "write", write)
+    await publish(ledger, 0, 2)
+    await held.wait()
+    other = await brokers.broker().open(NAME, rolling(2))
+    await publish(other, 2, 3)
+    await other.writable()
+    listed = brokers.cluster.server.tree.get(paths.managed_ledger(NAME))[0]
+    goes.set()
+    with pytest.raises(ManagedLedgerFencedError):
+        await ledger.writable()
+    assert brokers.cluster.server.tree.get(paths.managed_ledger(NAME))[0] == listed
+    assert [one.entries for one in LogRecord.decode(listed).ledgers[:2]] == [2, 2]
+    assert await drain(other.cursors["s"]) == numbered(0, 5)
