@@ -28,6 +28,8 @@ from engine.metadata.store import (
 )
 
 RETRY_S = 0.1
+SEGMENTS_MAX = 1000
+"""A node holds them whatever the bookies' names; recovery, which has to end, may add some."""
 
 Decide = Callable[[LedgerMetadata], LedgerMetadata | None]
 """New metadata for what is stored now; None when it stands as wanted; raises when it must not be changed."""
@@ -93,7 +95,8 @@ async def change_ensemble(
     ensemble: tuple[str, ...],
     timeout_s: float,
 ) -> LedgerMetadata:
-    """The writer's change: from entry ``start`` on use ``ensemble``. Raises LedgerFencedError, LedgerClosedError."""
+    """The writer's change: from entry ``start`` on use ``ensemble``. Raises LedgerFencedError, LedgerClosedError, and
+    WriteError when the ledger has had so many that its metadata would outgrow its node: another ledger is due."""
 
     def decide(stored: LedgerMetadata) -> LedgerMetadata | None:
         _refuse_unless_open(stored, ledger_id)
@@ -102,7 +105,10 @@ async def change_ensemble(
             return None
         if stored.segments[-1] != ours.segments[-1]:
             raise LedgerFencedError(f"ledger {ledger_id}: somebody else changed its ensemble")
-        return stored.with_ensemble(start, ensemble)
+        changed = stored.with_ensemble(start, ensemble)
+        if len(changed.segments) > SEGMENTS_MAX:
+            raise WriteError(f"ledger {ledger_id} has had {SEGMENTS_MAX} ensembles of bookies")
+        return changed
 
     return await change(store, ledger_id, decide, timeout_s, ours)
 

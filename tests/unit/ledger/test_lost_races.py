@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from engine.ledger import metadata_update
-from engine.ledger.errors import LedgerClosedError, LedgerFencedError
+from engine.ledger.errors import LedgerClosedError, LedgerFencedError, WriteError
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState, Segment, encode
 from engine.metadata import paths
 from engine.metadata.memory import MemoryServer, MemoryStore
@@ -78,3 +78,16 @@ async def test_i14_a_change_between_reading_and_writing_is_not_written_over(
     assert now.segments == theirs.segments
     assert now.last_entry == theirs.last_entry
     assert now.state is (LedgerState.IN_RECOVERY if theirs is CHANGED else theirs.state)
+
+
+async def test_a_ledger_of_very_many_ensembles_gives_way_to_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(metadata_update, "SEGMENTS_MAX", 2)
+    store = MemoryServer().session()
+    await store.create(paths.ledger(1), encode(OPENED), make_parents=True)
+    once = await change_ensemble(store)
+    again = await metadata_update.change_ensemble(store, 1, once, 5, ("b", "c"), 1.0)
+    assert len(again.segments) == 2  # nothing was written to the one before
+    with pytest.raises(WriteError, match="has had 2 ensembles"):
+        await metadata_update.change_ensemble(store, 1, again, 6, ("a", "c"), 1.0)
