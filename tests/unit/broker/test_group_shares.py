@@ -9,12 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.admin import api
+from engine.base.clock import SystemClock
 from engine.base.names import NamespaceName, TopicName
 from engine.broker.ports import NO_LIMIT, MaxRate
 from engine.broker.service import BrokerService
-from engine.broker.topics.group_shares import WAITING, fair_shares, share
-from engine.broker.topics.rates import GroupRates
+from engine.broker.topics.group_shares import WAITING, GroupShares, fair_shares, share
+from engine.broker.topics.rates import GroupRates, Groups
 from engine.metadata import paths
+from engine.metadata.memory import MemoryServer
 from engine.tenancy.namespaces import create_namespace
 from engine.tenancy.resources.resource_groups import join_resource_group, put_resource_group
 from tests.support.admin.broker_instance import BrokerInstance
@@ -132,3 +134,25 @@ async def test_a_group_that_does_not_exist_is_no_limit_until_it_does(
     await store.put(paths.resource_group("g"), b"[]")
     await asyncio.sleep(1.5)
     assert rates(broker) == (MaxRate(messages=9), NO_LIMIT), "unreadable: shares stay as they are"
+
+
+@pytest.mark.virtual_time
+async def test_a_group_that_fails_unexpectedly_keeps_no_other_from_its_share(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    groups, shared = Groups(SystemClock()), []
+    groups.by_name = {name: GroupRates(SystemClock(), name) for name in "ab"}
+    shares = GroupShares(MemoryServer().session(), groups, "broker", SystemClock())
+
+    async def share_one(name: str, group: GroupRates) -> None:
+        shared.append(name)
+        if name == "a":
+            raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr(shares, "_share", share_one)
+    groups.on_new()
+    shares.start()
+    while len(shared) < 4:
+        await asyncio.sleep(0.1)
+    await shares.close()
+    assert shared[:4] == ["a", "b", "a", "b"]
