@@ -33,7 +33,7 @@ EDITS = (
     Edit(
         "trimmed-indexes-are-given-again",
         f"{STAMPS}::Stamps.recover",
-        "highest = int(stored) if stored.isascii() and stored.isdigit() else -1",
+        "highest = int(stored) if is_index else -1",
         "highest = -1",
         (f"{STAMPS_TEST}::test_an_index_is_not_given_again_when_all_entries_are_trimmed",),
     ),

@@ -15,6 +15,9 @@ from engine.managed.writing.appends import AppendSink
 from engine.managed.writing.rolling import INDEX
 from engine.wire.kernels import entry_stamp, stamped
 
+INDEX_DIGITS_MAX = 18
+"""An index and all that follow it fit 64 bits."""
+
 
 class Stamps:
     """Of one log whose configuration asks for indexes, times or both; in front of its appender."""
@@ -33,7 +36,9 @@ class Stamps:
         if not self._state.config.entry_indexes:
             return
         line, stored = entries.line, self._state.properties.get(INDEX, "")
-        highest = int(stored) if stored.isascii() and stored.isdigit() else -1
+        # A client may have given the topic a property of this name, with anything in it.
+        is_index = stored.isascii() and stored.isdigit() and len(stored) <= INDEX_DIGITS_MAX
+        highest = int(stored) if is_index else -1
         if line.end > line.base:
             index = entry_stamp((await entries.one(line.end - 1)).entry(0))[1]
             highest = max(highest, -1 if index is None else index)

@@ -95,3 +95,12 @@ async def test_entries_without_indexes_before_them_are_no_obstacle(brokers: Brok
     ledger = await owner(brokers)
     await publish(ledger, 3, 2)
     assert await indexes(ledger) == [None, None, None, 0, 1]
+
+
+@pytest.mark.parametrize("stored", ["9" * 19, "9" * 5000, "-5", "٣", "many"])
+async def test_a_property_of_a_client_that_is_no_index_is_not_taken_for_one(
+    brokers: Brokers, stored: str
+) -> None:
+    ledger = await brokers.broker().open(NAME, INDEXED, {"index": stored})
+    await publish(ledger, 0, 2)
+    assert await indexes(ledger) == [0, 1]
