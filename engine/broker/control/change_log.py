@@ -227,7 +227,7 @@ class ChangeLog:
                 except Exception as error:
                     failures = 1 if self._current.is_set() else failures + 1
                     expected = isinstance(error, MagnetarError)
-                    if failures in (1, LASTING) or not expected:
+                    if failures in (1, LASTING):
                         level = logging.INFO if expected and failures == 1 else logging.WARNING
                         self._log.log(
                             level,
