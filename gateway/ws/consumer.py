@@ -6,12 +6,13 @@ What one read of a broker's connection brought leaves in one write, and what one
 acknowledged together; a client that does not read is given no more.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, cast
 
 from engine.base.errors import MagnetarError
 from engine.base.names import TopicName
+from engine.base.regex.linear import LinearRegex
+from engine.base.regex.syntax import RegexSyntaxError, UnsupportedRegexError
 from engine.base.tasks import TaskScope
 from engine.client.consuming.attachment import ConsumerSettings
 from engine.client.consuming.incoming import Incoming
@@ -127,8 +128,8 @@ def _topics(query: Query, target: Target) -> tuple[list[str], bool]:
     if pattern:
         whole = pattern if "://" in pattern else f"persistent://public/default/{pattern}"
         try:
-            re.compile(TopicName.parse(whole).local)
-        except (re.error, OverflowError, RecursionError, MagnetarError) as error:
+            LinearRegex(TopicName.parse(whole).local)
+        except (RegexSyntaxError, UnsupportedRegexError, MagnetarError) as error:
             raise RefusedError(400, f"Invalid query params: topicsPattern: {error}") from error
         return [whole], True
     if not names:

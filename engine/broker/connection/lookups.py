@@ -1,11 +1,15 @@
 """Lookup, partitioned metadata, topics of a namespace: what clients ask before they open anything."""
 
-import asyncio
-
 from engine.base.clock import Clock
 from engine.base.errors import InvalidNameError
 from engine.base.names import NamespaceName, TopicName
-from engine.broker.connection.patterns import NAME_MAX, PatternError, name_matcher, topics_hash
+from engine.broker.connection.patterns import (
+    NAME_MAX,
+    PatternError,
+    matching,
+    name_matcher,
+    topics_hash,
+)
 from engine.broker.control.durations import Durations
 from engine.broker.errors import BrokerError, InvalidTopicName, MetadataError
 from engine.broker.ports import Namespaces, Ownership, TopicMode
@@ -19,7 +23,6 @@ from engine.wire.states import CommandType
 
 FILTER_S = 1.0
 """Longest time a pattern may take over all names, before the client has to filter."""
-FILTER_GROUP = 200
 
 
 def parse_topic(text: str) -> TopicName:
@@ -135,22 +138,13 @@ ROUTES: Routes = {
 async def filter_topics(topics: list[str], pattern: str) -> list[str] | None:
     """Topics whose name without scheme and partition suffix matches ``pattern`` wholly (its scheme is ignored).
 
-    None when matching might take long: then the client has to filter. Raises MetadataError on a pattern that is none.
-    Cancel-safe; lets others run between groups of names.
+    None when the client has to filter: the broker does not match such a pattern, or not in time. Raises MetadataError
+    on a pattern that is none. Cancel-safe; lets others run in between.
     """
     try:
-        matches = name_matcher(pattern)
+        matches = name_matcher(pattern, memo=True)
     except PatternError as error:
         raise MetadataError(f"Invalid topics pattern: {error}") from error
     if matches is None or any(len(topic) > NAME_MAX for topic in topics):
         return None
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + FILTER_S
-    kept: list[str] = []
-    for at in range(0, len(topics), FILTER_GROUP):
-        group = topics[at : at + FILTER_GROUP]
-        kept += [topic for topic in group if matches(topic)]
-        await asyncio.sleep(0)
-        if loop.time() > deadline:
-            return None
-    return kept
+    return await matching(topics, matches, FILTER_S)

@@ -5,7 +5,13 @@ from collections.abc import Callable, Set
 from engine.base.errors import InvalidNameError
 from engine.base.names import NamespaceName
 from engine.broker.connection.lookups import filter_topics
-from engine.broker.connection.patterns import NAME_MAX, PatternError, name_matcher, topics_hash
+from engine.broker.connection.patterns import (
+    NAME_MAX,
+    PatternError,
+    matching,
+    name_matcher,
+    topics_hash,
+)
 from engine.broker.control.topic_lists import TopicLists
 from engine.broker.errors import InvalidTopicName, NotAllowed
 from engine.broker.outlet import Outlet
@@ -25,8 +31,8 @@ class _Watch:
     def __init__(
         self, outlet: Outlet, watcher_id: int, namespace: NamespaceName, pattern: str
     ) -> None:
-        """Raises PatternError, NotAllowed for a pattern that might take long."""
-        matches = name_matcher(pattern)
+        """Raises PatternError, NotAllowed for a pattern that is not matched here."""
+        matches = name_matcher(pattern, memo=False)
         if matches is None:
             raise NotAllowed(f"{REFUSED}Pattern is too complex to be evaluated by the broker")
         self.namespace = namespace
@@ -47,9 +53,10 @@ class _Watch:
         self._note(early_new, early_gone)
         return digest
 
-    def changed(self, new: Set[str], gone: Set[str]) -> None:
+    async def changed(self, new: Set[str], gone: Set[str]) -> None:
         # Longer names are left to the client, which asks for all now and then.
-        self._note({name for name in new if len(name) <= NAME_MAX and self._matches(name)}, gone)
+        short = (name for name in new if len(name) <= NAME_MAX)
+        self._note(set(await matching(short, self._matches) or ()), gone)
         self.tell()
 
     def _note(self, new: Set[str], gone: Set[str]) -> None:
@@ -102,18 +109,18 @@ class WatchCommands:
         self._open[body.watcher_id] = watch
         try:
             names = await self._lists.follow(namespace, watch)
-            matching = await filter_topics(list(names), body.topics_pattern)
-            if matching is None:
+            topics = await filter_topics(list(names), body.topics_pattern)
+            if topics is None:
                 raise NotAllowed(f"{REFUSED}Pattern or names are too long to be matched in time")
         except BaseException:
             self._drop(body.watcher_id, watch)
             raise
         if self._open.get(body.watcher_id) is not watch:  # closed meanwhile
             self._lists.leave(namespace, watch)
-        digest = watch.begin(matching)
+        digest = watch.begin(topics)
         known = body.HasField("topics_hash") and body.topics_hash == digest
         answer = commands.watch_topic_list_success(
-            body.request_id, body.watcher_id, [] if known else sorted(matching), digest
+            body.request_id, body.watcher_id, [] if known else sorted(topics), digest
         )
         return answer
 

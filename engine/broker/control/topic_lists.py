@@ -26,8 +26,8 @@ RETRY_S = 1.0
 class Follower(Protocol):
     """Who is told what changed since it was given the names."""
 
-    def changed(self, new: Set[str], gone: Set[str]) -> None:
-        """Full names. Must not raise."""
+    async def changed(self, new: Set[str], gone: Set[str]) -> None:
+        """Full names; the next change follows when this returns. Must not raise."""
         ...
 
 
@@ -40,6 +40,7 @@ class _Followed:
         self.lock = asyncio.Lock()
         self.stop: Callable[[], None] = lambda: None
         self.task: asyncio.Task[None] | None = None
+        self.notifying: asyncio.Task[None] | None = None
 
 
 class TopicLists:
@@ -105,6 +106,10 @@ class TopicLists:
             await asyncio.sleep(min(PAUSE_MAX_S, PAUSE_S + 4 * (loop.time() - began)))
 
     async def _look(self, namespace: NamespaceName, followed: _Followed) -> None:
+        if (
+            followed.notifying is not None
+        ):  # left by a caller that was cancelled: changes keep their order
+            await asyncio.wait([followed.notifying])
         followed.told.clear()  # what is told from here on may not be in the list
         try:
             listed = await self._namespaces.topics_of_namespace(namespace, TopicMode.PERSISTENT)
@@ -114,6 +119,14 @@ class TopicLists:
         names = frozenset(listed)
         new, gone = names - followed.names, followed.names - names
         followed.names = names
-        if new or gone:
-            for follower in list(followed.followers):
-                follower.changed(new, gone)
+        if (new or gone) and followed.followers:
+            # A task of its own: whoever asked may be cancelled, and no follower may miss a change for that.
+            work = self._notify(followed, new, gone)
+            followed.notifying = self._scope.spawn(f"{namespace} changes", work)
+            await asyncio.shield(followed.notifying)
+
+    async def _notify(self, followed: _Followed, new: Set[str], gone: Set[str]) -> None:
+        for follower in list(followed.followers):
+            if follower in followed.followers:  # else it left meanwhile
+                await follower.changed(new, gone)
+        followed.notifying = None

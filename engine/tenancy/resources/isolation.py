@@ -5,19 +5,21 @@ belongs on its primary brokers, and on its secondary ones too while fewer primar
 other namespaces belong on brokers that are primary of no policy. Brokers act by it when bundles are placed, and give up
 what belongs elsewhere (``engine.broker.control.assignment``, ``isolation_keeper``).
 
-Patterns are regular expressions of whole names. A broker is named by its id or by the host in it: Pulsar tells the
-first and places by the second. Every change is a compare-and-set. Raises Refusal with Pulsar's text, and the store's
-own errors. Cancelled: a change may or may not have happened.
+Patterns are regular expressions of whole names, of the part that is matched in linear time (``LinearRegex``). A broker
+is named by its id or by the host in it: Pulsar tells the first and places by the second. Every change is a
+compare-and-set. Raises Refusal with Pulsar's text, and the store's own errors. Cancelled: a change may or may not have
+happened.
 """
 
 import json
-import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from engine.base.errors import InvalidRequest, NotFound
+from engine.base.regex.linear import LinearRegex
+from engine.base.regex.syntax import UnsupportedRegexError
 from engine.metadata import paths
 from engine.metadata.cached import derived
 from engine.metadata.records import Document, Stored, decode_json, encode_json
@@ -31,8 +33,9 @@ MIN_AVAILABLE = "min_available"
 UNLOAD_SCOPES = ("all_matching", "none", "changed")
 PATTERN_MAX = 1_000
 """Characters."""
+_INSTRUCTIONS_MAX = 2 * PATTERN_MAX
 UNREADABLE = (
-    *(InvalidRequest, re.error, RecursionError),
+    InvalidRequest,
     *(ArithmeticError, LookupError, TypeError, ValueError),
 )
 """What is raised where a caller's policy is none."""
@@ -43,9 +46,9 @@ class IsolationPolicy:
     """``stays``: what is served elsewhere already is left there when the policy comes or changes."""
 
     name: str
-    namespaces: tuple[re.Pattern[str], ...]
-    primary: tuple[re.Pattern[str], ...]
-    secondary: tuple[re.Pattern[str], ...]
+    namespaces: tuple[LinearRegex, ...]
+    primary: tuple[LinearRegex, ...]
+    secondary: tuple[LinearRegex, ...]
     min_limit: int
     stays: bool
 
@@ -53,7 +56,7 @@ class IsolationPolicy:
     def of(cls, name: str, stored: Mapping[str, Any]) -> "IsolationPolicy":
         """Raises ValueError or TypeError when what is stored cannot be read."""
         compiled = {
-            key: tuple(re.compile(pattern) for pattern in stored[key])
+            key: tuple(_compiled(pattern) for pattern in stored[key])
             for key in ("namespaces", "primary", "secondary")
         }
         limit = int(stored["auto_failover_policy"]["parameters"]["min_limit"])
@@ -111,7 +114,12 @@ class IsolationPolicies:
         return [policy for policy in self._policies if _matches(policy.primary, broker)]
 
 
-def _matches(patterns: Sequence[re.Pattern[str]], broker: str) -> bool:
+def _compiled(pattern: str) -> LinearRegex:
+    """Raises RegexSyntaxError, UnsupportedRegexError."""
+    return LinearRegex(pattern, _INSTRUCTIONS_MAX)
+
+
+def _matches(patterns: Sequence[LinearRegex], broker: str) -> bool:
     host = broker.rpartition(":")[0]
     return any(each.fullmatch(broker) or each.fullmatch(host) for each in patterns)
 
@@ -121,7 +129,7 @@ def decode_isolation(value: bytes, path: str) -> IsolationPolicies:
     try:
         stored = decode_json(value, path)
         return IsolationPolicies([IsolationPolicy.of(name, one) for name, one in stored.items()])
-    except (KeyError, TypeError, AttributeError, re.error) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"isolation policies at {path} cannot be read: {error!r}") from error
 
 
@@ -218,10 +226,13 @@ def isolation_data(name: str, given: Mapping[str, Any]) -> Document:
     try:
         for key in ("namespaces", "primary", "secondary"):
             for pattern in texts(key, given.get(key)):
-                re.compile(pattern)
+                if len(pattern) <= PATTERN_MAX:
+                    _compiled(pattern)
         typed("auto_failover_policy", failover, dict, "a JSON object")
         typed("parameters", parameters, dict, "a JSON object")
         numbers = {key: str(int(parameters[key])) for key in ("min_limit", "usage_threshold")}  # type: ignore[index]
+    except UnsupportedRegexError as error:
+        raise InvalidRequest(f"A pattern cannot be used: {error}. {refusal}") from error
     except UNREADABLE as error:
         raise InvalidRequest(refusal) from error
     for key in ("namespaces", "primary", "secondary"):

@@ -72,7 +72,7 @@ async def test_topics_of_a_namespace_by_pattern(tmp_path: Path) -> None:
         found = await client.topics_matching(TopicName.parse("public/default/a.*"))
         assert sorted(found) == [f"persistent://public/default/{name}" for name in ("a1", "a2")]
         with pytest.raises(CostlyPatternError, match="costly"):
-            await client.topics_matching(TopicName.parse("public/default/(a+)+(b+)+"))
+            await client.topics_matching(TopicName.parse("public/default/(?!a)b.*"))
         await client.close()
 
 

@@ -1,9 +1,18 @@
-"""Patterns of clients are matched only where that is sure to be cheap."""
+"""Patterns of clients are matched in linear time, or left to the client."""
+
+import asyncio
 
 import pytest
 
+from engine.base.regex.linear import LinearRegex
+from engine.broker.connection import patterns
 from engine.broker.connection.lookups import filter_topics
-from engine.broker.connection.patterns import PatternError, compile_pattern, topics_hash
+from engine.broker.connection.patterns import (
+    PatternError,
+    compile_pattern,
+    matching,
+    topics_hash,
+)
 from engine.broker.errors import MetadataError
 
 TOPICS = [
@@ -13,18 +22,20 @@ TOPICS = [
 ]
 
 
-@pytest.mark.parametrize(
-    "pattern", ["(a+)+b", "a*b*c*d", r"(a)\1", "(?=a)b", "a{1,1000}", "(?:a|b)*c"]
-)
-def test_a_pattern_that_may_backtrack_is_left_to_the_client(pattern: str) -> None:
+@pytest.mark.parametrize("pattern", [r"(a)\1", "(?=a)b", "a{1,1000}", "a*+b", r"\pL*"])
+def test_what_is_not_matched_in_linear_time_is_left_to_the_client(pattern: str) -> None:
     assert compile_pattern(pattern) is None
 
 
 @pytest.mark.parametrize(
-    "pattern", ["t/n/.*", "t/n/[*+a-z]+", r"t/n/\w+\*", "t/n/(a|b).*", "(?:x)?t.*"]
+    "pattern",
+    [
+        *("t/n/.*", "t/n/[*+a-z]+", r"t/n/\w+\*", "t/n/(a|b).*", "(?:x)?t.*"),
+        *("(a+)+b", "a*b*c*d", "(?:a|b)*c", r"t/n/\Qa.b\E-.*", "(?i)T/n/a{2}"),
+    ],
 )
 def test_ordinary_patterns_are_matched(pattern: str) -> None:
-    assert compile_pattern(pattern) is not None
+    assert isinstance(compile_pattern(pattern), LinearRegex)
 
 
 @pytest.mark.parametrize("pattern", ["([bad", "*", "a**", "(" * 40])
@@ -36,6 +47,36 @@ def test_what_is_no_pattern_is_refused(pattern: str) -> None:
 async def test_filter_ignores_scheme_and_partition_suffix() -> None:
     for pattern in ("persistent://t/n/be.*a", "t/n/be.*a"):
         assert await filter_topics(TOPICS, pattern) == TOPICS[1:]
+
+
+async def test_a_pattern_that_would_backtrack_for_minutes_is_matched_at_once() -> None:
+    names = ["persistent://t/n/" + "a" * 400]
+    assert await filter_topics(names, "t/n/.*.*" + "a?" * 14 + "b") == []
+    assert await filter_topics(names, "t/n/(a+)+") == names
+
+
+async def test_others_run_while_names_are_matched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patterns, "STEP_S", -1.0)
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.ensure_future(count_turns())
+    names = [f"n{i}" for i in range(50)]
+    assert await matching(names, lambda name: name.endswith("7")) == [
+        "n7",
+        "n17",
+        "n27",
+        "n37",
+        "n47",
+    ]
+    assert turns >= len(names) - 1
+    assert await matching(names, lambda name: True, limit_s=-1.0) is None
+    counting.cancel()
 
 
 async def test_filter_needs_the_whole_name() -> None:

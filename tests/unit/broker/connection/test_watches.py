@@ -1,5 +1,6 @@
 """Watchers of topics: what they are told adds up to what matches, however fast it changes and slow the client is."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from itertools import pairwise
 
@@ -88,7 +89,9 @@ async def test_a_client_that_does_not_read_is_told_at_once_later(client: Watchin
     (followed,) = client.lists._followed.values()
     for names in (("t-1", "t-2"), ("t-2", "t-3"), ("t-3",)):
         client.change(*names)
-        await until(lambda: followed.names == set(client.everything.listed))
+        await until(
+            lambda: followed.names == set(client.everything.listed) and followed.notifying is None
+        )
     assert client.updates == 0
     client.can_send = True
     client.family.wake()
@@ -114,7 +117,7 @@ async def test_a_closed_watcher_is_told_nothing(client: Watching) -> None:
             NotAllowed,
             "Evaluating subscription patterns is disabled",
         ),
-        ({}, "(a+)+b", NotAllowed, "too complex"),
+        ({}, "(?!a)b", NotAllowed, "too complex"),
         ({}, "([bad", InvalidTopicName, "Invalid topics pattern"),
     ],
 )
@@ -146,7 +149,7 @@ def test_what_is_told_adds_up(lists: list[set[str]], begun: int, data: st.DataOb
             watch.begin(sorted(matching))
             client.known = matching
         client.can_send = data.draw(st.booleans())
-        watch.changed(after - before, before - after)
+        asyncio.run(watch.changed(after - before, before - after))
     client.can_send = True
     watch.tell()
     assert client.known == {name for name in lists[-1] if "/t-" in name}

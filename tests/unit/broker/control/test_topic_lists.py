@@ -20,8 +20,13 @@ class Told:
     def __init__(self) -> None:
         self.names: set[str] = set()
         self.times = 0
+        self.busy: asyncio.Event | None = None
+        """Until it is set the follower has not taken the next change."""
 
-    def changed(self, new: Set[str], gone: Set[str]) -> None:
+    async def changed(self, new: Set[str], gone: Set[str]) -> None:
+        busy, self.busy = self.busy, None
+        if busy is not None:
+            await busy.wait()
         assert not new & self.names
         assert gone <= self.names
         self.names = (self.names | new) - gone
@@ -54,6 +59,28 @@ async def test_all_followers_are_told_of_one_list() -> None:
     change(everything, ["d"])
     await until(lambda: two.names == {"d"})
     assert one.names == {"b", "c"}
+    await lists.close()
+
+
+async def test_changes_keep_their_order_when_the_caller_that_listed_is_cancelled() -> None:
+    everything = Everything()
+    lists = TopicLists(everything)
+    everything.listed = ["a"]
+    slow, other = await follow(lists), await follow(lists)
+    slow.busy = busy = asyncio.Event()
+    everything.listed = ["b"]
+    caller = asyncio.ensure_future(follow(lists))
+    (followed,) = lists._followed.values()
+    await until(lambda: followed.names == {"b"})
+    caller.cancel()
+    change(everything, ["a"])
+    await until(followed.lock.locked)
+    for _ in range(10):  # turns of the loop that a list takes, were it not held up
+        await asyncio.sleep(0)
+    assert slow.names == {"a"}
+    busy.set()
+    await until(lambda: slow.times == other.times == 2)
+    assert slow.names == other.names == {"a"}
     await lists.close()
 
 

@@ -148,6 +148,24 @@ def test_a_pattern_has_a_length() -> None:
         isolation_data("p", given(namespaces=["x" * 1001]))
 
 
+@pytest.mark.parametrize("key", ["namespaces", "primary", "secondary"])
+def test_a_pattern_that_is_not_matched_in_linear_time_is_refused_with_the_reason(key: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"cannot be used: \(\?! is not supported"):
+        isolation_data("p", given(**{key: ["a/(?!b).*"]}))
+
+
+def test_a_pattern_of_an_administrator_does_not_backtrack() -> None:
+    policy = IsolationPolicy.of("p", isolation_data("p", given(namespaces=["t/(a+)+b"])))
+    assert not policy.names("t/" + "a" * 200)
+    assert policy.names("t/" + "a" * 200 + "b")
+
+
+def test_an_alternative_of_many_names_is_taken() -> None:
+    pattern = "|".join(f"broker-{i}" for i in range(100))
+    policy = IsolationPolicy.of("p", isolation_data("p", given(primary=[pattern])))
+    assert policy.primaries(["broker-7:8080", "broker-100:8080"]) == ["broker-7:8080"]
+
+
 async def test_stored_policies_that_cannot_be_read_are_an_error(store: MetadataStore) -> None:
     await store.create(paths.isolation_policies(C), b'{"p":{"namespaces":["["]}}')
     with pytest.raises(ValueError, match="cannot be read"):

@@ -1,0 +1,30 @@
+"""Mistakes in dispatch, compaction and topic patterns."""
+
+from tests.mutants.edit import Edit
+
+LISTS = "unit/broker/control/test_topic_lists.py"
+TOPIC_LISTS = "engine/broker/control/topic_lists.py"
+
+EDITS = (
+    Edit(
+        "a-cancelled-caller-ends-the-watchers-change",
+        f"{TOPIC_LISTS}::TopicLists._look",
+        "await asyncio.shield(followed.notifying)",
+        "await followed.notifying",
+        (f"{LISTS}::test_changes_keep_their_order_when_the_caller_that_listed_is_cancelled",),
+    ),
+    Edit(
+        "changes-of-topics-overtake-each-other",
+        f"{TOPIC_LISTS}::TopicLists._look",
+        "await asyncio.wait([followed.notifying])",
+        "pass",
+        (f"{LISTS}::test_changes_keep_their_order_when_the_caller_that_listed_is_cancelled",),
+    ),
+    Edit(
+        "a-topic-pattern-repeats-once-more",
+        "engine/base/regex/linear.py::_Program._emit_repeat",
+        "range(node.most - node.least)",
+        "range(node.most - node.least + 1)",
+        ("unit/base/regex/test_linear.py::test_it_agrees_with_pythons_matcher",),
+    ),
+)
