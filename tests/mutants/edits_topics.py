@@ -61,8 +61,8 @@ EDITS = (
     Edit(
         "names-that-do-not-match-are-told",
         f"{WATCHES}::_Watch.changed",
-        "len(name) <= NAME_MAX and self._matches(name)",
-        "len(name) <= NAME_MAX",
+        "set(await matching(short, self._matches) or ())",
+        "set(short)",
         (f"{CONNECTION}::test_a_watcher_gets_what_matches_and_each_change",),
     ),
     Edit(
