@@ -27,4 +27,15 @@ EDITS = (
         "range(node.most - node.least + 1)",
         ("unit/base/regex/test_linear.py::test_it_agrees_with_pythons_matcher",),
     ),
+    Edit(
+        "a-notification-overtakes-the-answer-to-subscribe",
+        "engine/broker/dispatch/consumer.py::Consumer.notify",
+        "if self._early is None:",
+        "if True:",
+        (
+            "unit/broker/connection/test_consume.py::"
+            "test_each_failover_consumer_is_notified_right_behind_the_answer",
+        ),
+        "D8",
+    ),
 )

@@ -92,12 +92,12 @@ class ConsumeCommands:
             raise TooManyRequests("Too many consumers on the connection")
         self._pending[consumer_id] = False
         try:
-            await self._attach(body)
+            consumer = await self._attach(body)
         finally:
             del self._pending[consumer_id]
-        return commands.success(body.request_id)
+        return commands.success(body.request_id) + consumer.answered()
 
-    async def _attach(self, body: pb.CommandSubscribe) -> None:
+    async def _attach(self, body: pb.CommandSubscribe) -> Consumer:
         name = parse_topic(body.topic)
         kind = SubscriptionType(body.subType)
         check_subscribe(body, kind, persistent=name.persistent)
@@ -116,6 +116,7 @@ class ConsumeCommands:
             keys=key_policy(body.keySharedMeta) if kind == SubscriptionType.KEY_SHARED else None,
             acknowledges=name.persistent,
             reads_any_schema=body.HasField("schema") and body.schema.type == pb.Schema.AutoConsume,
+            subscribing=True,
         )
         topic = await self._registry.get(name, create=body.force_topic_creation)
         initial = await self._initial(body, topic)
@@ -137,6 +138,7 @@ class ConsumeCommands:
             subscription.detach(consumer)
             raise ServiceNotReady("The consumer was closed while it was being created")
         self.consumers[body.consumer_id] = Attached(consumer, subscription, topic)
+        return consumer
 
     async def _initial(self, body: pb.CommandSubscribe, topic: Topic) -> Position | InitialPosition:
         """Where a subscription starts if it is made now. An id behind the end of the topic is none."""

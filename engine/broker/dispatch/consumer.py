@@ -76,9 +76,11 @@ class Consumer:
         reads_any_schema: bool = False,
         read_compacted: bool = False,
         start: Position = LATEST,
+        subscribing: bool = False,
     ) -> None:
         """``keys``: of a Key_Shared consumer. ``acknowledges``: what it received counts as out until acknowledged.
         ``read_compacted``: instead of what was compacted it gets what was kept of it, from ``start`` on.
+        ``subscribing``: its client has yet to be answered, see ``answered``.
         """
         self.outlet = outlet
         self.consumer_id = consumer_id
@@ -105,6 +107,8 @@ class Consumer:
         )
         """It gets entries without what brokers put before them."""
         self._told_end = False
+        self._early: list[bytes] | None = [] if subscribing else None
+        """Notifications held back until the client has its answer; None from then on."""
         self._unacked_max = 0
         self.out = Traffic()
         self.acked = Rate()
@@ -232,11 +236,24 @@ class Consumer:
         if self.kind.ordered and (self.epoch is None or epoch > self.epoch):
             self.epoch = epoch
 
+    def notify(self, command: bytes) -> None:
+        """Send a command about this consumer, behind the answer to its SUBSCRIBE: clients that register a consumer
+        when they have that answer, as Go's, ignore what comes before."""
+        if self._early is None:
+            self.outlet.send(command)
+        else:
+            self._early.append(command)
+
+    def answered(self) -> bytes:
+        """Notifications to be sent right behind the answer; later ones are sent at once."""
+        early, self._early = self._early or (), None
+        return b"".join(early)
+
     def tell_end(self) -> None:
         """REACHED_END_OF_TOPIC, once. Only to those known to take it: others close the connection on this command."""
         if not self._told_end and self.outlet.client_version.startswith(_TOLD_THE_END):
             self._told_end = True
-            self.outlet.send(commands.reached_end_of_topic(self.consumer_id))
+            self.notify(commands.reached_end_of_topic(self.consumer_id))
 
     def granted(self, permits: int, now_ms: int) -> None:
         """The client takes ``permits`` more messages."""

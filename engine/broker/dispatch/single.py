@@ -151,12 +151,11 @@ class SingleDispatcher:
         self.wake()
 
     def _tell(self, consumer: Consumer) -> None:
-        outlet = consumer.outlet
         if self._kind == SubscriptionType.FAILOVER and (
-            outlet.protocol_version >= ACTIVE_CHANGE_VERSION
+            consumer.outlet.protocol_version >= ACTIVE_CHANGE_VERSION
         ):
             is_active = consumer is self._active
-            outlet.send(commands.active_consumer_change(consumer.consumer_id, is_active))
+            consumer.notify(commands.active_consumer_change(consumer.consumer_id, is_active))
 
     def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None:
         if consumer is self._active:

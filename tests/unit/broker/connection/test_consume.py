@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine.base.ids import LATEST, Position
-from engine.broker.connection.consume import key_policy
+from engine.broker.connection.consume import ConsumeCommands, key_policy
 from engine.broker.dispatch.choose.keys import KeyPolicy
 from engine.broker.dispatch.consumer import SubscriptionType
 from engine.broker.errors import ConsumerAssignError
@@ -15,7 +15,7 @@ from engine.broker.topics.subscription import Subscription
 from engine.client.broker_link import BrokerLink
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.commands import command_frame
-from tests.support.broker_bench import Bench, link_to, served
+from tests.support.broker_bench import Bench, Client, commands_in, link_to, opened, served
 
 
 def meta(*ranges: tuple[int, int], sticky: bool = True) -> pb.KeySharedMeta:
@@ -147,3 +147,67 @@ async def test_a_seek_to_a_negative_time_goes_to_the_first_message(asker: Asker)
     (consumer,) = found.consumers
     await asker.ask("seek", consumer_id=consumer.consumer_id, message_publish_time=(1 << 64) - 1)
     assert found.cursor.backlog_entries() == 6
+
+
+class Subscriber(Client):
+    """A client whose every command is kept in order, whether sent or an answer: kind, and whether it is active."""
+
+    def __init__(self, bench: Bench) -> None:
+        super().__init__()
+        self.family = ConsumeCommands(self, bench.context, bench.registry, bench.schemas)
+        self.commands: list[tuple[str, bool]] = []
+
+    def send(self, data: bytes) -> None:
+        for command in commands_in(data):
+            kind = pb.BaseCommand.Type.Name(command.type)
+            self.commands.append((kind, command.active_consumer_change.is_active))
+
+    async def subscribe(self, kind: SubscriptionType, name: str = "a") -> None:
+        body = pb.CommandSubscribe(
+            topic="persistent://public/default/d",
+            subscription=kind.title,
+            subType=int(kind),
+            consumer_id=1,
+            request_id=1,
+            consumer_name=name,
+        )
+        self.family.subscribe(body)
+        self.send(await self.answers.pop())
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    async with opened(tmp_path) as made:
+        yield made
+
+
+NOW_ACTIVE = ("ACTIVE_CONSUMER_CHANGE", True)
+NOT_ACTIVE = ("ACTIVE_CONSUMER_CHANGE", False)
+ANSWER = ("SUCCESS", False)
+
+
+async def test_each_failover_consumer_is_notified_right_behind_the_answer(bench: Bench) -> None:
+    first, second = Subscriber(bench), Subscriber(bench)
+    await first.subscribe(SubscriptionType.FAILOVER)
+    assert first.commands == [ANSWER, NOW_ACTIVE]
+    await second.subscribe(SubscriptionType.FAILOVER, "b")
+    active = bench.topic.subscriptions["Failover"].state.active
+    assert active is not None
+    assert second.commands[0] == ANSWER
+    if active.outlet is first:
+        assert second.commands[1:] == [NOT_ACTIVE]
+    for subscriber in (first, second):
+        subscriber.family.leave()
+    await first.subscribe(SubscriptionType.FAILOVER)  # alone again, after a disconnect
+    assert first.commands[-2:] == [ANSWER, NOW_ACTIVE]
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in SubscriptionType if kind != SubscriptionType.FAILOVER]
+)
+async def test_consumers_of_other_types_are_not_notified_who_is_active(
+    bench: Bench, kind: SubscriptionType
+) -> None:
+    subscriber = Subscriber(bench)
+    await subscriber.subscribe(kind)
+    assert subscriber.commands == [ANSWER]
