@@ -13,7 +13,7 @@ from engine.base.names import check_subscription
 from engine.broker.connection.lookups import parse_topic
 from engine.broker.connection.produce import check_metadata
 from engine.broker.context import Context
-from engine.broker.dispatch.choose.keys import KeyPolicy
+from engine.broker.dispatch.choose.keys import SLOTS, KeyPolicy
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.broker.errors import (
     BrokerError,
@@ -42,6 +42,8 @@ log = logging.getLogger(__name__)
 
 _NAME_BYTES = 5
 PERMITS_MAX = (1 << 31) - 1
+RANGES_MAX = 1000
+"""Hash ranges of one Key_Shared consumer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,9 +432,15 @@ def key_policy(meta: pb.KeySharedMeta) -> KeyPolicy:
     ranges = tuple((one.start, one.end) for one in meta.hashRanges) if sticky else ()
     if sticky and not ranges:
         raise ConsumerAssignError("Ranges for KeyShared policy must not be empty.")
+    if len(ranges) > RANGES_MAX:
+        raise ConsumerAssignError(
+            f"A consumer has at most {RANGES_MAX} hash ranges, hashRanges has {len(ranges)}"
+        )
     for start, end in ranges:
         if start > end:
             raise ConsumerAssignError(f"Fixed hash range start > end for range: [{start},{end}]")
+        if start < 0 or end >= SLOTS:
+            raise ConsumerAssignError(f"Hash range [{start},{end}] is not within [0,{SLOTS - 1}]")
     for (a, b), (c, d) in pairwise(sorted(ranges)):
         if c <= b:
             raise ConsumerAssignError(

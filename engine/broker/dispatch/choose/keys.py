@@ -4,7 +4,7 @@ As in Apache Pulsar, to the slot: consumers of one subscription that move from o
 0 stands for a key that is not known.
 """
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -210,23 +210,27 @@ class KeyRanges(Generic[T]):
 
     def __init__(self) -> None:
         self._starts: list[int] = []
+        """In order; no range overlaps another."""
         self._ranges: dict[int, tuple[int, T]] = {}
 
     def add(self, member: T, name: str, policy: KeyPolicy) -> None:
-        for start, end in policy.ranges:
-            insort(self._starts, start)
-            self._ranges[start] = (end, member)
+        self._ranges.update((start, (end, member)) for start, end in policy.ranges)
+        self._starts = sorted(self._ranges)
 
     def remove(self, member: T) -> None:
         self._ranges = {s: one for s, one in self._ranges.items() if one[1] is not member}
         self._starts = sorted(self._ranges)
 
     def owner(self, slot: int) -> T | None:
-        at = bisect_right(self._starts, slot)
+        return self._overlapping(slot, slot)
+
+    def _overlapping(self, start: int, end: int) -> T | None:
+        """Whose range reaches into this one; of several the last."""
+        at = bisect_right(self._starts, end)
         if not at:
             return None
-        end, member = self._ranges[self._starts[at - 1]]
-        return member if slot <= end else None
+        last, member = self._ranges[self._starts[at - 1]]
+        return member if last >= start else None
 
     def ranges(self) -> Iterator[tuple[T, int, int]]:
         for start in self._starts:
@@ -234,7 +238,5 @@ class KeyRanges(Generic[T]):
             yield member, start, end
 
     def conflict(self, policy: KeyPolicy) -> T | None:
-        wanted = policy.ranges
-        return next(
-            (m for m, a, b in self.ranges() if any(s <= b and a <= e for s, e in wanted)), None
-        )
+        found = (self._overlapping(start, end) for start, end in policy.ranges)
+        return next((member for member in found if member is not None), None)

@@ -37,6 +37,9 @@ def test_ranges_count_where_the_consumer_chooses_them() -> None:
         ([], "Ranges for KeyShared policy must not be empty."),
         ([(0, 1), (5, 3)], r"Fixed hash range start > end for range: \[5,3\]"),
         ([(5, 20), (0, 5)], r"own ranges conflict: \[0,5\] overlaps with \[5,20\]"),
+        ([(-1, 5)], r"Hash range \[-1,5\] is not within \[0,65535\]"),
+        ([(0, 5), (7, 65536)], r"Hash range \[7,65536\] is not within \[0,65535\]"),
+        ([(i, i) for i in range(1001)], "at most 1000 hash ranges, hashRanges has 1001"),
     ],
 )
 def test_ranges_that_cannot_be(ranges: list[tuple[int, int]], why: str) -> None:

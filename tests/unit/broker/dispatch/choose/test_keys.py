@@ -3,6 +3,8 @@
 from collections import Counter
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.broker.dispatch.choose.keys import (
     SLOTS,
@@ -142,3 +144,42 @@ def test_ranges_do_not_overlap(wanted: tuple[int, int], free: bool) -> None:
     ranges: KeyRanges[str] = KeyRanges()
     ranges.add("a", "a", KeyPolicy(True, False, ((100, 200),)))
     assert (ranges.conflict(KeyPolicy(True, False, (wanted,))) is None) == free
+
+
+RANGES = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3)), max_size=8)
+
+
+def disjoint(drawn: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    kept: list[tuple[int, int]] = []
+    for start, width in drawn:
+        if all(start > high or start + width < low for low, high in kept):
+            kept.append((start, start + width))
+    return tuple(kept)
+
+
+@given(RANGES, RANGES)
+def test_any_overlap_is_a_conflict(
+    present: list[tuple[int, int]], drawn: list[tuple[int, int]]
+) -> None:
+    ranges: KeyRanges[str] = KeyRanges()
+    ranges.add("a", "a", KeyPolicy(True, False, disjoint(present)))
+    wanted = disjoint(drawn)
+    overlap = any(s <= b and a <= e for a, b in disjoint(present) for s, e in wanted)
+    assert ranges.conflict(KeyPolicy(True, False, wanted)) == ("a" if overlap else None)
+
+
+class Counted(dict[int, tuple[int, str]]):
+    reads = 0
+
+    def __getitem__(self, start: int) -> tuple[int, str]:
+        self.reads += 1
+        return super().__getitem__(start)
+
+
+def test_a_conflict_is_searched_with_one_look_for_each_range_that_is_wanted() -> None:
+    ranges: KeyRanges[str] = KeyRanges()
+    ranges.add("a", "a", KeyPolicy(True, False, tuple((4 * i, 4 * i + 1) for i in range(1000))))
+    ranges._ranges = counted = Counted(ranges._ranges)
+    wanted = tuple((4 * i + 2, 4 * i + 3) for i in range(1000))
+    assert ranges.conflict(KeyPolicy(True, False, wanted)) is None
+    assert counted.reads <= len(wanted)
