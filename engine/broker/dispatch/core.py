@@ -4,7 +4,6 @@ chooser.
 
 import asyncio
 from bisect import insort
-from collections import deque
 from collections.abc import Callable, Mapping
 
 from engine.base.ids import Position
@@ -18,6 +17,7 @@ from engine.broker.dispatch.delays.delay_keeper import DelayKeeper
 from engine.broker.dispatch.delays.delayed import DelayIndex
 from engine.broker.dispatch.dispatcher import DispatchState, Held, deliver
 from engine.broker.dispatch.facts import Chunk, EntryFacts, facts_of
+from engine.broker.dispatch.parked import Parked
 from engine.broker.dispatch.ports import DelayCursor
 from engine.broker.dispatch.redelivery import RedeliveryCounts, Tally
 from engine.broker.dispatch.source import EntrySource
@@ -28,9 +28,6 @@ ALARM_MAX_S = 60.0
 """Longest wait for a delivery time before the clock is looked at again."""
 NEVER_MS = 1 << 62
 """Epoch milliseconds: later than any message is to be delivered."""
-PARKED_MAX = 1000
-"""Entries that wait for their consumer with their bytes: chunks for that of their message, others for that of their
-key. Beyond, chunks hold dispatch up, and of the others only the positions are kept."""
 
 
 class SharingDispatcher:
@@ -63,8 +60,7 @@ class SharingDispatcher:
         """Consumers at their limit of unacknowledged messages."""
         self._counts = counts
         self._chunks: ChunkOwners[Consumer] = ChunkOwners()
-        self._parked: dict[Consumer, deque[View]] = {}
-        self._parked_entries = 0
+        self._parked = Parked()
         self._delayed = DelayIndex(
             settings.delayed_delivery_min_index_count_per_bucket,
             settings.delayed_delivery_max_indexes_per_bucket_snapshot_segment,
@@ -164,11 +160,10 @@ class SharingDispatcher:
             waiting[owner] = waiting.get(owner, 0) + count
             keys.setdefault(owner, set()).add(slot)
 
-        for owner, views in self._parked.items():
-            for view in views:
-                slots = slots_of(view.run)
-                for i in view.indexes:
-                    add(owner, slots[i], 1)
+        for owner, view in self._parked:
+            slots = slots_of(view.run)
+            for i in view.indexes:
+                add(owner, slots[i], 1)
         for slot, heap in self._waiting.slots.items():
             holder = self._chooser.holder(slot)
             if holder is not None:
@@ -279,7 +274,7 @@ class SharingDispatcher:
     def _full(self) -> bool:
         """So much waits for its consumer or its key that nothing new is read."""
         most = self._chooser.look_ahead
-        return 0 < most <= len(self._waiting) + self._parked_entries
+        return 0 < most <= len(self._waiting) + self._parked.entries
 
     def _next(self) -> View | None:
         """The next entries to be sent, and what is behind them; reads no more than the consumers would take."""
@@ -402,29 +397,24 @@ class SharingDispatcher:
 
     def _park(self, owner: Consumer, view: View) -> bool:
         """``view`` waits for its consumer without holding up the others; False: dispatch has to wait with it."""
-        if self._parked_entries < PARKED_MAX:
-            self._parked.setdefault(owner, deque()).append(view)
-            self._parked_entries += view.count
+        if self._parked.has_room(view):
+            self._parked.add(owner, view)
         elif self._chooser.binds:
-            self._chooser.wait(view)
-        else:
+            self._chooser.wait(view)  # only the positions: it is read again
+        else:  # a chunk that comes again could be overtaken by the next one
             self._source.give_back(view)
             return False
         return True
 
     def _unpark(self, now_ms: int) -> None:
-        for owner in list(self._parked):
-            if owner.can_receive and self._room():
-                views = self._parked.pop(owner)
-                while views and owner.can_receive and self._room():
-                    view = views.popleft()
-                    self._parked_entries -= view.count
-                    rest = self._send_parked(owner, view, now_ms)
-                    if rest is not None:
-                        views.appendleft(rest)
-                        self._parked_entries += rest.count
-                if views:
-                    self._parked[owner] = views
+        for owner in self._parked.owners:
+            while owner.can_receive and self._room():
+                view = self._parked.take(owner)
+                if view is None:
+                    break
+                rest = self._send_parked(owner, view, now_ms)
+                if rest is not None:
+                    self._parked.put_back(owner, rest)
 
     def _send_parked(self, owner: Consumer, view: View, now_ms: int) -> View | None:
         """What of ``view`` is due still and in order; returns what ``owner`` could not take."""
@@ -449,11 +439,9 @@ class SharingDispatcher:
 
     def _unpark_all(self) -> None:
         """Others may get it now: of what waited only the positions are kept."""
-        for views in self._parked.values():
-            for view in views:
-                self._chooser.wait(view)
+        for _, view in self._parked:
+            self._chooser.wait(view)
         self._parked.clear()
-        self._parked_entries = 0
 
     # --- consumers ------------------------------------------------------------------------------
 
@@ -483,8 +471,7 @@ class SharingDispatcher:
         self._waiting.add_keyed(held)
         if self._chooser.binds:
             self._unpark_all()
-        for view in self._parked.pop(consumer, ()):
-            self._parked_entries -= view.count
+        while (view := self._parked.take(consumer)) is not None:
             self._chooser.wait(view)
         self._unblock()
         self.wake()
@@ -552,15 +539,8 @@ class SharingDispatcher:
 
     def _acknowledged_waiting(self) -> None:
         """Something that was not out was acknowledged."""
-        for owner, views in list(self._parked.items()):
-            left = deque(
-                one for view in views if (one := self._source.unacknowledged(view)) is not None
-            )
-            self._parked_entries += sum(v.count for v in left) - sum(v.count for v in views)
-            if left:
-                self._parked[owner] = left
-            else:
-                del self._parked[owner]
+        if self._parked:
+            self._parked.narrow(self._source.unacknowledged)
         self._set_alarm(self._clock.wall_ms())
         self._source.acknowledged_ahead()
 
@@ -589,7 +569,6 @@ class SharingDispatcher:
             self._alarm.cancel()
         self._alarm = self._alarm_ms = None
         self._parked.clear()
-        self._parked_entries = 0
         self._chunks.clear()
         self._chooser.recount()
         self._blocked = False

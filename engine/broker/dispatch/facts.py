@@ -6,6 +6,7 @@ search finds may stand there by chance; then the metadata decides.
 
 from base64 import b64decode
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -25,6 +26,10 @@ _LARGE_ENTRY_BYTES = 2048
 _RARE = 50
 CHUNK_BYTES = 64 << 10
 """Where no order depends on it, runs of smaller entries are not looked at for chunks."""
+
+
+UUID_MAX = 200
+"""Characters of a chunked message's uuid; of a longer one there is a digest. Clients make it of a producer's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +133,13 @@ def _holds(buf: bytes, tag: bytes, start: int, stop: int) -> bool:
     return buf.find(tag, at + 1, stop) >= 0
 
 
+def _bounded(uuid: str | bytes) -> str:
+    """A name of the same message that is short: whoever remembers messages by it is bounded in bytes, too."""
+    if len(uuid) <= UUID_MAX and isinstance(uuid, str):
+        return uuid
+    return sha256(uuid.encode() if isinstance(uuid, str) else uuid).hexdigest()
+
+
 def _entry_facts(run: Slice, i: int) -> EntryFacts | None:
     """None for a plain entry, and for one whose metadata cannot be read."""
     buf = run.buf
@@ -139,6 +151,6 @@ def _entry_facts(run: Slice, i: int) -> EntryFacts | None:
         return None
     chunk = None
     if metadata.num_chunks_from_msg > 1 and metadata.uuid:
-        chunk = Chunk(metadata.uuid, metadata.chunk_id, metadata.num_chunks_from_msg)
+        chunk = Chunk(_bounded(metadata.uuid), metadata.chunk_id, metadata.num_chunks_from_msg)
     at_ms = metadata.deliver_at_time
     return EntryFacts(at_ms, chunk) if chunk is not None or at_ms > 0 else None

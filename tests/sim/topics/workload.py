@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from engine.base.names import TopicName
-from engine.broker.dispatch import core
+from engine.broker.dispatch import parked as parked_module
 from engine.broker.dispatch.choose.keys import murmur3_32
 from engine.metadata import paths
 from engine.tenancy.topics import partitioned_path
@@ -134,7 +134,7 @@ class TopicsWorkload:
         run.faults |= {name: partial(act, self.observer) for name, act in faults.items()}
         shape = run.scenario.shape
         run.limits += [
-            (core, "PARKED_MAX", shape.parked_max),
+            (parked_module, "PARKED_MAX", shape.parked_max),
         ]
 
     @property

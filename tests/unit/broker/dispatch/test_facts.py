@@ -49,3 +49,16 @@ def test_facts_are_worked_out_once() -> None:
 
 def test_what_cannot_be_read_is_plain() -> None:
     assert facts_of(run_of(b"\x98\x01", b"\x0e\x01\x98\x01\xd2\x01")).special == {}
+
+
+def test_a_long_uuid_is_remembered_by_a_short_name_of_its_own() -> None:
+    def uuid_of(text: str) -> str:
+        entry = entry_of(b"v", uuid=text, num_chunks_from_msg=3, chunk_id=1)
+        chunk = facts_of(run_of(entry)).special[0].chunk
+        assert chunk is not None
+        return chunk.uuid
+
+    long = "é" * 100_000
+    assert uuid_of("producer-7") == "producer-7"
+    assert len(uuid_of(long)) == 64
+    assert uuid_of(long) == uuid_of(long) != uuid_of(long + "x")

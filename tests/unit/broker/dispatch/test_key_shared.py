@@ -9,9 +9,10 @@ import pytest
 from engine.base.ids import Position
 from engine.base.slices import Slice
 from engine.broker.administration import key_shared
-from engine.broker.dispatch import core
+from engine.broker.dispatch import parked as parked_module
 from engine.broker.dispatch.choose.keys import KeyPolicy, slot_of
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
+from engine.broker.dispatch.core import SharingDispatcher
 from engine.broker.dispatch.facts import facts_of
 from engine.broker.errors import ConsumerAssignError, ConsumerBusy
 from engine.broker.settings import DataPathSettings
@@ -134,10 +135,13 @@ async def test_only_so_much_is_read_ahead_of_a_consumer_that_waits() -> None:
     assert len(first.received) + len(second.received) == 20 * len(KEYS)
 
 
+@pytest.mark.parametrize(("bound", "value"), [("PARKED_MAX", 5), ("PARKED_BYTES_MAX", 300)])
 @simulated
-async def test_what_waits_beyond_what_memory_may_hold_is_read_again_once() -> None:
+async def test_what_waits_beyond_what_memory_may_hold_is_read_again_once(
+    bound: str, value: int
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(core, "PARKED_MAX", 5)
+        patch.setattr(parked_module, bound, value)
         world = World()
         reads = _count_replays(world, patch)
         slow, first = await world.join(permits=1)
@@ -153,6 +157,20 @@ async def test_what_waits_beyond_what_memory_may_hold_is_read_again_once() -> No
     for key in world.keys(first):
         assert world.of(first, key) == sorted(world.of(first, key))
         assert len(world.of(first, key)) == 3
+
+
+@simulated
+async def test_what_waits_keeps_no_buffer_alive_that_is_much_larger() -> None:
+    world = World()
+    await world.join(permits=1)
+    await world.join(permits=1_000_000)
+    for _ in range(3):
+        world.publish(times=20)
+    dispatcher = world.subscription._dispatcher
+    assert isinstance(dispatcher, SharingDispatcher)
+    views = [view for _, view in dispatcher._parked]
+    held = {id(view.run.buf): view.run.held for view in views}
+    assert sum(held.values()) <= parked_module.WASTE_MAX * sum(view.size for view in views)
 
 
 def _count_replays(world: World, patch: pytest.MonkeyPatch) -> list[Position]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from engine.broker.dispatch import core
+from engine.broker.dispatch import parked as parked_module
 from engine.broker.dispatch.choose.keys import KeyPolicy
 from engine.broker.ports import TopicPolicies
 from engine.broker.settings import DataPathSettings
@@ -61,5 +61,5 @@ def test_every_key_comes_in_order_and_nobody_waits_without_a_reason(
         await model.finish()
         assert not loop.failures, loop.failures
 
-    with patch.object(core, "PARKED_MAX", parked):
+    with patch.object(parked_module, "PARKED_MAX", parked):
         simulate(0, run, limit_s=1000.0)
