@@ -2,6 +2,9 @@
 
 from tests.mutants.edit import Edit
 
+COMPACTION = "engine/broker/compaction"
+TOPIC = "unit/broker/compaction/test_topic_compaction.py"
+VALUES = "unit/broker/compaction/test_last_values.py"
 PARKED = "engine/broker/dispatch/parked.py"
 LISTS = "unit/broker/control/test_topic_lists.py"
 TOPIC_LISTS = "engine/broker/control/topic_lists.py"
@@ -65,5 +68,67 @@ EDITS = (
             "unit/broker/dispatch/test_parked.py::test_what_was_taken_and_not_sent_comes_first_again",
         ),
         "D10",
+    ),
+    Edit(
+        "only-the-last-chunk-stays",
+        f"{COMPACTION}/last_values.py::LastValues._take_chunk",
+        "tuple(chunks)",
+        "tuple(chunks[-1:])",
+        (f"{VALUES}::test_all_chunks_of_the_last_message_of_a_key_stay",),
+        "M11",
+    ),
+    Edit(
+        "chunks-without-the-others-fall-away",
+        f"{COMPACTION}/last_values.py::LastValues.selection",
+        "map(tuple, self._chunks.values())",
+        "()",
+        (
+            f"{VALUES}::test_chunks_of_a_message_that_is_not_complete_stay_beside_the_value_before",
+            f"{TOPIC}::test_a_chunked_message_stays_whole_also_when_it_is_compacted_half_way",
+        ),
+        "M11",
+    ),
+    Edit(
+        "a-message-whose-chunks-are-not-complete-counts",
+        f"{COMPACTION}/last_values.py::LastValues._take_chunk",
+        "if len(chunks) == metadata.num_chunks_from_msg:",
+        "if chunks:",
+        (f"{VALUES}::test_chunks_of_a_message_that_is_not_complete_stay_beside_the_value_before",),
+        "M11",
+    ),
+    Edit(
+        "an-encrypted-batch-goes-by-its-first-key",
+        f"{COMPACTION}/last_values.py::LastValues.take",
+        "metadata.num_messages_in_batch > 1 and metadata.encryption_keys",
+        "False",
+        (
+            f"{VALUES}::"
+            "test_an_encrypted_batch_of_several_messages_stays_as_other_keys_may_be_in_it",
+        ),
+        "M11",
+    ),
+    Edit(
+        "a-compaction-begins-where-its-cursor-was-made",
+        f"{COMPACTION}/topic_compaction.py::TopicCompaction._attached",
+        "await cursor.reset(EARLIEST)",
+        "pass",
+        (f"{TOPIC}::test_a_compaction_that_was_made_to_begin_late_begins_anew",),
+        "M11",
+    ),
+    Edit(
+        "the-compactions-subscription-expires",
+        "engine/broker/topics/inactivity.py::expired",
+        "and each.name != COMPACTION",
+        "",
+        (f"{TOPIC}::test_the_compactions_subscription_does_not_expire",),
+        "M11",
+    ),
+    Edit(
+        "any-client-deletes-what-was-compacted",
+        "engine/broker/connection/consume.py::ConsumeCommands.unsubscribe",
+        "isinstance(subscription, CompactionSubscription)",
+        "False",
+        (f"{TOPIC}::test_whoever_makes_the_compactions_subscription_hides_nothing_from_it",),
+        "M11",
     ),
 )

@@ -1,12 +1,18 @@
 """Which messages a compaction keeps: of each key the last one, unless its value is empty (M11). Pure.
 
-Messages without a key fall away, or all stay. Markers fall away. What cannot be opened (an encrypted batch) counts as
-one message, what cannot be read stays as it is.
+Messages without a key fall away, or all stay. Markers fall away. What cannot be read stays as it is, and so does an
+encrypted batch of several messages, of which the key of the first is known only.
+
+A chunked message is one message, at the place of its last chunk: all its entries stay, or none. Chunks of a message
+that is not complete stay, since the others may follow.
 """
+
+from itertools import chain
 
 from google.protobuf.message import DecodeError
 
 from engine.base.crc32c import crc32c
+from engine.broker.dispatch.facts import short_uuid
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import BatchFormatError, members
 from engine.wire.compression import CompressionError, compress, decompress
@@ -22,14 +28,18 @@ _GONE = pb.SingleMessageMetadata(payload_size=0, compacted_out=True).SerializeTo
 class LastValues:
     """The first phase: ``take`` every entry in order, numbered from 0; then ask ``kept`` for each, in order again.
 
-    Bounded by the number of keys (and of entries that cannot be read). ``removed``: messages that fall away.
+    Bounded by the number of keys, of chunks that stay and of entries that cannot be read. ``removed``: messages that
+    fall away.
     """
 
     def __init__(self, *, retain_null_key: bool) -> None:
         self.removed = 0
         self._retain = retain_null_key
-        self._places: dict[str, int] = {}
-        """By key: number of the entry, and (from 1) index of the message in its batch, 0 when it is none."""
+        self._places: dict[str, int | tuple[int, ...]] = {}
+        """By key: number of the entry, and (from 1) index of the message in its batch, 0 when it is none. Of a chunked
+        message those of all entries."""
+        self._chunks: dict[str, list[int]] = {}
+        """Places of the chunks so far, by uuid, of messages that are not complete."""
         self._unread: list[int] = []
 
     @property
@@ -42,6 +52,12 @@ class LastValues:
             self._unread.append(number)
         elif metadata.HasField("marker_type"):
             self.removed += 1
+        elif metadata.num_chunks_from_msg > 1 and metadata.uuid:
+            self._take_chunk(number, metadata)
+        elif metadata.num_messages_in_batch > 1 and metadata.encryption_keys:
+            self._unread.append(number)
+            if self._places.pop(metadata.partition_key, None) is not None:
+                self.removed += 1
         elif metadata.HasField("num_messages_in_batch") and not metadata.encryption_keys:
             try:
                 batch = members(
@@ -55,11 +71,24 @@ class LastValues:
                     key = single.partition_key if single.HasField("partition_key") else None
                     self._note(key, (number << INDEX_BITS) + index, single.payload_size <= 0)
         else:
-            key = metadata.partition_key if metadata.HasField("partition_key") else None
             empty = _is_empty(metadata, len(entry) - payload_at)
-            self._note(key, (number << INDEX_BITS) + _WHOLE, empty)
+            self._note(_key(metadata), (number << INDEX_BITS) + _WHOLE, empty)
 
-    def _note(self, key: str | None, place: int, empty: bool) -> None:
+    def _take_chunk(self, number: int, metadata: pb.MessageMetadata) -> None:
+        """As clients put chunks together: a first one begins anew, a repeated one is passed over, a gap ends it."""
+        uuid = short_uuid(metadata.uuid)
+        chunks = self._chunks.setdefault(uuid, [])
+        if metadata.chunk_id == 0:
+            chunks.clear()
+        if metadata.chunk_id > len(chunks):
+            del self._chunks[uuid]
+        elif metadata.chunk_id == len(chunks):
+            chunks.append((number << INDEX_BITS) + _WHOLE)
+            if len(chunks) == metadata.num_chunks_from_msg:
+                del self._chunks[uuid]
+                self._note(_key(metadata), tuple(chunks), metadata.null_value)
+
+    def _note(self, key: str | None, place: int | tuple[int, ...], empty: bool) -> None:
         if key is None:
             self.removed += not self._retain
         elif empty:
@@ -71,7 +100,13 @@ class LastValues:
 
     def selection(self) -> "Selection":
         """The second phase. Nothing more may be taken."""
-        return Selection(sorted(self._places.values()), set(self._unread), self._retain)
+        places: list[int] = []
+        for place in chain(self._places.values(), map(tuple, self._chunks.values())):
+            if isinstance(place, int):
+                places.append(place)
+            else:
+                places += place
+        return Selection(sorted(places), set(self._unread), self._retain)
 
 
 class Selection:
@@ -110,6 +145,11 @@ def _read(entry: bytes) -> tuple[pb.MessageMetadata | None, int]:
         return pb.MessageMetadata.FromString(entry[span[0] : span[1]]), span[1]
     except DecodeError:
         return None, 0
+
+
+def _key(metadata: pb.MessageMetadata) -> str | None:
+    key: str = metadata.partition_key
+    return key if metadata.HasField("partition_key") else None
 
 
 def _unpacked(metadata: pb.MessageMetadata, entry: bytes, payload_at: int) -> bytes:

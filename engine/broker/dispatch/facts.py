@@ -133,7 +133,7 @@ def _holds(buf: bytes, tag: bytes, start: int, stop: int) -> bool:
     return buf.find(tag, at + 1, stop) >= 0
 
 
-def _bounded(uuid: str | bytes) -> str:
+def short_uuid(uuid: str | bytes) -> str:
     """A name of the same message that is short: whoever remembers messages by it is bounded in bytes, too."""
     if len(uuid) <= UUID_MAX and isinstance(uuid, str):
         return uuid
@@ -151,6 +151,6 @@ def _entry_facts(run: Slice, i: int) -> EntryFacts | None:
         return None
     chunk = None
     if metadata.num_chunks_from_msg > 1 and metadata.uuid:
-        chunk = Chunk(_bounded(metadata.uuid), metadata.chunk_id, metadata.num_chunks_from_msg)
+        chunk = Chunk(short_uuid(metadata.uuid), metadata.chunk_id, metadata.num_chunks_from_msg)
     at_ms = metadata.deliver_at_time
     return EntryFacts(at_ms, chunk) if chunk is not None or at_ms > 0 else None

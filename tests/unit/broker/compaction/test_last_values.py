@@ -131,13 +131,76 @@ def test_markers_go_and_what_cannot_be_read_stays() -> None:
     assert values.removed == 1
 
 
-def test_an_encrypted_batch_is_one_message_by_its_own_key() -> None:
+def test_an_encrypted_batch_of_several_messages_stays_as_other_keys_may_be_in_it() -> None:
     keys = [{"key": "k", "value": b"v"}]
     secret = {"encryption_keys": keys, "num_messages_in_batch": 2}
-    entries = [packed(b"1", partition_key="a", **secret), packed(b"2", **secret)]
-    entries += [packed(b"3", partition_key="a", **secret)]
-    assert compact(entries)[0] == [None, None, entries[2]]
-    assert compact(entries, retain=True)[0] == [None, entries[1], entries[2]]
+    entries = [packed(b"1", partition_key="a"), packed(b"2", partition_key="a", **secret)]
+    entries += [packed(b"3", **secret), packed(b"4", partition_key="a")]
+    for retain in (False, True):
+        kept, values = compact(entries, retain=retain)
+        assert kept == [None, *entries[1:]]
+        assert (values.removed, values.keys) == (1, 1)
+
+
+def test_an_encrypted_batch_of_one_message_goes_by_its_key() -> None:
+    keys = [{"key": "k", "value": b"v"}]
+    secret = {"encryption_keys": keys, "num_messages_in_batch": 1, "partition_key": "a"}
+    entries = [packed(b"1", **secret), packed(b"2", **secret)]
+    assert compact(entries)[0] == [None, entries[1]]
+
+
+def chunk(uuid: str, index: int, count: int, key: str | None = None) -> bytes:
+    fields = {"uuid": uuid, "chunk_id": index, "num_chunks_from_msg": count}
+    return packed(b"%d" % index, **fields, **({} if key is None else {"partition_key": key}))
+
+
+def stay(entries: list[bytes], *, retain: bool = False) -> list[int]:
+    """Numbers of the entries that stay, as a second compaction leaves them, too."""
+    kept, _ = compact(entries, retain=retain)
+    left = [entry for entry in kept if entry is not None]
+    assert compact(left, retain=retain)[0] == left
+    return [number for number, entry in enumerate(kept) if entry is not None]
+
+
+def test_all_chunks_of_the_last_message_of_a_key_stay() -> None:
+    one = [chunk("m", i, 3, "k") for i in range(3)]
+    other = packed(b"x", partition_key="other")
+    old = packed(b"old", partition_key="k")
+    assert stay([old, one[0], other, one[1], one[2]]) == [1, 2, 3, 4]
+    assert compact([old, *one])[1].removed == 1
+
+
+def test_a_later_message_replaces_all_chunks() -> None:
+    one = [chunk("m", i, 2, "k") for i in range(2)]
+    two = [chunk("n", i, 2, "k") for i in range(2)]
+    new = packed(b"new", partition_key="k")
+    assert stay([*one, new]) == [2]
+    assert stay([one[0], new, one[1]]) == [0, 2]  # it is as late as its last chunk
+    assert stay([one[0], two[0], one[1], two[1]]) == [1, 3]
+    assert stay([*one, packed(b"", partition_key="k")]) == []
+
+
+def test_chunks_of_a_message_that_is_not_complete_stay_beside_the_value_before() -> None:
+    old = packed(b"old", partition_key="k")
+    one = [chunk("m", i, 3, "k") for i in range(3)]
+    assert stay([old, *one[:2]]) == [0, 1, 2]
+    kept = [entry for entry in compact([old, *one[:2]])[0] if entry is not None]
+    assert stay([*kept, one[2]]) == [1, 2, 3]  # as the next compaction has them
+
+
+def test_chunks_that_come_again_count_as_clients_count_them() -> None:
+    one = [chunk("m", i, 3, "k") for i in range(3)]
+    assert stay([one[0], one[1], one[1], one[0], one[1], one[2]]) == [3, 4, 5]
+    assert stay([one[0], one[1], one[0], one[1], one[1], one[2]]) == [2, 3, 5]
+    old = packed(b"old", partition_key="k")
+    assert stay([old, one[0], one[2]]) == [0]  # nobody can read what lacks a chunk
+
+
+def test_chunks_without_a_key_all_stay_or_all_fall_away() -> None:
+    one = [chunk("m", i, 2) for i in range(2)]
+    assert stay(one) == []
+    assert compact(one)[1].removed == 1
+    assert stay(one, retain=True) == [0, 1]
 
 
 def test_a_message_is_empty_by_its_flag_its_size_or_its_payload() -> None:

@@ -4,23 +4,29 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from engine.base.errors import MagnetarError
 from engine.base.ids import EARLIEST, LATEST, Position
 from engine.broker.compaction.topic_compaction import CURSOR
 from engine.broker.context import COMPACTIONS_MAX
 from engine.broker.errors import NotAllowed
 from engine.broker.ports import BacklogQuota, QuotaAction, TopicPolicies
+from engine.broker.topics.inactivity import expired
 from engine.broker.topics.publish import Publish
 from engine.client.broker_link import BrokerLink
 from engine.client.raw_consumer import FROM_EARLIEST, RawConsumer
 from engine.client.raw_reader import RawReader
+from engine.managed.ledger import InitialPosition
 from engine.managed.stored.records import COMPACTED_LEDGER
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore, StoreUnavailableError
 from engine.wire import client_commands
+from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import Message, pack_entry, unpack_entry
+from engine.wire.commands import command_frame
 from engine.wire.events import Delivered
 from engine.wire.kernels import take_sends
 from tests.support.broker_bench import NAME, Bench, link_to, round_of, served, until
@@ -39,14 +45,18 @@ class Rig:
         self._names = 0
         self._sent = 0
 
-    async def put(self, *entries: Pair | list[Pair]) -> list[Position]:
+    async def put(self, *entries: Pair | list[Pair], **metadata: Any) -> list[Position]:
         """Single messages, and batches; where the last of the topic is then."""
         data = b""
         for one in entries:
             pairs = one if isinstance(one, list) else [one]
             messages = [Message(value, key) for key, value in pairs]
             packed = pack_entry(
-                messages, producer_name="p", publish_ms=1, batched=isinstance(one, list)
+                messages,
+                producer_name="p",
+                publish_ms=1,
+                batched=isinstance(one, list),
+                extra=metadata,
             )
             data += client_commands.send(1, self._sent, packed)
             self._sent += 1
@@ -169,6 +179,77 @@ async def test_the_compacted_ledger_goes_with_its_subscription(rig: Rig) -> None
     assert await rig.seen() == [("a", b"1"), ("a", b"2")]
     await rig.compact()
     assert await rig.seen() == [("a", b"2")]
+
+
+async def test_the_compactions_subscription_does_not_expire(rig: Rig) -> None:
+    await rig.put(("a", b"1"))
+    await rig.compact()
+    topic = rig.bench.topic
+    policies = replace(topic.policies, subscription_expiration_minutes=1)
+    await topic.create_subscription("idle", LATEST, {})
+    assert expired(topic, policies, rig.bench.context.clock.wall_ms() + 120_000) == ["idle"]
+
+
+@pytest.mark.parametrize("initial", [pb.CommandSubscribe.Latest, pb.CommandSubscribe.Earliest])
+async def test_whoever_makes_the_compactions_subscription_hides_nothing_from_it(
+    rig: Rig, initial: pb.CommandSubscribe.InitialPosition
+) -> None:
+    await rig.put(("before", b"1"))
+    link = await rig.link()
+    request = {"topic": NAME.full, "subscription": CURSOR, "consumer_id": 1, "subType": EXCLUSIVE}
+
+    async def ask(command: str, **fields: Any) -> None:
+        request_id = link.new_id()
+        frame = command_frame(command, request_id=request_id, **fields)
+        await link.request(request_id, frame)
+
+    with pytest.raises(MagnetarError, match="is the compaction's, which is durable"):
+        await ask("subscribe", **request, durable=False)
+    await ask("subscribe", **request, initialPosition=initial)
+    await rig.put(("after", b"2"))
+    assert await rig.compact() == "SUCCESS"
+    assert await rig.seen() == [("before", b"1"), ("after", b"2")]
+    with pytest.raises(MagnetarError, match="deleted by an administrator alone"):
+        await ask("unsubscribe", consumer_id=1)
+    assert await rig.seen() == [("before", b"1"), ("after", b"2")]
+
+
+async def test_a_compaction_that_was_made_to_begin_late_begins_anew(rig: Rig) -> None:
+    """As other brokers leave it: a cursor at the end that names no compacted ledger."""
+    await rig.put(("before", b"1"))
+    cursor = await rig.bench.topic.log.open_cursor(
+        CURSOR, InitialPosition.LATEST, durable=True, cursor_properties={}
+    )
+    rig.bench.topic.compaction_made(cursor)
+    await rig.put(("after", b"2"))
+    assert await rig.compact() == "SUCCESS"
+    assert await rig.seen() == [("before", b"1"), ("after", b"2")]
+
+
+async def test_a_chunked_message_stays_whole_also_when_it_is_compacted_half_way(rig: Rig) -> None:
+    rig.bench.everything.ledger_entries = 2
+    await reloaded(rig)
+    await rig.compact()
+
+    async def put_chunk(index: int) -> None:
+        pair = ("k", b"%d" % index)
+        await rig.put(pair, uuid="m", chunk_id=index, num_chunks_from_msg=3)
+
+    await rig.put(("k", b"old"))
+    await put_chunk(0)
+    await rig.put(("other", b"x"))
+    await rig.compact()
+    assert await rig.seen() == [("k", b"old"), ("k", b"0"), ("other", b"x")]
+    await put_chunk(1)
+    await put_chunk(2)
+    whole = [("k", b"0"), ("other", b"x"), ("k", b"1"), ("k", b"2")]
+    assert await rig.seen() == [("k", b"old"), *whole]
+    await rig.compact()
+    await rig.bench.topic.log.trim()
+    assert await rig.seen() == whole
+    await rig.put(("k", b"new"))
+    await rig.compact()
+    assert await rig.seen() == [("other", b"x"), ("k", b"new")]
 
 
 async def test_a_reader_goes_on_at_its_place_when_the_topic_is_compacted_again(rig: Rig) -> None:
