@@ -12,7 +12,7 @@ import logging
 from typing import Protocol
 
 from engine.base.errors import MagnetarError, WorldError
-from engine.base.ids import Position
+from engine.base.ids import EARLIEST, Position
 from engine.base.names import TopicName
 from engine.base.tasks import TaskScope
 from engine.broker.compaction.compacted_cursor import CompactedCursor
@@ -274,4 +274,8 @@ class TopicCompaction:
                 CURSOR, InitialPosition.EARLIEST, durable=True, cursor_properties={}
             )
             self._host.compaction_made(cursor)
+        elif COMPACTED_LEDGER not in cursor.properties:
+            await cursor.reset(
+                EARLIEST
+            )  # nothing before it was compacted, wherever it was made to begin
         return cursor

@@ -28,7 +28,7 @@ from engine.broker.errors import (
 from engine.broker.outlet import ClientConnection
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import SchemaRules
-from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.subscription import CompactionSubscription, Subscription
 from engine.broker.topics.topic import RESERVED_CURSORS, Topic
 from engine.managed.errors import InvalidPositionError
 from engine.managed.ledger import InitialPosition
@@ -255,6 +255,10 @@ class ConsumeCommands:
     async def unsubscribe(self, body: pb.CommandUnsubscribe) -> bytes:
         found = self._find(body.consumer_id)
         consumer, subscription = found.consumer, found.subscription
+        if isinstance(subscription, CompactionSubscription):  # what was compacted would go with it
+            raise NotAllowed(
+                f"Subscription {subscription.name} is deleted by an administrator alone"
+            )
         if subscription.consumers != [consumer] and not body.force:
             raise MetadataError("Unconnected or shared consumer attempting to unsubscribe")
         self._forget(found)

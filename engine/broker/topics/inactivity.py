@@ -10,6 +10,7 @@ import logging
 from collections.abc import Sequence
 
 from engine.base.clock import Clock
+from engine.broker.compaction.topic_compaction import CURSOR as COMPACTION
 from engine.broker.errors import ConsumerBusy, SubscriptionNotFound
 from engine.broker.ports import TopicPolicies
 from engine.broker.topics.registry import Forget, TopicRegistry
@@ -101,10 +102,14 @@ def wait_s(policies: TopicPolicies) -> float:
 
 
 def expired(topic: Topic, policies: TopicPolicies, now_ms: int) -> list[str]:
-    """Durable subscriptions without a consumer for longer than ``policies`` allow."""
+    """Durable subscriptions without a consumer for longer than ``policies`` allow. Not the compaction's: it has none,
+    and what was compacted would go with it."""
     limit_ms = policies.subscription_expiration_minutes * 60_000
     return [
         each.name
         for each in topic.subscriptions.values()
-        if limit_ms and each.durable and now_ms - each.active_ms > limit_ms
+        if limit_ms
+        and each.durable
+        and each.name != COMPACTION
+        and now_ms - each.active_ms > limit_ms
     ]

@@ -411,7 +411,14 @@ class Topic:
         initial: Position | InitialPosition,
         properties: dict[str, str],
     ) -> SubscriptionCursor:
-        """A new one; or one that could not be read until now, its subscription with it (``_came_back``)."""
+        """A new one; or one that could not be read until now, its subscription with it (``_came_back``).
+
+        That of the compaction begins with the first entry, whoever makes it: what is before it counts as compacted.
+        """
+        if name == COMPACTION and self.name.persistent:
+            if not durable:
+                raise NotAllowed(f"Subscription {name} is the compaction's, which is durable")
+            initial = InitialPosition.EARLIEST
         present = len(self.subscription_names) + self._coming
         if name not in self.unread and reached(self.policies.max_subscriptions, present):
             raise NotAllowed(
