@@ -5,6 +5,10 @@ from tests.mutants.edit import Edit
 COMPACTION = "engine/broker/compaction"
 TOPIC = "unit/broker/compaction/test_topic_compaction.py"
 VALUES = "unit/broker/compaction/test_last_values.py"
+KEYED = "unit/broker/dispatch/test_key_shared.py"
+PASSED = (
+    f"{KEYED}::test_a_key_stays_where_messages_of_it_are_still_worked_on_though_they_were_passed"
+)
 PARKED = "engine/broker/dispatch/parked.py"
 LISTS = "unit/broker/control/test_topic_lists.py"
 TOPIC_LISTS = "engine/broker/control/topic_lists.py"
@@ -130,5 +134,32 @@ EDITS = (
         "False",
         (f"{TOPIC}::test_whoever_makes_the_compactions_subscription_hides_nothing_from_it",),
         "M11",
+    ),
+    Edit(
+        "what-was-passed-frees-its-key",
+        "engine/broker/dispatch/redelivery.py::PendingAcks.pass_up_to",
+        "if self.slots_of is not None:",
+        "if False:",
+        (PASSED,),
+        "D10",
+    ),
+    Edit(
+        "what-was-passed-keeps-its-key-for-ever",
+        "engine/broker/dispatch/core.py::SharingDispatcher.acknowledged",
+        "self._chooser.released(consumer, pending_of(consumer).done(position))",
+        "pass",
+        (PASSED,),
+        "D10",
+    ),
+    Edit(
+        "further-chunks-do-not-keep-their-key",
+        "engine/broker/dispatch/choose/sticky.py::Sticky.sent",
+        "if self._ordered and self._map.owner(slot) is not consumer:",
+        "if False:",
+        (
+            f"{KEYED}::"
+            "test_a_key_that_moved_is_free_when_its_last_chunk_is_acknowledged_and_not_before",
+        ),
+        "D10",
     ),
 )

@@ -1,5 +1,7 @@
 """What a Key_Shared subscription owes its consumers beyond what a Shared one does: the order of every key (D10)."""
 
+from collections import defaultdict
+
 from engine.base.ids import Position
 from engine.broker.dispatch.choose.keys import KeyPolicy, KeyRing, ring_slot_of
 from engine.broker.ports import TopicPolicies
@@ -11,7 +13,8 @@ KEYS = ("a", "b", "c", "d", "e")
 
 
 class KeyModel(SharedModel):
-    """``key_of``: by entry. What has a delivery time comes by that, not by its key's order."""
+    """``key_of``: by entry. What has a delivery time comes by that, not by its key's order. ``passed``: what a reader
+    held when an administrator passed it, until its client acknowledges it, gives all back or leaves."""
 
     def __init__(
         self,
@@ -23,6 +26,7 @@ class KeyModel(SharedModel):
         super().__init__(settings, tail_bytes, policies)
         self.policy = policy
         self.key_of: dict[Position, str] = {}
+        self.passed: dict[Reader, list[Position]] = defaultdict(list)
         self._settings = settings
 
     def append(self, entries: int, messages: int, delay_ms: int | None) -> list[Position]:
@@ -32,6 +36,34 @@ class KeyModel(SharedModel):
         self.key_of |= zip(places, keys, strict=True)
         return places
 
+    def _administer(self, positions: list[Position]) -> None:
+        for reader in self.readers:
+            self.passed[reader] += [p for p in positions if p in reader.held]
+        super()._administer(positions)
+
+    def acknowledge(self, by: Reader, positions: list[Position]) -> None:
+        super().acknowledge(by, positions)
+        passed = self.passed.pop(by, [])
+        if passed:
+            self.subscription.acknowledge(by.consumer, passed)
+
+    def give_back(self, reader: Reader, positions: list[Position] | None) -> None:
+        if positions is None:
+            self.passed.pop(reader, None)
+        super().give_back(reader, positions)
+
+    def leave(self, reader: Reader) -> None:
+        self.passed.pop(reader, None)
+        super().leave(reader)
+
+    async def reset(self, position: Position, left: int) -> None:
+        await super().reset(position, left)
+        self.passed.clear()
+
+    def _works_on(self, other: Reader, key: str) -> bool:
+        """Whether ``other`` still has messages of ``key`` that were passed."""
+        return any(self.key_of[p] == key for p in self.passed.get(other, ()))
+
     def check_order(self, reader: Reader, position: Position) -> None:
         assert self.policy is not None
         if self.policy.out_of_order:
@@ -40,6 +72,7 @@ class KeyModel(SharedModel):
         for other in self.readers:
             out = [p for p in other.held if self.key_of[p] == key]
             assert other is reader or not out, f"{key} is at two at once: {position}, {out}"
+            assert other is reader or not self._works_on(other, key), f"{key} was passed, not done"
         if self.at_ms[position]:
             return
         before = [p for p in self.due if p < position and self.key_of[p] == key]
@@ -58,7 +91,9 @@ class KeyModel(SharedModel):
         if owner.permits <= 0 or owner.blocked:
             return True
         held = {p for reader in self.readers for p in reader.held}
-        moved = any(self.key_of[p] == key for p in held if p not in owner.held)
+        moved = any(self.key_of[p] == key for p in held if p not in owner.held) or any(
+            each is not owner and self._works_on(each, key) for each in self.readers
+        )
         each = self._settings.key_shared_look_ahead_msg_in_replay_threshold_per_consumer
         waiting = len([p for p in self.due if p not in held])
         return moved or 0 < each * len(self.readers) <= waiting

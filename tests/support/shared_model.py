@@ -194,9 +194,8 @@ class SharedModel:
         self.moving = False
         assert not self.readers
         self.blocked = False
-        now_ms = (
-            self.reading.now_ms
-        )  # stored runs are loaded again, with what lies before the new place
+        now_ms = self.reading.now_ms
+        # Stored runs are loaded again, with what lies before the new place.
         self.unseen = sum(p < position and self.at_ms[p] > now_ms for p in self.whole)
         self.due = {p: bits for p, bits in self.whole.items() if p >= position}
         self.due[position] = left & self.whole[position] or self.whole[position]

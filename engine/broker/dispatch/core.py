@@ -393,6 +393,7 @@ class SharingDispatcher:
         self._chunks.done(chunk)
         owner.chunks.total += 1
         self._send(owner, view, 1, now_ms)
+        self._chooser.sent(owner, view)
         return True
 
     def _park(self, owner: Consumer, view: View) -> bool:
@@ -435,6 +436,7 @@ class SharingDispatcher:
                 rest = self._send(owner, part, part.count, now_ms)
                 if facts is not None and facts.chunk is not None and rest is None:
                     owner.chunks.total += 1
+                    self._chooser.sent(owner, part)
         return rest
 
     def _unpark_all(self) -> None:
@@ -479,14 +481,16 @@ class SharingDispatcher:
     def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None:
         pending = pending_of(consumer)
         if positions is None:
+            passed = list(pending.passed.values())
             back = pending.take_all()
         else:
+            passed = [pending.done(p) for p in positions] if pending.passed else []
             slots = [pending.slot(*p) for p in positions]
             back = {p: s for p, s in zip(positions, slots, strict=True) if pending.discard(*p)}
         self._counts.raise_(back)
         self._waiting.add_keyed(back)
         if self._chooser.drains:
-            for slot in back.values():
+            for slot in (*back.values(), *passed):
                 self._chooser.released(consumer, slot)
         self._unblock()
         self.wake()
@@ -496,6 +500,9 @@ class SharingDispatcher:
             for position in positions:
                 self._counts.forget(position)
         drains = self._chooser.drains
+        if pending_of(consumer).passed:
+            for position in positions:
+                self._chooser.released(consumer, pending_of(consumer).done(position))
         if drains:
             messages, missing = 0, []
             for position in positions:
@@ -553,11 +560,12 @@ class SharingDispatcher:
     def acknowledged_up_to(self, position: Position) -> None:
         """Only by an administrator (skip, expire): clients cannot acknowledge cumulatively here."""
         for holder in self.consumers:
-            pending_of(holder).discard_up_to(position)
+            pending_of(holder).pass_up_to(position)
         self._counts.forget_up_to(position)
         self._waiting.discard_up_to(position)
         self._delayed.discard_up_to(position)
-        self._chooser.recount()
+        if self._chooser.drains:
+            self._chooser.recount()  # of each key that drains one entry is left to wait for
         self._acknowledged_waiting()
         self._unblock()
         self.wake()

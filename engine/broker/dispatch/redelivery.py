@@ -6,7 +6,7 @@ with one dictionary update, and nothing is allocated per message but the diction
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
-from itertools import repeat
+from itertools import chain, repeat
 
 from engine.base.ids import Position
 from engine.base.slices import Slice, View
@@ -34,13 +34,19 @@ class Tally:
 class PendingAcks:
     """Entries that one consumer holds unacknowledged. ``messages`` counts the messages in them, and so does ``tally``
     together with the other consumers'. With ``slots_of`` the slots of their keys are kept with them, above the
-    messages of each."""
+    messages of each.
 
-    __slots__ = ("_ledgers", "messages", "slots_of", "tally")
+    An entry that an administrator or a policy passed counts no more, but its client still works on it: ``passed`` keeps
+    the last one of each slot, until the client is done with it or leaves.
+    """
+
+    __slots__ = ("_ledgers", "messages", "passed", "slots_of", "tally")
 
     def __init__(self) -> None:
         self._ledgers: dict[int, dict[int, int]] = {}
         self.messages = 0
+        self.passed: dict[Position, int] = {}
+        """Slots, by position; of each slot one."""
         self.tally = Tally()
         self.slots_of: SlotsOf | None = None
 
@@ -87,8 +93,9 @@ class PendingAcks:
         return self._ledgers.get(ledger_id, {}).get(entry_id, 0) >> _SLOT_SHIFT
 
     def slots(self) -> Iterator[int]:
-        """Of all pending entries."""
-        return (held >> _SLOT_SHIFT for one in self._ledgers.values() for held in one.values())
+        """Of all pending entries, and those passed."""
+        pending = (held >> _SLOT_SHIFT for one in self._ledgers.values() for held in one.values())
+        return chain(pending, self.passed.values())
 
     def discard(self, ledger_id: int, entry_id: int) -> int:
         """Forget one entry; the messages it still counted for, 0 when it was not pending."""
@@ -139,15 +146,27 @@ class PendingAcks:
         self._count(messages - before)
         return before - messages
 
-    def discard_up_to(self, position: Position) -> None:
-        """All up to and including ``position`` are acknowledged."""
-        for one in [each for each in self if each <= position]:
-            self.discard(*one)
+    def pass_up_to(self, position: Position) -> None:
+        """All up to and including ``position`` are acknowledged, not by the client."""
+        last = {slot: one for one, slot in self.passed.items()}
+        for ledger_id in sorted(each for each in self._ledgers if each <= position.ledger_id):
+            entries = self._ledgers[ledger_id]
+            gone = [*entries] if ledger_id < position.ledger_id else _up_to(position, entries)
+            if self.slots_of is not None:
+                last |= {entries[i] >> _SLOT_SHIFT: Position(ledger_id, i) for i in sorted(gone)}
+            self._count(-sum([entries.pop(i) & _MESSAGES for i in gone]))
+            self._drop_if_empty(ledger_id)
+        self.passed = {one: slot for slot, one in last.items()}
+
+    def done(self, position: Position) -> int:
+        """The client is done with an entry that was passed: its slot, NO_SLOT when it is none of them."""
+        return self.passed.pop(position, NO_SLOT)
 
     def take_all(self) -> dict[Position, int]:
-        """All positions, in order, and their slots; afterwards nothing is pending."""
+        """All positions, in order, and their slots; afterwards nothing is pending, or kept as passed."""
         out = {position: self.slot(*position) for position in self}
         self._ledgers.clear()
+        self.passed = {}
         self._count(-self.messages)
         return out
 
@@ -155,6 +174,10 @@ class PendingAcks:
         for ledger_id in sorted(self._ledgers):
             for entry_id in sorted(self._ledgers[ledger_id]):
                 yield Position(ledger_id, entry_id)
+
+
+def _up_to(position: Position, entries: Iterable[int]) -> list[int]:
+    return [entry_id for entry_id in entries if entry_id <= position.entry_id]
 
 
 def _everywhere(_: int) -> Lane:
@@ -208,7 +231,8 @@ class ReplayQueue:
 
     def discard_up_to(self, position: Position) -> None:
         """All up to and including ``position`` are acknowledged."""
-        self._members = {one: slot for one, slot in self._members.items() if one > position}
+        for one in [one for one in self._members if one <= position]:
+            del self._members[one]
 
     def first(self, slot: int) -> Position | None:
         """The first that waits with this slot."""

@@ -68,6 +68,10 @@ class Chooser(Protocol):
         """Who keeps what waits with this slot waiting: the one that still has messages of it, or whose it is."""
         ...
 
+    def sent(self, consumer: Consumer, view: View) -> None:
+        """The one entry of ``view``, a chunk, went to ``consumer``, which had the earlier ones: it may be another's."""
+        ...
+
     def released(self, consumer: Consumer, slot: int) -> None:
         """``consumer`` holds one entry of ``slot`` less."""
         ...

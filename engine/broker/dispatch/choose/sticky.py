@@ -86,7 +86,7 @@ class Sticky:
         if self._ordered:
             for member in self._members:
                 pending = member.pending
-                for slot in pending.slots() if pending else ():
+                for slot in pending.slots() if pending is not None else ():
                     if slot != NO_SLOT and self._map.owner(slot) is not member:
                         self._drain(slot, member, before)
         self.waiting.relane()
@@ -161,6 +161,11 @@ class Sticky:
     def holder(self, slot: int) -> Consumer | None:
         known = self._draining.get(slot)
         return self._map.owner(slot) if known is None else known.holder
+
+    def sent(self, consumer: Consumer, view: View) -> None:
+        slot = self.slots_of(view.run)[view.start]
+        if self._ordered and self._map.owner(slot) is not consumer:
+            self._drain(slot, consumer, {})
 
     def released(self, consumer: Consumer, slot: int) -> None:
         known = self._draining.get(slot)

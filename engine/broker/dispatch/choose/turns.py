@@ -66,6 +66,9 @@ class Turns:
     def holder(self, slot: int) -> None:
         return None
 
+    def sent(self, consumer: Consumer, view: View) -> None:
+        pass
+
     def released(self, consumer: Consumer, slot: int) -> None:
         pass
 

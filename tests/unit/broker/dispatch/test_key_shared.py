@@ -299,6 +299,82 @@ async def test_stats_name_ranges_and_what_drains() -> None:
     )
 
 
+async def pass_all(world: World, way: str) -> None:
+    """By an administrator or a policy: nobody acknowledges."""
+    if way == "skip":
+        await world.subscription.skip(len(world.key_of))
+    elif way == "clear":
+        await world.subscription.clear()
+    else:
+        world.subscription.expire_to(world.reading.shelf.places[-1])
+
+
+@pytest.mark.parametrize("joins_first", [True, False])
+@pytest.mark.parametrize("way", ["skip", "clear", "expire"])
+@pytest.mark.parametrize("end", ["acknowledges", "leaves", "gives all back", "gives each back"])
+@simulated
+async def test_a_key_stays_where_messages_of_it_are_still_worked_on_though_they_were_passed(
+    joins_first: bool, way: str, end: str
+) -> None:
+    world = World()
+    old, first = await world.join()
+    world.publish(times=3)
+    if joins_first:
+        _, second = await world.join()
+    await pass_all(world, way)
+    if not joins_first:
+        _, second = await world.join()
+    worked_on = list(first.received)
+    world.publish()
+    await asyncio.sleep(1)
+    assert not second.received
+    kept = {world.key_of[p] for p in first.received[len(worked_on) :]}
+    if end == "acknowledges":
+        world.subscription.acknowledge(old, worked_on)
+    elif end == "leaves":
+        world.subscription.detach(old)
+    else:
+        world.subscription.redeliver(old, None if end == "gives all back" else worked_on, None)
+    await asyncio.sleep(1)
+    assert world.keys(second) >= set(KEYS) - kept
+    assert world.subscription.unacked == len(KEYS)
+
+
+@simulated
+async def test_what_was_passed_counts_as_out_nowhere() -> None:
+    world = World()
+    old, first = await world.join()
+    world.publish(times=3)
+    await world.subscription.clear()
+    assert (world.subscription.unacked, old.unacked) == (0, 0)
+    world.subscription.acknowledge(old, first.received)
+    assert (world.subscription.unacked, old.unacked) == (0, 0)
+
+
+@simulated
+async def test_a_key_that_moved_is_free_when_its_last_chunk_is_acknowledged_and_not_before() -> (
+    None
+):
+    world = World()
+    old, first = await world.join()
+    pieces = [
+        entry_of(b"x", uuid="m", num_chunks_from_msg=2, chunk_id=i, partition_key="k")
+        for i in range(2)
+    ]
+    world.reading.shelf.append(pieces[:1], [1])
+    world.subscription.wake()
+    others = [await world.join() for _ in range(8)]
+    world.reading.shelf.append(pieces[1:], [1])
+    world.publish(["k"])
+    assert first.received == world.reading.shelf.places[:2]
+    world.subscription.acknowledge(old, first.received[:1])
+    await asyncio.sleep(1)
+    assert not any(client.received for _, client in others)
+    world.subscription.acknowledge(old, first.received[1:])
+    await asyncio.sleep(1)
+    assert sum(len(client.received) for _, client in others) == 1
+
+
 @simulated
 async def test_chunks_follow_their_first_one_when_their_key_moves() -> None:
     world = World()
