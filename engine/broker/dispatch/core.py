@@ -512,12 +512,10 @@ class SharingDispatcher:
                     missing.append(position)
         else:
             messages, missing = pending_of(consumer).discard_all(positions)
-        waiting = False
-        for position in missing:
-            out = self._discard_elsewhere(consumer, position)
-            if not out:
-                waiting, out = True, 1
-            messages += out
+        waiting = 0
+        if missing:
+            elsewhere, waiting = self._discard_elsewhere(consumer, missing)
+            messages += elsewhere + waiting
         if waiting:
             self._acknowledged_waiting()
         if self._unblock() or waiting or drains:
@@ -533,16 +531,25 @@ class SharingDispatcher:
             self._chooser.released(holder, slot)
         return messages
 
-    def _discard_elsewhere(self, consumer: Consumer, position: Position) -> int:
-        """The messages for which an entry was out at others; 0 when it waited to be sent (again), if anything."""
+    def _discard_elsewhere(self, consumer: Consumer, positions: list[Position]) -> tuple[int, int]:
+        """The messages for which entries were out at others, and how many of the entries waited to be sent (again), if
+        anything. Linear in what is out and acknowledged: there may be many of both, and of consumers."""
+        wanted: dict[int, set[int]] = {}
+        for ledger_id, entry_id in positions:
+            wanted.setdefault(ledger_id, set()).add(entry_id)
+        messages = 0
         for other in self.consumers:
             if other is not consumer:
-                messages = self._take_off(other, position)
-                if messages:
-                    return messages
-        self._waiting.discard(position)
-        self._delayed.discard(position)
-        return 0
+                for position in pending_of(other).among(wanted):
+                    messages += self._take_off(other, position)
+                    wanted[position.ledger_id].discard(position.entry_id)
+        waiting = 0
+        for position in positions:
+            if position.entry_id in wanted[position.ledger_id]:
+                waiting += 1
+                self._waiting.discard(position)
+                self._delayed.discard(position)
+        return messages, waiting
 
     def _acknowledged_waiting(self) -> None:
         """Something that was not out was acknowledged."""
@@ -551,8 +558,11 @@ class SharingDispatcher:
         self._set_alarm(self._clock.wall_ms())
         self._source.acknowledged_ahead()
 
-    def acknowledged_partly(self, position: Position, left: int) -> None:
-        for holder in self.consumers:
+    def acknowledged_partly(self, consumer: Consumer, position: Position, left: int) -> None:
+        holder: Consumer | None = consumer
+        if position not in pending_of(consumer):
+            holder = next((one for one in self.consumers if position in pending_of(one)), None)
+        if holder is not None:
             pending_of(holder).left(*position, left)
         if self._unblock():
             self.wake()

@@ -90,8 +90,8 @@ class Dispatcher(Protocol):
         """Entries were acknowledged through ``consumer``; messages they counted for where that is known."""
         ...
 
-    def acknowledged_partly(self, position: Position, left: int) -> None:
-        """``left`` messages of a batch are still unacknowledged."""
+    def acknowledged_partly(self, consumer: Consumer, position: Position, left: int) -> None:
+        """Through ``consumer``; ``left`` messages of a batch are still unacknowledged."""
         ...
 
     def acknowledged_up_to(self, position: Position) -> None: ...

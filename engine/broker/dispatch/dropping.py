@@ -88,7 +88,7 @@ class DroppingDispatcher:
     def acknowledged(self, consumer: Consumer, positions: list[Position]) -> int:
         return 0
 
-    def acknowledged_partly(self, position: Position, left: int) -> None:
+    def acknowledged_partly(self, consumer: Consumer, position: Position, left: int) -> None:
         pass
 
     def acknowledged_up_to(self, position: Position) -> None:

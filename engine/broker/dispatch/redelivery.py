@@ -131,6 +131,14 @@ class PendingAcks:
         self._count(-messages)
         return messages, missing
 
+    def among(self, wanted: Mapping[int, set[int]]) -> list[Position]:
+        """The pending ones of these entry ids by ledger: as much work as the fewer of both are."""
+        return [
+            Position(ledger_id, entry_id)
+            for ledger_id in self._ledgers.keys() & wanted.keys()
+            for entry_id in self._ledgers[ledger_id].keys() & wanted[ledger_id]
+        ]
+
     def _drop_if_empty(self, ledger_id: int) -> None:
         if ledger_id in self._ledgers and not self._ledgers[ledger_id]:
             del self._ledgers[ledger_id]

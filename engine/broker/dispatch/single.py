@@ -166,7 +166,7 @@ class SingleDispatcher:
         self._source.acknowledged_ahead()
         return len(positions)
 
-    def acknowledged_partly(self, position: Position, left: int) -> None:
+    def acknowledged_partly(self, consumer: Consumer, position: Position, left: int) -> None:
         pass
 
     def acknowledged_up_to(self, position: Position) -> None:

@@ -442,7 +442,7 @@ class Subscription:
             self._acked(consumer, self._dispatcher.acknowledged(consumer, [position]))
         else:
             left = count_bits(list(self.cursor.ack_set(position) or ack_set))
-            self._dispatcher.acknowledged_partly(position, left)
+            self._dispatcher.acknowledged_partly(consumer, position, left)
 
     def acknowledge_cumulative(
         self, consumer: Consumer, position: Position, ack_set: Sequence[int] = ()

@@ -121,7 +121,7 @@ def deletion_in_doubt_leaves_a_shell() -> Patches:
 def partial_acknowledgements_wake_nobody() -> Patches:
     """A subscription at its limit does not go on when parts of batches are acknowledged."""
 
-    def acknowledged_partly(self: Any, position: Any, left: int) -> None:
+    def acknowledged_partly(self: Any, consumer: Any, position: Any, left: int) -> None:
         for holder in self.consumers:
             holder.pending.left(*position, left)
         freed = [holder.unblock() for holder in self.consumers]

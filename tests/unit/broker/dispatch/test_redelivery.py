@@ -75,3 +75,20 @@ def test_redelivery_counts_are_none_until_one_is_raised() -> None:
     assert counts.of(_view(2, 3)) is None
     counts.forget_up_to(Position(3, 1))
     assert counts.of(_view(0, 3)) is None
+
+
+def test_those_pending_among_others_are_found_without_a_look_at_each_that_is_not() -> None:
+    class Counted(set[int]):
+        looks = 0
+
+        def __contains__(self, entry_id: object) -> bool:
+            self.looks += 1
+            return super().__contains__(entry_id)
+
+    pending = PendingAcks()
+    run = Slice(b"", [0] * 20, 0, None, 7, 0)
+    pending.add(View(run, 2, 5))
+    many = Counted(range(3, 100_000))
+    wanted: dict[int, set[int]] = {ledger_id: set() for ledger_id in range(100)} | {7: many}
+    assert sorted(pending.among(wanted)) == [Position(7, 3), Position(7, 4)]
+    assert many.looks <= len(pending)
