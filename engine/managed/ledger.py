@@ -369,6 +369,10 @@ class ManagedLedger:
             listener=listener,
         )
 
+    async def delete_ledger(self, ledger_id: int) -> None:
+        """Delete such a ledger, which nobody counts on. Raises LedgerError, the store's errors."""
+        await self._shared.ledgers.delete(ledger_id)
+
     async def open_ledger(self, ledger_id: int) -> LedgerReader:
         """Such a ledger, closed by its writer or now. Raises NoSuchLedgerError, LedgerError, the store's errors."""
         self._state.check()

@@ -162,4 +162,19 @@ EDITS = (
         ),
         "D10",
     ),
+    Edit(
+        "a-compaction-whose-cursor-is-deleted-leaves-its-ledger",
+        f"{COMPACTION}/topic_compaction.py::TopicCompaction._compact",
+        "await self._host.log.delete_ledger(new)",
+        "pass",
+        (f"{TOPIC}::test_deleting_the_subscription_under_a_compaction_ends_both",),
+        "M18",
+    ),
+    Edit(
+        "an-unforeseen-failure-of-a-compaction-is-told-as-success",
+        f"{COMPACTION}/topic_compaction.py::TopicCompaction._run",
+        "except Exception as error:",
+        "except MagnetarError as error:",
+        (f"{TOPIC}::test_a_compaction_that_failed_is_told_as_failed",),
+    ),
 )

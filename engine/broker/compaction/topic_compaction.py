@@ -213,10 +213,12 @@ class TopicCompaction:
         try:
             async with self._host.context.compactions:
                 await self._compact()
-        except MagnetarError as error:
+        except Exception as error:
             self.error = str(error) or type(error).__name__
             self.failed += 1
             self.failed_ms = clock.wall_ms()
+            if not isinstance(error, MagnetarError):
+                raise  # a mistake of ours: its task logs where
             log.warning("topic not compacted topic=%s: %s", self._host.name, self.error)
         else:
             self.error = ""
@@ -249,7 +251,11 @@ class TopicCompaction:
             fresh = await CompactedLedger.opened(sink.writer.reader(), source.last)
         except BaseException as error:
             sink.abandon()
-            if isinstance(error, MagnetarError):
+            if isinstance(error, Exception):
+                with contextlib.suppress(
+                    MagnetarError
+                ):  # the cursor may be gone, which would name it
+                    await self._host.log.delete_ledger(new)
                 with contextlib.suppress(MagnetarError):  # found by the next one
                     await cursor.replaced(old)
             raise

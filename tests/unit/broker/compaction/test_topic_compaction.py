@@ -10,6 +10,7 @@ import pytest
 
 from engine.base.errors import MagnetarError
 from engine.base.ids import EARLIEST, LATEST, Position
+from engine.broker.compaction import topic_compaction
 from engine.broker.compaction.topic_compaction import CURSOR
 from engine.broker.context import COMPACTIONS_MAX
 from engine.broker.errors import NotAllowed
@@ -19,6 +20,7 @@ from engine.broker.topics.publish import Publish
 from engine.client.broker_link import BrokerLink
 from engine.client.raw_consumer import FROM_EARLIEST, RawConsumer
 from engine.client.raw_reader import RawReader
+from engine.ledger.errors import LedgerError
 from engine.managed.ledger import InitialPosition
 from engine.managed.stored.records import COMPACTED_LEDGER
 from engine.metadata import paths
@@ -344,6 +346,42 @@ async def test_only_one_compaction_at_a_time(rig: Rig) -> None:
     assert not compaction.start()
     assert compaction.status == "RUNNING"
     await until(lambda: compaction.status == "SUCCESS")
+
+
+@pytest.mark.parametrize("error", [LedgerError("lost"), KeyError("unforeseen")])
+async def test_a_compaction_that_failed_is_told_as_failed(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    async def failing(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(topic_compaction, "find_last_values", failing)
+    await rig.put(("a", b"1"), ("a", b"2"))
+    assert await rig.compact() == "ERROR"
+    compaction = rig.bench.topic.compaction
+    assert (compaction.succeeded, compaction.failed) == (0, 1)
+    assert compaction.error == str(error)
+    monkeypatch.undo()
+    assert await rig.compact() == "SUCCESS"
+    assert await rig.seen() == [("a", b"2")]
+
+
+async def test_deleting_the_subscription_under_a_compaction_ends_both(rig: Rig) -> None:
+    """The entries are in the topic still, and the next compaction begins with the first."""
+    await rig.put(("a", b"1"), ("a", b"2"))
+    await rig.compact()
+    await rig.put(("a", b"3"))
+    compaction = rig.bench.topic.compaction
+    assert compaction.start()
+    await asyncio.sleep(0)
+    async with asyncio.timeout(60):
+        await rig.bench.topic.delete_subscription(CURSOR)
+        await until(lambda: compaction.status != "RUNNING")
+    assert len(await rig.seen()) in (1, 3)
+    assert await rig.compact() == "SUCCESS"
+    assert await rig.seen() == [("a", b"3")]
+    await rig.bench.registry.delete(NAME, force=True)
+    assert rig.ledgers() == set()
 
 
 async def test_it_waits_for_its_turn_among_topics(rig: Rig) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from engine.managed.cursors.cursor import Cursor
 from engine.wire.kernels import metadata_span
 from tests.support.broker_bench import Client
 from tests.support.raw_client import entry_of
-from tests.support.shelf import Reading, simulated
+from tests.support.shelf import EXACT, Reading, simulated
 
 KEYS = [f"key-{i}" for i in range(40)]
 ORDERED = KeyPolicy()
@@ -297,6 +298,68 @@ async def test_stats_name_ranges_and_what_drains() -> None:
     assert (
         key_shared.of_consumer(ORDERED, world.subscription.key_stats[new])["drainingHashes"] == []
     )
+
+
+@simulated
+async def test_a_socket_that_takes_nothing_holds_up_its_own_keys_only() -> None:
+    world = World()
+    joined = [await world.join() for _ in range(8)]
+    _, client = joined[0]
+    client.can_send = False
+    world.publish(times=20)
+    others = {key for _, other in joined[1:] for key in world.keys(other)}
+    assert not client.received
+    assert sum(len(other.received) for _, other in joined[1:]) == 20 * len(others)
+    client.can_send = True
+    world.subscription.wake()
+    await asyncio.sleep(1)
+    assert world.keys(client) == set(KEYS) - others
+    for key in world.keys(client):
+        assert world.of(client, key) == sorted(world.of(client, key))
+
+
+@simulated
+async def test_a_key_that_comes_back_before_it_was_drained_goes_on_at_once_and_in_order() -> None:
+    world = World()
+    _, first = await world.join()
+    world.publish()
+    new, second = await world.join()
+    world.publish()
+    assert not second.received
+    world.subscription.detach(new)
+    await asyncio.sleep(1)
+    for key in KEYS:
+        assert len(world.of(first, key)) == 2
+        assert world.of(first, key) == sorted(world.of(first, key))
+    again, third = await world.join()
+    world.publish()
+    await asyncio.sleep(1)
+    assert not third.received  # what the first one holds is drained first, again
+    world.subscription.detach(again)
+    await asyncio.sleep(1)
+    assert len(first.received) == 3 * len(KEYS)
+    assert not [each for each in world.subscription.key_stats.values() if each.draining]
+
+
+@simulated
+async def test_reconnects_cost_a_shared_subscription_no_permits() -> None:
+    reading = Reading(DataPathSettings(), policies=replace(EXACT, unacked_per_subscription=50))
+    subscription = reading.subscription
+    for _ in range(1000):
+        client = Client()
+        consumer = await reading.join(client, 10)
+        reading.append(1)
+        subscription.wake()
+        await asyncio.sleep(0.001)
+        subscription.acknowledge(consumer, client.received[:1])
+        subscription.detach(consumer)
+        assert subscription.unacked == 0
+    consumer, client = await reading.join(last := Client(), 100), last
+    reading.append(40)
+    subscription.wake()
+    await asyncio.sleep(1)
+    assert len(client.received) == 40
+    assert consumer.permits == 60
 
 
 async def pass_all(world: World, way: str) -> None:
