@@ -272,6 +272,9 @@ class EphemeralLog:
     ) -> LedgerWriter:
         raise _refused(COMPACTION)
 
+    async def delete_ledger(self, ledger_id: int, /) -> None:
+        raise _refused(COMPACTION)
+
     async def open_ledger(self, ledger_id: int, /) -> LedgerReader:
         raise _refused(COMPACTION)
 

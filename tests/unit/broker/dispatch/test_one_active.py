@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.slices import Slice
 from engine.broker.dispatch.consumer import SubscriptionType
 from engine.broker.errors import ConsumerBusy
 from engine.broker.settings import DataPathSettings
@@ -68,3 +69,29 @@ async def test_consumers_that_keep_coming_do_not_put_the_handover_off() -> None:
         await reading.join(Client(), kind=SubscriptionType.FAILOVER, priority=priority)
         await asyncio.sleep(0.4)
     assert reading.subscription.state.paused_for != "handover"
+
+
+@pytest.mark.parametrize("leaves", [True, False], ids=["leaves", "is-outranked"])
+@simulated
+async def test_a_read_that_ends_late_strands_nobody_after_a_switch(leaves: bool) -> None:
+    reading = Reading(
+        DataPathSettings(active_consumer_failover_delay_time_millis=1000), tail_bytes=1
+    )
+    hangs, fetch = asyncio.Event(), reading.shelf.fetch
+
+    async def hanging(start: int, stop: int, bytes_max: int) -> list[Slice]:
+        await hangs.wait()
+        return await fetch(start, stop, bytes_max)
+
+    reading.shelf.fetch = hanging  # type: ignore[method-assign]
+    reading.append(20)
+    before, after = Client(), Client()
+    first = await reading.join(before, 5, kind=SubscriptionType.FAILOVER, priority=1)
+    await reading.join(after, 100, kind=SubscriptionType.FAILOVER, priority=1 if leaves else 0)
+    if leaves:
+        reading.subscription.detach(first)
+    await asyncio.sleep(5)  # the switch is long done, the bookie still silent
+    assert reading.subscription.state.paused_for == "read"
+    hangs.set()
+    await asyncio.sleep(5)
+    assert (before.received, after.received) == ([], reading.shelf.places)
