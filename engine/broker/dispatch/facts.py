@@ -62,6 +62,14 @@ class SliceFacts:
                 if facts is not None:
                     self.special[i] = facts
 
+    def part(self, start: int, stop: int) -> "SliceFacts":
+        """Facts of a slice of the entries ``start`` (inclusive) to ``stop``."""
+        made = SliceFacts.__new__(SliceFacts)
+        known, special = self._slots, self.special
+        made._slots = known and {slot_of: slots[start:stop] for slot_of, slots in known.items()}
+        made.special = {i - start: special[i] for i in range(start, stop) if i in special}
+        return made
+
     def slots(self, run: Slice, slot_of: SlotOf) -> list[int]:
         """Slots of the keys of all entries of ``run``, whose facts these are."""
         if self._slots is None:

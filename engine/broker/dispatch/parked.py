@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from engine.base.slices import Slice, View
 from engine.broker.dispatch.consumer import Consumer
+from engine.broker.dispatch.facts import facts_of
 
 PARKED_MAX = 1000
 """Entries of one subscription."""
@@ -115,4 +116,6 @@ def _copied(run: Slice, start: int, stop: int) -> View:
         at += len(entry)
     counts = None if run.counts is None else run.counts[start:stop]
     copy = Slice(b"".join(entries), spans, at, counts, run.ledger_id, run.first + start)
+    if run.facts is not None:
+        copy.facts = facts_of(run).part(start, stop)
     return View(copy, 0, copy.count)

@@ -3,6 +3,7 @@
 import pytest
 
 from engine.base.slices import Slice, View
+from engine.broker.dispatch.choose.keys import slot_of
 from engine.broker.dispatch.facts import Chunk, EntryFacts, chunks_of, facts_of
 from tests.support.raw_client import entry_of
 
@@ -62,3 +63,14 @@ def test_a_long_uuid_is_remembered_by_a_short_name_of_its_own() -> None:
     assert uuid_of("producer-7") == "producer-7"
     assert len(uuid_of(long)) == 64
     assert uuid_of(long) == uuid_of(long) != uuid_of(long + "x")
+
+
+@pytest.mark.parametrize(("start", "stop"), [(0, 4), (1, 3), (2, 4)])
+def test_facts_of_a_part_are_those_of_its_entries(start: int, stop: int) -> None:
+    keyed = entry_of(b"v", partition_key="a")
+    entries = [CHUNK, keyed, LATER, keyed]
+    run, part = run_of(*entries), run_of(*entries[start:stop])
+    facts_of(run).slots(run, slot_of)
+    made = facts_of(run).part(start, stop)
+    assert made.special == facts_of(part).special
+    assert made._slots == {slot_of: facts_of(part).slots(part, slot_of)}
