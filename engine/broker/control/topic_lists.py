@@ -129,4 +129,5 @@ class TopicLists:
         for follower in list(followed.followers):
             if follower in followed.followers:  # else it left meanwhile
                 await follower.changed(new, gone)
+                await asyncio.sleep(0)  # each of them hashes all its names
         followed.notifying = None

@@ -84,6 +84,27 @@ async def test_changes_keep_their_order_when_the_caller_that_listed_is_cancelled
     await lists.close()
 
 
+async def test_others_run_between_two_followers_of_a_change() -> None:
+    everything = Everything()
+    lists = TopicLists(everything)
+    turns: list[int] = []
+
+    class Turning(Told):
+        async def changed(self, new: Set[str], gone: Set[str]) -> None:
+            asyncio.get_running_loop().call_soon(turns.append, len(turns))
+            before.append(len(turns))
+            await super().changed(new, gone)
+
+    before: list[int] = []
+    followers = [Turning() for _ in range(5)]
+    for follower in followers:
+        await lists.follow(NAMESPACE, follower)
+    change(everything, ["a"])
+    await until(lambda: all(follower.times for follower in followers))
+    assert before == [0, 1, 2, 3, 4]  # a callback ran between each two of them
+    await lists.close()
+
+
 async def test_the_store_is_not_watched_for_nobody() -> None:
     everything = Everything()
     lists = TopicLists(everything)
