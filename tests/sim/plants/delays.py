@@ -46,9 +46,11 @@ def finished_delays_leave_their_ledgers() -> Patches:
 
     async def write_index(self: Any, state: Any, index: dict[int, int]) -> None:
         async with self._lock:
+            fresh = index.keys() - self.index.keys()
             self.index = dict(index)
-            self._making = {}
-            await self._write_node(state)
+            self._exchange((), fresh)
+            self._spared -= fresh
+            await self._refresh(state)
 
     return [(CursorStore, "write_index", write_index)]
 
