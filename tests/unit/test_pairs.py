@@ -33,7 +33,6 @@ THROUGH = {
     "engine/managed/reading/entries.py": "unit/managed/reading/test_backlog.py",
     "engine/managed/reading/replay.py": "unit/managed/reading/test_backlog.py",
     "engine/managed/shared.py": "unit/managed/test_loading.py",
-    "engine/metadata/tree.py": "contract/test_metadata_store.py",
     "engine/schema/values/avro_defaults.py": "unit/schema/values/test_avro_values.py",
     "engine/schema/values/avro_logical.py": "unit/schema/values/test_avro_values.py",
     "engine/schema/values/json_values.py": "unit/schema/test_decoding.py",
