@@ -2,6 +2,7 @@
 
 ``/ws/v2/{producer,reader}/{domain}/{tenant}/{namespace}/{topic}``, ``/ws/v2/consumer/…/{topic}/{subscription}``, the
 same without ``v2`` and with a cluster before the namespace, and ``/ws/v3/consumer/{subscription}`` for several topics.
+Slashes at the end belong to none of the names: pages write ``…/{topic}/?messageId=…``.
 """
 
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ def parse(raw_path: bytes) -> Target:
     except UnicodeDecodeError as error:
         raise RefusedError(400, "The path must be ASCII, percent-encoded") from error
     if parts[:2] == ["v3", "consumer"]:
+        _leave_slashes(parts, 3)
         if len(parts) != 3:
             raise RefusedError(400, "Invalid subscription name format")
         return Target("consumer", "", _subscription(parts[2]))
@@ -44,6 +46,7 @@ def parse(raw_path: bytes) -> Target:
     if rest[0] not in DOMAINS:
         raise RefusedError(500, f"Invalid topic domain: {_text(rest[0])}")
     subscription = ""
+    _leave_slashes(rest, where + (2 if kind == "consumer" else 1))
     if kind == "consumer":
         if len(rest) != where + 2:
             raise RefusedError(400, "Invalid query params: Invalid topic name format")
@@ -57,6 +60,12 @@ def parse(raw_path: bytes) -> Target:
         raise RefusedError(400, "Invalid query params: a tenant or namespace holds no slash")
     prefix = "/".join(owners)
     return Target(kind, _topic(f"{rest[0]}://{prefix}/{local}", local), subscription)
+
+
+def _leave_slashes(parts: list[str], names: int) -> None:
+    """Take what stands behind slashes at the end, nothing, from ``parts``; the first so many must be names."""
+    while len(parts) > names and not parts[-1]:
+        parts.pop()
 
 
 def topic_name(name: str) -> str:
