@@ -30,7 +30,8 @@ class Settings:
 
 ELSEWHERE = frozenset(
     {
-        *("allowed_hosts", "asgi_server", "control_socket", "redis_url", "secret_key"),
+        *("allowed_hosts", "allowed_origins", "asgi_server", "control_socket", "redis_url"),
+        "secret_key",
         "status_file_path",
         "websocket_key_folder",
         *("bookie_http_port", "bookie_port", "gateway_http_port", "gateways", "http_port"),

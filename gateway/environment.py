@@ -1,6 +1,7 @@
 """What the gateway and its worker are told from outside, checked once: nonsense stops the process at start."""
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from engine.metadata.settings import MetadataSettings
 from engine.tenancy.settings import TenantLimits
 
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,11 @@ class Environment:
     )
     secret_key: str = text("", "signs sessions; empty: the file in data_dir")
     allowed_hosts: str = text("", "further Host headers it answers to, with commas between")
+    allowed_origins: str = text(
+        "",
+        "origins (scheme://host[:port], or null) of pages served elsewhere that may open WebSockets and call REST; "
+        "commas between; empty: only the gateway's own",
+    )
     control_socket: str = text("", "where the supervisor listens, by which Spark is started")
     authentication_enabled: bool = flag(False, "true is not supported yet (authenticationEnabled)")
 
@@ -47,10 +54,18 @@ class Environment:
         if self.authentication_enabled:
             # Nobody could sign in, and the WebSocket endpoints would not ask.
             raise SettingsError("authentication_enabled must be false: not supported yet")
+        for origin in self.origins:
+            if origin != "null" and not _ORIGIN.fullmatch(origin):
+                rule = "must be origins such as http://localhost:3000, or null, with commas between"
+                raise SettingsError(f"allowed_origins {rule}, not {origin!r}")
 
     @property
     def hosts(self) -> list[str]:
         return [*LOOPBACK_HOSTS, *(host for host in self.allowed_hosts.split(",") if host)]
+
+    @property
+    def origins(self) -> list[str]:
+        return [one.strip().lower() for one in self.allowed_origins.split(",") if one.strip()]
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ SECRET_KEY = cast(
 )
 METADATA_URL = _LOADED.metadata.store_url
 ALLOWED_HOSTS = ENVIRONMENT.hosts
+ALLOWED_ORIGINS = frozenset(ENVIRONMENT.origins)
 TENANT_LIMITS = _LOADED.tenants
 AUTHENTICATION_ENABLED = ENVIRONMENT.authentication_enabled
 WEBSOCKET_KEY_FOLDER = ENVIRONMENT.websocket_key_folder

@@ -8,7 +8,7 @@ from django.http.response import HttpResponseBase
 
 from gateway.http.front_end import file_of
 from gateway.http.paths import use_raw_path
-from gateway.http.security import refuse_foreign
+from gateway.http.security import let_origin_read, preflight_of, refuse_foreign
 from gateway.services import metrics
 
 METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
@@ -26,9 +26,12 @@ class Entrance:
 
     async def __call__(self, request: HttpRequest) -> HttpResponseBase:
         use_raw_path(request)
-        answer: HttpResponseBase | None = refuse_foreign(request) or file_of(request)
+        answer: HttpResponseBase | None = (
+            refuse_foreign(request) or preflight_of(request) or file_of(request)
+        )
         if answer is None:
             answer = await self._get_response(request)
+        let_origin_read(request, answer)
         # A client may invent methods; the label may not grow with them.
         method = request.method if request.method in METHODS else "other"
         metrics.requests.labels(method, str(answer.status_code)).inc()

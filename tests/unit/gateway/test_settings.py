@@ -41,6 +41,11 @@ def test_environment_goes_before_table_before_top_level_before_default(tmp_path:
         ({"MAGNETAR_AUTHENTICATION_ENABLED": "1"}, "", "not supported yet"),
         ({"MAGNETAR_AUTHENTICATION_ENABLED": "maybe"}, "", "must be true or false"),
         ({"MAGNETAR_CONFIG": "nowhere.toml"}, "", "MAGNETAR_CONFIG names"),
+        (
+            {"MAGNETAR_ALLOWED_ORIGINS": "http://a.example, http://b/path"},
+            "",
+            "allowed_origins must be origins such as .*, not 'http://b/path'",
+        ),
         ({}, "[gateway]\nhttp_prot = 1", "unknown setting http_prot"),
         ({}, "gateway = 1", "must be a table"),
         ({"MAGNETAR_METADATA_URL": "etcd:x"}, "", "metadata_url must be zk:host:port"),
