@@ -16,7 +16,8 @@ class SocketPort(Protocol):
     closed: bool
     """Nothing goes out any more: closed by either side, or lost."""
     writable: bool
-    """False while more than 1 MiB waits for a slow reader; true again once less than 256 KiB does."""
+    """False while more than 1 MiB waits for a slow reader; true again once less than 256 KiB does. The peer is not read
+    meanwhile: answers to what it sends have a bound, too."""
 
     def send_text(self, text: str) -> None:
         """Send a text frame. Never waits: whoever sends much looks at ``writable``. The frames of one turn of the loop

@@ -41,6 +41,9 @@ BEAT_S = 1.0
 BEATS = 20
 """Each socket is looked after once in ``BEATS``: a ping then, unless it said nothing since the last one."""
 
+_ENDPOINT, _INBOX, _UNREAD = 1, 2, 4
+"""Why a peer is not read, as bits: its endpoint says so, too many messages wait for one, or it does not read itself."""
+
 Event = dict[str, Any]
 Application = Callable[
     [dict[str, Any], Callable[[], Awaitable[Event]], Callable[[Event], Awaitable[None]]],
@@ -121,19 +124,19 @@ class Connection(asyncio.Protocol):
         "_early",
         "_flushing",
         "_heard",
+        "_holds",
         "_home",
         "_inbox",
         "_listener",
-        "_paused",
         "_protocol",
         "_queued",
-        "_reading_held",
         "_receiver",
         "_refusal",
         "_response",
         "_sockets",
         "_text",
         "_transport",
+        "_unread_bytes",
         "_whole",
         "closed",
         "ended",
@@ -158,8 +161,8 @@ class Connection(asyncio.Protocol):
         self._flushing = False
         self._drains: list[asyncio.Future[None]] = []
         self._heard = True
-        self._paused = False
-        self._reading_held = False
+        self._holds = 0  # why the peer is not read
+        self._unread_bytes = 0  # what waited for the peer at the last beat
         self.closed = False
         self.writable = True
         self.ended = False
@@ -181,9 +184,11 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self.writable = False
+        self._hold(_UNREAD)  # whatever it sends may have to be answered: pings, too
 
     def resume_writing(self) -> None:
         self.writable = True
+        self._let_go(_UNREAD)
         self._wake_drains()
 
     def data_received(self, data: bytes) -> None:
@@ -216,14 +221,20 @@ class Connection(asyncio.Protocol):
         self.close(CloseCode.SERVICE_RESTART, "the gateway stops")
 
     def beat(self) -> None:
-        """Ping the peer, or give up one that was silent since the last ping, or a handshake that takes too long."""
+        """Ping the peer, or give up one that was silent since the last ping, one that is not read because it does not read
+        and took nothing since the last beat, or a handshake that takes too long."""
         if self.closed:
             return  # it lingers for LINGER_S
+        before, self._unread_bytes = self._unread_bytes, self._transport.get_write_buffer_size()
         if self._response is not None:
             if not self._heard and self._application_task is not None:
                 self._application_task.cancel()
             self._heard = False
-        elif self._heard or self._reading_held:
+        elif self._holds & _UNREAD:
+            if not self._heard and self._unread_bytes >= before:
+                self._transport.abort()
+            self._heard = False
+        elif self._heard or self._holds:
             self._heard = False
             self._protocol.send_ping(b"")
             self._flush()
@@ -326,9 +337,8 @@ class Connection(asyncio.Protocol):
         if event["type"] == "websocket.disconnect":
             return event  # however often it is asked for
         self._inbox.popleft()
-        if self._paused and len(self._inbox) <= MESSAGES_WAITING_MAX // 2:
-            self._paused = False
-            self.resume_reading()
+        if len(self._inbox) <= MESSAGES_WAITING_MAX // 2:
+            self._let_go(_INBOX)
         return event
 
     async def send(self, event: Event) -> None:
@@ -391,22 +401,15 @@ class Connection(asyncio.Protocol):
         self._listener = on_texts
         came = [event["text"] for event in self._inbox if "text" in event]
         self._inbox = deque(e for e in self._inbox if e["type"] != "websocket.receive")
-        if self._paused:
-            self._paused = False
-            self.resume_reading()
+        self._let_go(_INBOX)
         if came:
             self._tell(came)
 
     def pause_reading(self) -> None:
-        if not self.closed and not self._reading_held:
-            self._reading_held = True
-            self._transport.pause_reading()
+        self._hold(_ENDPOINT)
 
     def resume_reading(self) -> None:
-        if self._reading_held and not self._paused:
-            self._reading_held = False
-            if self._transport is not None:
-                self._transport.resume_reading()
+        self._let_go(_ENDPOINT)
 
     def close(self, code: int = 1000, reason: str = "") -> None:
         if self.closed or self._response is not None:
@@ -424,6 +427,19 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     # inside
+
+    def _hold(self, why: int) -> None:
+        """Do not read the peer until each reason is gone."""
+        if self.closed:
+            return
+        if not self._holds:
+            self._transport.pause_reading()
+        self._holds |= why
+
+    def _let_go(self, why: int) -> None:
+        held, self._holds = self._holds, self._holds & ~why
+        if held and not self._holds and self._transport is not None:
+            self._transport.resume_reading()
 
     def _take(self, frame: Frame, texts: list[str]) -> None:
         """A frame of the peer's; whole texts go to ``texts``."""
@@ -468,9 +484,8 @@ class Connection(asyncio.Protocol):
         self._inbox.append(event)
         if self._receiver is not None and not self._receiver.done():
             self._receiver.set_result(None)
-        if len(self._inbox) > MESSAGES_WAITING_MAX and not self._paused:
-            self.pause_reading()
-            self._paused = True
+        if len(self._inbox) > MESSAGES_WAITING_MAX:
+            self._hold(_INBOX)
 
     def _end(self, code: int) -> None:
         """Nothing more comes or goes, but for the close handshake. Safe to call twice."""
@@ -482,8 +497,7 @@ class Connection(asyncio.Protocol):
         self._wake_drains()
         loop = asyncio.get_running_loop()
         if self._transport is not None:
-            self._paused = False
-            self.resume_reading()  # for the peer's half of the close handshake
+            self._let_go(_ENDPOINT | _INBOX | _UNREAD)  # for the peer's half of the close handshake
             loop.call_later(LINGER_S, self._hang_up)
         if self._application_task is not None and not self._application_task.done():
             loop.call_later(APPLICATION_END_S, self._application_task.cancel)

@@ -75,6 +75,16 @@ EDITS = (
         "W4",
     ),
     Edit(
+        "pings-answered-without-bound",
+        "gateway/servers/websocket.py::Connection.pause_writing",
+        "self._hold(_UNREAD)",
+        "pass",
+        (
+            "unit/gateway/servers/test_websocket.py::test_a_client_that_reads_no_answers_is_not_read",
+        ),
+        "W4",
+    ),
+    Edit(
         "attempts-not-compared",
         f"{SERVICES}::_mine",
         "attempt=run.attempt, ",

@@ -232,6 +232,62 @@ async def test_a_client_that_does_not_read_is_seen_and_waited_for(
     assert endpoint.port.buffered_bytes() == 0
 
 
+def questions(count: int) -> bytes:
+    return frame(Opcode.TEXT, b'{"type":"isEndOfTopic"}') * count
+
+
+@pytest.mark.parametrize("sent", [frame(Opcode.PING, b"x" * 125) * 100, questions(100)])
+async def test_a_client_that_reads_no_answers_is_not_read(
+    pair: SocketPair, endpoint: Endpoint, sent: bytes
+) -> None:
+    """Whoever answers: the protocol, or an endpoint that looks at nothing."""
+
+    def answer(texts: list[str]) -> None:
+        for _ in texts:
+            endpoint.port.send_text("x" * 200)
+
+    endpoint.port.listen(answer)
+    pair.reads = False
+    for _ in range(1000):
+        pair.send_raw(sent)
+    assert not pair.transport.reading
+    assert endpoint.port.buffered_bytes() < websocket.UNSENT_BYTES_HIGH + websocket.FLUSH_BYTES
+    pair.reads = True
+    while pair._unsent or pair.transport.get_write_buffer_size():
+        pair.transport.drain()
+        await settled()
+    assert pair.transport.reading
+    assert not pair.transport.is_closing()
+
+
+async def test_reading_goes_on_only_when_every_reason_to_hold_is_gone(
+    pair: SocketPair, endpoint: Endpoint
+) -> None:
+    pair.reads = False
+    while endpoint.port.writable:
+        endpoint.port.send_text("x" * 100_000)
+    endpoint.port.pause_reading()
+    pair.reads = True
+    pair.transport.drain()
+    assert not pair.transport.reading
+    endpoint.port.resume_reading()
+    assert pair.transport.reading
+
+
+async def test_a_client_that_must_read_and_does_not_is_given_up(
+    pair: SocketPair, endpoint: Endpoint
+) -> None:
+    pair.reads = False
+    while endpoint.port.writable:
+        endpoint.port.send_text("x" * 100_000)
+    pair.connection.beat()
+    del pair.transport._waiting[:1000]
+    pair.connection.beat()
+    assert not pair.transport.is_closing(), "it reads, if slowly"
+    pair.connection.beat()
+    assert pair.transport.is_closing()
+
+
 async def test_who_waits_for_a_slow_client_is_woken_by_its_end(
     pair: SocketPair, endpoint: Endpoint
 ) -> None:
