@@ -184,7 +184,7 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self.writable = False
-        self._hold(_UNREAD)  # whatever it sends may have to be answered: pings, too
+        self._hold(_UNREAD)  # W4: whatever it sends may have to be answered, pings too
 
     def resume_writing(self) -> None:
         self.writable = True
@@ -221,8 +221,8 @@ class Connection(asyncio.Protocol):
         self.close(CloseCode.SERVICE_RESTART, "the gateway stops")
 
     def beat(self) -> None:
-        """Ping the peer, or give up one that was silent since the last ping, one that is not read because it does not read
-        and took nothing since the last beat, or a handshake that takes too long."""
+        """Ping the peer, or give it up: when it was silent since the last ping; when it is not read because it does not
+        read, and took nothing since the last beat; when its handshake takes too long."""
         if self.closed:
             return  # it lingers for LINGER_S
         before, self._unread_bytes = self._unread_bytes, self._transport.get_write_buffer_size()

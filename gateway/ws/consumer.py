@@ -6,6 +6,7 @@ What one read of a broker's connection brought leaves in one write, and what one
 acknowledged together; a client that does not read is given no more.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, cast
 
@@ -39,6 +40,8 @@ from gateway.ws.replies import (
 )
 from gateway.ws.values import Schemas, Turns, ValueFrames
 from gateway.ws.window import Window
+
+log = logging.getLogger("gateway")
 
 POSITIONS = ("Latest", "Earliest")
 MODES = ("Durable", "NonDurable")
@@ -265,8 +268,14 @@ class Consuming:
 
     def _spawn(self, name: str, work: Any) -> None:
         if self._tasks is None:
-            self._tasks = TaskScope("consuming")
+            self._tasks = TaskScope("consuming", on_error=self._failed)
         self._tasks.spawn(name, work)
+
+    def _failed(self, name: str, error: BaseException) -> None:
+        """A task ended by what it did not expect: nobody goes on in its place, so the socket ends."""
+        log.error("websocket failed task=%s error=%r", name, error, exc_info=error)
+        if self._port is not None:
+            self._port.close(FAILED, f"internal error: {type(error).__name__}")
 
     # --- in ---------------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """Sockets that ask for values get them beside what the frames say anyway, each by the schema its message names."""
 
+import asyncio
 import base64
 import json
 from pathlib import Path
@@ -180,6 +181,21 @@ async def test_a_schema_that_nobody_gave_is_asked_for_again(
             await publisher.entry(b"a", **by(0))
             [found] = await received(pair, 1)
         assert found["value"] == "a"
+
+
+async def test_a_failure_nobody_expected_while_a_schema_is_asked_for_ends_the_socket(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(self: values.Schemas, message: Any) -> None:
+        raise ZeroDivisionError("a mistake of ours")
+
+    monkeypatch.setattr(values.Schemas, "learn", broken)
+    async with opened(tmp_path, PATHS[0]) as (_, [pair]):
+        publisher = await Publisher.to(clients.client())
+        await publisher.entry(b"a", **by(0))
+        await asyncio.wait_for(pair.ended.wait(), 5)
+        assert pair.closed() == (1011, "internal error: ZeroDivisionError")
+    assert "a mistake of ours" in caplog.text
 
 
 async def test_sockets_share_what_decodes_by_one_schema(
