@@ -11,10 +11,12 @@ class Budget:
     ``on_high`` is called once when either count reaches its high mark, ``on_low`` once when both have fallen to their
     low marks again; both synchronously from ``take`` and ``give``. ``low`` is a fraction of the maxima. What is taken
     is taken from ``parent`` as well: who takes from one that is above its mark is high until the parent is low again.
+    ``share`` bytes are its own: only what is above them is taken from the parent, and while no more is held the parent
+    holds up nobody, however full it is.
     """
 
     __slots__ = (
-        "_bytes_low", "_high", "_items_low", "_on_high", "_on_low", "_parent", "_waiting",
+        "_bytes_low", "_high", "_items_low", "_on_high", "_on_low", "_parent", "_share", "_waiting",
         "bytes", "bytes_max", "high", "items", "items_max",
     )  # fmt: skip
 
@@ -27,6 +29,7 @@ class Budget:
         on_high: Callable[[], None] | None = None,
         on_low: Callable[[], None] | None = None,
         parent: "Budget | None" = None,
+        share: int = 0,
     ) -> None:
         if bytes_max < 1 or items_max < 1 or not 0 <= low <= 1:
             raise MisuseError(
@@ -44,6 +47,7 @@ class Budget:
         self._on_high = on_high
         self._on_low = on_low
         self._parent = parent
+        self._share = share
         self._waiting: dict[Budget, None] = {}
         """Budgets that are high until this one is low."""
 
@@ -62,8 +66,9 @@ class Budget:
             self._rise()
         parent = self._parent
         if parent is not None:
-            parent.take(size, items)
-            if parent.high:
+            share = self._share
+            parent.take(max(self.bytes - share, 0) - max(self.bytes - size - share, 0), items)
+            if parent.high and (not share or self.bytes > share):
                 parent._waiting[self] = None
                 self._rise()
 
@@ -76,8 +81,12 @@ class Budget:
         if self._high and self.bytes <= self._bytes_low and self.items <= self._items_low:
             self._high = False
             self._fall()
-        if self._parent is not None:
-            self._parent.give(size, items)
+        parent = self._parent
+        if parent is not None:
+            share = self._share
+            if share and self.bytes <= share and parent._waiting.pop(self, self) is None:
+                self._fall()
+            parent.give(max(self.bytes + size - share, 0) - max(self.bytes - share, 0), items)
 
     def unheeded(self) -> None:
         """Its marks are told to nobody any more."""

@@ -94,6 +94,8 @@ def parse_object(text: str) -> dict[str, Any]:
 
 
 _SIMPLE = {"payload", "context"}
+PROPERTY_OVERHEAD_BYTES = 100
+"""What a property costs in memory besides its texts."""
 
 
 def parse_message(text: str, now_ms: int, keys: bytes | None = None) -> OutgoingMessage:
@@ -107,6 +109,7 @@ def parse_message(text: str, now_ms: int, keys: bytes | None = None) -> Outgoing
     payload = body.get("payload")
     if not isinstance(payload, str):
         raise FrameError(ENCODING_ERROR, "payload: a base64 string is required", context)
+    message.beside_bytes += len(text) - len(payload)
     try:
         message.payload = encryption.from_base64(payload)
     except ValueError as error:
@@ -160,6 +163,7 @@ def _take_rest(body: dict[str, Any], message: OutgoingMessage, now_ms: int) -> N
     key = _text(body.get("key"), "key")
     message.key = None if key is None else _as_java(key)
     message.properties = _texts(body.get("properties"))
+    message.beside_bytes = PROPERTY_OVERHEAD_BYTES * len(message.properties or ())
     clusters = body.get("replicationClusters")
     if clusters is not None and not isinstance(clusters, list):
         raise FrameError(JSON_ERROR, "replicationClusters: expected an array of strings")

@@ -22,8 +22,10 @@ from gateway.ws.paths import Target
 
 IN_FLIGHT_MAX = 1000
 IN_FLIGHT_BYTES_MAX = 16 << 20
+IN_FLIGHT_BYTES_OWN = 64 << 10
+"""Of one socket, which it has whatever the others hold: messages of a topic that takes none may wait for ever."""
 ALL_IN_FLIGHT_BYTES_MAX = 48 << 20
-"""Of all sockets; below the unsent bytes at which a connection to a broker is cut."""
+"""Of all sockets, beside what is their own; below the unsent bytes at which a connection to a broker is cut."""
 ROUTING = {
     "SinglePartition": Routing.SINGLE,
     "RoundRobinPartition": Routing.ROUND_ROBIN,
@@ -104,6 +106,7 @@ class Publishing:
             on_high=self._hold,
             on_low=self._go_on,
             parent=_all_in_flight,
+            share=IN_FLIGHT_BYTES_OWN,
         )
         self._producer: TopicProducer | None = None
         self._port: SocketPort | None = None

@@ -75,6 +75,22 @@ EDITS = (
         "W4",
     ),
     Edit(
+        "no-share-of-the-budget-of-all-sockets",
+        "gateway/ws/producer.py::Publishing.__init__",
+        "share=IN_FLIGHT_BYTES_OWN,",
+        "",
+        (f"{WS}/test_producer.py::test_messages_that_wait_for_ever_stop_no_other_socket",),
+        "W4",
+    ),
+    Edit(
+        "only-payloads-count",
+        "gateway/ws/frames.py::parse_message",
+        "message.beside_bytes += len(text) - len(payload)",
+        "pass",
+        (f"{WS}/test_producer.py::test_what_a_message_holds_beside_its_payload_counts",),
+        "W4",
+    ),
+    Edit(
         "pings-answered-without-bound",
         "gateway/servers/websocket.py::Connection.pause_writing",
         "self._hold(_UNREAD)",

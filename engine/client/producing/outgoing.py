@@ -28,7 +28,7 @@ CHUNK_BYTES_MIN = 1024
 class OutgoingMessage:
     """``token``: what its result is told with. Times are epoch milliseconds, 0 for none; ``replicate_to``: clusters.
     ``encryption``: serialized fields of MessageMetadata that say how whoever gave the payload packed and encrypted it;
-    its producer then packs nothing."""
+    its producer then packs nothing. ``beside_bytes``: what it keeps alive besides the payload, for the budget."""
 
     payload: bytes
     token: Any = None
@@ -39,6 +39,7 @@ class OutgoingMessage:
     deliver_at_ms: int = 0
     replicate_to: Sequence[str] = ()
     encryption: bytes = b""
+    beside_bytes: int = 0
 
     @property
     def is_alone(self) -> bool:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from engine.client.sealing import Sealer
 
 MESSAGE_OVERHEAD_BYTES = 512
-"""What a message costs in memory besides its payload, as the budget counts it."""
+"""What any message costs in memory besides what it holds, as the budget counts it."""
 _LASTING = (ServerError.TopicTerminatedError, ServerError.ProducerFenced)
 _OF_ONE_ENTRY = (ServerError.ChecksumError, ServerError.NotAllowedError)
 """Refusals of an entry that say nothing of the others."""
@@ -229,7 +229,7 @@ class PartitionProducer:
 
     def send(self, messages: Sequence[OutgoingMessage]) -> None:
         """Send in order, without waiting. Each is answered once by ``on_results``, unless it is closed before."""
-        size = sum([len(message.payload) for message in messages])
+        size = sum([len(message.payload) + message.beside_bytes for message in messages])
         self._budget.take(size + MESSAGE_OVERHEAD_BYTES * len(messages), len(messages))
         if self.error is not None:
             self._tell_failed(messages, self.error)
@@ -430,7 +430,7 @@ class PartitionProducer:
             self._on_results([SendResult(message.token, None, error) for message in messages])
 
     def _give_back(self, messages: Sequence[OutgoingMessage]) -> None:
-        size = sum([len(message.payload) for message in messages])
+        size = sum([len(message.payload) + message.beside_bytes for message in messages])
         self._budget.give(size + MESSAGE_OVERHEAD_BYTES * len(messages), len(messages))
 
     def _stop_timers(self) -> None:

@@ -79,6 +79,35 @@ def test_its_own_mark_and_its_parents_are_both_to_be_low() -> None:
     assert not child.high
 
 
+def test_within_its_share_nobody_waits_for_a_parent_that_stays_full() -> None:
+    parent = Budget(100)
+    stuck = Budget(1000, parent=parent, share=10)
+    stuck.take(110)
+    assert (parent.bytes, stuck.high) == (100, True)
+    told: list[str] = []
+    other = Budget(
+        1000,
+        on_high=lambda: told.append("high"),
+        on_low=lambda: told.append("low"),
+        parent=parent,
+        share=10,
+    )
+    other.take(10)
+    assert not other.high
+    other.take(5)
+    assert (parent.bytes, told) == (105, ["high"])
+    other.give(4, 0)
+    assert other.high
+    other.give(1)
+    assert (parent.bytes, told) == (100, ["high", "low"])
+    other.take(30)
+    stuck.give(110)  # the parent is low again before the other one is
+    assert told == ["high", "low", "high", "low"]
+    other.give(20)
+    other.give(20)
+    assert (parent.bytes, parent.items, other.high) == (0, 0, False)
+
+
 def test_giving_back_too_much_is_a_bug() -> None:
     with pytest.raises(MisuseError):
         Budget(10).give(1)

@@ -164,7 +164,7 @@ async def test_the_socket_is_not_read_while_too_many_messages_wait(
 async def test_the_socket_is_not_read_while_too_much_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(producer, "IN_FLIGHT_BYTES_MAX", 3000)
+    monkeypatch.setattr(producer, "IN_FLIGHT_BYTES_MAX", 6000)
     async with opened(tmp_path) as (bench, pair):
         held = Held(bench)
         pair.send(frame(b"a" * 2000))
@@ -179,11 +179,30 @@ async def test_the_socket_is_not_read_while_too_much_waits(
         assert [one["context"] for one in await answers(pair, 1)] == ["c"]
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [{"properties": {"k": "v" * 2000}}, {"context": "c" * 2000}, {"key": "k" * 2000}],
+)
+async def test_what_a_message_holds_beside_its_payload_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(producer, "IN_FLIGHT_BYTES_MAX", 3000)
+    async with opened(tmp_path) as (bench, pair):
+        held = Held(bench)
+        pair.send(json.dumps({"payload": "", **fields}))
+        pair.send(json.dumps({"payload": "", **fields}))
+        await until(lambda: held.count == 2)
+        assert not pair.transport.reading
+        held.go()
+        await answers(pair, 2)
+        assert pair.transport.reading
+
+
 async def test_all_sockets_together_are_bounded(tmp_path: Path) -> None:
     async with opened(tmp_path) as (bench, pair):
         producer._all_in_flight.take(producer.ALL_IN_FLIGHT_BYTES_MAX, 1)
         held = Held(bench)
-        pair.send(frame(b"a"))
+        pair.send(frame(b"a" * producer.IN_FLIGHT_BYTES_OWN))
         pair.send(frame(b"b"))
         await until(lambda: held.count == 1)
         assert not pair.transport.reading
@@ -191,6 +210,21 @@ async def test_all_sockets_together_are_bounded(tmp_path: Path) -> None:
         await until(lambda: held.count == 2)
         held.go()
         await answers(pair, 2)
+
+
+async def test_messages_that_wait_for_ever_stop_no_other_socket(tmp_path: Path) -> None:
+    """What all sockets share is full of messages that no topic takes."""
+    async with opened(tmp_path) as (_, pair):
+        producer._all_in_flight.take(producer.ALL_IN_FLIGHT_BYTES_MAX, 1)
+        for number in range(5):
+            pair.send(frame(b"%d" % number, properties={"large": "x" * 300_000}))
+            pair.send(frame(b"small"))
+            assert [one["result"] for one in await answers(pair, 2)] == ["ok", "ok"]
+        large = frame(b"y" * (producer.IN_FLIGHT_BYTES_OWN * 2))
+        pair.send(large)
+        pair.send(large)
+        assert [one["result"] for one in await answers(pair, 2)] == ["ok", "ok"]
+        producer._all_in_flight.give(producer.ALL_IN_FLIGHT_BYTES_MAX, 1)
 
 
 async def test_a_client_that_reads_no_answers_is_not_read_from(tmp_path: Path) -> None:
