@@ -31,7 +31,7 @@ class Settings:
 ELSEWHERE = frozenset(
     {
         *("allowed_hosts", "allowed_origins", "asgi_server", "control_socket", "redis_url"),
-        "secret_key",
+        *("max_connections_per_address", "secret_key"),
         "status_file_path",
         "websocket_key_folder",
         *("bookie_http_port", "bookie_port", "gateway_http_port", "gateways", "http_port"),

@@ -9,7 +9,7 @@ from pathlib import Path
 from django.core.exceptions import ImproperlyConfigured
 
 from engine.base.log import LogSettings
-from engine.base.settings import Program, SettingsError, flag, folder, port, text
+from engine.base.settings import Program, SettingsError, count, flag, folder, port, text
 from engine.metadata.settings import MetadataSettings
 from engine.tenancy.settings import TenantLimits
 
@@ -45,6 +45,10 @@ class Environment:
         "",
         "origins (scheme://host[:port], or null) of pages served elsewhere that may open WebSockets and call REST; "
         "commas between; empty: only the gateway's own",
+    )
+    max_connections_per_address: int = count(
+        10_000,
+        "HTTP connections and WebSockets of one client address that a gateway keeps open; 0: no limit",
     )
     control_socket: str = text("", "where the supervisor listens, by which Spark is started")
     authentication_enabled: bool = flag(False, "true is not supported yet (authenticationEnabled)")

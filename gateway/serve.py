@@ -137,6 +137,7 @@ def serve(listeners: list[socket.socket]) -> None:
     """Serve by the server that is set, until SIGINT or SIGTERM. Only one of the two is imported."""
     from gateway.services import engine_link
 
+    most = settings.ENVIRONMENT.max_connections_per_address
     if settings.ENVIRONMENT.asgi_server == "uvicorn":
         from gateway.servers import on_uvicorn
 
@@ -146,7 +147,7 @@ def serve(listeners: list[socket.socket]) -> None:
 
         settle()
         record_history()
-        on_uvicorn.serve(application, listeners, NAME, loop)
+        on_uvicorn.serve(application, listeners, NAME, loop, connections_per_address=most)
     else:
         from gateway.servers import on_daphne  # installs Twisted's reactor
 
@@ -155,7 +156,7 @@ def serve(listeners: list[socket.socket]) -> None:
 
         settle()
         record_history()
-        on_daphne.serve(application, listeners, NAME)
+        on_daphne.serve(application, listeners, NAME, connections_per_address=most)
 
 
 if __name__ == "__main__":

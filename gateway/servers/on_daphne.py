@@ -2,39 +2,144 @@
 
 import asyncio
 import socket
+from io import BytesIO
 from typing import Any
 
-from daphne.http_protocol import HTTPFactory
+from daphne.http_protocol import HTTPFactory, WebRequest
 from daphne.server import Server
 from daphne.ws_protocol import WebSocketFactory
+from django.conf import settings
 from twisted.internet import reactor as _reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectionDone
+from twisted.internet.protocol import connectionDone
 from twisted.internet.tcp import Port
 from twisted.web import http
 
+from gateway.http import exchange
+from gateway.servers.connections import LINGER_S, Addresses, answer
 from gateway.servers.websocket import Application, Sockets
 
 reactor: Any = _reactor
 BUFFERED_BYTES_MAX = 1 << 18
 """Of a long answer so much may wait for its reader before the next piece is taken."""
 POLL_S = 0.02
+DROPPED_BYTES_MAX = 4 << 20
+"""Of a body that was refused; whoever sends on regardless is cut off before it could read why."""
 
 
 IDLE_S = 60
 """As in ``gateway.servers.on_uvicorn``."""
 
 
+class _Request(WebRequest):  # type: ignore[misc]
+    """Daphne's request with its body in memory, which ``_Channel`` bounds: Twisted would write it to a file."""
+
+    def gotLength(self, length: int | None) -> None:
+        self.content = BytesIO()
+
+
 class _Channel(http.HTTPChannel):
-    """Twisted's HTTP connection, but a head that comes in drops has no more time than one that does not come."""
+    """Twisted's HTTP connection with bounds on what comes (W5): one deadline for a head, however it drips, another one
+    for a body, and no more of a body than the application takes. A body that is longer, as announced or as it came, is
+    cut, which the application sees and refuses; what still comes is dropped. A head with a folded line is refused, as
+    uvicorn does."""
+
+    transport: Any
+
+    def __init__(self, addresses: Addresses) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._addresses = addresses
+        self._counted = False
+        self._cut = False  # of this body no more is taken
+        self._lingers = False
+        self._dropped = 0
 
     def connectionMade(self) -> None:
         self.timeOut = IDLE_S
+        self.requestFactory = _Request
         super().connectionMade()  # type: ignore[no-untyped-call]
+        self._counted = self._addresses.enter(self.transport.getPeer().host)
+        if not self._counted:
+            reactor.callLater(LINGER_S, self.transport.abortConnection)
+
+    def connectionLost(self, reason: Any = connectionDone) -> None:
+        """Not called for a connection that became a WebSocket."""
+        if self._counted:
+            self._addresses.leave(self.transport.getPeer().host)
+        super().connectionLost(reason)  # type: ignore[no-untyped-call]
+
+    def dataReceived(self, data: bytes) -> None:
+        if self._lingers or self._cut:
+            self._dropped += len(data)
+            if self._dropped > DROPPED_BYTES_MAX:
+                self.transport.abortConnection()
+        elif not self._counted:
+            self._refuse(self._addresses.refusal)  # clients expect no answer before they asked
+        else:
+            super().dataReceived(data)  # type: ignore[no-untyped-call]
 
     def resetTimeout(self) -> None:
-        if not self.line_mode:  # a body may take as long as it moves
-            super().resetTimeout()  # type: ignore[no-untyped-call]
+        """What comes moves no deadline."""
+
+    def lineReceived(self, line: bytes) -> None:
+        if line[:1] in (b" ", b"\t"):
+            self._respondToBadRequestAndDisconnect()  # type: ignore[no-untyped-call]
+        else:
+            super().lineReceived(line)  # type: ignore[no-untyped-call]
+
+    def allHeadersReceived(self) -> None:
+        if self.length is not None and self.length > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
+            self._cut = True
+            self.length = 0  # the application refuses it by its Content-Length
+            self.requests[-1].requestHeaders.removeHeader(b"Expect")
+        super().allHeadersReceived()  # type: ignore[no-untyped-call]
+        if self._cut:
+            self.persistent = 0
+        elif self.length != 0:
+            self.setTimeout(exchange.BODY_TIMEOUT_S)  # type: ignore[no-untyped-call]
+
+    def rawDataReceived(self, data: bytes) -> None:
+        if self._cut:
+            return  # of the same read as the head
+        receives = not self._handlingRequest
+        super().rawDataReceived(data)
+        if not receives or self._handlingRequest:
+            return
+        if self.requests[-1].content.tell() > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
+            self._cut = True
+            self.persistent = 0
+            self.allContentReceived()  # the application refuses it by its size
+
+    def allContentReceived(self) -> None:
+        super().allContentReceived()  # type: ignore[no-untyped-call]
+        self._savedTimeOut = IDLE_S
+
+    def timeoutConnection(self) -> None:
+        if self.line_mode or self._handlingRequest:
+            super().timeoutConnection()  # type: ignore[no-untyped-call]
+        else:
+            reason = f"The request body did not come within {exchange.BODY_TIMEOUT_S:g} s"
+            self._refuse(answer(408, reason))
+
+    def loseConnection(self) -> None:
+        if self._cut:
+            self._linger()
+        else:
+            super().loseConnection()  # type: ignore[no-untyped-call]
+
+    def _refuse(self, said: bytes) -> None:
+        self.transport.write(said)
+        self._linger()
+
+    def _linger(self) -> None:
+        """Hang up once the peer could read the answer."""
+        if not self._lingers:
+            self._lingers = True
+            self.setTimeout(None)  # type: ignore[no-untyped-call]
+            self._networkProducer.unregisterProducer()
+            self.transport.loseWriteConnection()
+            reactor.callLater(LINGER_S, self.transport.abortConnection)
 
 
 class _Transport(asyncio.Transport):
@@ -147,13 +252,24 @@ def loop() -> asyncio.AbstractEventLoop:
     return found
 
 
-def serve(application: Application, listeners: list[socket.socket], name: str) -> None:
+def serve(
+    application: Application,
+    listeners: list[socket.socket],
+    name: str,
+    *,
+    connections_per_address: int,
+) -> None:
     """Serve what connects to ``listeners`` until SIGINT or SIGTERM."""
     # Twisted would accept all that wait, and leave none to those who share a listener with us.
     Port.numberAccepts = property(lambda port: 1, lambda port, number: None)  # type: ignore[assignment]
-    channel: Any = _Channel
-    HTTPFactory.protocol = lambda factory: http._GenericHTTPChannelProtocol(channel())
-    sockets = Sockets(application, name)
+    addresses = Addresses(connections_per_address)
+
+    def channel(factory: Any) -> Any:
+        made: Any = _Channel(addresses)
+        return http._GenericHTTPChannelProtocol(made)
+
+    HTTPFactory.protocol = channel
+    sockets = Sockets(application, name, on_lost=addresses.leave)
     WebSocketFactory.protocol = _socket_of(sockets)
 
     def stop() -> "Deferred[None]":

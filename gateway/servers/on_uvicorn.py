@@ -5,11 +5,13 @@ import contextlib
 import signal
 import socket
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from uvicorn import Config, Server
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from gateway.servers.connections import LINGER_S, Addresses
 from gateway.servers.websocket import Application, Connection, Sockets
 
 HEAD_BYTES_MAX = 16 << 10
@@ -26,17 +28,38 @@ END_S = 5
 
 
 class Http(HttpToolsProtocol):
-    """uvicorn's protocol of one connection. A head that grows above a bound is answered by 400."""
+    """uvicorn's protocol of one connection (W5). A head that grows above a bound is answered by 400."""
 
     _in_head = False
     _head_bytes = 0
     _since = 0.0
 
+    def __init__(self, *args: Any, addresses: Addresses, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self._addresses = addresses
+        self._counted = False
+        self._refused = False
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._since = self.loop.time()
+        self._counted = self._addresses.enter(transport.get_extra_info("peername")[0])
+        if not self._counted:
+            self.loop.call_later(LINGER_S, transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Not called for a connection that became a WebSocket."""
+        if self._counted:
+            self._addresses.leave(self.transport.get_extra_info("peername")[0])
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if not self._counted:
+            if not self._refused:
+                self._refused = True  # only now: clients expect no answer before they asked
+                self.transport.write(self._addresses.refusal)
+                self.transport.write_eof()
+            return
         if (
             self._in_head
         ):  # httptools tells of a header when it is whole, and keeps what comes until then
@@ -119,16 +142,19 @@ def serve(
     listeners: list[socket.socket],
     name: str,
     loop: asyncio.AbstractEventLoop,
+    *,
+    connections_per_address: int,
 ) -> None:
     """Serve what connects to ``listeners`` on ``loop`` until SIGINT or SIGTERM."""
-    sockets = Sockets(application, name)
+    addresses = Addresses(connections_per_address)
+    sockets = Sockets(application, name, on_lost=addresses.leave)
 
     def upgraded(**_: Any) -> Connection:
         return sockets.open()
 
     config = Config(
         application,
-        http=Http,
+        http=partial(Http, addresses=addresses),  # type: ignore[arg-type]
         ws=upgraded,  # type: ignore[arg-type]
         loop="asyncio",
         interface="asgi3",

@@ -67,9 +67,16 @@ class Protocol(ServerProtocol):
 
 
 class Sockets:
-    """All WebSockets of one process. ``name`` goes into the ``Server`` header of answers to handshakes."""
+    """All WebSockets of one process. ``name`` goes into the ``Server`` header of answers to handshakes; ``on_lost`` is
+    called with the address of each whose connection has ended."""
 
-    def __init__(self, application: Application, name: str) -> None:
+    def __init__(
+        self,
+        application: Application,
+        name: str,
+        on_lost: Callable[[str], None] = lambda address: None,
+    ) -> None:
+        self.on_lost = on_lost
         self.application = application
         self.name = name
         self._beats: list[set[Connection]] = [set() for _ in range(BEATS)]
@@ -175,6 +182,8 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._home.discard(self)
+        if self._transport is not None:
+            self._sockets.on_lost(self._transport.get_extra_info("peername")[0])
         received = self._protocol.close_rcvd
         self._end(CloseCode.ABNORMAL_CLOSURE if received is None else received.code)
         self._transport = cast(asyncio.Transport, None)

@@ -6,6 +6,7 @@ ATTEMPTS = "unit/gateway/jobs/test_attempts.py"
 FEEDS = "unit/admin_ui/test_feeds.py"
 RECOVERY = "unit/gateway/jobs/test_recovery.py"
 SERVICES = "gateway/jobs/services.py"
+SERVERS = "unit/gateway/servers/test_both_servers.py"
 WORKER = "unit/gateway/jobs/test_worker.py"
 WS = "unit/gateway/ws"
 
@@ -89,6 +90,30 @@ EDITS = (
         "pass",
         (f"{WS}/test_producer.py::test_what_a_message_holds_beside_its_payload_counts",),
         "W4",
+    ),
+    Edit(
+        "bodies-written-to-a-file",
+        "gateway/servers/on_daphne.py::_Request.gotLength",
+        "self.content = BytesIO()",
+        "super().gotLength(length)",
+        (f"{SERVERS}::test_a_body_at_the_limit_is_taken_whole_and_stays_in_memory",),
+        "W5",
+    ),
+    Edit(
+        "chunked-bodies-without-a-bound",
+        "gateway/servers/on_daphne.py::_Channel.rawDataReceived",
+        "if not receives or self._handlingRequest:",
+        "if True:",
+        (f"{SERVERS}::test_a_body_above_the_limit_is_refused_and_not_kept",),
+        "W5",
+    ),
+    Edit(
+        "a-lost-socket-counts-for-ever",
+        "gateway/servers/websocket.py::Connection.connection_lost",
+        'self._sockets.on_lost(self._transport.get_extra_info("peername")[0])',
+        "pass",
+        (f"{SERVERS}::test_an_address_has_only_so_many_connections",),
+        "W5",
     ),
     Edit(
         "pings-answered-without-bound",

@@ -42,13 +42,16 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
 def serve_daphne(port: int) -> None:
     from gateway.servers import on_daphne
 
-    on_daphne.serve(application, [listen("127.0.0.1", port)], NAME)
+    listener = listen("127.0.0.1", port)
+    on_daphne.serve(application, [listener], NAME, connections_per_address=0)
 
 
 def serve_uvicorn(port: int) -> None:
     from gateway.servers import on_uvicorn
 
-    on_uvicorn.serve(application, [listen("127.0.0.1", port)], NAME, asyncio.new_event_loop())
+    loop = asyncio.new_event_loop()
+    listener = listen("127.0.0.1", port)
+    on_uvicorn.serve(application, [listener], NAME, loop, connections_per_address=0)
 
 
 SERVERS = {"daphne": serve_daphne, "uvicorn": serve_uvicorn}

@@ -127,7 +127,9 @@ class Options:
 @contextmanager
 def ours(work: Path, options: Options, name: str = "ours", root: Path = ROOT) -> Iterator[Side]:
     """Our instance, run from the source tree ``root``, which knows the options."""
-    env = {} if options.server == "daphne" else {"MAGNETAR_ASGI_SERVER": options.server}
+    env = {"MAGNETAR_MAX_CONNECTIONS_PER_ADDRESS": "0"}
+    if options.server != "daphne":
+        env["MAGNETAR_ASGI_SERVER"] = options.server
     data = work / f"{name.replace('/', '-')}-{options.server}"
     with running_instance(data, root=root, gateways=options.gateways, **env) as instance:
         yield Side(

@@ -1,7 +1,7 @@
-"""A small application under a real server: ``python -m tests.support.net.echo_server uvicorn PORT [IDLE_S]``.
+"""A small application under a real server: ``python -m tests.support.net.echo_server uvicorn PORT IDLE_S ADDRESS_MAX``.
 
-HTTP answers the number of body bytes; a WebSocket gets its texts back and is not read while it does not read; ``/no``
-refuses.
+HTTP answers the number of body bytes, which may be 1 MiB; a WebSocket gets its texts back and is not read while it does
+not read; ``/no`` refuses.
 """
 
 import asyncio
@@ -9,7 +9,10 @@ import logging
 import sys
 from typing import Any
 
+from django.core.exceptions import RequestDataTooBig
+
 from engine.base.loop import EventLoop
+from gateway.http import exchange
 from gateway.http.refusal import refuse
 from gateway.http.socket_port import port_of
 from gateway.serve import NAME, listen
@@ -17,7 +20,7 @@ from gateway.serve import NAME, listen
 
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
     if scope["type"] == "http":
-        await answer(receive, send)
+        await answer(scope, receive, send)
         return
     await receive()
     if scope["path"] == "/no":
@@ -43,19 +46,26 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
     await receive()
 
 
-async def answer(receive: Any, send: Any) -> None:
-    size, more = 0, True
-    while more:
-        event = await receive()
-        size += len(event.get("body", b""))
-        more = event.get("more_body", False)
-    body = str(size).encode()
+async def answer(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    status, body = 200, b""
+    try:
+        body = str(len(await exchange.read_body(scope, receive))).encode()
+    except RequestDataTooBig:
+        status = 413
+    except exchange.SlowBodyError:
+        status = 408
+    except exchange.ClientGoneError:
+        return
     headers = [(b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    if status != 200:
+        headers.append((b"connection", b"close"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
-def main(server: str, port: str, idle_s: str = "60") -> None:
+def main(server: str, port: str, idle_s: str, address_max: str) -> None:
+    most = int(address_max)
+    exchange.BODY_TIMEOUT_S = int(idle_s)
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # as gateway.settings
     listener = listen("127.0.0.1", int(port))
     if server == "uvicorn":
@@ -63,12 +73,13 @@ def main(server: str, port: str, idle_s: str = "60") -> None:
 
         on_uvicorn.IDLE_S = int(idle_s)
         on_uvicorn.LOOK_S = 0.1
-        on_uvicorn.serve(application, [listener], NAME, EventLoop())
+        loop = EventLoop()
+        on_uvicorn.serve(application, [listener], NAME, loop, connections_per_address=most)
     else:
         from gateway.servers import on_daphne
 
         on_daphne.IDLE_S = int(idle_s)
-        on_daphne.serve(application, [listener], NAME)
+        on_daphne.serve(application, [listener], NAME, connections_per_address=most)
 
 
 if __name__ == "__main__":

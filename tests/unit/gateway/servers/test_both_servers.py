@@ -1,13 +1,15 @@
 """What Daphne and uvicorn must do alike, on real sockets: each runs a small application as a process of its own."""
 
+import contextlib
 import http.client
 import os
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,10 +24,10 @@ TIMEOUT_S = 20.0
 class Server:
     """A running server. ``kilobytes`` is what it holds of its own (USS)."""
 
-    def __init__(self, name: str, idle_s: int = 60) -> None:
+    def __init__(self, name: str, idle_s: int = 60, address_max: int = 1000) -> None:
         (self.port,) = free_ports(1)
         command = [sys.executable, "-m", "tests.support.net.echo_server", name]
-        command += [str(self.port), str(idle_s)]
+        command += [str(self.port), str(idle_s), str(address_max)]
         # in debug mode a loop that is late says so
         environ = {k: v for k, v in os.environ.items() if k != "PYTHONASYNCIODEBUG"}
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, env=environ)
@@ -137,6 +139,115 @@ def test_a_head_is_bounded(server: Server, line: bytes) -> None:
         assert said[:12] in (b"HTTP/1.1 400", b"")
 
 
+def test_a_folded_header_is_refused(server: Server) -> None:
+    for fold in (b" ", b"\t"):
+        with server.socket() as sock:
+            sock.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nX: y\r\n" + fold + b"z\r\n\r\n")
+            assert replied(sock).startswith(b"HTTP/1.1 400 ")
+
+
+BODY_MAX = 1 << 20
+
+
+def files_of(server: Server) -> set[str]:
+    """Temporary files that a server has open, also those without a name."""
+    opened = set()
+    for link in Path(f"/proc/{server.process.pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            opened.add(str(link.readlink()))
+    return {one for one in opened if one.startswith(tempfile.gettempdir())}
+
+
+def poured(sock: socket.socket, piece: bytes, most: int) -> int:
+    """Send pieces until the server takes no more; bytes sent."""
+    sent = 0
+    try:
+        while sent < most:
+            sock.sendall(piece)
+            sent += len(piece)
+    except OSError:
+        pass
+    return sent
+
+
+@pytest.mark.parametrize(
+    ("head", "piece"),
+    [
+        (b"Content-Length: 99999999999", b"x" * 65536),
+        (b"Content-Length: 1048577\r\nExpect: 100-continue", b""),
+        (b"Transfer-Encoding: chunked", b"10000\r\n" + b"x" * 65536 + b"\r\n"),
+    ],
+)
+def test_a_body_above_the_limit_is_refused_and_not_kept(
+    server: Server, head: bytes, piece: bytes
+) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=TIMEOUT_S)
+    connection.request("PUT", "/", b"x" * BODY_MAX)  # whatever grows once
+    connection.getresponse().read()
+    connection.close()
+    before, files = server.kilobytes(), files_of(server)
+    with server.socket() as sock:
+        sock.sendall(b"PUT / HTTP/1.1\r\nHost: a\r\n" + head + b"\r\n\r\n")
+        poured(sock, piece or b"x", len(piece) * 17)
+        assert sock.recv(64).startswith(b"HTTP/1.1 413 ")
+        assert not piece or poured(sock, piece, 300_000_000) < 300_000_000
+        assert files_of(server) == files
+    assert server.kilobytes() - before < 12_000
+
+
+def test_a_body_at_the_limit_is_taken_whole_and_stays_in_memory(server: Server) -> None:
+    files = files_of(server)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=TIMEOUT_S)
+    for body in (b"x" * BODY_MAX, iter([b"x" * 65536] * 16)):
+        connection.request("PUT", "/", body)
+        reply = connection.getresponse()
+        assert (reply.status, reply.read()) == (200, str(BODY_MAX).encode())
+    with server.socket() as sock:
+        sock.sendall(
+            b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 1048576\r\n\r\n" + b"x" * 999_999
+        )
+        connection.request("GET", "/")  # the server has read what came before it
+        connection.getresponse().read()
+        assert files_of(server) == files
+    connection.close()
+
+
+@pytest.mark.parametrize("name", ["daphne", "uvicorn"])
+def test_an_address_has_only_so_many_connections(name: str) -> None:
+    """WebSockets count; one that ends makes room."""
+    server = Server(name, address_max=2)
+
+    def comes_in() -> bool:
+        with server.socket() as sock:
+            sock.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            return replied(sock).startswith(b"HTTP/1.1 200 ")
+
+    eventually(comes_in)  # the one that looked whether the server is there has ended
+    with server.socket() as other:
+        other.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert other.recv(64).startswith(b"HTTP/1.1 200 ")
+        eventually(comes_in)
+        with server.opened() as upgraded:
+            upgraded.send("a")
+            assert upgraded.recv(TIMEOUT_S) == "a"
+            with server.socket() as sock:
+                sock.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+                said = replied(sock)
+            assert said.startswith(b"HTTP/1.1 429 ")
+            assert b"max_connections_per_address" in said
+            with pytest.raises(InvalidStatus) as caught, server.opened():
+                pass
+            assert caught.value.response.status_code == 429
+        eventually(comes_in)
+    assert server.stop() == (0, "")
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + TIMEOUT_S
+    while not condition():
+        assert time.monotonic() < until
+
+
 def test_texts_come_back_in_order(server: Server) -> None:
     with server.opened() as sock:
         texts = [str(number) * (1 + number * 37) for number in range(200)]
@@ -225,6 +336,8 @@ def test_who_sends_no_whole_request_in_time_is_hung_up_on(name: str) -> None:
     silent, stalled, kept, drips = (server.socket() for _ in range(4))
     with silent, stalled, kept, drips, server.opened() as upgraded:
         stalled.sendall(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc")
+        moves = server.socket()
+        moves.sendall(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999\r\n\r\n")
         kept.sendall(head + b"\r\n")
         assert kept.recv(4096).startswith(b"HTTP/1.1 200")
         drips.sendall(head)
@@ -232,7 +345,11 @@ def test_who_sends_no_whole_request_in_time_is_hung_up_on(name: str) -> None:
         with pytest.raises(OSError, match=r"reset|pipe"):
             while time.monotonic() - began < TIMEOUT_S:
                 drips.sendall(b"X: y\r\n")
+                with contextlib.suppress(OSError):
+                    moves.sendall(b"x")
                 time.sleep(0.1)
+        assert replied(moves).startswith(b"HTTP/1.1 408 ")
+        moves.close()
         for sock in (silent, stalled, kept):
             replied(sock)
         assert time.monotonic() - began < TIMEOUT_S
