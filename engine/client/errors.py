@@ -8,6 +8,7 @@ __all__ = [
     "ClientError",
     "CostlyPatternError",
     "LostError",
+    "MessageTooLargeError",
     "NoAnswerError",
     "NoBrokerError",
     "RedirectedError",
@@ -22,6 +23,10 @@ class ClientError(MagnetarError):
     """Root. Come again: these pass with time."""
 
     retriable = True
+
+
+class MessageTooLargeError(MagnetarError):
+    """A message is above what the broker takes; sent all the same it would cost the connection, and all on it."""
 
 
 class UnreachableError(ClientError):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from engine.base.errors import MagnetarError, PeerError
 from engine.client.broker_link import Body, BrokerLink
-from engine.client.errors import RefusedError, SentAwayError
+from engine.client.errors import MessageTooLargeError, RefusedError, SentAwayError
 from engine.wire import client_commands as say
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.errors import refusal
@@ -17,6 +17,11 @@ from engine.wire.states import CommandType
 
 class ReceiptOrderError(PeerError):
     """A receipt came for something that was not sent, or before that of what was sent earlier."""
+
+
+def too_large(size: int, bytes_max: int) -> str:
+    """Why an entry of ``size`` bytes is not sent."""
+    return f"Message of {size} bytes is bigger than the {bytes_max} bytes that the broker takes"
 
 
 class RawProducer:
@@ -108,19 +113,26 @@ class RawProducer:
         """Send a run of entries (checksum, metadata, payload) under rising sequence ids, without waiting.
 
         ``counts``: messages of each; None: one. ``highest``: each message of a batch has a sequence id of its own.
-        Heed ``link.room`` between large runs. Nothing happens once it is over.
+        Heed ``link.room`` between large runs. Nothing happens once it is over. Raises MessageTooLargeError, and sends
+        nothing, when one is above what the broker takes.
         """
         if self.error is None:
+            self._check_size(max(map(len, entries), default=0))
             self._unanswered += sequences
             self.link.send_parts(
                 build_sends(self.producer_id, sequences, entries, counts, highest=highest)
             )
 
     def send_chunk(self, sequence: int, entry: bytes) -> None:
-        """Send one chunk of a message, without waiting."""
+        """Send one chunk of a message, without waiting. Raises as ``send``."""
         if self.error is None:
+            self._check_size(len(entry))
             self._unanswered.append(sequence)
             self.link.send(say.send(self.producer_id, sequence, entry, is_chunk=True))
+
+    def _check_size(self, size: int) -> None:
+        if size > self.link.max_message_size:
+            raise MessageTooLargeError(too_large(size, self.link.max_message_size))
 
     async def drained(self) -> None:
         """Return when all that was sent has its receipt. Raises the error that ended it; cancel-safe."""

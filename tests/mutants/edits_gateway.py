@@ -116,6 +116,16 @@ EDITS = (
         "W5",
     ),
     Edit(
+        "no-limit-known-while-detached",
+        "engine/client/producing/partition_producer.py::PartitionProducer._add",
+        "bytes_max = raw.link.max_message_size if raw is not None else self._bytes_max",
+        "bytes_max = raw.link.max_message_size if raw is not None else None",
+        (
+            "unit/client/producing/test_partition_producer.py::test_a_message_too_large_that_is_sent_while_detached_costs_no_connection",
+        ),
+        "",
+    ),
+    Edit(
         "pings-answered-without-bound",
         "gateway/servers/websocket.py::Connection.pause_writing",
         "self._hold(_UNREAD)",

@@ -16,11 +16,17 @@ from engine.base.budget import Budget
 from engine.base.errors import MagnetarError
 from engine.base.ids import Position
 from engine.client.client import PulsarClient
-from engine.client.errors import ClientError, LostError, RefusedError, ServerError
+from engine.client.errors import (
+    ClientError,
+    LostError,
+    MessageTooLargeError,
+    RefusedError,
+    ServerError,
+)
 from engine.client.message_ids import MessageId
 from engine.client.producing.outgoing import EntryBuilder, OutgoingMessage
 from engine.client.producing.partition_choice import Hashing, Routing
-from engine.client.raw_producer import RawProducer
+from engine.client.raw_producer import RawProducer, too_large
 from engine.wire.events import Receipt
 
 if TYPE_CHECKING:
@@ -35,10 +41,6 @@ _OF_ONE_ENTRY = (ServerError.ChecksumError, ServerError.NotAllowedError)
 
 class SendTimeoutError(ClientError):
     """No receipt came in time; the message may be stored, or yet come to be."""
-
-
-class MessageTooLargeError(MagnetarError):
-    """A message is above what the broker takes."""
 
 
 class ClosedError(MagnetarError):
@@ -129,6 +131,8 @@ class PartitionProducer:
         self._next_sequence = -1
         self._epoch = -1
         self._raw: RawProducer | None = None
+        self._bytes_max: int | None = None
+        """Of an entry, as the broker said that it was attached to last."""
         self._attaching: asyncio.Task[None] | None = None
         self._waiting: deque[_Entry] = deque()
         self._sent = 0
@@ -173,7 +177,27 @@ class PartitionProducer:
             self._builder = EntryBuilder(self.name, settings.compression, settings.sealer)
         self._raw, self._sent = raw, 0
         self._waiting = deque(entry for entry in self._waiting if entry.messages is not None)
+        self._heed_size(raw.link.max_message_size)
         self._pump()
+
+    def _heed_size(self, bytes_max: int) -> None:
+        """Answer the messages that waited and are above the limit of the broker attached to now; sent, they would end
+        the connection of all who are on it, each time."""
+        before, self._bytes_max = self._bytes_max, bytes_max
+        if before is not None and bytes_max >= before:
+            return
+        large = [entry for entry in self._waiting if len(entry.data) > bytes_max]
+        for entry in large:
+            messages = entry.messages
+            if messages is None:
+                continue  # another chunk of it was told
+            for other in self._waiting if entry.chunk is not None else (entry,):
+                if other.messages is messages:
+                    other.messages = None
+            error = MessageTooLargeError(too_large(len(entry.data), bytes_max))
+            self._tell_failed(messages, error)
+        if large:
+            self._waiting = deque(entry for entry in self._waiting if entry.messages is not None)
 
     def _ended(self, error: MagnetarError) -> None:
         """The raw producer is over by itself."""
@@ -267,7 +291,7 @@ class PartitionProducer:
         until = self._loop.time() + timeout_s if timeout_s else float("inf")
         builder, sequence, waiting = self._builder, self._next_sequence, self._waiting
         raw = self._raw
-        bytes_max = raw.link.max_message_size if raw is not None else None
+        bytes_max = raw.link.max_message_size if raw is not None else self._bytes_max
         for messages in groups:
             if len(messages) == 1:
                 data = builder.single(messages[0], sequence, now_ms)
@@ -298,8 +322,7 @@ class PartitionProducer:
                 self._add([(message,)])
             return
         if not self._settings.chunking:
-            text = f"Message of {size} bytes is bigger than the {bytes_max} bytes that the broker takes"
-            self._tell_failed(messages, MessageTooLargeError(text))
+            self._tell_failed(messages, MessageTooLargeError(too_large(size, bytes_max)))
             return
         sequence = self._next_sequence
         self._next_sequence += 1

@@ -8,7 +8,7 @@ import pytest
 from engine.base.errors import MagnetarError
 from engine.base.ids import Position
 from engine.client.broker_link import BrokerLink
-from engine.client.errors import LostError, SentAwayError
+from engine.client.errors import LostError, MessageTooLargeError, SentAwayError
 from engine.client.raw_producer import RawProducer, ReceiptOrderError
 from engine.wire.batches import Message, pack_entry
 from engine.wire.errors import REFUSALS, ServerError
@@ -42,6 +42,21 @@ async def test_runs_are_stored_in_order_and_answered_one_by_one(
     assert attached.published.messages.total == 504
     await producer.close()
     assert bench.topic.producers == {}
+
+
+async def test_what_the_broker_would_hang_up_on_is_not_sent(
+    broker: tuple[Bench, BrokerLink],
+) -> None:
+    _, link = broker
+    producer = await RawProducer.open(link, NAME.full)
+    large = bytes(link.max_message_size + 1)
+    with pytest.raises(MessageTooLargeError, match=f"{len(large)} bytes is bigger than"):
+        producer.send([0, 1], [entry(b"a"), large])
+    with pytest.raises(MessageTooLargeError):
+        producer.send_chunk(0, large)
+    assert producer.unanswered == 0
+    producer.send([0], [entry(b"a")])
+    await producer.drained()
 
 
 async def test_several_producers_of_a_link_hear_of_their_own(

@@ -13,11 +13,10 @@ from engine.base.budget import Budget
 from engine.broker.errors import BrokerError, NotAllowed, PersistenceError, TopicTerminated
 from engine.client.broker_link import BrokerLink
 from engine.client.client import PulsarClient
-from engine.client.errors import RefusedError, ServerError
+from engine.client.errors import MessageTooLargeError, RefusedError, ServerError
 from engine.client.producing.outgoing import OutgoingMessage
 from engine.client.producing.partition_producer import (
     BatchSettings,
-    MessageTooLargeError,
     PartitionProducer,
     ProducerSettings,
     SendResult,
@@ -285,6 +284,53 @@ async def test_a_message_too_large_is_told_or_cut_in_chunks(tmp_path: Path) -> N
         assert {one.total_chunk_msg_size for one in chunks} == {7000}
         assert b"".join(entry.messages[0].value or b"" for entry in entries[:-1]) == b"d" * 7000
         await chunking.producer.close()
+
+
+async def detached(publisher: Publisher) -> None:
+    """Its link was lost just now."""
+    publisher.link.abort()
+    while publisher.producer.connected:
+        await asyncio.sleep(0)
+
+
+async def test_a_message_too_large_that_is_sent_while_detached_costs_no_connection(
+    tmp_path: Path,
+) -> None:
+    async with served(tmp_path) as (_, sessions, url):
+        client = client_of(url)
+        publisher = Publisher(client, ProducerSettings())
+        await publisher.producer.open()
+        await detached(publisher)
+        large = bytes(publisher.producer._bytes_max or 0)
+        publisher.send(large, b"behind it")
+        results = {one.token: one for one in await publisher.told(2)}
+        assert isinstance(results[large].error, MessageTooLargeError)
+        assert results[b"behind it"].error is None
+        assert sessions.accepted == 2, "one connection, and one more after it was lost"
+        await publisher.producer.close()
+        await client.close()
+
+
+async def test_what_waits_is_held_against_the_limit_of_the_next_broker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = ProducerSettings(chunking=True)
+    async with publishing(tmp_path, settings) as (_, publisher):
+        real = BrokerLink._stand
+
+        def lower(link: BrokerLink, body: Any) -> None:
+            real(link, body)
+            link.max_message_size = 2000
+
+        monkeypatch.setattr(BrokerLink, "_stand", lower)
+        publisher.producer._bytes_max = 4000
+        await detached(publisher)
+        publisher.send(b"a", b"b" * 3000, b"c" * 9000, b"d")
+        results = await publisher.told(4)
+        failed = [one.token[:1] for one in results if one.error is not None]
+        assert failed == [b"b", b"c"]
+        assert all(isinstance(one.error, MessageTooLargeError) for one in results[:2])
+        assert await contents(publisher) == [b"a", b"d"]
 
 
 async def test_a_producer_that_is_not_awaited_any_more_leaves_the_topic(tmp_path: Path) -> None:
