@@ -58,9 +58,11 @@ class RawConsumer:
         priority: int | None = None,
         metadata: Mapping[str, str] | None = None,
         compacted: bool = False,
+        epoch: int | None = None,
     ) -> "RawConsumer":
         """Attached to the topic, which ``link``'s broker owns. ``start``: the first entry of one that is not durable.
-        ``compacted``: instead of what was compacted, what was kept of it.
+        ``compacted``: instead of what was compacted, what was kept of it. ``epoch``: of types with order, see
+        ``redeliver``.
 
         Raises RefusedError, NoAnswerError, LostError. Cancel-safe: what comes too late is told to leave.
         """
@@ -80,6 +82,7 @@ class RawConsumer:
             initial_position=initial,
             read_compacted=compacted or None,
             metadata=metadata,
+            consumer_epoch=epoch,
         )
         try:
             await link.request(request_id, frame)
@@ -129,9 +132,10 @@ class RawConsumer:
             say.ack(self.consumer_id, positions, cumulative=cumulative, request_id=request_id),
         )
 
-    def redeliver(self, positions: Sequence[Position] = ()) -> None:
-        """Ask again for what was not acknowledged: these entries, or all."""
-        self.link.send(say.redeliver(self.consumer_id, positions))
+    def redeliver(self, positions: Sequence[Position] = (), *, epoch: int | None = None) -> None:
+        """Ask again for what was not acknowledged: these entries, or all. What the broker gives from then on has this
+        ``epoch`` instead of the one before, of a consumer that came with one."""
+        self.link.send(say.redeliver(self.consumer_id, positions, epoch))
 
     async def seek(
         self,

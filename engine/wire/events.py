@@ -73,13 +73,14 @@ class Receipt(NamedTuple):
 
 class Delivered(NamedTuple):
     """One MESSAGE. Bits set in ``ack_set``: due messages of the batch; empty: all. ``entry``: what a client sent behind
-    its SEND's command, see ``batches.unpack_entry``."""
+    its SEND's command, see ``batches.unpack_entry``. ``epoch``: the consumer's when it was given, if it has any."""
 
     consumer_id: int
     position: Position
     redelivery_count: int
     ack_set: list[int]
     entry: bytes
+    epoch: int | None = None
 
 
 @dataclass(slots=True)
@@ -143,6 +144,7 @@ class Messages(_Frames):
         found: list[Delivered] = []
         known, known_size, entry_at, tail = b"", -1, 0, b""
         consumer_id = ledger_id = count = 0
+        epoch: int | None = None
         make, unpack = tuple.__new__, _HEAD.unpack_from
         for start, stop in zip(self.starts, [*self.starts[1:], self.end], strict=True):
             size = unpack(buf, start)[1]
@@ -152,7 +154,7 @@ class Messages(_Frames):
                 if after > 0 and entry_id < _INT64_END and buf[after:behind] == tail:
                     position = make(Position, (ledger_id, entry_id))
                     words: list[int] = []
-                    one = (consumer_id, position, count, words, buf[behind:stop])
+                    one = (consumer_id, position, count, words, buf[behind:stop], epoch)
                     found.append(make(Delivered, one))
                     continue
             first, behind = frames.command_span(buf, start, stop)
@@ -161,7 +163,8 @@ class Messages(_Frames):
             position, count = _position(place), message.redelivery_count
             consumer_id, ledger_id = message.consumer_id, position.ledger_id
             words = list(message.ack_set)
-            found.append(Delivered(consumer_id, position, count, words, buf[behind:stop]))
+            epoch = message.consumer_epoch if message.HasField("consumer_epoch") else None
+            found.append(Delivered(consumer_id, position, count, words, buf[behind:stop], epoch))
             known_size = -1
             if not words and position.entry_id >= 0:
                 inner = b"\x08" + varint(ledger_id) + b"\x10"

@@ -3,6 +3,7 @@
 from tests.mutants.edit import Edit
 
 ATTEMPTS = "unit/gateway/jobs/test_attempts.py"
+CONSUMING = "unit/client/consuming"
 FEEDS = "unit/admin_ui/test_feeds.py"
 RECOVERY = "unit/gateway/jobs/test_recovery.py"
 SERVICES = "gateway/jobs/services.py"
@@ -122,6 +123,57 @@ EDITS = (
         "bytes_max = raw.link.max_message_size if raw is not None else None",
         (
             "unit/client/producing/test_partition_producer.py::test_a_message_too_large_that_is_sent_while_detached_costs_no_connection",
+        ),
+        "",
+    ),
+    Edit(
+        "one-chunk-acknowledged-for-all",
+        "engine/client/consuming/attachment.py::Attachment.acknowledge",
+        "self._acks += self._entries.pop(position, (position,))",
+        "self._acks.append(position)",
+        (
+            f"{CONSUMING}/test_attachment.py::test_a_message_in_chunks_is_answered_by_its_id_alone",
+            f"{CONSUMING}/test_dead_letters.py::test_a_message_in_chunks_is_one_letter_and_nothing_of_it_stays",
+        ),
+        "",
+    ),
+    Edit(
+        "chunks-of-dead-producers-stay",
+        "engine/client/consuming/attachment.py::Attachment._look_at_chunks",
+        "self._acks += positions",
+        "pass",
+        (
+            f"{CONSUMING}/test_attachment.py::test_chunks_of_a_message_that_never_becomes_whole_are_acknowledged",
+        ),
+        "",
+    ),
+    Edit(
+        "chunks-given-up-by-age-alone",
+        "engine/client/consuming/attachment.py::Attachment._look_at_chunks",
+        "if self._end is not None and self._seen >= self._end[0]:",
+        "if self._end is not None:",
+        (
+            f"{CONSUMING}/test_attachment.py::test_chunks_stay_while_the_topic_holds_what_has_not_come",
+        ),
+        "W2",
+    ),
+    Edit(
+        "what-was-under-way-before-a-new-start-is-given",
+        "engine/client/consuming/attachment.py::Attachment._of_this_epoch",
+        "if one.epoch is None or one.epoch >= self._epoch:",
+        "if True:",
+        (
+            f"{CONSUMING}/test_topic_consumer.py::test_what_was_under_way_when_everything_starts_over_is_not_given",
+        ),
+        "",
+    ),
+    Edit(
+        "refusals-kept-without-bound",
+        "engine/client/consuming/topic_consumer.py::TopicConsumer._refuse",
+        "if len(self._refused) > REFUSED_MAX:",
+        "if False:",
+        (
+            f"{CONSUMING}/test_topic_consumer.py::test_messages_refused_that_never_came_are_not_kept_for_long",
         ),
         "",
     ),

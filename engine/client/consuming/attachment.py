@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -11,6 +12,7 @@ from engine.base.ids import EARLIEST, LATEST, Position
 from engine.base.names import TopicName
 from engine.client.broker_link import Body
 from engine.client.client import PulsarClient
+from engine.client.consuming import chunked
 from engine.client.consuming.chunked import Chunks
 from engine.client.consuming.incoming import Incoming, encrypted, messages_due, open_entry, unpack
 from engine.client.errors import LostError
@@ -34,6 +36,9 @@ ENTRY_BYTES_ASSUMED = 64 * 1024
 """Of a message, before some have come: permits are given for what fits into QUEUED_BYTES_MAX."""
 ACKS_MAX = 1000
 """Acknowledgements in one command."""
+ACKS_KEPT_MAX = 10_000
+"""Acknowledgements kept while no broker takes them. Messages of further ones come again, as if the client had been
+late."""
 _CHECKSUM_MISMATCH = 2
 
 
@@ -91,9 +96,17 @@ class Receiver(Protocol):
         """It will not be attached again."""
         ...
 
+    def let_go(self, attachment: "Attachment", position: Position) -> None:
+        """There is no room for an entry now: it is to be given again later."""
+        ...
+
 
 class Attachment:
-    """``attach`` it. It then comes back by itself until ``close``, or until a refusal that stands."""
+    """``attach`` it. It then comes back by itself until ``close``, or until a refusal that stands.
+
+    A position stands for a message: of one that came in chunks the position of the last. Which entries these are is
+    known here alone, so that all of them are acknowledged, or given again.
+    """
 
     def __init__(
         self,
@@ -133,7 +146,16 @@ class Attachment:
         self._average = float(ENTRY_BYTES_ASSUMED)
         self._acks: list[Position] = []
         self._acked_to: Position | None = None
-        self._chunks = Chunks()
+        self._chunks = Chunks(self._useless, self._let_go)
+        self._entries: dict[Position, Sequence[Position]] = {}
+        """All entries of the messages in chunks that were given and are neither acknowledged nor asked for again."""
+        self._seen = EARLIEST
+        """The furthest entry that came since everything was to come again."""
+        self._epoch = 0
+        """How often a type with order started over; brokers say it with what they give since."""
+        self._end: tuple[Position, float] | None = None
+        """Once the topic was seen up to there, messages whose last chunk came before this time never become whole."""
+        self._chunk_timer: asyncio.TimerHandle | None = None
         self._complained = False
         self._ledger = -1
         self._id_head = b""
@@ -178,6 +200,7 @@ class Attachment:
             initial=self._initial,
             priority=settings.priority,
             metadata=settings.metadata,
+            epoch=None if settings.kind in SHARING else self._epoch,
         )
         if self._persistent and start == LATEST:
             await self._pin(raw)
@@ -213,7 +236,13 @@ class Attachment:
     def _drop(self) -> None:
         self._raw = None
         self.at_end = False
+        self._start_over()
+
+    def _start_over(self) -> None:
+        """Everything that is not acknowledged comes again."""
         self._chunks.clear()
+        self._entries.clear()
+        self._seen, self._end = EARLIEST, None
         self._receiver.detached(self)
 
     async def _attach_again(self) -> None:
@@ -227,6 +256,8 @@ class Attachment:
         self._closed = True
         if self._again is not None:
             self._again.cancel()
+        if self._chunk_timer is not None:
+            self._chunk_timer.cancel()
         raw = self._raw
         if raw is not None:
             self.flush()
@@ -283,6 +314,8 @@ class Attachment:
     def _delivered(self, run: Sequence[Delivered]) -> None:
         permits, size = self._permits, 0
         messages: list[Incoming] = []
+        if self._epoch:
+            run = self._of_this_epoch(run)
         for one in run:
             size += len(one.entry)
             try:
@@ -292,14 +325,31 @@ class Attachment:
         mean = size / max(1, permits - self._permits)
         # large messages are believed at once, small ones by and by
         self._average = max(mean, self._average + (mean - self._average) / 8)
+        if run and run[-1].position > self._seen:
+            self._seen = run[-1].position
+        if len(self._chunks):
+            self._look_at_chunks()
         if messages:
             self._receiver.came(self, messages)
         if self._acks:
             self._receiver.flush_soon()
         self.refill()
 
+    def _of_this_epoch(self, run: Sequence[Delivered]) -> Sequence[Delivered]:
+        """Without what was under way when everything was asked for again: that comes again behind it."""
+        kept: list[Delivered] = []
+        for one in run:
+            if one.epoch is None or one.epoch >= self._epoch:
+                kept.append(one)
+                continue
+            try:
+                self._permits -= messages_due(split_entry(one.entry)[1], one.ack_set)
+            except BatchFormatError:
+                self._permits -= 1
+        return kept
+
     def _open(self, one: Delivered) -> Sequence[Incoming]:
-        _, position, redelivery_count, due, entry = one
+        _, position, redelivery_count, due, entry, _ = one
         try:
             _, metadata, payload = split_entry(entry)
         except BatchFormatError:
@@ -354,9 +404,54 @@ class Attachment:
         whole = joined.payload
         if metadata.compression:
             whole = unpack(metadata, whole)
-        made = Incoming(self, position, count, metadata, metadata, whole)
+        made = Incoming(self, joined.positions[-1], count, metadata, metadata, whole)
         made.chunks = joined.positions
+        self.note_entries(made.position, made.chunks)
         return (made,)
+
+    def _useless(self, position: Position) -> None:
+        self._acks.append(position)
+
+    def _let_go(self, position: Position) -> None:
+        self._receiver.let_go(self, position)
+
+    def _look_at_chunks(self) -> None:
+        """W2. Acknowledge chunks whose message never becomes whole: AGE_MAX_S passed since the last one, and all that
+        the topic held then has come."""
+        if self._end is not None and self._seen >= self._end[0]:
+            _, before_s = self._end
+            self._end = None
+            for positions in self._chunks.give_up(before_s):
+                self._acks += positions
+                many = len(positions)
+                log.warning("%s: %d chunks at %s are given up", self.topic, many, positions[0])
+            if self._acks:
+                self._receiver.flush_soon()
+        if self._chunk_timer is None and len(self._chunks) and not self._closed:
+            loop = asyncio.get_running_loop()
+            self._chunk_timer = loop.call_later(chunked.AGE_MAX_S, self._chunks_are_old)
+
+    def _chunks_are_old(self) -> None:
+        self._chunk_timer = None
+        if len(self._chunks) and self._raw is not None and self._end is None:
+            with suppress(LostError):  # the client is closed
+                self._client.spawn(f"end of {self.topic}", self._ask_end(self._raw))
+        self._look_at_chunks()
+
+    async def _ask_end(self, raw: RawConsumer) -> None:
+        before_s = self._client.clock.monotonic_s() - chunked.AGE_MAX_S
+        try:
+            end = await raw.last_position()
+        except MagnetarError:
+            return  # asked again in a while, or all comes again
+        if raw is not self._raw or self._end is not None:
+            return
+        if self._settings.kind in SHARING:
+            self._seen = (
+                EARLIEST  # what is given again comes before what is new, and only that tells
+            )
+        self._end = (end, before_s)
+        self._look_at_chunks()
 
     def _from_start(self, messages: Sequence[Incoming]) -> Sequence[Incoming]:
         """Without those before the position where a subscription that is not durable begins: brokers give whole
@@ -391,9 +486,16 @@ class Attachment:
         """Acknowledgements that are not sent."""
         return len(self._acks) + (self._acked_to is not None)
 
+    def note_entries(self, position: Position, entries: Sequence[Position]) -> None:
+        """All entries of the message at ``position``, which came in chunks."""
+        if not self._settings.acks_follow:
+            self._entries.setdefault(position, entries)
+
     def acknowledge(self, position: Position) -> None:
-        """With the next ``flush``. Sent also on a later attachment, before that asks for messages."""
-        self._acks.append(position)
+        """A message, with the next ``flush``. Sent also on a later attachment, before that asks for messages."""
+        if self._raw is None and len(self._acks) >= ACKS_KEPT_MAX:
+            return
+        self._acks += self._entries.pop(position, (position,))
 
     def follow(self, message: Incoming) -> None:
         """The user got a message of a subscription that is not durable."""
@@ -417,17 +519,19 @@ class Attachment:
                 raw.acknowledge(acks[at : at + ACKS_MAX])
 
     def redeliver(self, positions: Sequence[Position]) -> None:
-        """Ask for entries again. Types with order start over: everything that is not acknowledged comes again."""
+        """Ask for messages again. Types with order start over: everything that is not acknowledged comes again."""
         raw = self._raw
         if raw is None:
             return  # all comes again, anyway
         self.flush()
         if self._settings.kind in SHARING:
-            raw.redeliver(positions)
+            self._end = None
+            pop = self._entries.pop
+            raw.redeliver([entry for one in positions for entry in pop(one, (one,))])
             return
-        self._chunks.clear()
-        self._receiver.detached(self)
-        raw.redeliver()
+        self._start_over()
+        self._epoch += 1
+        raw.redeliver(epoch=self._epoch)
         self.refill()
 
     def _heard(self, kind: int, body: Body) -> None:

@@ -1,9 +1,12 @@
 """Messages that come in several entries, joined. Pure; the caller tells the time.
 
-Chunks of one message come in order, those of others between them. What is dropped here (too many messages begun, too
-many bytes, begun too long ago, a chunk missing) was not acknowledged, so that the broker gives it again.
+Chunks of one message come in order but for those that are delivered again; those of other messages come between them.
+Every chunk that is taken ends in one of four ways: it is part of a message that is given; it is of no use to anybody
+(sent twice, or the rest of its message never comes) and told by ``on_useless``; it is let go for want of room and told
+by ``on_again``; or its message is longer than BYTES_MAX and stays where it is.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from engine.base.ids import Position
@@ -14,6 +17,7 @@ BEGUN_MAX = 100
 BYTES_MAX = 64 * 1024 * 1024
 """Of the chunks kept, and of one message."""
 AGE_MAX_S = 60.0
+"""Between two chunks of a message: its producer goes no further when the topic went on without the next one."""
 
 
 class Joined(NamedTuple):
@@ -24,60 +28,109 @@ class Joined(NamedTuple):
 
 
 class _Begun:
-    def __init__(self, since_s: float) -> None:
-        self.since_s = since_s
-        self.parts: list[bytes] = []
-        self.positions: list[Position] = []
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.since_s = 0.0
+        self.parts: dict[int, tuple[Position, bytes]] = {}
         self.size = 0
+
+    def positions(self) -> list[Position]:
+        return [position for position, _ in self.parts.values()]
 
 
 class Chunks:
-    """Of one topic, for one consumer. ``dropped`` counts messages given up."""
+    """Of one topic, for one consumer."""
 
-    def __init__(self) -> None:
-        self.dropped = 0
+    def __init__(
+        self, on_useless: Callable[[Position], None], on_again: Callable[[Position], None]
+    ) -> None:
+        self._on_useless = on_useless
+        self._on_again = on_again
         self._begun: dict[str, _Begun] = {}
         self._bytes = 0
+
+    def __len__(self) -> int:
+        """Messages begun."""
+        return len(self._begun)
 
     def add(
         self, metadata: pb.MessageMetadata, position: Position, payload: bytes, now_s: float
     ) -> Joined | None:
         """The message that this chunk completes."""
-        uuid, index = metadata.uuid, metadata.chunk_id
-        if index == 0:
-            self._drop(uuid)
-            self._begun[uuid] = _Begun(now_s)
+        uuid, index, count = metadata.uuid, metadata.chunk_id, metadata.num_chunks_from_msg
+        if not 0 <= index < count:
+            self._on_useless(position)
+            return None
+        if metadata.total_chunk_msg_size > BYTES_MAX:
+            return None
         begun = self._begun.get(uuid)
+        if begun is not None and (not index or begun.count != count):
+            self._leave_earlier(uuid, position)
+            if begun.count != count and begun.parts:
+                self._on_useless(position)  # of an earlier sending itself, cut in other pieces
+                return None
+            begun.count = count
         if begun is None:
+            begun = self._begun[uuid] = _Begun(count)
+        if not self._fits(begun, index, position):
             return None
-        if index != len(begun.parts) or begun.size + len(payload) > BYTES_MAX:
-            self._drop(uuid)
-            return None
-        begun.parts.append(payload)
-        begun.positions.append(position)
+        begun.parts[index] = (position, payload)
+        begun.since_s = now_s
         begun.size += len(payload)
         self._bytes += len(payload)
-        if len(begun.parts) < metadata.num_chunks_from_msg:
-            self._bound(now_s)
+        if len(begun.parts) < count:
+            self._bound(uuid)
             return None
-        del self._begun[uuid]
-        self._bytes -= begun.size
-        return Joined(b"".join(begun.parts), begun.positions)
+        self._forget(uuid)
+        parts = [begun.parts[at] for at in range(count)]
+        return Joined(b"".join([part for _, part in parts]), [position for position, _ in parts])
+
+    def _leave_earlier(self, uuid: str, position: Position) -> None:
+        """A message begins at ``position``: what lies before it is of an earlier sending, which went no further."""
+        begun = self._begun.get(uuid)
+        for index, (earlier, part) in list(begun.parts.items()) if begun is not None else ():
+            if earlier < position:
+                assert begun is not None
+                del begun.parts[index]
+                begun.size -= len(part)
+                self._bytes -= len(part)
+                self._on_useless(earlier)
+
+    def _fits(self, begun: _Begun, index: int, position: Position) -> bool:
+        """Whether a chunk is to be kept: not one that is here, sent twice, or of an earlier sending."""
+        held = begun.parts.get(index)
+        first = begun.parts.get(0)
+        if held is not None:
+            if held[0] != position:
+                self._on_useless(position)
+            return False
+        if index and first is not None and position < first[0]:
+            self._on_useless(position)
+            return False
+        return True
+
+    def give_up(self, before_s: float) -> list[list[Position]]:
+        """Where the chunks lie of each message whose last chunk came before ``before_s``; they are forgotten."""
+        late = [uuid for uuid, begun in self._begun.items() if begun.since_s <= before_s]
+        return [sorted(self._forget(uuid).positions()) for uuid in late]
 
     def clear(self) -> None:
         """Everything comes again."""
         self._begun.clear()
         self._bytes = 0
 
-    def _bound(self, now_s: float) -> None:
-        for uuid, begun in list(self._begun.items()):
-            within = len(self._begun) <= BEGUN_MAX and self._bytes <= BYTES_MAX
-            if within and now_s - begun.since_s < AGE_MAX_S:
+    def _bound(self, newest: str) -> None:
+        """Let go of messages, those that began first."""
+        for uuid in list(self._begun):
+            if len(self._begun) <= BEGUN_MAX and self._bytes <= BYTES_MAX:
                 return
-            self._drop(uuid)
+            if uuid == newest and len(self._begun) == 1:
+                self._forget(uuid)  # longer than it said, and than may be
+                return
+            for position in self._forget(uuid).positions():
+                self._on_again(position)
 
-    def _drop(self, uuid: str) -> None:
-        begun = self._begun.pop(uuid, None)
-        if begun is not None:
-            self._bytes -= begun.size
-            self.dropped += 1
+    def _forget(self, uuid: str) -> _Begun:
+        begun = self._begun.pop(uuid)
+        self._bytes -= begun.size
+        return begun

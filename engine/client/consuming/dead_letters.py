@@ -10,9 +10,12 @@ from engine.client.client import PulsarClient, partition_names
 from engine.client.consuming.attachment import Attachment, ConsumerSettings
 from engine.client.consuming.incoming import Incoming
 from engine.client.errors import NoAnswerError
+from engine.client.producing.outgoing import CHUNK_BYTES_MIN
 from engine.client.raw_producer import RawProducer
 from engine.wire.batches import Message, pack_entry
 
+CHUNK_FIELDS_BYTES = 64
+"""What says which chunk an entry is, but for the message's uuid."""
 Key = tuple[Attachment, Position]
 
 
@@ -53,12 +56,14 @@ class DeadLetters:
         for key in [key for key in self._kept if key[0] is attachment]:
             del self._kept[key]
 
-    async def publish(self, key: Key) -> None:
-        """Store the messages of an entry as letters. Raises MagnetarError: maybe some are stored. Cancel-safe."""
+    async def publish(self, key: Key) -> list[Incoming]:
+        """Store the messages of an entry, which are returned, as letters. Raises MagnetarError: maybe some are stored.
+        Cancel-safe."""
         letters = self._kept.pop(key, [])
         async with self._sending:  # one producer, and its receipts in order
             for letter in letters:
                 await self._publish(letter)
+        return letters
 
     async def _publish(self, letter: Incoming) -> None:
         base = str(TopicName.parse(letter.topic).partitioned)
@@ -67,12 +72,34 @@ class DeadLetters:
             lambda: self._producer(topic), timeout_s=self._client.operation_timeout_s
         )
         self._sent += 1
-        producer.send([self._sent], [self._entry(letter, base, producer.name)])
+        self._send(producer, letter, base)
         try:
             async with asyncio.timeout(self._client.operation_timeout_s):
                 await producer.drained()
         except TimeoutError as error:
             raise NoAnswerError(f"{topic} gave no receipt in time") from error
+
+    def _send(self, producer: RawProducer, letter: Incoming, base: str) -> None:
+        """In chunks when it is above what the broker takes in one entry, as the message was. Raises
+        MessageTooLargeError."""
+        entry = self._entry(letter, base, producer.name, letter.content, {})
+        content, most = letter.content or b"", producer.link.max_message_size
+        if len(entry) <= most or letter.encrypted:
+            producer.send([self._sent], [entry])
+            return
+        uuid = f"{producer.name}-{self._sent}"
+        room = most - (len(entry) - len(content)) - len(uuid) - CHUNK_FIELDS_BYTES
+        step = max(room, CHUNK_BYTES_MIN)
+        starts = range(0, len(content), step)
+        for index, start in enumerate(starts):
+            about = {
+                "uuid": uuid,
+                "num_chunks_from_msg": len(starts),
+                "total_chunk_msg_size": len(content),
+                "chunk_id": index,
+            }
+            part = content[start : start + step]
+            producer.send_chunk(self._sent, self._entry(letter, base, producer.name, part, about))
 
     async def _producer(self, topic: str) -> RawProducer:
         """On the topic, or on one of its partitions for all letters of this consumer."""
@@ -84,7 +111,14 @@ class DeadLetters:
             found = self._producers[topic] = await RawProducer.open(link, place)
         return found
 
-    def _entry(self, letter: Incoming, topic: str, producer_name: str) -> bytes:
+    def _entry(
+        self,
+        letter: Incoming,
+        topic: str,
+        producer_name: str,
+        content: bytes | None,
+        extra: dict[str, Any],
+    ) -> bytes:
         position, partition, index, _, _ = letter.message_id
         origin = f"{position}:{partition}" + (f":{index}" if index >= 0 else "")
         properties = letter.properties
@@ -95,7 +129,7 @@ class DeadLetters:
             "ORIGIN_MESSAGE_IDY_TIME": origin,
         }
         message = Message(
-            letter.content,
+            content,
             letter.key,
             letter.key_is_base64,
             letter.ordering_key,
@@ -103,7 +137,8 @@ class DeadLetters:
             letter.event_ms,
             self._sent,
         )
-        extra = _how_encrypted(letter) if letter.encrypted else None
+        if letter.encrypted:
+            extra = extra | _how_encrypted(letter)
         return pack_entry(
             [message],
             producer_name=producer_name,

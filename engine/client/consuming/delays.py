@@ -38,6 +38,13 @@ class Delays(Generic[K]):
         """Never due but for those of which ``condition`` is true."""
         self._due = {key: due for key, due in self._due.items() if condition(key)}
 
+    def hurry(self) -> None:
+        """All are due now."""
+        over = list(self._due)
+        self.close()
+        if over:
+            self._on_due(over)
+
     def close(self) -> None:
         """Nothing is due any more."""
         self._due.clear()

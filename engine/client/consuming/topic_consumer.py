@@ -34,7 +34,10 @@ LISTED_EVERY_S = 60.0
 RUN_MESSAGES_MAX = 100
 """Of those that waited, so that the user may say in between that it has enough."""
 NAME_BYTES = 5
+REFUSED_MAX = 10_000
+"""Messages refused that wait for their delay; with one more all of them are asked for at once."""
 Key = tuple[Attachment, Position]
+"""A message: of one that came in chunks the position of the last."""
 
 
 class TopicConsumer:
@@ -216,8 +219,7 @@ class TopicConsumer:
         self._allowed -= len(run)
         if self._unanswered is not None:
             for one in run:
-                for position in one.chunks or (one.position,):
-                    self._unanswered.add((one.source, position))
+                self._unanswered.add((one.source, one.position))
         if not self.settings.durable:
             for one in run:
                 one.source.follow(one)
@@ -297,18 +299,18 @@ class TopicConsumer:
             batch.left &= ~(1 << message.batch_index)
             if batch.left:
                 return
-        attachment = message.source
-        for position in message.chunks or (message.position,):
-            self._acknowledge(attachment, position)
+        if message.chunks is not None:
+            message.source.note_entries(message.position, message.chunks)
+        self._acknowledge(message.source, message.position)
 
     def acknowledge_id(self, message_id: MessageId) -> bool:
         """Of a message given to an earlier consumer of the subscription; False when that cannot be told to the broker:
-        it was one of a batch, or of several topics."""
+        it was one of a batch, or of several topics. Of one in chunks that did not come here only the first and the last
+        are known: those between are acknowledged once it is seen that they never become whole."""
         found = self._attachment_of(message_id)
         if found is None or message_id.batch_size > 1:
             return False
-        if message_id.first_chunk is not None:
-            self._acknowledge(found, message_id.first_chunk)
+        _note_chunks(found, message_id)
         self._acknowledge(found, message_id.position)
         return True
 
@@ -327,20 +329,27 @@ class TopicConsumer:
 
     def refuse(self, message: Incoming | Given) -> None:
         """It comes again after the settings' delay, with the rest of its batch."""
-        for position in message.chunks or (message.position,):
-            self._refuse(message.source, position)
+        if message.chunks is not None:
+            message.source.note_entries(message.position, message.chunks)
+        self._refuse(message.source, message.position)
 
     def refuse_id(self, message_id: MessageId) -> bool:
         """As ``acknowledge_id``, but also of one of a batch."""
         found = self._attachment_of(message_id)
         if found is not None:
+            _note_chunks(found, message_id)
             self._refuse(found, message_id.position)
         return found is not None
+
+    def let_go(self, attachment: Attachment, position: Position) -> None:
+        self._refuse(attachment, position)
 
     def _refuse(self, attachment: Attachment, position: Position) -> None:
         if self._unanswered is not None:
             self._unanswered.discard((attachment, position))
         self._refused.add((attachment, position))
+        if len(self._refused) > REFUSED_MAX:
+            self._refused.hurry()
 
     def _attachment_of(self, message_id: MessageId) -> Attachment | None:
         """The only one that it can be of."""
@@ -379,11 +388,14 @@ class TopicConsumer:
         assert self._letters is not None
         attachment, position = key
         try:
-            await self._letters.publish(key)
+            letters = await self._letters.publish(key)
         except MagnetarError as error:
             log.warning("no dead letter of %s at %s: %s", attachment.topic, position, error)
             self._refuse(attachment, position)
         else:
+            for letter in letters:
+                if letter.chunks is not None:
+                    attachment.note_entries(position, letter.chunks)
             self._acknowledge(attachment, position)
 
     async def unsubscribe(self) -> None:
@@ -427,3 +439,9 @@ class TopicConsumer:
         for end in ends:
             if isinstance(end, BaseException):
                 raise end
+
+
+def _note_chunks(attachment: Attachment, message_id: MessageId) -> None:
+    if message_id.first_chunk is not None:
+        ends = (message_id.first_chunk, message_id.position)
+        attachment.note_entries(message_id.position, ends)

@@ -46,7 +46,7 @@ def test_a_run_is_read_as_its_frames_one_by_one(
         )
         starts.append(len(buf))
         buf += frames.payload_frame(body, payload)
-        wanted.append(Delivered(consumer, position, count, words, payload))
+        wanted.append(Delivered(consumer, position, count, words, payload, epoch))
     found = Messages(buf, starts, len(buf)).read()
     assert found == wanted
     assert len({id(one.ack_set) for one in found}) == len(found)

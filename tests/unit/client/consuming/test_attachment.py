@@ -8,8 +8,10 @@ import pytest
 
 from engine.base.ids import LATEST
 from engine.client.client import PulsarClient
+from engine.client.consuming import attachment as attachments
+from engine.client.consuming import chunked as chunks
 from engine.client.message_ids import MessageId
-from engine.client.raw_consumer import FROM_LATEST, SHARED
+from engine.client.raw_consumer import EXCLUSIVE, FROM_LATEST, SHARED
 from engine.wire.batches import Message, pack_entry
 from tests.support.broker_bench import NAME, Bench
 from tests.unit.client.consuming.client_bench import (
@@ -53,6 +55,96 @@ async def test_chunks_are_one_message_and_one_acknowledgement(
         consumer.acknowledge(taken.messages[0])
         consumer.acknowledge(taken.messages[1])
         await until(lambda: backlog(broker) == 0)
+
+
+async def begun(publisher: Publisher, uuid: str, *indexes: int, count: int = 3) -> None:
+    """Some chunks of a message."""
+    for index in indexes:
+        about = {"uuid": uuid, "chunk_id": index, "num_chunks_from_msg": count}
+        await publisher.entry(b"%d" % index, extra=about | {"total_chunk_msg_size": count})
+
+
+@pytest.mark.parametrize("kind", [EXCLUSIVE, SHARED])
+async def test_chunks_of_a_message_that_never_becomes_whole_are_acknowledged(
+    bench: tuple[Bench, PulsarClient], monkeypatch: pytest.MonkeyPatch, kind: int
+) -> None:
+    broker, client = bench
+    monkeypatch.setattr(chunks, "AGE_MAX_S", 0.05)
+    publisher = await Publisher.to(client)
+    async with consuming(client, kind=kind) as (consumer, taken):
+        await begun(publisher, "dies", 0, 1)
+        await begun(publisher, "headless", 2)
+        (attachment,) = consumer.attachments
+        await until(lambda: len(attachment._chunks) == 2)
+        while kind == SHARED and len(attachment._chunks):
+            # only what is new tells that the rest was not given again first
+            await until(lambda: attachment._end is not None)
+            given = len(taken.messages)
+            await publisher.entry(b"new")
+            await until(lambda: len(taken.messages) > given)  # noqa: B023
+            consumer.acknowledge(taken.messages[given])
+        await until(lambda: backlog(broker) == 0)
+        assert len(attachment._chunks) == 0
+        await begun(publisher, "whole", 0, 1, 2)
+        await until(lambda: taken.values[-1:] == [b"012"])
+
+
+async def test_chunks_stay_while_the_topic_holds_what_has_not_come(
+    bench: tuple[Bench, PulsarClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user that takes nothing for long must not cost it the rest of a message."""
+    _, client = bench
+    publisher = await Publisher.to(client)
+    async with consuming(client, allow=0, queue_size=1) as (consumer, taken):
+        (attachment,) = consumer.attachments
+        await begun(publisher, "u", 0)
+        await until(lambda: len(attachment._chunks))
+        await publisher.entry(b"between")
+        await until(lambda: consumer.has_queued)
+        await begun(publisher, "u", 1, 2)
+        monkeypatch.setattr(chunks, "AGE_MAX_S", 0.0)
+        assert attachment.raw is not None
+        await attachment._ask_end(attachment.raw)
+        assert attachment._end is not None
+        assert len(attachment._chunks) == 1
+        consumer.allow(10)
+        await until(lambda: len(taken.messages) == 2)
+        assert taken.values == [b"between", b"012"]
+
+
+async def test_a_message_in_chunks_is_answered_by_its_id_alone(
+    bench: tuple[Bench, PulsarClient],
+) -> None:
+    broker, client = bench
+    publisher = await Publisher.to(client)
+    async with consuming(client, kind=SHARED, nack_delay_s=0.0) as (consumer, taken):
+        await begun(publisher, "u", 0, 1, 2)
+        await until(lambda: len(taken.messages) == 1)
+        assert consumer.refuse_id(taken.messages[0].message_id)
+        await until(lambda: len(taken.messages) == 2)
+        assert taken.values == [b"012", b"012"]
+        assert consumer.acknowledge_id(taken.messages[1].message_id)
+        await until(lambda: backlog(broker) == 0)
+
+
+async def test_acknowledgements_without_a_broker_are_bounded(
+    bench: tuple[Bench, PulsarClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker, client = bench
+    monkeypatch.setattr(attachments, "ACKS_KEPT_MAX", 3)
+    await broker.publish(6)
+    async with consuming(client) as (consumer, taken):
+        await until(lambda: len(taken.messages) == 6)
+        (attachment,) = consumer.attachments
+        (link,) = client._links._open.values()
+        link.abort()
+        while attachment.raw is not None:
+            await asyncio.sleep(0)
+        for message in taken.messages:
+            consumer.acknowledge(message)
+        assert attachment.acks == 3
+        await until(lambda: len(taken.messages) == 9)
+        assert taken.entries[6:] == [3, 4, 5], "late acknowledgements cost no message"
 
 
 @pytest.mark.parametrize(

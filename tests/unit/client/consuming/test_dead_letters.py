@@ -13,6 +13,7 @@ from engine.client.raw_consumer import SHARED
 from engine.wire.batches import Message
 from tests.support.broker_bench import NAME, Bench
 from tests.unit.client.consuming.client_bench import Publisher, backlog, client_of, consuming, until
+from tests.unit.client.consuming.test_attachment import chunked
 
 DEAD = f"{NAME.full}-s-DLQ"
 
@@ -51,6 +52,36 @@ async def test_a_letter_is_the_message_and_says_where_it_is_from(
         assert (letter.content, letter.key, letter.key_is_base64) == (b"poison", "AAE=", True)
         assert (letter.ordering_key, letter.event_ms) == (b"o", 77)
         assert [one.redelivery_count for one in taken.messages] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("letter_bytes_max", [None, 2000])
+async def test_a_message_in_chunks_is_one_letter_and_nothing_of_it_stays(
+    bench: tuple[Bench, PulsarClient],
+    monkeypatch: pytest.MonkeyPatch,
+    letter_bytes_max: int | None,
+) -> None:
+    """``letter_bytes_max``: what the broker takes, so that the letter comes in chunks as well."""
+    broker, client = bench
+    publisher = await Publisher.to(client)
+    value = bytes(range(250)) * 20
+    settings = {"kind": SHARED, "nack_delay_s": 0.0, "redeliveries_max": 1}
+    async with (
+        consuming(client, topics=[DEAD], subscription="d") as (_, letters),
+        consuming(client, **settings) as (consumer, taken),
+    ):
+        await chunked(publisher, value, 1000)
+        await until(lambda: len(taken.messages) == 1)
+        if letter_bytes_max is not None:
+            (link,) = client._links._open.values()
+            monkeypatch.setattr(link, "max_message_size", letter_bytes_max)
+        consumer.refuse(taken.messages[0])
+        await until(lambda: len(taken.messages) == 2)
+        consumer.refuse(taken.messages[1])
+        await until(lambda: letters.messages)
+        await until(lambda: backlog(broker) == 0)
+        assert letters.values == [value]
+        assert (letters.messages[0].chunks is None) is (letter_bytes_max is None)
+        assert letters.messages[0].properties["REAL_TOPIC"] == NAME.full
 
 
 async def test_an_acknowledged_message_is_no_letter(bench: tuple[Bench, PulsarClient]) -> None:

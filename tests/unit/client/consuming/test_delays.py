@@ -42,3 +42,17 @@ async def test_no_delay_is_a_short_one() -> None:
     assert told == []
     await asyncio.sleep(TICK_S)
     assert told == [[1]]
+
+
+async def test_all_can_be_due_at_once() -> None:
+    due: list[list[str]] = []
+    delays: Delays[str] = Delays(3600.0, due.append)
+    delays.hurry()
+    for key in ("a", "b"):
+        delays.add(key)
+    delays.hurry()
+    assert due == [["a", "b"]]
+    assert len(delays) == 0
+    delays.add("c")
+    assert delays._timer is not None
+    delays.close()

@@ -4,17 +4,27 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from engine.base.ids import Position
 from engine.base.names import TopicName
 from engine.broker.errors import TopicNotFound
 from engine.broker.ports import LookupResult
 from engine.client.client import PulsarClient
+from engine.client.consuming import topic_consumer
 from engine.client.consuming.attachment import ConsumerSettings
 from engine.client.consuming.topic_consumer import TopicConsumer
 from engine.client.errors import REFUSALS, ServerError
-from engine.client.raw_consumer import FAILOVER, FROM_EARLIEST, FROM_LATEST, SHARED
+from engine.client.message_ids import MessageId
+from engine.client.raw_consumer import (
+    EXCLUSIVE,
+    FAILOVER,
+    FROM_EARLIEST,
+    FROM_LATEST,
+    SHARED,
+)
 from engine.wire.batches import Message
 from tests.support.broker_bench import NAME, Bench
 from tests.unit.client.consuming.client_bench import Publisher, backlog, client_of, consuming, until
@@ -203,6 +213,45 @@ async def test_types_with_order_start_over_when_something_is_refused(
         consumer.allow(100)
         await until(lambda: len(taken.messages) >= 9)
         assert taken.entries[4:] == [1, 2, 3, 4, 5], "once each, though some waited here"
+
+
+@pytest.mark.parametrize("kind", [EXCLUSIVE, FAILOVER])
+async def test_what_was_under_way_when_everything_starts_over_is_not_given(
+    bench: tuple[Bench, PulsarClient], kind: int
+) -> None:
+    broker, client = bench
+    await broker.publish(6)
+    async with consuming(client, kind=kind, queue_size=6, allow=3) as (consumer, taken):
+        (attachment,) = consumer.attachments
+        late: list[Any] = []
+        assert attachment.raw is not None
+        deliver = attachment.raw._on_messages
+        attachment.raw._on_messages = late.append
+        await broker.publish(6)
+        await until(lambda: sum(map(len, late)) >= 6)
+        attachment.redeliver([])
+        attachment.raw._on_messages = deliver
+        for run in late:
+            deliver(run)
+        assert taken.messages == [], "it comes again, in front of nothing"
+        consumer.allow(9)
+        await until(lambda: len(taken.messages) == 12)
+        assert taken.entries == list(range(12))
+
+
+async def test_messages_refused_that_never_came_are_not_kept_for_long(
+    bench: tuple[Bench, PulsarClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker, client = bench
+    monkeypatch.setattr(topic_consumer, "REFUSED_MAX", 10)
+    await broker.publish(1)
+    async with consuming(client, kind=SHARED, nack_delay_s=86_400.0) as (consumer, taken):
+        await until(lambda: len(taken.messages) == 1)
+        consumer.refuse(taken.messages[0])
+        for number in range(100):
+            consumer.refuse_id(MessageId(Position(7, number)))
+            assert len(consumer._refused) <= 10
+        await until(lambda: len(taken.messages) == 2)
 
 
 async def test_a_lasting_refusal_is_told(
