@@ -10,6 +10,7 @@ import pytest
 
 from engine.client.broker_link import BrokerLink, LinkSettings
 from engine.client.errors import LostError, NoAnswerError, UnreachableError
+from engine.client.raw_producer import RawProducer
 from engine.net.network import LoopNetwork
 from engine.net.transport import Connection
 from engine.wire import client_commands as say
@@ -167,4 +168,36 @@ async def test_a_request_nobody_answers() -> None:
         link = await BrokerLink.open(LoopNetwork(), "127.0.0.1", port, HURRY)
         with pytest.raises(NoAnswerError):
             await link.request(1, say.lookup("t", 1))
+        link.close()
+
+
+async def test_a_producer_that_came_too_late_leaves_and_the_one_opened_meanwhile_stays() -> None:
+    """Its creation timed out and was tried again under the same name."""
+    held: list[Any] = []
+    closed: list[int] = []
+
+    def answer(broker: Scripted, command: Any) -> None:
+        if command.HasField("connect"):
+            broker.connected()
+        elif command.HasField("close_producer"):
+            closed.append(command.close_producer.producer_id)
+        elif command.HasField("producer"):
+            held.append((broker, command.producer))
+            if len(held) > 1:
+                succeed(*held[-1])
+
+    def succeed(broker: Scripted, asked: Any) -> None:
+        broker.send(commands.producer_success(asked.request_id, asked.producer_name))
+
+    async with scripted(answer) as port:
+        link = await BrokerLink.open(LoopNetwork(), "127.0.0.1", port, HURRY)
+        with pytest.raises(NoAnswerError):
+            await RawProducer.open(link, NAME.full, name="p", epoch=0)
+        second = await RawProducer.open(link, NAME.full, name="p", epoch=1)
+        succeed(*held[0])
+        await until(lambda: closed)
+        assert closed == [held[0][1].producer_id]
+        assert second.error is None
+        assert list(link.producers.values()) == [second]
+        assert not link._undo
         link.close()
