@@ -32,6 +32,8 @@ UNSENT_BYTES_LOW = 256 << 10
 FLUSH_BYTES = 64 << 10
 EARLY_BYTES_MAX = 64 << 10
 MESSAGES_WAITING_MAX = 64
+WAITING_BYTES_MAX = 1 << 20
+"""Of messages that nobody listens for: with so many, or so much of them, the peer is not read until half is taken."""
 REASON_BYTES_MAX = 123
 LINGER_S = 5.0
 """How long a peer may take to hang up once a close frame or a refusal was sent."""
@@ -134,6 +136,7 @@ class Connection(asyncio.Protocol):
         "_holds",
         "_home",
         "_inbox",
+        "_inbox_bytes",
         "_listener",
         "_protocol",
         "_queued",
@@ -160,6 +163,7 @@ class Connection(asyncio.Protocol):
         self._refusal: tuple[int, list[tuple[bytes, bytes]], bytearray] | None = None
         self._early: bytearray | None = bytearray()  # what came before the handshake was answered
         self._inbox: deque[Event] = deque([{"type": "websocket.connect"}])
+        self._inbox_bytes = 0
         self._receiver: asyncio.Future[None] | None = None
         self._listener: Callable[[list[str]], None] | None = None
         self._whole: bytearray | None = None  # of a message in several frames
@@ -346,7 +350,9 @@ class Connection(asyncio.Protocol):
         if event["type"] == "websocket.disconnect":
             return event  # however often it is asked for
         self._inbox.popleft()
-        if len(self._inbox) <= MESSAGES_WAITING_MAX // 2:
+        self._inbox_bytes -= _size_of(event)
+        many = len(self._inbox) > MESSAGES_WAITING_MAX // 2
+        if not many and self._inbox_bytes <= WAITING_BYTES_MAX // 2:
             self._let_go(_INBOX)
         return event
 
@@ -410,6 +416,7 @@ class Connection(asyncio.Protocol):
         self._listener = on_texts
         came = [event["text"] for event in self._inbox if "text" in event]
         self._inbox = deque(e for e in self._inbox if e["type"] != "websocket.receive")
+        self._inbox_bytes = 0
         self._let_go(_INBOX)
         if came:
             self._tell(came)
@@ -491,9 +498,10 @@ class Connection(asyncio.Protocol):
 
     def _put(self, event: Event) -> None:
         self._inbox.append(event)
+        self._inbox_bytes += _size_of(event)
         if self._receiver is not None and not self._receiver.done():
             self._receiver.set_result(None)
-        if len(self._inbox) > MESSAGES_WAITING_MAX:
+        if len(self._inbox) > MESSAGES_WAITING_MAX or self._inbox_bytes > WAITING_BYTES_MAX:
             self._hold(_INBOX)
 
     def _end(self, code: int) -> None:
@@ -535,3 +543,8 @@ class Connection(asyncio.Protocol):
             elif self._transport.can_write_eof():
                 # Closing at once would reset the connection under what the peer still sends, and lose our last frame.
                 self._transport.write_eof()
+
+
+def _size_of(event: Event) -> int:
+    """Of what a peer sent, roughly in bytes."""
+    return len(event.get("text") or event.get("bytes") or "")

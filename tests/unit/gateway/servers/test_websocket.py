@@ -12,6 +12,7 @@ from websockets.frames import Frame, Opcode
 from gateway.http.refusal import refuse
 from gateway.http.socket_port import SocketPort, port_of
 from gateway.servers import websocket
+from gateway.servers.websocket import _size_of
 from tests.support.net.socket_pair import SocketPair
 
 MASK = b"\1\2\3\4"
@@ -310,7 +311,10 @@ async def test_an_endpoint_holds_its_client_back(pair: SocketPair, endpoint: End
     assert endpoint.told == [["a"]]
 
 
-async def test_without_a_listener_only_so_many_messages_wait() -> None:
+@pytest.mark.parametrize(("count", "size"), [(200, 0), (8, 400_000)])
+async def test_without_a_listener_only_so_many_messages_wait(count: int, size: int) -> None:
+    """Or so much of them."""
+    sent = [f"{number} {'x' * size}" for number in range(count)]
     go = asyncio.Event()
     heard: list[str] = []
 
@@ -322,13 +326,14 @@ async def test_without_a_listener_only_so_many_messages_wait() -> None:
             heard.append(event["text"])
 
     pair = await SocketPair(application, "/").opened()
-    for number in range(200):
-        pair.send(str(number))
+    for text in sent:
+        pair.send(text)
     assert not pair.transport.reading
+    assert sum(map(_size_of, pair.connection._inbox)) < 2 << 20
     go.set()
     for _ in range(20):
         await settled()
-    assert heard == [str(number) for number in range(200)]
+    assert heard == sent
     await pair.hang_up()
 
 
