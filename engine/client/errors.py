@@ -15,6 +15,7 @@ __all__ = [
     "RefusedError",
     "SentAwayError",
     "ServerError",
+    "UnexpectedError",
     "UnreachableError",
 ]
 
@@ -27,6 +28,10 @@ class ClientError(MagnetarError):
 
 class MessageTooLargeError(MagnetarError):
     """A message is above what the broker takes; sent all the same it would cost the connection, and all on it."""
+
+
+class UnexpectedError(MagnetarError):
+    """A mistake of ours ended what was under way: whoever waits for it is told, and nobody waits for ever."""
 
 
 class UnreachableError(ClientError):

@@ -15,7 +15,7 @@ from engine.client.client import PulsarClient
 from engine.client.consuming import chunked
 from engine.client.consuming.chunked import Chunks
 from engine.client.consuming.incoming import Incoming, encrypted, messages_due, open_entry, unpack
-from engine.client.errors import LostError
+from engine.client.errors import LostError, UnexpectedError
 from engine.client.message_ids import MessageId
 from engine.client.raw_consumer import EXCLUSIVE, FROM_LATEST, KEY_SHARED, SHARED, RawConsumer
 from engine.wire import pulsar_pb2 as pb
@@ -250,6 +250,9 @@ class Attachment:
             await self._client.patiently(self.attach, timeout_s=None, is_final=_lasts)
         except MagnetarError as error:
             self._receiver.failed(self, error)
+        except Exception as error:
+            log.exception("consumer of %s cannot come again", self.topic)
+            self._receiver.failed(self, UnexpectedError(f"cannot come again: {error!r}"))
 
     async def close(self) -> None:
         """Leave the subscription; acknowledgements go first. A link that fails takes the consumer along."""

@@ -5,6 +5,7 @@ paid per message but its record and its bytes: no task, timer or future.
 """
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
@@ -22,6 +23,7 @@ from engine.client.errors import (
     MessageTooLargeError,
     RefusedError,
     ServerError,
+    UnexpectedError,
 )
 from engine.client.message_ids import MessageId
 from engine.client.producing.outgoing import EntryBuilder, OutgoingMessage
@@ -31,6 +33,8 @@ from engine.wire.events import Receipt
 
 if TYPE_CHECKING:
     from engine.client.sealing import Sealer
+
+log = logging.getLogger(__name__)
 
 MESSAGE_OVERHEAD_BYTES = 512
 """What any message costs in memory besides what it holds, as the budget counts it."""
@@ -226,6 +230,9 @@ class PartitionProducer:
             await self._client.patiently(self._attach, timeout_s=None, is_final=self._gives_up)
         except MagnetarError as error:
             self._fail(error)
+        except Exception as error:
+            log.exception("producer of %s cannot come again", self.topic)
+            self._fail(UnexpectedError(f"cannot come again: {error!r}"))
 
     def _gives_up(self, error: MagnetarError) -> bool:
         code = error.code if isinstance(error, RefusedError) else None

@@ -12,11 +12,12 @@ from engine.base.ids import Position
 from engine.base.names import TopicName
 from engine.broker.errors import TopicNotFound
 from engine.broker.ports import LookupResult
+from engine.client.broker_link import BrokerLink
 from engine.client.client import PulsarClient
 from engine.client.consuming import topic_consumer
 from engine.client.consuming.attachment import ConsumerSettings
 from engine.client.consuming.topic_consumer import TopicConsumer
-from engine.client.errors import REFUSALS, ServerError
+from engine.client.errors import REFUSALS, ServerError, UnexpectedError
 from engine.client.message_ids import MessageId
 from engine.client.raw_consumer import (
     EXCLUSIVE,
@@ -213,6 +214,23 @@ async def test_types_with_order_start_over_when_something_is_refused(
         consumer.allow(100)
         await until(lambda: len(taken.messages) >= 9)
         assert taken.entries[4:] == [1, 2, 3, 4, 5], "once each, though some waited here"
+
+
+async def test_a_mistake_of_ours_while_it_comes_again_ends_it(
+    bench: tuple[Bench, PulsarClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, client = bench
+
+    async def broken(topic: str) -> BrokerLink:
+        raise ZeroDivisionError
+
+    async with consuming(client) as (consumer, taken):
+        (link,) = client._links._open.values()
+        monkeypatch.setattr(client, "owner", broken)
+        link.abort()
+        await until(lambda: taken.ends)
+        assert isinstance(taken.ends[0], UnexpectedError)
+        assert consumer.error is taken.ends[0]
 
 
 @pytest.mark.parametrize("kind", [EXCLUSIVE, FAILOVER])

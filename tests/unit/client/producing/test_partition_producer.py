@@ -13,7 +13,12 @@ from engine.base.budget import Budget
 from engine.broker.errors import BrokerError, NotAllowed, PersistenceError, TopicTerminated
 from engine.client.broker_link import BrokerLink
 from engine.client.client import PulsarClient
-from engine.client.errors import MessageTooLargeError, RefusedError, ServerError
+from engine.client.errors import (
+    MessageTooLargeError,
+    RefusedError,
+    ServerError,
+    UnexpectedError,
+)
 from engine.client.producing.outgoing import OutgoingMessage
 from engine.client.producing.partition_producer import (
     BatchSettings,
@@ -291,6 +296,22 @@ async def detached(publisher: Publisher) -> None:
     publisher.link.abort()
     while publisher.producer.connected:
         await asyncio.sleep(0)
+
+
+async def test_a_mistake_of_ours_while_it_comes_again_is_told_to_who_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with publishing(tmp_path) as (_, publisher):
+
+        async def broken(topic: str) -> BrokerLink:
+            raise ZeroDivisionError
+
+        monkeypatch.setattr(publisher.client, "owner", broken)
+        await detached(publisher)
+        publisher.send(b"a")
+        [result] = await publisher.told(1)
+        assert isinstance(result.error, UnexpectedError)
+        assert publisher.producer.error is result.error
 
 
 async def test_a_message_too_large_that_is_sent_while_detached_costs_no_connection(
