@@ -13,7 +13,7 @@ from engine.base.names import TopicName
 from engine.client.broker_link import Body
 from engine.client.client import PulsarClient
 from engine.client.consuming import chunked
-from engine.client.consuming.chunked import Chunks
+from engine.client.consuming.chunked import ChunkBytes, Chunks
 from engine.client.consuming.incoming import Incoming, encrypted, messages_due, open_entry, unpack
 from engine.client.errors import LostError, UnexpectedError
 from engine.client.message_ids import MessageId
@@ -79,6 +79,8 @@ class Receiver(Protocol):
 
     full: bool
     """No room for more messages."""
+    chunks_kept: ChunkBytes
+    """Counts what all of its attachments keep of messages in chunks."""
 
     def came(self, attachment: "Attachment", messages: list[Incoming]) -> None:
         """In their order, at least one."""
@@ -146,7 +148,7 @@ class Attachment:
         self._average = float(ENTRY_BYTES_ASSUMED)
         self._acks: list[Position] = []
         self._acked_to: Position | None = None
-        self._chunks = Chunks(self._useless, self._let_go)
+        self._chunks = Chunks(self._useless, self._let_go, receiver.chunks_kept)
         self._entries: dict[Position, Sequence[Position]] = {}
         """All entries of the messages in chunks that were given and are neither acknowledged nor asked for again."""
         self._seen = EARLIEST

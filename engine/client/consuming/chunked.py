@@ -15,7 +15,7 @@ from engine.wire import pulsar_pb2 as pb
 BEGUN_MAX = 100
 """Messages of which not all chunks are there."""
 BYTES_MAX = 64 * 1024 * 1024
-"""Of the chunks kept, and of one message."""
+"""Of the chunks that one consumer keeps, of all its topics, and of one message."""
 AGE_MAX_S = 60.0
 """Between two chunks of a message: its producer goes no further when the topic went on without the next one."""
 
@@ -38,16 +38,25 @@ class _Begun:
         return [position for position, _ in self.parts.values()]
 
 
+class ChunkBytes:
+    """Bytes of chunks that a consumer keeps, of all its topics."""
+
+    bytes = 0
+
+
 class Chunks:
-    """Of one topic, for one consumer."""
+    """Of one topic, for one consumer. ``kept`` counts what all of its topics keep."""
 
     def __init__(
-        self, on_useless: Callable[[Position], None], on_again: Callable[[Position], None]
+        self,
+        on_useless: Callable[[Position], None],
+        on_again: Callable[[Position], None],
+        kept: ChunkBytes,
     ) -> None:
+        self._kept = kept
         self._on_useless = on_useless
         self._on_again = on_again
         self._begun: dict[str, _Begun] = {}
-        self._bytes = 0
 
     def __len__(self) -> int:
         """Messages begun."""
@@ -77,7 +86,7 @@ class Chunks:
         begun.parts[index] = (position, payload)
         begun.since_s = now_s
         begun.size += len(payload)
-        self._bytes += len(payload)
+        self._kept.bytes += len(payload)
         if len(begun.parts) < count:
             self._bound(uuid)
             return None
@@ -93,7 +102,7 @@ class Chunks:
                 assert begun is not None
                 del begun.parts[index]
                 begun.size -= len(part)
-                self._bytes -= len(part)
+                self._kept.bytes -= len(part)
                 self._on_useless(earlier)
 
     def _fits(self, begun: _Begun, index: int, position: Position) -> bool:
@@ -116,15 +125,15 @@ class Chunks:
 
     def clear(self) -> None:
         """Everything comes again."""
-        self._begun.clear()
-        self._bytes = 0
+        for uuid in list(self._begun):
+            self._forget(uuid)
 
     def _bound(self, newest: str) -> None:
         """Let go of messages, those that began first."""
         for uuid in list(self._begun):
-            if len(self._begun) <= BEGUN_MAX and self._bytes <= BYTES_MAX:
+            if len(self._begun) <= BEGUN_MAX and self._kept.bytes <= BYTES_MAX:
                 return
-            if uuid == newest and len(self._begun) == 1:
+            if uuid == newest and self._begun[uuid].size > BYTES_MAX:
                 self._forget(uuid)  # longer than it said, and than may be
                 return
             for position in self._forget(uuid).positions():
@@ -132,5 +141,5 @@ class Chunks:
 
     def _forget(self, uuid: str) -> _Begun:
         begun = self._begun.pop(uuid)
-        self._bytes -= begun.size
+        self._kept.bytes -= begun.size
         return begun

@@ -19,6 +19,7 @@ from engine.client.consuming.attachment import (
     Attachment,
     ConsumerSettings,
 )
+from engine.client.consuming.chunked import ChunkBytes
 from engine.client.consuming.dead_letters import DeadLetters
 from engine.client.consuming.delays import Delays
 from engine.client.consuming.incoming import Given, Incoming
@@ -59,6 +60,7 @@ class TopicConsumer:
         self.client = client
         self.settings = settings
         self.full = False
+        self.chunks_kept = ChunkBytes()
         self.error: MagnetarError | None = None
         self._on_messages = on_messages
         self._on_end = on_end

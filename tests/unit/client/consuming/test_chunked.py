@@ -4,19 +4,21 @@ import pytest
 
 from engine.base.ids import Position
 from engine.client.consuming import chunked
-from engine.client.consuming.chunked import Chunks
+from engine.client.consuming.chunked import ChunkBytes, Chunks
 from engine.wire import pulsar_pb2 as pb
 
 
 class Joiner:
     """Chunks of named messages, each at its own entry unless one is given."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept: ChunkBytes | None = None) -> None:
+        self.kept = kept or ChunkBytes()
         self.useless: list[int] = []
         self.again: list[int] = []
         self.chunks = Chunks(
             lambda position: self.useless.append(position.entry_id),
             lambda position: self.again.append(position.entry_id),
+            self.kept,
         )
         self.now_s = 0.0
         self.joined: list[int] = []
@@ -95,8 +97,23 @@ def test_messages_begun_are_bounded_in_number_and_bytes(monkeypatch: pytest.Monk
     joiner("f", 0, 2, b"z" * 60)
     assert joiner.again == [1, 8]
     assert joiner("f", 1, 2) is not None
-    assert joiner.chunks._bytes == 0
+    assert joiner.kept.bytes == 0
     assert joiner.useless == []
+
+
+def test_topics_of_a_consumer_share_the_bound_on_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunked, "BYTES_MAX", 100)
+    one = Joiner()
+    other = Joiner(one.kept)
+    one("a", 0, 2, b"x" * 60)
+    other("b", 0, 2, b"x" * 60)
+    assert (one.again, other.again) == ([], [1]), "it comes again when there may be room"
+    assert one("a", 1, 2) is not None
+    other("b", 0, 2, b"x" * 60)
+    assert other("b", 1, 2) is not None
+    one("c", 0, 2)
+    one.chunks.clear()
+    assert one.kept.bytes == 0
 
 
 def test_a_message_above_the_bound_is_not_begun_whatever_it_says(
@@ -108,7 +125,7 @@ def test_a_message_above_the_bound_is_not_begun_whatever_it_says(
     assert len(joiner.chunks) == 0
     joiner("liar", 0, 3, b"y" * 90, total=50)
     joiner("liar", 1, 3, b"y" * 90, total=50)
-    assert (len(joiner.chunks), joiner.chunks._bytes) == (0, 0)
+    assert (len(joiner.chunks), joiner.kept.bytes) == (0, 0)
     assert (joiner.useless, joiner.again) == ([], []), "it stays where it is"
 
 
