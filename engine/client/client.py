@@ -28,6 +28,9 @@ T = TypeVar("T")
 Brokers = Callable[[], Awaitable[Sequence[str]]]
 """Service URLs, ``pulsar://host:port``, of the brokers that may be asked now; it may raise a MagnetarError."""
 
+IMPATIENT_S = 1.0
+"""How long a broker that is asked may be silent before another one is asked beside it."""
+_SILENT: Final = (UnreachableError, LostError, NoAnswerError)
 _BUSY: Final = frozenset(
     {
         ServerError.ProducerBusy,
@@ -133,12 +136,7 @@ class PulsarClient:
             raise NoBrokerError("No broker is registered")
         self._asked += 1
         first = self._asked % len(urls)
-        for url in urls[first:] + urls[:first]:
-            try:
-                return await ask(url)
-            except (UnreachableError, LostError, NoAnswerError) as error:
-                last = error
-        raise last
+        return await _first_answer(urls[first:] + urls[:first], ask)
 
     async def patiently(
         self,
@@ -177,6 +175,45 @@ class PulsarClient:
         """Safe to call twice."""
         await self._tasks.close()
         await self._links.close()
+
+
+async def _first_answer(urls: Sequence[str], ask: Callable[[str], Awaitable[T]]) -> T:
+    """What the first broker says, or, when it is silent for IMPATIENT_S or not there, who answers first of it and the
+    others. A broker that stands still would take all the time there is. Cancel-safe when ``ask`` is."""
+    if len(urls) == 1:
+        return await ask(urls[0])
+    loop = asyncio.get_running_loop()
+    others: asyncio.Task[T] | None = None
+    waits = True
+
+    def begin() -> None:
+        nonlocal others
+        others = loop.create_task(_first_answer(urls[1:], ask))
+        others.add_done_callback(ended)
+
+    def ended(task: "asyncio.Task[T]") -> None:
+        if task.cancelled() or not waits:
+            return
+        if not isinstance(task.exception(), _SILENT):
+            patience.reschedule(loop.time())
+
+    try:
+        async with asyncio.timeout(None) as patience:
+            timer = loop.call_later(IMPATIENT_S, begin)
+            try:
+                return await ask(urls[0])
+            finally:
+                waits = False
+                timer.cancel()
+    except TimeoutError:
+        if others is None or not patience.expired():
+            raise
+        return others.result()
+    except _SILENT:
+        return await (others or _first_answer(urls[1:], ask))
+    finally:
+        if others is not None and not others.cancel() and not others.cancelled():
+            others.exception()  # whatever it was, the first one answered
 
 
 def partition_names(topic: str, count: int) -> list[str]:

@@ -11,15 +11,18 @@ from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.errors import MagnetarError
 from engine.base.names import NamespaceName, TopicName
+from engine.client import client as clients
 from engine.client.client import PulsarClient, never_final, partition_names
 from engine.client.errors import (
     CostlyPatternError,
     LostError,
     NoAnswerError,
     NoBrokerError,
+    RefusedError,
     UnreachableError,
 )
 from engine.net.network import LoopNetwork
+from engine.net.transport import Connection
 from engine.wire.errors import REFUSALS, ServerError
 from tests.support.broker_bench import NAME, PATIENT, served
 
@@ -50,6 +53,54 @@ async def test_a_broker_that_is_down_is_passed_over(tmp_path: Path) -> None:
         await client.close()
         with pytest.raises(LostError):
             await client.owner(NAME.full)
+
+
+async def test_a_broker_that_stands_still_costs_a_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes connections, as the kernel does for a process that is stopped."""
+    monkeypatch.setattr(clients, "IMPATIENT_S", 0.01)
+    silent = await LoopNetwork().listen("127.0.0.1", 0, lambda: Connection(1 << 20))
+    hung = f"pulsar://127.0.0.1:{silent.port}"
+    async with served(tmp_path) as (_, _, url):
+        client = client_of(hung, url, hung)
+        async with asyncio.timeout(10):
+            links = [await client.owner(NAME.full) for _ in range(3)]
+        assert len(set(links)) == 1
+        with pytest.raises(RefusedError):
+            await client.schema(NAME.full, b"no version")
+        await client.close()
+    silent.close()
+
+
+@pytest.mark.parametrize("slow", [0.0, 0.05])
+async def test_who_answers_first_is_believed_and_the_others_are_let_go(
+    monkeypatch: pytest.MonkeyPatch, slow: float
+) -> None:
+    monkeypatch.setattr(clients, "IMPATIENT_S", 0.01)
+    let_go: list[str] = []
+
+    async def ask(url: str) -> str:
+        if url == "slow":
+            await asyncio.sleep(slow)
+        elif url == "silent":
+            try:
+                await asyncio.Event().wait()
+            finally:
+                let_go.append(url)
+        elif url == "gone":
+            raise LostError(url)
+        return url
+
+    first = clients._first_answer
+    assert await first(["slow", "silent"], ask) == "slow"
+    assert await first(["gone", "silent", "gone", "slow"], ask) == "slow"
+    assert await first(["silent", "gone", "slow"], ask) == "slow"
+    with pytest.raises(LostError):
+        await first(["gone", "gone"], ask)
+    await asyncio.sleep(0)
+    assert len(let_go) == (2 if not slow else 3)
+    assert len(asyncio.all_tasks()) == 1
 
 
 async def test_nobody_answers_and_nobody_is_known() -> None:
