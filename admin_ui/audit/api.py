@@ -1,10 +1,9 @@
 """REST of the audit log."""
 
-import json
-
 from django.http import HttpRequest, HttpResponse
 
 from admin_ui.audit import shapes
+from admin_ui.audit.changed import read_changes
 from admin_ui.calls import WINDOW, Call, ConsoleView, Parameter, query
 from admin_ui.models import AuditEntry
 from admin_ui.params import window
@@ -42,7 +41,7 @@ class AuditView(ConsoleView):
                 "status": entry.status,
                 "request_id": entry.request_id,
                 "given": entry.given,
-                "changes": json.loads(entry.changes or "[]"),
+                "changes": read_changes(entry.changes),
             }
             async for entry in entries[offset : offset + limit]
         ]

@@ -2,12 +2,16 @@
 
 import json
 import re
+from math import isfinite
 from typing import Any
 
 from engine.metadata.account import Account
+from gateway.http.json_bodies import NESTING_MAX, is_deeper
 
 GIVEN_CHARS_MAX = 4096
 CHANGES_CHARS_MAX = 16384
+STORED_NESTING_MAX = NESTING_MAX + 10
+"""What a body may hold, inside the record that keeps it."""
 _SECRET = re.compile(
     r"secret|password|passwd|credential|token|private.?key|authenticationparam", re.I
 )
@@ -19,7 +23,7 @@ def given_text(body: bytes) -> str:
     if not body:
         return ""
     try:
-        given = json.loads(body)
+        given = _shallow(body)
     except (ValueError, RecursionError):
         return ""
     return _cut(_json(hidden(given)), GIVEN_CHARS_MAX)
@@ -45,14 +49,39 @@ def changes_text(account: Account) -> str:
     return _json(found) if found else ""
 
 
+def read_changes(kept: str) -> list[dict[str, Any]]:
+    """What ``changes_text`` kept, as an answer can hold it."""
+    found: list[dict[str, Any]] = _parsed(kept or "[]")
+    return found
+
+
 def shown(value: Any) -> Any:
     """A stored value as JSON: a document as it is, other bytes by how many they are; empty ones are no value."""
     if not isinstance(value, bytes):
         return value
     try:
-        return json.loads(value) if value else {}
+        return _shallow(value) if value else {}
     except (ValueError, RecursionError):
         return f"{len(value)} bytes"
+
+
+def _parsed(text: bytes | str) -> Any:
+    """The JSON value of ``text``; a number that is not finite, which no answer could hold, as its text. Raises
+    ValueError and RecursionError."""
+    return json.loads(text, parse_float=_number, parse_constant=str)
+
+
+def _shallow(text: bytes | str) -> Any:
+    """As ``_parsed``; raises ValueError for what is nested so deeply that recursive code could not take it."""
+    value = _parsed(text)
+    if is_deeper(value, STORED_NESTING_MAX):
+        raise ValueError("nested too deeply")
+    return value
+
+
+def _number(text: str) -> float | str:
+    number = float(text)
+    return number if isfinite(number) else text
 
 
 def differing(before: Any, after: Any) -> tuple[Any, Any]:

@@ -23,8 +23,9 @@ class RecordFormatError(MagnetarError, ValueError):
 
 
 def encode_json(document: Mapping[str, Any] | Sequence[Any]) -> bytes:
-    """Compact UTF-8 JSON, keys in the order given, as Jackson writes it."""
-    return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
+    """Compact UTF-8 JSON, keys in the order given, as Jackson writes it. Raises ValueError for what JSON cannot hold: a
+    number that is not finite, half of a surrogate pair."""
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 
 def decode_json(data: bytes, record: str) -> Document:

@@ -11,6 +11,7 @@ from tests.mutants import (
     edits_ledger,
     edits_managed,
     edits_metadata,
+    edits_rest,
     edits_schemas,
     edits_topics,
 )
@@ -26,6 +27,7 @@ EDITS = (
     *edits_jobs.EDITS,
     *edits_attention.EDITS,
     *edits_metadata.EDITS,
+    *edits_rest.EDITS,
     *edits_schemas.EDITS,
     *edits_topics.EDITS,
 )

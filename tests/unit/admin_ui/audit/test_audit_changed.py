@@ -8,6 +8,7 @@ from admin_ui.audit.changed import (
     HIDDEN,
     changes_text,
     given_text,
+    read_changes,
 )
 from engine.metadata.account import Account
 
@@ -53,4 +54,22 @@ def test_what_a_database_cannot_hold_is_kept_by_its_escape() -> None:
     assert given_text(b'{"\\ud800": "\\u0000"}') == '{"\\ud800": "\\u0000"}'
     assert of(("/p", b'{"a": 1}', b'{"a": "\\udfff"}')) == [
         {"where": "/p", "before": {"a": 1}, "after": {"a": "\udfff"}}
+    ]
+
+
+def test_what_no_answer_can_hold_is_shown_as_text() -> None:
+    assert of(("/p", None, b'{"rate": 1e400, "low": -Infinity}')) == [
+        {"where": "/p", "before": None, "after": {"rate": "1e400", "low": "-Infinity"}}
+    ]
+    kept = '[{"where": "/p", "before": NaN, "after": 1e999}]'
+    assert read_changes(kept) == [{"where": "/p", "before": "NaN", "after": "1e999"}]
+    assert read_changes("") == []
+
+
+def test_deep_nesting_is_told_by_its_size_and_hides_no_other_change() -> None:
+    deep = b"[" * 900 + b"]" * 900
+    assert given_text(deep) == ""
+    assert of(("/p", None, deep), ("/q", None, b"1")) == [
+        {"where": "/p", "before": None, "after": "1800 bytes"},
+        {"where": "/q", "before": None, "after": 1},
     ]

@@ -1,0 +1,58 @@
+"""The decoder of callers' bodies: what it returns can be stored, recorded and answered."""
+
+import json
+from typing import Any
+
+import pytest
+
+from engine.base.errors import InvalidField
+from gateway.http.json_bodies import NESTING_MAX, decode_body
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"a": [1, -2.5, "x", null, true]}',
+        "\ufeff{}".encode(),
+        b'"\\ud83d\\ude00"',
+        b"1e308",
+        b"[]",
+    ],
+)
+def test_ordinary_bodies_are_decoded(body: bytes) -> None:
+    assert decode_body(body) == json.loads(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (b'{"msgRateIn": 1e400}', "msgRateIn"),
+        (b'{"a": [{"b": 0}, {"b": -1e999}]}', "a[1].b"),
+        (b"1e400", "body"),
+        (b'{"a": NaN}', "body"),
+        (b'{"a": Infinity}', "body"),
+        (b'{"adminRoles": ["ok", "\\ud800"]}', "adminRoles[1]"),
+        (b'{"peers": {"\\udfff": 1}}', "peers"),
+        (b'["\\ud800"]', "body[0]"),
+        (b'"\xed\xa0\x80"', "body"),
+        (b'{"a": 1, "b": {"c": 1, "c": 2}}', "c"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "body"),
+        (b"{", "body"),
+    ],
+)
+def test_what_could_not_be_stored_or_means_two_things_is_refused_by_name(
+    body: bytes, field: str
+) -> None:
+    with pytest.raises(InvalidField) as refused:
+        decode_body(body)
+    assert refused.value.field == field
+
+
+@pytest.mark.parametrize("depth", [NESTING_MAX + 1, 500, 990, 100_000])
+@pytest.mark.parametrize("shape", ["[", '{"a":'])
+def test_deep_nesting_is_refused(depth: int, shape: str) -> None:
+    close = "]" if shape == "[" else "}"
+    with pytest.raises(InvalidField, match="nested deeper than 100 levels"):
+        decode_body((shape * depth + "1" + close * depth).encode())
+    most: Any = decode_body((shape * NESTING_MAX + "1" + close * NESTING_MAX).encode())
+    assert most
