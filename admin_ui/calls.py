@@ -13,6 +13,7 @@ from admin_ui.params import Params, require_served
 from engine.base.errors import InvalidField
 from engine.base.names import DOMAINS
 from gateway.http.bodies import Written, json_answer, object_body
+from gateway.http.json_bodies import decode_body
 from gateway.http.view import View
 from gateway.services.collector import collector
 from gateway.services.engine_link import Engine, Work, link
@@ -87,6 +88,8 @@ class ConsoleView(View):
 class ClusterView(ConsoleView):
     """Base of what belongs to a cluster: served below ``clusters/<cluster>/``, 404 for one that is not ours."""
 
+    keeps_body = True
+
     async def dispatch(  # type: ignore[override]
         self, request: HttpRequest, *args: Any, cluster: str, **kwargs: Any
     ) -> HttpResponseBase:
@@ -97,8 +100,20 @@ class ClusterView(ConsoleView):
         await super().admit(request)
         require_served(self.cluster)
 
+
+class PreviewedView(ClusterView):
+    """Base of changes that are asked for as a preview first, and then confirmed by the token that it answered."""
+
+    @classmethod
+    def may_change(cls, request: HttpRequest) -> bool:
+        """Not by a preview. The body is judged as ``previewed`` judges it, by the same decoder."""
+        return super().may_change(request) and not _asks_for_preview(request)
+
     async def previewed(
-        self, asked: Body, preview: Work[Body], apply: Callable[[Engine, str], Awaitable[Body]]
+        self,
+        asked: Body,
+        preview: Work[Body],
+        apply: Callable[[Engine, str], Awaitable[Body]],
     ) -> HttpResponse:
         """What a change would do (``asked["preview"]``), or exactly that done (``asked["token"]``)."""
         if asked["preview"]:
@@ -125,6 +140,14 @@ def checked(shape: Shape, request: HttpRequest) -> Body:
         field, problems = next(iter(errors.items()))
         raise InvalidField(field, _first(problems))
     return dict(serializer.validated_data)
+
+
+def _asks_for_preview(request: HttpRequest) -> bool:
+    try:
+        body = decode_body(request.body)
+    except InvalidField:
+        return False  # refused, and recorded as a change that was
+    return isinstance(body, dict) and body.get("preview") is True
 
 
 def _first(problems: Any) -> str:

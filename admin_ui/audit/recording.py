@@ -6,11 +6,12 @@ its status and no changes. When the entry cannot be written, the change does not
 answer is told all the same.
 """
 
-import json
+import logging
 import re
 import time
 import uuid
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from asgiref.sync import markcoroutinefunction
 from django.http import HttpRequest, JsonResponse
@@ -20,46 +21,26 @@ from admin_ui.audit.audit_writer import NotRecordedError, writer
 from admin_ui.audit.changed import changes_text, given_text
 from admin_ui.models import AuditEntry
 from engine.metadata import account
+from gateway.http.view import CHANGING_METHODS, view_of
 
-CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-AUDITED = ("/admin/", "/api/", "/topics/")
-KEPT = ("/admin/", "/api/v1/clusters/")
-"""Whose bodies are kept: those of ``/topics/`` are messages, others are of sessions and views."""
+log = logging.getLogger(__name__)
+
 _REQUEST_ID = re.compile(r"[\w.:/+=-]{1,64}", re.ASCII)
-_QUESTION = re.compile(
-    r"/admin/(v2/)?schemas/.+/(compatibility|version)"
-    r"|/admin/(v2/)?(non-)?persistent(/[^/]+){3}/(backlogSize|subscription/[^/]+/analyzeBacklog)"
-    r"|/api/v1/clusters/[^/]+/topics/.+/schemas/(verdict|rehearsal)"
-)
-_PREVIEWABLE = re.compile(
-    r"/api/v1/clusters/[^/]+/((topics|bundles)/.+/"
-    r"(skip-all|skip|reset|undo|delete|terminate|unload|partitions|split)"
-    r"|(topics|tenants)/.+/policies/[^/]+|settings/[^/]+|bookies/[^/]+/rack"
-    r"|(tenants/.+/namespaces/.+|brokers/.+)/unload)"
-)
 _REFUSAL = "The audit log cannot be written, so the change was not made; see the gateway's log"
 
 
 def is_change(request: HttpRequest) -> bool:
-    """Whether the call may change something. A preview of a change is a question, not a change, and so is one
-    about a candidate for a schema."""
-    if request.method not in CHANGING or not request.path_info.startswith(AUDITED):
-        return False
-    if _QUESTION.fullmatch(request.path_info) is not None:
-        return False
-    if _PREVIEWABLE.fullmatch(request.path_info) is None:
-        return True
-    try:
-        body = json.loads(request.body)
-    except (ValueError, RecursionError):
-        return True
-    return not (isinstance(body, dict) and body.get("preview") is True)
+    """Whether the call may change something, as the view that answers it declares; what no view answers for is taken
+    for a change when its method is one that changes."""
+    view = view_of(request)
+    return view.may_change(request) if view is not None else request.method in CHANGING_METHODS
 
 
 def entry_for(request: HttpRequest, actor: str) -> AuditEntry:
     """The entry of a call that is about to be handled, not saved yet."""
     path = str(getattr(request, "original_target", request.path))
     query = request.META.get("QUERY_STRING") or ""
+    view = view_of(request)
     return AuditEntry(
         at_ms=time.time_ns() // 1_000_000,
         actor=actor[:255],
@@ -67,7 +48,7 @@ def entry_for(request: HttpRequest, actor: str) -> AuditEntry:
         method=request.method or "",
         target=f"{path}?{query}"[:4096] if query else path[:4096],
         request_id=request_id_of(request),
-        given=given_text(request.body) if request.path_info.startswith(KEPT) else "",
+        given=given_text(request.body) if view is not None and view.keeps_body else "",
     )
 
 
@@ -88,10 +69,11 @@ class Recorder:
         self._get_response = get_response
 
     async def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if not is_change(request):
+        if request.method not in CHANGING_METHODS:
             return await self._get_response(request)
-        user = await request.auser()
-        entry = entry_for(request, user.get_username() if user.is_authenticated else "anonymous")
+        if not is_change(request):
+            return await self._questioned(request)
+        entry = await _entry_of(request)
         try:
             await writer().begin(entry)
         except NotRecordedError:
@@ -102,3 +84,21 @@ class Recorder:
         await writer().end(entry, answer.status_code, changes_text(accounted))
         answer["X-Request-Id"] = entry.request_id
         return answer
+
+    async def _questioned(self, request: HttpRequest) -> HttpResponseBase:
+        """The answer to what declares that it only reads. Should it have changed something after all, that is a bug:
+        it is recorded, late, and logged."""
+        with account.opened() as accounted:
+            answer = await self._get_response(request)
+        if accounted.changes:
+            entry = await _entry_of(request)
+            log.error("a call that only reads changed something target=%s", entry.target)
+            with suppress(NotRecordedError):
+                await writer().begin(entry)
+                await writer().end(entry, answer.status_code, changes_text(accounted))
+        return answer
+
+
+async def _entry_of(request: HttpRequest) -> AuditEntry:
+    user = await request.auser()
+    return entry_for(request, user.get_username() if user.is_authenticated else "anonymous")

@@ -3,7 +3,7 @@
 from django.http import HttpRequest, HttpResponse
 
 from admin_ui.broker_settings import selectors, services, shapes
-from admin_ui.calls import Call, ClusterView, Parameter, actor_of, checked
+from admin_ui.calls import Call, ClusterView, Parameter, PreviewedView, actor_of, checked
 from gateway.http.bodies import json_answer
 
 SETTING = Parameter("setting", "Pulsar's name of it", place="path")
@@ -19,7 +19,7 @@ class SettingsView(ClusterView):
         return json_answer(await self.work(selectors.listed))
 
 
-class SettingView(ClusterView):
+class SettingView(PreviewedView):
     """Set one for all brokers, or with null have each broker's own hold again: first ask what that would do
     (``preview``), then have exactly that done (``token``)."""
 

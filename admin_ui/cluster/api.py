@@ -9,6 +9,7 @@ from admin_ui.calls import (
     Call,
     ClusterView,
     Parameter,
+    PreviewedView,
     Shape,
     actor_of,
     checked,
@@ -81,7 +82,7 @@ def _changes(operation: str, body: Shape) -> dict[str, Call]:
     }
 
 
-class BundleChangeView(ClusterView):
+class BundleChangeView(PreviewedView):
     """Change a bundle: first ask what it would do (``preview``), then have exactly that done (``token``)."""
 
     permission = "namespace"
@@ -125,7 +126,7 @@ def _unloads(operation: str, *path: Parameter) -> dict[str, Call]:
     }
 
 
-class UnloadManyView(ClusterView):
+class UnloadManyView(PreviewedView):
     """Have many bundles given up, asked and confirmed as of one."""
 
     permission = "namespace"

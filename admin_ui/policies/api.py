@@ -2,7 +2,15 @@
 
 from django.http import HttpRequest, HttpResponse
 
-from admin_ui.calls import TOPIC_PATH, Call, ClusterView, Parameter, actor_of, checked
+from admin_ui.calls import (
+    TOPIC_PATH,
+    Call,
+    ClusterView,
+    Parameter,
+    PreviewedView,
+    actor_of,
+    checked,
+)
 from admin_ui.params import topic_name
 from admin_ui.policies import selectors, services, shapes
 from admin_ui.policies.selectors import OF_NAMESPACES, OF_TOPICS
@@ -38,7 +46,7 @@ class TopicPoliciesView(ClusterView):
         return json_answer(await self.work(lambda engine: selectors.topic(engine, name)))
 
 
-class _PolicyView(ClusterView):
+class _PolicyView(PreviewedView):
     """Set a policy, or remove it with null: first ask what that would do (``preview``), then have exactly that done
     (``token``)."""
 

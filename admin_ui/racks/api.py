@@ -2,11 +2,11 @@
 
 from django.http import HttpRequest, HttpResponse
 
-from admin_ui.calls import Call, ClusterView, Parameter, actor_of, checked
+from admin_ui.calls import Call, Parameter, PreviewedView, actor_of, checked
 from admin_ui.racks import services, shapes
 
 
-class RackView(ClusterView):
+class RackView(PreviewedView):
     """Tell a bookie's rack and group, or with null have it told no more: first ask what that would do (``preview``),
     then have exactly that done (``token``)."""
 

@@ -105,6 +105,8 @@ class SchemaView(_TopicView):
 class VerdictView(_TopicView):
     """Whether a candidate could be the next version; nothing is changed."""
 
+    reading_methods = frozenset({"POST"})
+
     calls = {
         "post": Call(
             "judgeSchema", shapes.Verdict, TOPIC_PATH, body=shapes.Candidate, errors=REFUSALS
@@ -118,6 +120,8 @@ class VerdictView(_TopicView):
 
 class RehearsalView(_TopicView):
     """The last messages decoded with a candidate; nothing is changed."""
+
+    reading_methods = frozenset({"POST"})
 
     calls = {
         "post": Call(

@@ -10,6 +10,7 @@ from admin_ui.calls import (
     Call,
     ClusterView,
     Parameter,
+    PreviewedView,
     Shape,
     actor_of,
     checked,
@@ -35,7 +36,7 @@ def _changes(operation: str, body: Shape) -> dict[str, Call]:
     }
 
 
-class CursorView(ClusterView):
+class CursorView(PreviewedView):
     """Move a subscription's position: first ask what it would do (``preview``), then have exactly that done
     (``token``)."""
 

@@ -11,6 +11,7 @@ from admin_ui.calls import (
     Call,
     ClusterView,
     Parameter,
+    PreviewedView,
     Shape,
     SnapshotView,
     actor_of,
@@ -134,7 +135,7 @@ def _changes(operation: str, body: Shape) -> dict[str, Call]:
     }
 
 
-class ChangeView(ClusterView):
+class ChangeView(PreviewedView):
     """Change a topic as a whole: first ask what it would do (``preview``), then have exactly that done (``token``)."""
 
     permission = "topic"

@@ -43,6 +43,11 @@ def current() -> Account | None:
     return _open.get()
 
 
+def leave() -> None:
+    """Have what the present task changes from here on counted in no account: it works for all callers."""
+    _open.set(None)
+
+
 @contextmanager
 def opened() -> Iterator[Account]:
     """An account of all that is changed within."""

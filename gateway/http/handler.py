@@ -106,7 +106,7 @@ class Handler(BaseHandler):
             refusal = getattr(request, "refusal", None)
             if refusal is not None:
                 raise refusal
-            view, arguments, named = self.resolve_request(request)
+            view, arguments, named = request.resolver_match or self.resolve_request(request)
             answer: HttpResponseBase = await view(request, *arguments, **named)
             return answer
         except Http404 as error:

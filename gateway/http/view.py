@@ -6,10 +6,11 @@ Response, which choose among these, are not made.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.urls import resolve
 from rest_framework import exceptions
 from rest_framework.views import APIView
 
@@ -26,6 +27,7 @@ FOR_PROGRAMS = """<!doctype html><html lang="en"><head><meta charset="utf-8"><ti
 """
 T = TypeVar("T")
 Method = Callable[..., Awaitable[HttpResponseBase]]
+CHANGING_METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
 class View(APIView):
@@ -39,9 +41,18 @@ class View(APIView):
     quiet = False
     negotiates = True
     work_timeout_s = CALL_TIMEOUT_S
+    reading_methods: ClassVar[frozenset[str]] = frozenset()
+    """Methods, such as POST, that change something elsewhere and only read here."""
+    keeps_body = False
+    """Whether the audit log keeps the JSON body of a change."""
     request: HttpRequest  # type: ignore[assignment]
     principal = ""
     """The signed-in user's name; empty for nobody."""
+
+    @classmethod
+    def may_change(cls, request: HttpRequest) -> bool:
+        """Whether the call is one that may change something, which the audit log records before it is handled."""
+        return request.method in CHANGING_METHODS and request.method not in cls.reading_methods
 
     async def dispatch(  # type: ignore[override]
         self, request: HttpRequest, *args: Any, **kwargs: Any
@@ -90,3 +101,15 @@ class View(APIView):
         answer = no_content(200)
         answer.headers["Allow"] = ", ".join(self.allowed_methods)
         return answer
+
+
+def view_of(request: HttpRequest) -> type[View] | None:
+    """The class that answers the request, by the URL table; None for a path without one. Resolves the path once: what
+    was found is kept as ``request.resolver_match``."""
+    if request.resolver_match is None:
+        try:
+            request.resolver_match = resolve(request.path_info)
+        except Http404:
+            return None
+    view = getattr(request.resolver_match.func, "view_class", None)
+    return view if isinstance(view, type) and issubclass(view, View) else None

@@ -13,6 +13,7 @@ class AdminView(View):
 
     permission = "cluster"
     write_permission = "cluster"
+    keeps_body = True
     route: Route | None = None
 
     def refuse_method(self, request: HttpRequest) -> HttpResponseBase:
@@ -30,3 +31,5 @@ class AdminView(View):
 
 class UnbuiltView(AdminView):
     """Answers every documented call of a path of which nothing is built."""
+
+    keeps_body = False  # it may be a message

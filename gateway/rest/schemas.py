@@ -96,6 +96,8 @@ class SchemaPlaces(_SchemaView):
 class SchemaCheck(_SchemaView):
     """Whether a schema could be the next version; nothing is changed."""
 
+    reading_methods = frozenset({"POST"})
+
     async def post(
         self, request: HttpRequest, tenant: str, namespace: str, topic: str
     ) -> HttpResponse:
@@ -106,6 +108,8 @@ class SchemaCheck(_SchemaView):
 
 class SchemaNumber(_SchemaView):
     """Which version a schema is."""
+
+    reading_methods = frozenset({"POST"})
 
     async def post(
         self, request: HttpRequest, tenant: str, namespace: str, topic: str

@@ -159,6 +159,8 @@ class ExpireAll(TopicView):
 class AnalyzeBacklog(TopicView):
     """How much is still to be acknowledged, by looking at it."""
 
+    reading_methods = frozenset({"POST"})
+
     async def post(self, request: HttpRequest, subName: str, **where: str) -> HttpResponse:
         name, title = self.name(**where), topics.subscription_name(subName)
         position = message_position(json_body(request))

@@ -339,6 +339,8 @@ _ONE = f"{_TREE}/{{topic}}"
 class BacklogSize(TopicView):
     """Bytes stored behind a message."""
 
+    reading_methods = frozenset({"PUT"})
+
     async def put(self, request: HttpRequest, **where: str) -> HttpResponse:
         name, position = self.name(**where), required_position(request)
         return json_answer(

@@ -118,6 +118,7 @@ class EngineLink:
 
     async def _open(self) -> Exception | None:
         """What the attempt failed by, for each who waits for it."""
+        account.leave()
         try:
             self._engine = await self._connect()
         except Exception as error:

@@ -2,10 +2,29 @@
 
 from tests.mutants.edit import Edit
 
+RECORDING = "unit/admin_ui/audit/test_recording.py"
 BODIES = "unit/gateway/http/test_json_bodies.py"
 HOSTILE = "unit/gateway/test_hostile_bodies.py"
 
 EDITS = (
+    Edit(
+        "path-decides-what-is-recorded",
+        "gateway/http/view.py::View.may_change",
+        "return request.method in CHANGING_METHODS and request.method not in cls.reading_methods",
+        'return request.method in CHANGING_METHODS and not request.path_info.endswith("/backlogSize")',
+        (f"{RECORDING}::test_every_route_records_changes_and_only_the_listed_reads_are_left_out",),
+    ),
+    Edit(
+        "preview-is-asked-for-of-any-view",
+        "admin_ui/audit/recording.py::is_change",
+        "return view.may_change(request) if view is not None else request.method in CHANGING_METHODS",
+        """
+        return b'"preview": true' not in request.body and (
+            view.may_change(request) if view is not None else True
+        )
+        """,
+        (f"{RECORDING}::test_names_that_look_like_a_question_hide_no_change",),
+    ),
     Edit(
         "number-that-is-not-finite-is-taken",
         "gateway/http/json_bodies.py::_finite",

@@ -17,6 +17,7 @@ from admin_ui.audit import audit_writer
 from admin_ui.audit.audit_writer import AuditWriter, NotRecordedError
 from admin_ui.audit.recording import Recorder
 from admin_ui.models import AuditEntry
+from engine.metadata import account
 from tests.support.admin.gateway_client import audited, let_go_of_connections
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -214,3 +215,25 @@ def test_no_more_wait_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
 
     asyncio.run(play())
     writer.close()
+
+
+def test_a_call_that_was_to_read_only_and_changed_something_is_recorded_after_all(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def handle(request: HttpRequest) -> HttpResponse:
+        accounted = account.current()
+        assert accounted is not None
+        accounted.add("/admin/policies/t", b"1", b"2")
+        return HttpResponse()
+
+    async def quiet(request: HttpRequest) -> HttpResponse:
+        return HttpResponse()
+
+    question = "/admin/v2/persistent/public/default/t/backlogSize"
+    assert asyncio.run(changed(quiet, question)) == 200
+    assert not AuditEntry.objects.exists()
+    assert asyncio.run(changed(handle, question)) == 200
+    [row] = AuditEntry.objects.all()
+    assert (row.target, row.status) == (question, 200)
+    assert "/admin/policies/t" in row.changes
+    assert "a call that only reads changed something" in caplog.text

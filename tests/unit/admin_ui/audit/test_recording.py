@@ -1,41 +1,124 @@
-"""Which calls are recorded: all that may change something, and no question."""
+"""Which calls are recorded: each that may change something, whatever its path; the view that answers says which do not.
+
+The walk is over the URL table itself, so a route that is added is judged, too.
+"""
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from django.test import RequestFactory
+from django.urls import URLPattern, URLResolver, get_resolver
 
 from admin_ui.audit.recording import is_change
+from admin_ui.calls import PreviewedView
+from gateway.http.view import CHANGING_METHODS
 
 CONSOLE = Path(__file__).parents[4] / "frontend" / "openapi.json"
+_CONVERTED = re.compile(r"<(?:\w+:)?(\w+)>")
+ONLY_READ = {
+    "admin/v2/persistent/x/x/x/backlogSize": {"PUT"},
+    "admin/v2/persistent/x/x/x/subscription/x/analyzeBacklog": {"POST"},
+    "admin/v2/schemas/x/x/x/compatibility": {"POST"},
+    "admin/v2/schemas/x/x/x/version": {"POST"},
+    "api/v1/clusters/x/topics/x/x/x/x/schemas/verdict": {"POST"},
+    "api/v1/clusters/x/topics/x/x/x/x/schemas/rehearsal": {"POST"},
+}
+"""By path the methods that change nothing although HTTP has them do so; their other trees are added below."""
 
 
 def is_recorded(method: str, path: str, body: Any) -> bool:
     return is_change(RequestFactory().generic(method, path, json.dumps(body), "application/json"))
 
 
-def mutating() -> list[tuple[str, str, bool]]:
-    """Method, path, and whether it can be asked for a preview, of the console's calls."""
+def templates(
+    resolver: URLResolver | None = None, before: str = ""
+) -> Iterator[tuple[str, URLPattern]]:
+    for entry in (resolver or get_resolver()).url_patterns:
+        where = before + str(entry.pattern)
+        if isinstance(entry, URLResolver):
+            yield from templates(entry, where)
+        else:
+            yield where, entry
+
+
+def named(template: str, name: str) -> str:
+    """A path of the template in which everything that can be named is called ``name``."""
+    path = template.replace("<two:namespace>", f"{name}/{name}")
+    return _CONVERTED.sub(lambda found: "1" if "<number:" in found[0] else name, path)
+
+
+def trees(path: str) -> set[str]:
+    """The path, and the same in the other domain and for names in four parts."""
+    found = {path, path.replace("/persistent/", "/non-persistent/")}
+    legacy = {
+        re.sub(r"^admin/v2/(persistent|non-persistent|schemas)/x/x/", r"admin/\1/x/x/x/", one)
+        for one in found
+    }
+    return found | legacy
+
+
+def test_every_route_records_changes_and_only_the_listed_reads_are_left_out() -> None:
+    """Also where a tenant, namespace or topic is called as part of another path is, and a body says ``preview``."""
+    left_out: dict[str, set[str]] = {}
+    for path, methods in ONLY_READ.items():
+        for each in trees(path):
+            left_out[each] = methods
+    seen = 0
+    for template, pattern in templates():
+        if template.startswith("^"):
+            continue  # pages and sockets, which answer no method that changes
+        view = getattr(pattern.callback, "view_class", None)
+        for method in CHANGING_METHODS:
+            seen += 1
+            expected = method not in left_out.get(named(template, "x"), set())
+            assert is_recorded(method, "/" + named(template, "x"), {}) == expected, template
+            previewed = view is not None and issubclass(view, PreviewedView)
+            asked = is_recorded(method, "/" + named(template, "x"), {"preview": True})
+            assert asked == (expected and not previewed), template
+    assert seen > 1_000
+    unknown = left_out.keys() - {named(template, "x") for template, _ in templates()}
+    assert not unknown, "these routes are gone"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PUT", "/api/v1/clusters/c/topics/persistent/t/n/policies/properties"),
+        ("POST", "/api/v1/clusters/c/topics/persistent/t/n/policies/schemas"),
+        ("DELETE", "/api/v1/clusters/c/topics/persistent/t/n/policies/schemas"),
+        ("PUT", "/api/v1/clusters/c/tenants/t/namespaces/policies/properties"),
+        ("PUT", "/admin/persistent/t/c/n/backlogSize"),
+        ("DELETE", "/admin/persistent/t/c/n/backlogSize"),
+        ("PUT", "/admin/v2/persistent/compatibility/version/version"),
+    ],
+)
+def test_names_that_look_like_a_question_hide_no_change(method: str, path: str) -> None:
+    assert is_recorded(method, path, {"preview": True})
+
+
+def test_the_described_calls_with_a_preview_are_those_that_are_not_recorded_by_it() -> None:
     document = json.loads(CONSOLE.read_text())
-    found = []
+    described = set()
     for path, methods in document["paths"].items():
         for method, call in methods.items():
-            if method in ("post", "put", "patch", "delete"):
-                content = call.get("requestBody", {}).get("content", {})
-                of = content.get("application/json", {}).get("schema", {}).get("$ref", "/none")
-                body = document["components"]["schemas"].get(of.rpartition("/")[2], {})
-                named = re.sub(r"\{\w+\}", "x", path)
-                found.append((method.upper(), named, "preview" in body.get("properties", {})))
-    return found
+            content = call.get("requestBody", {}).get("content", {})
+            of = content.get("application/json", {}).get("schema", {}).get("$ref", "/none")
+            body = document["components"]["schemas"].get(of.rpartition("/")[2], {})
+            if "preview" in body.get("properties", {}):
+                described.add((method.upper(), re.sub(r"\{\w+\}", "x", path)))
+    assert described
+    for method, path in described:
+        assert not is_recorded(method, path, {"preview": True}), path
+        assert is_recorded(method, path, {"preview": False}), path
 
 
-def test_a_preview_is_a_question_where_there_is_one_and_nowhere_else() -> None:
-    calls = mutating()
-    assert {previewed for _, _, previewed in calls} == {True, False}
-    for method, path, previewed in calls:
-        asked = is_recorded(method, path, {"preview": True})
-        done = is_recorded(method, path, {"preview": False})
-        assert done or "/schemas/" in path, path
-        assert asked == (done and not previewed), path
+@pytest.mark.parametrize("preview", ["true", 1, [True], None])
+def test_only_true_itself_asks_for_a_preview(preview: Any) -> None:
+    path = "/api/v1/clusters/c/topics/persistent/t/n/x/delete"
+    assert is_recorded("POST", path, {"preview": preview})
+    twice = RequestFactory().generic("POST", path, b'{"preview":true,"preview":false}')
+    assert is_change(twice)
