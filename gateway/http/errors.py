@@ -59,11 +59,11 @@ TABLE: list[tuple[type[BaseException], int, str | None]] = [
     (NoNodeError, 404, "The object does not exist (any more)"),
     (NodeExistsError, 409, "The object exists already"),
     (BadVersionError, 409, "Concurrent modification; read again and retry"),
-    (StoreUnavailableError, 503, "The metadata store does not answer; try again"),
-    (SessionExpiredError, 503, "The metadata store's session was lost; try again"),
-    (concurrent.futures.TimeoutError, 503, "No answer in time from the owning broker; try again"),
-    (asyncio.TimeoutError, 503, "No answer in time from the owning broker; try again"),
-    (ConnectionError, 503, "The owning broker cannot be reached; try again"),
+    (StoreUnavailableError, 503, "The metadata store does not answer"),
+    (SessionExpiredError, 503, "The metadata store's session was lost"),
+    (concurrent.futures.TimeoutError, 503, "No answer in time from the owning broker"),
+    (asyncio.TimeoutError, 503, "No answer in time from the owning broker"),
+    (ConnectionError, 503, "The connection to the owning broker was lost"),
     (RequestDataTooBig, 413, "The request body is larger than 1 MiB"),
     (SlowBodyError, 408, f"The request body did not come within {BODY_TIMEOUT_S:g} s"),
     (EncodedBodyError, 415, "Content-Encoding: the request body must not be compressed"),
@@ -75,6 +75,17 @@ TABLE: list[tuple[type[BaseException], int, str | None]] = [
     (exceptions.ParseError, 400, None),
 ]
 
+UNKNOWN_OUTCOME = (
+    StoreUnavailableError,
+    SessionExpiredError,
+    concurrent.futures.TimeoutError,
+    asyncio.TimeoutError,
+    ConnectionError,
+)
+"""After these nobody knows whether a change was made: repeating it blindly may do it twice."""
+TRY_AGAIN = "; try again"
+LOOK_FIRST = "; the change may have been made: look before repeating it"
+
 HOPS: list[tuple[type[BaseException], Kind]] = [
     (StoreUnavailableError, Kind.STORE),
     (SessionExpiredError, Kind.STORE),
@@ -84,15 +95,18 @@ HOPS: list[tuple[type[BaseException], Kind]] = [
 ]
 
 
-def handle(error: Exception, request: HttpRequest, *, quiet: bool = False) -> HttpResponse:
-    """The answer to what a REST view raised. ``quiet``: its 503 is an answer, not an event for the log."""
+def handle(
+    error: Exception, request: HttpRequest, *, quiet: bool = False, changing: bool = False
+) -> HttpResponse:
+    """The answer to what a REST view raised. ``quiet``: its 503 is an answer, not an event for the log. ``changing``:
+    as of ``describe``."""
     if isinstance(error, Http404):
         return container.page(request, 404)
     if isinstance(error, exceptions.UnsupportedMediaType):
         return container.empty(415)
     if isinstance(error, exceptions.NotAcceptable):
         return container.page(request, 406)
-    status, reason = describe(error)
+    status, reason = describe(error, changing=changing)
     if status == 503 and quiet:
         return JsonResponse({"reason": reason}, status=503)
     return answer_error(request, status, reason, error)
@@ -106,10 +120,14 @@ def answer_failure(request: HttpRequest, error: Exception) -> HttpResponse:
     return answer
 
 
-def describe(error: BaseException) -> tuple[int, str]:
-    """HTTP status and reason of an exception; 500 without details for what nobody foresaw."""
+def describe(error: BaseException, *, changing: bool = False) -> tuple[int, str]:
+    """HTTP status and reason of an exception; 500 without details for what nobody foresaw. ``changing``: the call may
+    have changed something before it failed."""
     for kind, status, reason in TABLE:
         if isinstance(error, kind):
+            if isinstance(error, UNKNOWN_OUTCOME):
+                advice = LOOK_FIRST if changing else TRY_AGAIN
+                return status, f"{reason}{advice}"
             return status, reason or str(error)
     if isinstance(error, MagnetarError) and error.retriable:
         return 503, str(error)

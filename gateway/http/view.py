@@ -66,7 +66,8 @@ class View(APIView):
                 return self.refuse_method(request)
             return await conditional(request, await method(request, *args, **kwargs))
         except Exception as error:
-            return errors.handle(error, request, quiet=self.quiet)
+            changing = self.may_change(request)
+            return errors.handle(error, request, quiet=self.quiet, changing=changing)
 
     async def admit(self, request: HttpRequest) -> None:
         """Returns when this caller may use this view with this method. Raises NotAcceptable, NotAuthenticated,

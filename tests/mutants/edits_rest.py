@@ -8,6 +8,15 @@ HOSTILE = "unit/gateway/test_hostile_bodies.py"
 
 EDITS = (
     Edit(
+        "change-of-unknown-outcome-may-be-tried-again",
+        "gateway/http/errors.py::describe",
+        "advice = LOOK_FIRST if changing else TRY_AGAIN",
+        "advice = TRY_AGAIN",
+        (
+            "unit/gateway/test_errors.py::test_a_change_that_met_no_answer_says_that_its_outcome_is_unknown",
+        ),
+    ),
+    Edit(
         "path-decides-what-is-recorded",
         "gateway/http/view.py::View.may_change",
         "return request.method in CHANGING_METHODS and request.method not in cls.reading_methods",

@@ -8,7 +8,9 @@ import pytest
 
 from engine.base import errors
 from engine.base.errors import InvalidField, Refusal
+from engine.metadata.store import StoreUnavailableError
 from gateway.http.errors import describe
+from gateway.http.view import View
 from gateway.jobs import services
 from tests.support.admin.gateway_client import request
 
@@ -64,3 +66,30 @@ def test_a_failure_outside_the_rest_views_is_logged_with_its_trace(
     assert answer.json["request_id"] in record.getMessage()
     assert record.exc_info is not None
     assert record.exc_info[0] is IsADirectoryError
+
+
+@pytest.mark.usefixtures("call")
+@pytest.mark.parametrize("error", [TimeoutError(), StoreUnavailableError("x"), ConnectionError()])
+def test_a_change_that_met_no_answer_says_that_its_outcome_is_unknown(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """Skipping five messages twice skips ten: only what reads, by method or by declaration, may just be tried again."""
+
+    async def fail(self: View, work: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(View, "work", fail)
+    topic = "/admin/v2/persistent/public/default/t"
+    position = {"ledgerId": 1, "entryId": 1}
+    skipped = request("POST", f"{topic}/subscription/s/skip/5")
+    assert skipped.status == 503
+    assert skipped.json["reason"].endswith(
+        "the change may have been made: look before repeating it"
+    )
+    for method, path, body in (
+        ("GET", f"{topic}/subscriptions", None),
+        ("PUT", f"{topic}/backlogSize", position),
+    ):
+        answer = request(method, path, body)
+        assert answer.status == 503
+        assert answer.json["reason"].endswith("; try again")
