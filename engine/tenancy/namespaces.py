@@ -29,7 +29,7 @@ from engine.tenancy.bundles import Bundles, encode_local_policies, even_bundles
 from engine.tenancy.checks import check_expected, check_properties_size
 from engine.tenancy.clusters import own_cluster
 from engine.tenancy.documents import given_policies, new_policies, ordered
-from engine.tenancy.nodes import change_node, children, create_node, delete_tree, find_node
+from engine.tenancy.nodes import change_node, children, create_below, delete_tree, find_node
 from engine.tenancy.policies.in_force import of_cluster, put_on_namespace
 from engine.tenancy.policies.policy import Level, Policy, find
 from engine.tenancy.policies.table import ALLOWED_CLUSTERS, REPLICATION, RETENTION, SIZE_QUOTA
@@ -124,7 +124,14 @@ async def create_namespace(
     _check_clusters(name, policies["replication_clusters"], tenant)
     if policies["replication_clusters"] != [cluster]:
         raise NotBuilt("replication_clusters: geo-replication is not built yet")
-    await create_node(store, path, encode_json(policies), "Namespace already exists")
+    await create_below(
+        store,
+        tenant_path,
+        str(name).removeprefix(f"{name.tenant}/"),
+        encode_json(policies),
+        exists="Namespace already exists",
+        missing="Tenant does not exist",
+    )
 
 
 def _check_clusters(name: NamespaceName, clusters: list[str], tenant: Stored) -> None:

@@ -1,6 +1,7 @@
 """Steps shared by metadata changes: reads that tell "missing", writes that refuse with Pulsar's text."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from engine.base.errors import AlreadyExists, NotFound, PreconditionFailed
 from engine.metadata.cached import derived, fresh
@@ -35,11 +36,51 @@ async def read_node(store: MetadataStore, path: str, missing: str) -> Stored:
 
 
 async def create_node(store: MetadataStore, path: str, value: bytes, exists: str) -> None:
-    """Create with parents; AlreadyExists when it exists, PreconditionFailed for a value larger than a node takes."""
+    """Create with parents that stand for nothing by themselves; AlreadyExists when it exists, PreconditionFailed for a
+    value larger than a node takes."""
     try:
         await store.create(path, _fitting(path, value), make_parents=True)
     except NodeExistsError as error:
         raise AlreadyExists(exists) from error
+
+
+async def create_below(
+    store: MetadataStore, parent: str, name: str, value: bytes, *, exists: str, missing: str
+) -> None:
+    """Create ``parent/name``; NotFound when the parent, which was looked at before, is gone by now: made anew, it would
+    be an empty one. ``name`` may hold slashes: folders between the two are made. AlreadyExists when it exists."""
+    *folders, last = name.split("/")
+    path = parent
+    try:
+        for folder in folders:
+            path = f"{path}/{folder}"
+            with suppress(NodeExistsError):
+                await store.create(path)
+        await store.create(f"{path}/{last}", _fitting(path, value))
+    except NodeExistsError as error:
+        raise AlreadyExists(exists) from error
+    except NoNodeError as error:
+        raise NotFound(missing) from error
+
+
+async def change_below(
+    store: MetadataStore,
+    parent: str,
+    name: str,
+    change: Callable[[bytes], bytes],
+    missing: str,
+) -> None:
+    """Compare-and-set of ``parent/name``, which is made of no value where it is missing. NotFound when the parent, which
+    was looked at before, is gone by now: it is not made anew."""
+    while True:
+        try:
+            await update(store, f"{parent}/{name}", lambda value: _fitting(name, change(value)))
+            return
+        except NoNodeError:
+            first = change(b"")
+        with suppress(AlreadyExists):  # somebody else made it: changed in the next turn
+            await create_below(store, parent, name, first, exists="", missing=missing)
+            return
 
 
 async def change_node(

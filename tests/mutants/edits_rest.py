@@ -8,6 +8,16 @@ HOSTILE = "unit/gateway/test_hostile_bodies.py"
 
 EDITS = (
     Edit(
+        "deleted-tenant-comes-back-empty",
+        "engine/tenancy/nodes.py::create_below",
+        'await store.create(f"{path}/{last}", _fitting(path, value))',
+        'await store.create(f"{path}/{last}", _fitting(path, value), make_parents=True)',
+        (
+            "unit/tenancy/test_parents.py::test_a_tenant_deleted_while_a_namespace_is_made_stays_deleted",
+            "unit/tenancy/test_parents.py::test_a_cluster_deleted_while_something_is_made_of_it_stays_deleted",
+        ),
+    ),
+    Edit(
         "change-of-unknown-outcome-may-be-tried-again",
         "gateway/http/errors.py::describe",
         "advice = LOOK_FIRST if changing else TRY_AGAIN",

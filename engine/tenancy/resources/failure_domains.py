@@ -12,9 +12,8 @@ from engine.metadata import paths
 from engine.metadata.cached import fresh
 from engine.metadata.records import Stored, encode_json
 from engine.metadata.store import MetadataStore, NoNodeError
-from engine.metadata.update import update
 from engine.tenancy.checks import check_document_size, node_name, texts
-from engine.tenancy.nodes import children, find_node, read_node
+from engine.tenancy.nodes import change_below, children, find_node, read_node
 
 
 async def list_failure_domains(store: MetadataStore, cluster: str) -> dict[str, Stored]:
@@ -51,7 +50,14 @@ async def set_failure_domain(
         if both := [broker for broker in (stored or {}).get("brokers", []) if broker in brokers]:
             raise Conflict(f"[{', '.join(both)}] already exists in {other}")
     value = check_document_size("failure domain", encode_json({"brokers": brokers}))
-    await update(store, path, lambda _: value, create=lambda: value)
+    missing = f"Cluster {cluster} does not exist."
+    await change_below(
+        store,
+        paths.cluster(cluster),
+        path.removeprefix(f"{paths.cluster(cluster)}/"),
+        lambda _: value,
+        missing,
+    )
 
 
 async def delete_failure_domain(store: MetadataStore, cluster: str, name: str) -> None:

@@ -26,7 +26,7 @@ from engine.metadata.records import Document, Stored, decode_json, encode_json
 from engine.metadata.store import MetadataStore, NoNodeError
 from engine.metadata.update import update
 from engine.tenancy.checks import check_document_size, node_name, texts, typed
-from engine.tenancy.nodes import find_node
+from engine.tenancy.nodes import change_below, find_node
 from engine.tenancy.resources.failure_domains import require_cluster
 
 MIN_AVAILABLE = "min_available"
@@ -191,7 +191,9 @@ async def set_isolation_policy(
         stored[name] = data
         return check_document_size("isolation policies", encode_json(dict(sorted(stored.items()))))
 
-    await update(store, paths.isolation_policies(cluster), change, create=lambda: change(b"{}"))
+    parent = paths.cluster(cluster)
+    node = paths.isolation_policies(cluster).removeprefix(f"{parent}/")
+    await change_below(store, parent, node, change, f"Cluster {cluster} does not exist.")
 
 
 async def delete_isolation_policy(store: MetadataStore, cluster: str, name: str) -> None:
