@@ -55,7 +55,7 @@ async def grow(store: MetadataStore, brokers: Caller, topic: TopicName, partitio
 
     Conflict when not partitioned or being deleted, Unprocessable for fewer than now, NotAcceptable above the limit.
     """
-    check_parent(topic)
+    await _check_parent(store, topic)
     await require_namespace(store, topic)
     check_count(partitions)
     for _ in range(RACES_MAX):
@@ -107,7 +107,7 @@ async def delete(
     Conflict when one holds more by now. The record is marked as deleted meanwhile, so that no client makes
     a partition anew.
     """
-    check_parent(topic)
+    await _check_parent(store, topic)
     await require_partitioned(store, topic)
     if not force:
         await _refuse_use(brokers, await existing_partitions(store, topic))
@@ -125,6 +125,12 @@ async def delete(
         raise NotFound(f"Partitioned Topic {topic} not found") from error
     except BadVersionError as error:
         raise Conflict("Concurrent modification") from error
+
+
+async def _check_parent(store: MetadataStore, topic: TopicName) -> None:
+    """As ``check_parent``, but for a topic that is partitioned: one that its use made may have such a name."""
+    if await find_partitions(store, topic) is None:
+        check_parent(topic)
 
 
 async def existing_partitions(store: MetadataStore, topic: TopicName) -> list[TopicName]:
@@ -153,6 +159,8 @@ async def _record(store: MetadataStore, topic: TopicName) -> tuple[Document, int
     except NoNodeError as error:
         raise Conflict(f"Topic {topic} is not the partitioned topic.") from error
     record = decode_json(value, "partitioned topic")
+    if not record.get("partitions"):  # a claim of who makes it
+        raise Conflict(f"Topic {topic} is not the partitioned topic.")
     if record.get("deleted"):
         raise Conflict(f"Topic {topic} is being deleted")
     return record, stat.version

@@ -78,6 +78,10 @@ class TopicNotFound(BrokerError):
     code = ServerError.TopicNotFound
 
 
+class TopicIsPartitioned(TopicNotFound):
+    """There is no plain topic of this name: while one was being made, a partitioned one came to be."""
+
+
 class SubscriptionNotFound(BrokerError):
     code = ServerError.SubscriptionNotFound
 

@@ -175,6 +175,11 @@ class Namespaces(Protocol):
         exist"). ``create`` is the client's wish; the namespace's policy must agree."""
         ...
 
+    async def confirm_plain(self, topic: TopicName) -> None:
+        """Settle, before the first use of a topic that is no partition, that it is not a partitioned one. Raises
+        TopicIsPartitioned, also TopicNotFound when its namespace is gone."""
+        ...
+
     async def policies(self, topic: TopicName) -> TopicPolicies:
         """Policies in force for the topic."""
         ...

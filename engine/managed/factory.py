@@ -1,10 +1,13 @@
 """Opens managed ledgers: one factory per broker."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
+from engine.base.errors import MagnetarError
 from engine.base.tasks import TaskScope, UnderWay, contained
 from engine.ledger.client import LedgerClient
 from engine.ledger.errors import NoSuchLedgerError
@@ -24,7 +27,7 @@ from engine.managed.stored.node import StoredNode, read_record, read_to_open
 from engine.managed.stored.removal import discard_cursor, mark_deleted
 from engine.managed.stored.survey import survey
 from engine.metadata import paths
-from engine.metadata.store import MetadataStore, NoNodeError
+from engine.metadata.store import MetadataStore, NoNodeError, NotEmptyError
 
 CLOSE_AT_ONCE = 16
 OPEN_ATTEMPTS = 4
@@ -67,11 +70,13 @@ class ManagedLedgerFactory:
         properties: dict[str, str] | None = None,
         *,
         make: bool = True,
+        admit: Callable[[], Awaitable[None]] | None = None,
     ) -> ManagedLedger:
         """Open ``tenant/ns/persistent/encoded-topic``, made if missing and ``make``, fencing its previous owner.
 
         Opening twice in one process: the second waits for the first and gets the same object. ``properties`` are those
-        of a topic that is made now. Cancel-safe: the opening goes on.
+        of a topic that is made now. ``admit`` is awaited before a managed ledger that never had a ledger gets its first
+        one: when it raises, the node is removed and the opening ends by that. Cancel-safe: the opening goes on.
         Raises LedgerError, ManagedLedgerFencedError (another owner opens it again and again), StoreUnavailableError,
         ManagedLedgerLoadError (nothing of these, but not in time), ManagedLedgerNotFoundError without ``make``.
         """
@@ -82,16 +87,21 @@ class ManagedLedgerFactory:
             await ready.update_config(config)
             return ready
         opening = self._opening.of(name) or self._opening.begin(
-            name, f"open {name}", self._start(name, config, properties or {}, make)
+            name, f"open {name}", self._start(name, config, properties or {}, make, admit)
         )
         return await asyncio.shield(opening)
 
     async def _start(
-        self, name: str, config: LedgerConfig, properties: dict[str, str], make: bool
+        self,
+        name: str,
+        config: LedgerConfig,
+        properties: dict[str, str],
+        make: bool,
+        admit: Callable[[], Awaitable[None]] | None,
     ) -> ManagedLedger:
         for attempt in range(OPEN_ATTEMPTS):
             try:
-                return await self._start_once(name, config, properties, make)
+                return await self._start_once(name, config, properties, make, admit)
             except ManagedLedgerFencedError:
                 # The previous owner may just have opened its next ledger: that one is to be fenced too.
                 if attempt + 1 == OPEN_ATTEMPTS:
@@ -99,7 +109,12 @@ class ManagedLedgerFactory:
         raise AssertionError("unreachable")
 
     async def _start_once(
-        self, name: str, config: LedgerConfig, properties: dict[str, str], make: bool
+        self,
+        name: str,
+        config: LedgerConfig,
+        properties: dict[str, str],
+        make: bool,
+        admit: Callable[[], Awaitable[None]] | None,
     ) -> ManagedLedger:
         node = self._shared.node(paths.managed_ledger(name))
         try:
@@ -110,6 +125,8 @@ class ManagedLedgerFactory:
             await self._remove_cursors(
                 node
             )  # its ledgers are deleted with what else the record dooms
+        if not record.ledgers and admit is not None:
+            await self._admit(node, admit)
         if not record.ledgers and not record.properties:
             record.properties = dict(properties)
         ledger = ManagedLedger(name, config, node, record, self._shared)
@@ -128,6 +145,15 @@ class ManagedLedgerFactory:
         self._open[name] = ledger
         ledger.on_ended(partial(self._ended, name, ledger))
         return ledger
+
+    async def _admit(self, node: StoredNode, admit: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await admit()
+        except MagnetarError as error:
+            if not error.retriable:  # else it is not decided yet
+                with suppress(ManagedLedgerFencedError, NotEmptyError):
+                    await node.delete()
+            raise
 
     def _ended(self, name: str, ledger: ManagedLedger) -> None:
         if self._open.get(name) is ledger:

@@ -15,7 +15,8 @@ _turns: WeakKeyDictionary[MetadataStore, WeakValueDictionary[str, asyncio.Lock]]
 at once do not lose a hundred races."""
 
 
-def _turn(store: MetadataStore, path: str) -> asyncio.Lock:
+def turn(store: MetadataStore, path: str) -> asyncio.Lock:
+    """What whoever changes ``path`` by this store holds meanwhile."""
     locks = _turns.setdefault(store, WeakValueDictionary())
     lock = locks.get(path)
     if lock is None:
@@ -37,7 +38,7 @@ async def update(
     raises NoNodeError unless ``create`` gives its first value (parents are made). Raises BadVersionError after 100 lost
     races. Cancelled or StoreUnavailableError: the write may or may not have happened.
     """
-    async with _turn(store, path):
+    async with turn(store, path):
         return await _update(store, path, change, create)
 
 

@@ -70,8 +70,8 @@ async def change_below(
     change: Callable[[bytes], bytes],
     missing: str,
 ) -> None:
-    """Compare-and-set of ``parent/name``, which is made of no value where it is missing. NotFound when the parent, which
-    was looked at before, is gone by now: it is not made anew."""
+    """Compare-and-set of ``parent/name``, which is made of no value where it is missing. NotFound when the parent,
+    which was looked at before, is gone by now: it is not made anew."""
     while True:
         try:
             await update(store, f"{parent}/{name}", lambda value: _fitting(name, change(value)))

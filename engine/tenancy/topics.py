@@ -1,10 +1,16 @@
 """Topics as metadata: which exist, and how partitioned ones begin; no broker needed (``partitions`` has what does).
 
 A topic exists when its managed ledger's node does; a partitioned topic is a record of its own, whose partitions are
-topics. Raises Refusal with Pulsar's texts. Cancelled: a change may or may not have happened.
+topics. Of a plain and a partitioned topic of one name that are made at once exactly one comes to be: who makes the
+partitioned one stores a claim (a record of 0 partitions), looks for the plain one, and makes the claim the record by
+compare-and-set; who makes the plain one makes its node, looks for the record, and withdraws a claim by compare-and-set
+(N1). Each looks for the namespace again then (N2): who deletes it marks it first, and looks for what is in it after.
+Raises Refusal with Pulsar's texts. Cancelled: a change may or may not have happened.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from engine.base.errors import (
@@ -28,7 +34,16 @@ from engine.base.names import (
 from engine.metadata import paths
 from engine.metadata.cached import derived_children, fresh
 from engine.metadata.records import Document, Stored, decode_json, encode_json
-from engine.metadata.store import MetadataStore, NodeExistsError, NoNodeError
+from engine.metadata.store import (
+    BadVersionError,
+    MetadataStore,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    SessionExpiredError,
+    StoreUnavailableError,
+)
+from engine.metadata.update import turn
 from engine.tenancy.checks import check_expected, check_properties_size
 from engine.tenancy.namespaces import get_policies
 from engine.tenancy.nodes import change_node, children, create_node, find_node
@@ -37,6 +52,10 @@ SYSTEM_PREFIX = "__"
 PARTITIONS_MAX = 10_000
 EXISTS = "This topic already exists"
 NO_PARTITIONS: Document = {"partitions": 0, "deleted": False}
+CLAIM = encode_json(NO_PARTITIONS)
+RACES_MAX = 100
+"""Lost compare-and-sets after which a creation gives up."""
+_PARTITION_INSIDE = re.compile(re.escape(PARTITION_SUFFIX) + "[0-9]")
 
 
 def partitioned_path(topic: TopicName) -> str:
@@ -112,7 +131,12 @@ def users_names(parts: Sequence[str], path: str) -> Names:
 
 async def find_partitions(store: MetadataStore, topic: TopicName) -> Stored | None:
     """PartitionedTopicMetadata ``{partitions, deleted, properties?}``; None when the topic is not partitioned."""
-    return await find_node(store, partitioned_path(topic))
+    return _record(await find_node(store, partitioned_path(topic)))
+
+
+def _record(stored: Stored | None) -> Stored | None:
+    """None for a claim, and for a node that others lie below and that is no record itself."""
+    return stored if stored and stored.get("partitions") else None
 
 
 async def topic_exists(store: MetadataStore, topic: TopicName) -> bool:
@@ -126,7 +150,9 @@ async def look_up(store: MetadataStore, topic: TopicName) -> tuple[Stored | None
     paths = [partitioned_path(topic), *([ledger_path(topic)] if topic.persistent else ())]
     (partitioned, *ledger), _ = await store.get_all(paths)
     if partitioned is not None:
-        return decode_json(partitioned[0], paths[0]), False
+        record = _record(decode_json(partitioned[0], paths[0]))
+        if record is not None:
+            return record, False
     return None, any(one is not None for one in ledger)
 
 
@@ -146,15 +172,13 @@ async def create_partitioned(
     partitions: int,
     properties: Mapping[str, str] | None = None,
     *,
-    create_partitions: bool = True,
+    is_loaded: Callable[[], Awaitable[bool]] | None = None,
 ) -> None:
-    """AlreadyExists when a topic of that name does, NotAcceptable for a count outside 1..PARTITIONS_MAX,
-    PreconditionFailed for a partition's name.
+    """AlreadyExists when a topic of that name does, or comes to be meanwhile; NotAcceptable for a count outside
+    1..PARTITIONS_MAX. ``is_loaded``: whether there is a plain topic of that name which no metadata tells of.
 
-    The partitions come first: what the record promises exists and is listed before first use. Without
-    ``create_partitions`` each is made at its first use.
+    The partitions come before the record: what it promises exists and is listed before first use.
     """
-    check_parent(topic)
     await require_namespace(store, topic)
     check_count(partitions)
     await _refuse_existing(store, topic)
@@ -162,10 +186,93 @@ async def create_partitioned(
     if properties:
         check_properties_size(properties)
         record["properties"] = dict(properties)
-    if create_partitions:
-        await create_missing_partitions(store, topic, 0, partitions)
-    value = encode_json(record)
-    await create_node(store, partitioned_path(topic), value, "This topic already exists")
+    path, made = partitioned_path(topic), []
+    async with turn(store, path):
+        claim = await _claim(store, path)
+        try:
+            await require_namespace(
+                fresh(store, paths.namespace_policies(str(topic.namespace))), topic
+            )
+            if await topic_exists(fresh(store, ledger_path(topic)), topic):
+                raise AlreadyExists(EXISTS)
+            if is_loaded is not None and await is_loaded():
+                raise AlreadyExists(EXISTS)
+            made = await create_missing_partitions(store, topic, 0, partitions)
+            await store.put(path, encode_json(record), claim)
+        except (BadVersionError, NoNodeError) as error:  # somebody else was quicker
+            if await fresh(store, path).exists(path) is None:  # with a plain one
+                await _remove_unused(store, made)
+            raise AlreadyExists(EXISTS) from error
+        except BaseException:
+            await _withdraw(store, path, claim)
+            raise
+
+
+async def _claim(store: MetadataStore, path: str) -> int:
+    """Store a claim, in the place of one that somebody else left or has under way; its version. AlreadyExists for a
+    record."""
+    for _ in range(RACES_MAX):
+        try:
+            await store.create(path, CLAIM, make_parents=True)
+            return 0
+        except NodeExistsError:
+            pass
+        try:
+            value, stat = await fresh(store, path).get(path)
+            if _record(decode_json(value, path)) is not None:
+                raise AlreadyExists(EXISTS)
+            return (await store.put(path, CLAIM, stat.version)).version
+        except (NoNodeError, BadVersionError):
+            continue
+    raise Conflict("Concurrent modification")
+
+
+async def _withdraw(store: MetadataStore, path: str, version: int) -> None:
+    """Remove a claim if it is still that. Where this fails the claim stays, which hinders nobody."""
+    try:
+        await store.delete(path, version)
+    except NotEmptyError:  # of another kind of name, something lies below
+        with suppress(NoNodeError, BadVersionError):
+            await store.put(path, b"", version)
+    except (NoNodeError, BadVersionError, StoreUnavailableError, SessionExpiredError):
+        return
+
+
+async def _remove_unused(store: MetadataStore, parts: Sequence[TopicName]) -> None:
+    """Remove partitions that were made for nothing, unless somebody has used one since."""
+    for part in parts:
+        with suppress(NoNodeError, BadVersionError, NotEmptyError):
+            await store.delete(ledger_path(part), 0)
+
+
+async def confirm_plain(store: MetadataStore, topic: TopicName) -> None:
+    """Have a topic that was made, and that nobody has used yet, be a plain one for good: to be called before its first
+    use. AlreadyExists when it is a partitioned one by now, NotFound when its namespace is gone: it must go then."""
+    await require_namespace(fresh(store, paths.namespace_policies(str(topic.namespace))), topic)
+    path = partitioned_path(topic)
+    for _ in range(RACES_MAX):
+        if await fresh(store, path).exists(path) is None:
+            return
+        try:
+            value, stat = await fresh(store, path).get(path)
+            if _record(decode_json(value, path)) is not None:
+                raise AlreadyExists(EXISTS)
+            if not value:
+                return  # a node that others lie below
+            await store.delete(path, stat.version)
+            return
+        except NotEmptyError:
+            await store.put(path, b"", stat.version)
+            return
+        except (NoNodeError, BadVersionError):
+            continue
+    raise Conflict("Concurrent modification")
+
+
+def is_partitionable(topic: TopicName) -> bool:
+    """Whether a topic that is made by its use may be a partitioned one, where those are the default: no name that has a
+    partition's inside, such as ``t-partition-0-sub-DLQ``, the dead letters of a partition."""
+    return _PARTITION_INSIDE.search(topic.local) is None
 
 
 async def change_properties(
@@ -196,27 +303,29 @@ async def change_properties(
 
 async def create_missing_partitions(
     store: MetadataStore, topic: TopicName, first: int, stop: int
-) -> None:
-    """Make partitions ``first..stop-1`` exist: an empty node, filled by the broker that opens it first."""
+) -> list[TopicName]:
+    """Make partitions ``first..stop-1`` exist: an empty node, filled by the broker that opens it first. Those that did
+    not before."""
     if not topic.persistent:
-        return
-    for index in range(first, stop):
-        await create_missing(store, topic.partition_at(index))
+        return []
+    parts = [topic.partition_at(index) for index in range(first, stop)]
+    return [part for part in parts if await create_missing(store, part)]
 
 
-async def create_missing(store: MetadataStore, topic: TopicName) -> None:
-    """Make a persistent topic exist, as ``create_missing_partitions`` does."""
+async def create_missing(store: MetadataStore, topic: TopicName) -> bool:
+    """Make a persistent topic exist, as ``create_missing_partitions`` does; False when it did before."""
     try:
         await store.create(ledger_path(topic), make_parents=True)
     except NodeExistsError:
-        return
+        return False
+    return True
 
 
 async def require_partitioned(store: MetadataStore, topic: TopicName) -> Stored:
     """Metadata of a partitioned topic to be deleted; NotFound for nothing, Conflict for a plain topic."""
     await require_namespace(store, topic)
-    record = await find_partitions(store, topic)
-    if record is not None:
+    record = await find_node(store, partitioned_path(topic))
+    if record:  # also a claim that was left behind
         return record
     if await topic_exists(store, topic):
         raise Conflict(

@@ -177,8 +177,15 @@ async def delete(engine: Engine, name: TopicName, *, force: bool, seen: Any = No
 async def create_partitioned(
     engine: Engine, name: TopicName, count: int, properties: dict[str, str]
 ) -> None:
-    """A partitioned topic and its partitions."""
-    await metadata.create_partitioned(engine.store, name, count, properties)
+    """A partitioned topic and its partitions. PreconditionFailed for a partition's name."""
+    metadata.check_parent(name)
+
+    async def is_loaded() -> bool:
+        return not name.persistent and str(name) in await loaded_nonpersistent(
+            engine, name.namespace
+        )
+
+    await metadata.create_partitioned(engine.store, name, count, properties, is_loaded=is_loaded)
 
 
 async def grow(engine: Engine, name: TopicName, count: int) -> None:

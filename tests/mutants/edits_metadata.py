@@ -9,7 +9,7 @@ EDITS = (
     Edit(
         "updates-of-one-store-race-each-other",
         "engine/metadata/update.py::update",
-        "async with _turn(store, path):",
+        "async with turn(store, path):",
         "if True:",
         (
             "unit/metadata/test_update.py::test_more_than_anyone_tries_all_come_through_in_their_order",

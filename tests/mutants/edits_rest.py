@@ -3,10 +3,61 @@
 from tests.mutants.edit import Edit
 
 RECORDING = "unit/admin_ui/audit/test_recording.py"
+ONE_KIND = "unit/tenancy/test_one_kind_of_topic.py"
 BODIES = "unit/gateway/http/test_json_bodies.py"
 HOSTILE = "unit/gateway/test_hostile_bodies.py"
 
 EDITS = (
+    Edit(
+        "plain-topic-made-beside-a-partitioned-one",
+        "engine/tenancy/topics.py::confirm_plain",
+        "if await fresh(store, path).exists(path) is None:",
+        "if True:",
+        (
+            f"{ONE_KIND}::test_in_every_order_of_two_exactly_one_is_made",
+            "unit/gateway/services/test_kinds_of_topics.py::test_a_topic_made_by_its_use_gives_way_to_a_partitioned_one_made_meanwhile",
+        ),
+        "N1",
+    ),
+    Edit(
+        "claim-made-the-record-without-another-look",
+        "engine/tenancy/topics.py::create_partitioned",
+        """
+        if await topic_exists(fresh(store, ledger_path(topic)), topic):
+            raise AlreadyExists(EXISTS)
+        """,
+        "pass",
+        (f"{ONE_KIND}::test_in_every_order_of_two_exactly_one_is_made",),
+        "N1",
+    ),
+    Edit(
+        "claim-is-not-withdrawn",
+        "engine/tenancy/topics.py::confirm_plain",
+        """
+        await store.delete(path, stat.version)
+        return
+        """,
+        "return",
+        (f"{ONE_KIND}::test_in_every_order_of_two_exactly_one_is_made",),
+        "N1",
+    ),
+    Edit(
+        "partitioned-topic-outlives-its-namespace",
+        "engine/tenancy/topics.py::create_partitioned",
+        "await require_namespace(fresh(store, paths.namespace_policies(str(topic.namespace))), topic)",
+        "pass",
+        (f"{ONE_KIND}::test_a_namespace_deleted_meanwhile_takes_neither_kind",),
+        "N2",
+    ),
+    Edit(
+        "dead-letters-of-a-partition-made-partitioned",
+        "engine/broker/control/catalog.py::Catalog.partitions",
+        "topics.is_partitionable(topic)",
+        "topic.partition < 0",
+        (
+            "unit/gateway/services/test_kinds_of_topics.py::test_a_name_with_a_partition_inside_can_be_made_by_its_use",
+        ),
+    ),
     Edit(
         "deleted-tenant-comes-back-empty",
         "engine/tenancy/nodes.py::create_below",

@@ -77,6 +77,9 @@ class Everything:
     async def ensure_topic(self, topic: TopicName, *, create: bool) -> None:
         pass
 
+    async def confirm_plain(self, topic: TopicName) -> None:
+        pass
+
     async def policies(self, topic: TopicName) -> TopicPolicies:
         return self.in_force
 

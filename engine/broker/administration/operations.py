@@ -44,7 +44,7 @@ from engine.broker.administration.schema_operations import SchemaOperations
 from engine.broker.control.assignment import BundleAssignment
 from engine.broker.control.catalog import Catalog
 from engine.broker.control.dynamic_settings import DynamicSettings
-from engine.broker.errors import NotAllowed
+from engine.broker.errors import NotAllowed, TopicIsPartitioned
 from engine.broker.ports import TopicPolicies
 from engine.broker.settings import DataPathSettings
 from engine.broker.topics.ephemeral import A_CHANGE, COMPACTION
@@ -227,12 +227,13 @@ class BrokerOperations:
         if self._registry.loaded(name) is not None:
             raise AlreadyExists(topics.EXISTS)
         await self._parts.catalog.check_room(name)
-        if not name.persistent:
+        if name.persistent:
+            record = LogRecord(properties=dict(args.properties))
+            await topics.create_topic(store, name, record.encode())
+        try:
             await self._registry.get(name, create=True, asked=False)
-            return
-        record = LogRecord(properties=dict(args.properties))
-        await topics.create_topic(store, name, record.encode())
-        await self._registry.get(name, create=True, asked=False)
+        except TopicIsPartitioned as error:
+            raise AlreadyExists(topics.EXISTS) from error
 
     async def delete_topic(self, args: api.DeleteTopic) -> JsonObject:
         name = args.topic

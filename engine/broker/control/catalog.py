@@ -8,10 +8,16 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Protocol
 
-from engine.base.errors import AlreadyExists, NotFound, PreconditionFailed, Refusal
+from engine.base.errors import AlreadyExists, Conflict, NotFound, PreconditionFailed, Refusal
 from engine.base.names import NamespaceName, TopicName
 from engine.broker.control.acted_upon import NamespacePolicies, namespace_policies, topic_policies
-from engine.broker.errors import BrokerError, MetadataError, ServiceNotReady, TopicNotFound
+from engine.broker.errors import (
+    BrokerError,
+    MetadataError,
+    ServiceNotReady,
+    TopicIsPartitioned,
+    TopicNotFound,
+)
 from engine.broker.ports import TopicMode, TopicPolicies
 from engine.metadata import paths
 from engine.metadata.records import Document, Stored
@@ -176,7 +182,7 @@ class Catalog:
                 return 0
             if not await self._may_be(topic) or not (allow_create and policies.auto_topic):
                 raise TopicNotFound("")
-            if policies.new_partitions and topic.partition < 0:
+            if policies.new_partitions and topics.is_partitionable(topic):
                 return await self._create_partitioned(topic, policies)
         except (StoreUnavailableError, SessionExpiredError) as error:
             raise _refusal(error) from error
@@ -193,8 +199,10 @@ class Catalog:
         await self._check_room(topic, policies)
         try:
             await topics.create_partitioned(self._store, topic, policies.new_partitions)
-        except AlreadyExists:  # somebody was quicker
-            found = await topics.find_partitions(self._store, topic)
+        except AlreadyExists as error:  # somebody was quicker
+            found, exists = await topics.look_up(self._store, topic)
+            if found is None and not exists:  # or is about to be: the client asks again
+                raise ServiceNotReady(f"Topic {topic} is being made") from error
             return int(found["partitions"]) if found is not None else 0
         except Refusal as error:
             raise MetadataError(error.reason) from error
@@ -243,6 +251,16 @@ class Catalog:
                 raise TopicNotFound(f"Topic {topic} does not exist")
             await self._check_room(topic, policies)
         except (StoreUnavailableError, SessionExpiredError) as error:
+            raise _refusal(error) from error
+
+    async def confirm_plain(self, topic: TopicName) -> None:
+        try:
+            await topics.confirm_plain(self._store, topic)
+        except AlreadyExists as error:
+            raise TopicIsPartitioned(f"Topic {topic} is partitioned") from error
+        except Conflict as error:
+            raise ServiceNotReady(str(error)) from error
+        except (Refusal, StoreUnavailableError, SessionExpiredError) as error:
             raise _refusal(error) from error
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from operator import add
 from typing import NamedTuple
 
@@ -272,8 +273,19 @@ class TopicRegistry:
         self.load_times.add(self._context.clock.monotonic_s() - began_s)
         self._loaded[name.full] = topic
         topic.touched()
+        if not name.persistent and name.partition < 0:
+            await self._confirm_loaded(topic)
         await self._look_again(topic)
         return topic
+
+    async def _confirm_loaded(self, topic: Topic) -> None:
+        """A non-persistent topic is there by being loaded alone: whoever makes a partitioned one of its name looks for
+        that, so it is settled once it can be seen."""
+        try:
+            await self._namespaces.confirm_plain(topic.name)
+        except BaseException:
+            self._leave(topic)
+            raise
 
     async def _look_again(self, topic: Topic) -> None:
         """Policies may have changed while its ledger was being opened, when nobody could tell it."""
@@ -311,9 +323,13 @@ class TopicRegistry:
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + self._context.settings.topic_load_timeout_seconds / 2
+        plain = name.partition < 0 and not name.local.startswith(SYSTEM_PREFIX)
+        admit = partial(self._namespaces.confirm_plain, name) if plain else None
         while True:
             try:
-                return await self._factory.open(name.managed_ledger_name, config, make=make)
+                return await self._factory.open(
+                    name.managed_ledger_name, config, make=make, admit=admit
+                )
             except NotEnoughBookiesError:
                 if loop.time() >= until:
                     raise

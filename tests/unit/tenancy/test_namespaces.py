@@ -355,7 +355,8 @@ async def test_partitioned_topics_live_and_refuse_as_pulsar_does(store: Metadata
     )
     assert (await refused(create(store, nope, 10_001)))[0] is NotAcceptable
     text = "Partitioned Topic Name should not contain '-partition-'"
-    assert await refused(create(store, NS.topic("x-partition-1"), 2)) == (PreconditionFailed, text)
+    with pytest.raises(PreconditionFailed, match=text):
+        topics.check_parent(NS.topic("x-partition-1"))
     missing = NamespaceName.of("t1", "nope").topic("x")
     assert await refused(create(store, missing, 2)) == (NotFound, "Namespace not found")
     text = f"Topic {nope} not found"

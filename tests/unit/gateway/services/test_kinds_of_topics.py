@@ -1,0 +1,159 @@
+"""Plain or partitioned: a topic of one name is one of them for all who make it by a call or by its use."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.admin import api
+from engine.base.errors import AlreadyExists, PreconditionFailed
+from engine.base.names import TopicName
+from engine.broker.errors import TopicIsPartitioned, TopicNotFound
+from engine.tenancy import topics as metadata
+from engine.tenancy.namespaces import set_policy
+from engine.tenancy.policies.table import BY_NAME
+from gateway.services import topics
+from tests.support.admin.bench import AdminBench
+
+NAME = TopicName.parse("persistent://public/default/x")
+LOADED = TopicName.parse("non-persistent://public/default/x")
+PLAIN = {"allowAutoTopicCreation": True, "topicType": "non-partitioned"}
+PARTS = {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 3}
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
+    made = AdminBench(tmp_path)
+    await made.start()
+    yield made
+    await made.close()
+
+
+async def rule(bench: AdminBench, given: dict[str, Any]) -> None:
+    policy = BY_NAME["autoTopicCreation"]
+    await set_policy(bench.store, NAME.namespace, policy, policy.read(given), cluster="")
+
+
+async def use(bench: AdminBench, name: TopicName) -> int:
+    """As a producer or consumer does: how many partitions has it, then the topic or its first partition. The number."""
+    parts = bench.broker.running
+    count = await parts.catalog.partitions(name, allow_create=True)
+    await by_producer(bench, name.partition_at(0) if count else name)
+    return count
+
+
+def before_it_is_loaded(
+    bench: AdminBench, name: TopicName, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], None]:
+    """Somebody makes the partitioned topic once it was seen that there is none; returns the check that he did."""
+    registry, done = bench.broker.running.registry, [0]
+    opens = registry._open
+
+    async def slow(of: TopicName, make: bool) -> Any:
+        if make and of == name:
+            done[0] += 1
+            await topics.create_partitioned(bench.engine, name, 2, {})
+        return await opens(of, make)
+
+    monkeypatch.setattr(registry, "_open", slow)
+
+    def check() -> None:
+        assert done == [1]
+
+    return check
+
+
+async def by_call(bench: AdminBench, name: TopicName) -> None:
+    await topics.create(bench.engine, name, {})
+
+
+async def by_producer(bench: AdminBench, name: TopicName) -> None:
+    parts = bench.broker.running
+    await parts.assignment.place(name, authoritative=True)
+    await parts.registry.get(name, create=True)
+
+
+@pytest.mark.parametrize("name", [NAME, LOADED])
+async def test_a_topic_made_by_its_use_gives_way_to_a_partitioned_one_made_meanwhile(
+    bench: AdminBench, name: TopicName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check = before_it_is_loaded(bench, name, monkeypatch)
+    with pytest.raises(TopicIsPartitioned):
+        await by_producer(bench, name)
+    check()
+    assert await topics.partitions_of(bench.engine, name) == 2
+    assert not await metadata.topic_exists(bench.store, name)
+    assert bench.broker.running.registry.loaded(name) is None
+    with pytest.raises(TopicNotFound):
+        await by_producer(bench, name)
+    assert await use(bench, name) == 2
+
+
+async def test_a_call_that_makes_a_plain_topic_is_refused_when_a_partitioned_one_came_to_be(
+    bench: AdminBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only of a non-persistent one: it has no node, which would have the other refused."""
+    check = before_it_is_loaded(bench, LOADED, monkeypatch)
+    with pytest.raises(AlreadyExists):
+        await by_call(bench, LOADED)
+    check()
+    assert await topics.partitions_of(bench.engine, LOADED) == 2
+
+
+@pytest.mark.parametrize("make", [by_call, by_producer])
+@pytest.mark.parametrize("name", [NAME, LOADED])
+async def test_a_partitioned_topic_is_refused_where_there_is_a_plain_one(
+    bench: AdminBench, name: TopicName, make: Callable[[AdminBench, TopicName], Awaitable[None]]
+) -> None:
+    await make(bench, name)
+    with pytest.raises(AlreadyExists):
+        await topics.create_partitioned(bench.engine, name, 2, {})
+    assert await topics.partitions_of(bench.engine, name) == 0
+    await rule(bench, PARTS)
+    if name.persistent:
+        assert await use(bench, name) == 0
+
+
+@pytest.mark.parametrize("domain", ["persistent", "non-persistent"])
+@pytest.mark.parametrize("given", [PLAIN, PARTS])
+async def test_a_name_with_a_partition_inside_can_be_made_by_its_use(
+    bench: AdminBench, domain: str, given: dict[str, Any]
+) -> None:
+    """The dead letters of a partition are kept in a topic called after it: plain, whatever the rule is."""
+    await rule(bench, given)
+    for local, parts in (
+        ("a", 3),
+        ("b-partition-a", 3),
+        ("c-partition-", 3),
+        ("d-partition-0-sub-DLQ", 0),
+        ("e-partition-12-sub-RETRY", 0),
+        ("f-partition-3b", 0),
+        ("g-partition-0-y-partition-z", 0),
+        ("h-partition-1", 0),
+    ):
+        name = NAME.namespace.topic(local, domain)
+        for _ in range(2):
+            assert await use(bench, name) == (parts if given is PARTS else 0), local
+
+
+async def test_a_partitioned_topic_of_such_a_name_can_be_grown_and_deleted(
+    bench: AdminBench,
+) -> None:
+    await rule(bench, PARTS)
+    name = NAME.namespace.topic("x-partition-a")
+    assert await use(bench, name) == 3
+    await topics.grow(bench.engine, name, 4)
+    assert await topics.partitions_of(bench.engine, name) == 4
+    await topics.delete_partitioned(bench.engine, name, force=True)
+    assert await metadata.list_topics(bench.store, name.namespace) == ()
+    with pytest.raises(PreconditionFailed, match="should not contain '-partition-'"):
+        await topics.create_partitioned(bench.engine, name, 2, {})
+
+
+async def test_dead_letters_of_a_partition_are_stored(bench: AdminBench) -> None:
+    await rule(bench, PARTS)
+    dead = NAME.namespace.topic("x-partition-0-sub-DLQ")
+    await use(bench, dead)
+    assert (await bench.publish(dead, 3)).failures == []
+    assert (await bench.engine.call(api.LAST_MESSAGE_ID, api.OnTopic(dead)))["entryId"] == 2

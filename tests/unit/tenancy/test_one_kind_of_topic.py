@@ -1,0 +1,207 @@
+"""A plain and a partitioned topic of one name, made at once in every order of their metadata calls: one comes to be."""
+
+import random
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from engine.base.errors import AlreadyExists, NotFound
+from engine.base.names import NamespaceName, TopicName
+from engine.metadata import paths
+from engine.metadata.records import encode_json
+from engine.metadata.store import BadVersionError, NoNodeError
+from engine.metadata.tree import Tree
+from engine.tenancy import topics
+from engine.tenancy.namespaces import delete_namespace
+from tests.support.stores.stepped import Actor, SteppedStore, two_switches
+
+NAMESPACE = NamespaceName.parse("t/n")
+STEPS = 12
+"""More calls than either makes."""
+Make = Callable[[Any, TopicName], Coroutine[Any, Any, None]]
+
+
+async def plain(store: Any, topic: TopicName) -> None:
+    """As a broker makes one: its node, and before its first use the question whether it is one."""
+    await topics.check_new_topic(store, topic)
+    await topics.create_topic(store, topic, b"")
+    await confirm(store, topic)
+
+
+async def confirm(store: Any, topic: TopicName) -> None:
+    """As its opening does."""
+    try:
+        await topics.confirm_plain(store, topic)
+    except (AlreadyExists, NotFound):
+        with suppress(NoNodeError, BadVersionError):
+            await store.delete(topics.ledger_path(topic), 0)
+        raise
+
+
+async def by_use(store: Any, topic: TopicName) -> None:
+    """As ``plain``, where the node may be there already: a client makes it by its use."""
+    await topics.check_new_topic(store, topic)
+    await topics.create_missing(store, topic)
+    await confirm(store, topic)
+
+
+async def partitioned(store: Any, topic: TopicName) -> None:
+    await topics.create_partitioned(store, topic, 2)
+
+
+def tree() -> Tree:
+    made = Tree()
+    for path in ("/admin", "/admin/policies", "/admin/policies/t"):
+        made.create(path, b"", 0, False, 0)
+    made.create("/admin/policies/t/n", encode_json({"deleted": False}), 0, False, 0)
+    for parent in (
+        paths.managed_ledgers("t/n"),
+        paths.partitioned_topics("t/n"),
+        paths.partitioned_topics("t/n", "non-persistent"),
+    ):
+        path = ""
+        for part in parent.split("/")[1:]:
+            path += f"/{part}"
+            if made.exists(path) is None:
+                made.create(path, b"", 0, False, 0)
+    return made
+
+
+def run(work: Callable[[Any], Coroutine[Any, Any, Any]], of: Tree) -> Any:
+    store = SteppedStore(of)
+    actor = Actor(store, work(store))
+    actor.finish()
+    if actor.error is not None:
+        raise actor.error
+    return actor.result
+
+
+def kinds(of: Tree, topic: TopicName) -> list[str]:
+    """What there is of this name, by what its users ask."""
+    record = run(lambda store: topics.find_partitions(store, topic), of)
+    found = ["partitioned"] if record is not None else []
+    if of.exists(topics.ledger_path(topic)) is not None:
+        found.append("plain")
+    return found
+
+
+def begun(make: Make, of: Tree, topic: TopicName) -> Actor:
+    store = SteppedStore(of)
+    return Actor(store, make(store, topic))
+
+
+@pytest.mark.parametrize("one", [plain, partitioned])
+@pytest.mark.parametrize("other", [plain, partitioned])
+def test_in_every_order_of_two_exactly_one_is_made(one: Make, other: Make) -> None:
+    topic = NAMESPACE.topic("x")
+    for first, second in two_switches(STEPS, STEPS):
+        metadata = tree()
+        actors = begun(one, metadata, topic), begun(other, metadata, topic)
+        for actor, steps in zip(actors, (first, second), strict=True):
+            for _ in range(steps):
+                actor.step()
+        for actor in actors:
+            actor.finish()
+        won = [make for make, actor in zip((one, other), actors, strict=True) if not actor.error]
+        order = f"after {first} and {second} steps: {[actor.error for actor in actors]}"
+        assert len(won) == 1, order
+        assert kinds(metadata, topic) == [won[0].__name__], order
+        assert all(isinstance(actor.error, AlreadyExists | None) for actor in actors), order
+        parts = run(lambda store: topics.list_topics(store, NAMESPACE), metadata)
+        assert len(parts) == (2 if won[0] is partitioned else 1), order
+
+
+def test_in_random_orders_of_five_exactly_one_kind_is_made() -> None:
+    topic = NAMESPACE.topic("x")
+    for seed in range(500):
+        chance = random.Random(seed)
+        metadata = tree()
+        makes = [plain, by_use, by_use, partitioned, partitioned]
+        actors = [begun(make, metadata, topic) for make in makes]
+        while waiting := [actor for actor in actors if not actor.done]:
+            chance.choice(waiting).step()
+        made = {
+            "partitioned" if make is partitioned else "plain"
+            for make, actor in zip(makes, actors, strict=True)
+            if not actor.error
+        }
+        assert len(made) == 1, seed
+        assert kinds(metadata, topic) == list(made), seed
+
+
+@pytest.mark.parametrize("then", [plain, partitioned])
+def test_a_creation_cut_off_anywhere_hinders_no_other(then: Make) -> None:
+    topic = NAMESPACE.topic("x")
+    for steps in range(STEPS):
+        metadata = tree()
+        cut = begun(partitioned, metadata, topic)
+        for _ in range(steps):
+            cut.step()
+        finished = cut.done
+        cut.crash()
+        actor = begun(then, metadata, topic)
+        actor.finish()
+        if finished or kinds(metadata, topic) == ["partitioned"]:
+            continue
+        assert actor.error is None, steps
+        assert kinds(metadata, topic) == [then.__name__], steps
+
+
+def test_a_topic_of_no_metadata_is_settled_by_the_same_steps() -> None:
+    """A non-persistent one: whoever makes the partitioned one sees it loaded, or it sees the record."""
+    topic = NAMESPACE.topic("x", "non-persistent")
+    for first, second in two_switches(STEPS, STEPS):
+        metadata, loaded = tree(), [False]
+
+        async def load(store: Any, topic: TopicName, loaded: list[bool] = loaded) -> None:
+            loaded[0] = True
+            try:
+                await topics.confirm_plain(store, topic)
+            except AlreadyExists:
+                loaded[0] = False
+                raise
+
+        async def make(store: Any, topic: TopicName, loaded: list[bool] = loaded) -> None:
+            async def is_loaded() -> bool:
+                await store.exists("/")  # a question takes its time, too
+                return loaded[0]
+
+            await topics.create_partitioned(store, topic, 2, is_loaded=is_loaded)
+
+        actors = begun(load, metadata, topic), begun(make, metadata, topic)
+        for actor, steps in zip(actors, (first, second), strict=True):
+            for _ in range(steps):
+                actor.step()
+        for actor in actors:
+            actor.finish()
+        order = f"after {first} and {second} steps: {[actor.error for actor in actors]}"
+        assert [actor.error is None for actor in actors].count(True) == 1, order
+        record = run(lambda store: topics.find_partitions(store, topic), metadata)
+        assert (record is None) == loaded[0], order
+
+
+def test_a_namespace_deleted_meanwhile_takes_neither_kind() -> None:
+    """It is marked as deleted first, and is not deleted while anything is in it."""
+    topic = NAMESPACE.topic("x")
+
+    async def delete(store: Any, topic: TopicName) -> None:
+        await delete_namespace(store, topic.namespace)
+
+    for make in (plain, partitioned):
+        for first, second in two_switches(STEPS, STEPS + 6):
+            metadata = tree()
+            actors = begun(make, metadata, topic), begun(delete, metadata, topic)
+            for actor, steps in zip(actors, (first, second), strict=True):
+                for _ in range(steps):
+                    actor.step()
+            for actor in actors:
+                actor.finish()
+            made, deleted = (actor.error is None for actor in actors)
+            order = f"after {first} and {second} steps: {[actor.error for actor in actors]}"
+            assert not (made and deleted), order
+            if made:
+                assert kinds(metadata, topic) == [make.__name__], order
+            else:
+                assert kinds(metadata, topic) == [], order
