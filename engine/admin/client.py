@@ -1,12 +1,13 @@
 """Reach the broker that owns a topic over its private HTTP port. Used by the gateway; one client per event loop."""
 
+import asyncio
 import json
 from collections import OrderedDict
 from typing import Any, NamedTuple, cast
 
 from engine.admin.operation import A, Operation, R, encode_call
 from engine.auth.internal import TOKEN_HEADER
-from engine.base.errors import Conflict, Failed, NotReady, refusal
+from engine.base.errors import Conflict, Failed, NotReady, NotServed, refusal
 from engine.metadata import paths
 from engine.metadata.cached import derived, forget
 from engine.metadata.records import decode_json
@@ -19,6 +20,8 @@ from engine.net.http_client import (
 )
 from engine.net.network import Network
 
+LOOK_UP_AGAIN_S = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
+"""Pauses between attempts while the bundle of what is asked for changes hands, or its namespace was just made anew."""
 HOPS_MAX = 5
 """Redirects followed for one call while ownership moves."""
 KNOWN_OWNERS_MAX = 10_000
@@ -74,7 +77,15 @@ class AdminClient:
     async def call(self, operation: Operation[A, R], args: A, *, principal: str = "") -> R:
         """Run ``operation`` on the owner of the topic or bundle that ``args`` names, on behalf of ``principal``."""
         try:
-            return await self._call(operation, args, principal)
+            for pause_s in (*LOOK_UP_AGAIN_S, None):
+                try:
+                    return await self._call(operation, args, principal)
+                except NotServed:  # refused before anything was done
+                    self._owners.pop(_owner_key(args), None)
+                    if pause_s is None:
+                        raise
+                    await asyncio.sleep(pause_s)
+            raise AssertionError("the last attempt returns or raises")
         finally:
             self._forget_changed(operation, args)
 

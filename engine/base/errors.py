@@ -121,11 +121,18 @@ class NotReady(Refusal):
     retriable = True
 
 
+class NotServed(NotReady):
+    """Whoever was asked does not serve (any more) what the operation is about. Nothing was done: who looks it up again
+    may ask again at once."""
+
+    code = "not_served"
+
+
 _BY_CODE: dict[str, type[Refusal]] = {
     kind.code: kind
     for kind in (
         *(InvalidRequest, Forbidden, NotFound, Unsupported, NotAcceptable, Conflict, AlreadyExists),
-        *(PreconditionFailed, Unprocessable, Failed, NotBuilt, NotReady),
+        *(PreconditionFailed, Unprocessable, Failed, NotBuilt, NotReady, NotServed),
     )
 }
 

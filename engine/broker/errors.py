@@ -74,6 +74,10 @@ class ServiceNotReady(BrokerError):
     retriable = True
 
 
+class NotServed(ServiceNotReady):
+    """Its bundle is not this broker's, or is leaving it; nothing was done."""
+
+
 class TopicNotFound(BrokerError):
     code = ServerError.TopicNotFound
 
@@ -115,9 +119,9 @@ class NotAllowed(BrokerError):
     code = ServerError.NotAllowedError
 
 
-def not_served(bundle: object, topic: TopicName, broker: str) -> ServiceNotReady:
+def not_served(bundle: object, topic: TopicName, broker: str) -> NotServed:
     """The refusal of a topic whose bundle this broker does not own."""
-    return ServiceNotReady(
+    return NotServed(
         f"Namespace bundle ({bundle}) for topic ({topic}) not served by this instance:{broker}. "
         "Please redo the lookup."
     )

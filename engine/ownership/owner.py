@@ -189,11 +189,13 @@ class BundleOwnership:
     async def _recheck(self, namespace: NamespaceName) -> None:
         """Take up new boundaries of a namespace we serve; bundles that are none any more are lost."""
         path = paths.local_policies(str(namespace))
+        fresh: Bundles | None = None
         try:
-            value, _ = await self._store.get(path)
-            fresh = Bundles.decode(namespace, value)
-        except NoNodeError:
-            fresh = None
+            with suppress(NoNodeError):
+                fresh = Bundles.decode(namespace, (await self._store.get(path))[0])
+            if fresh is None:  # deleted; made anew by now its bundles may be those that are held
+                with suppress(NoNamespaceError):
+                    fresh = await self._read_bundles(namespace, path)
         except (StoreUnavailableError, SessionExpiredError):
             return  # watches are told of every change they may have missed once the store is back
         known = self._namespaces.get(namespace)
@@ -208,13 +210,20 @@ class BundleOwnership:
             for bundle in self.owned()
             if bundle.namespace == namespace and bundle not in present
         ]
-        for bundle in gone:
-            # A node that cannot be removed goes with the session; nobody finds it under the new boundaries.
-            with suppress(StoreUnavailableError, SessionExpiredError):
-                await self._remove_node(bundle)
         self._lose(gone, "its boundaries are gone")
         if fresh is None:
             self._forget(namespace)
+        for bundle in gone:
+            await self._clean_up(bundle)
+
+    async def _clean_up(self, bundle: BundleName) -> None:
+        """Remove the node of a bundle that was lost, unless it was taken again."""
+        async with self._lock(bundle):
+            if bundle in self._owned:
+                return
+            # A node that cannot be removed goes with the session; nobody finds it under the new boundaries.
+            with suppress(StoreUnavailableError, SessionExpiredError):
+                await self._remove_node(bundle)
 
     async def _read_bundles(self, namespace: NamespaceName, path: str) -> Bundles:
         try:
@@ -232,6 +241,13 @@ class BundleOwnership:
         except NodeExistsError:
             value, _ = await self._store.get(path)
             return Bundles.decode(namespace, value) or policies
+        try:
+            # Whoever deletes the namespace marks it before he removes this node: one of us sees the other.
+            await self._policies(namespace)
+        except NoNamespaceError:
+            with suppress(NoNodeError, BadVersionError):
+                await self._store.delete(path, 0)
+            raise
         return policies
 
     async def _policies(self, namespace: NamespaceName) -> Bundles | None:
@@ -243,6 +259,8 @@ class BundleOwnership:
             ):
                 return Bundles(namespace, (0, HASH_TOP))  # legacy names need no policies
             raise NoNamespaceError(f"Namespace {namespace} does not exist") from error
+        if decode_json(value, f"policies of {namespace}").get("deleted"):
+            raise NoNamespaceError(f"Namespace {namespace} is being deleted")
         return Bundles.decode(namespace, value)
 
     # Taking and giving up

@@ -3,11 +3,72 @@
 from tests.mutants.edit import Edit
 
 RECORDING = "unit/admin_ui/audit/test_recording.py"
+BOUNDARIES = "unit/ownership/test_boundaries.py"
+AGAIN = "unit/gateway/services/test_namespace_made_again.py"
 ONE_KIND = "unit/tenancy/test_one_kind_of_topic.py"
 BODIES = "unit/gateway/http/test_json_bodies.py"
 HOSTILE = "unit/gateway/test_hostile_bodies.py"
 
 EDITS = (
+    Edit(
+        "namespace-made-again-loses-its-bundles",
+        "engine/ownership/owner.py::BundleOwnership._recheck",
+        """
+        with suppress(NoNamespaceError):
+            fresh = await self._read_bundles(namespace, path)
+        """,
+        "pass",
+        (f"{BOUNDARIES}::test_bundles_of_a_namespace_that_was_made_again_stay_held",),
+    ),
+    Edit(
+        "bundle-served-until-its-node-is-removed",
+        "engine/ownership/owner.py::BundleOwnership._recheck",
+        """
+        self._lose(gone, "its boundaries are gone")
+        if fresh is None:
+            self._forget(namespace)
+        for bundle in gone:
+            await self._clean_up(bundle)
+        """,
+        """
+        for bundle in gone:
+            await self._remove_node(bundle)
+        self._lose(gone, "its boundaries are gone")
+        if fresh is None:
+            self._forget(namespace)
+        """,
+        (f"{BOUNDARIES}::test_a_bundle_taken_again_while_what_was_left_of_it_is_removed_is_kept",),
+    ),
+    Edit(
+        "boundaries-outlive-their-namespace",
+        "engine/ownership/owner.py::BundleOwnership._policies",
+        """if decode_json(value, f"policies of {namespace}").get("deleted"):""",
+        "if False:",
+        (f"{BOUNDARIES}::test_no_boundaries_are_stored_of_a_namespace_that_is_being_deleted",),
+    ),
+    Edit(
+        "lost-race-with-an-unload-told-to-the-caller",
+        "engine/admin/client.py::AdminClient.call",
+        "(*LOOK_UP_AGAIN_S, None)",
+        "(None,)",
+        (f"{AGAIN}::test_only_what_was_refused_before_anything_was_done_is_asked_again",),
+    ),
+    Edit(
+        "topic-made-and-refused-as-not-served",
+        "engine/broker/administration/operations.py::BrokerOperations._load_made",
+        """
+        except NotServed:
+            with suppress(MovedError):
+                await self._here(name)
+        """,
+        """
+        except NotServed:
+            raise
+        """,
+        (
+            f"{AGAIN}::test_a_topic_whose_bundle_is_lost_while_it_is_made_is_loaded_when_it_is_taken_again",
+        ),
+    ),
     Edit(
         "plain-topic-made-beside-a-partitioned-one",
         "engine/tenancy/topics.py::confirm_plain",

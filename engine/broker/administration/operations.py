@@ -6,7 +6,7 @@ Apache Pulsar's.
 
 from base64 import b64encode
 from collections.abc import Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 
 from engine.admin import api
@@ -44,7 +44,7 @@ from engine.broker.administration.schema_operations import SchemaOperations
 from engine.broker.control.assignment import BundleAssignment
 from engine.broker.control.catalog import Catalog
 from engine.broker.control.dynamic_settings import DynamicSettings
-from engine.broker.errors import NotAllowed, TopicIsPartitioned
+from engine.broker.errors import NotAllowed, NotServed, TopicIsPartitioned
 from engine.broker.ports import TopicPolicies
 from engine.broker.settings import DataPathSettings
 from engine.broker.topics.ephemeral import A_CHANGE, COMPACTION
@@ -71,6 +71,8 @@ from engine.schema.stored_versions import UnreadableError
 from engine.tenancy import grants, topics
 from engine.tenancy.checks import check_expected, check_properties_size
 
+LOADS_MAX = 3
+"""Attempts to load a topic that was just made, while its bundle is taken anew."""
 NEARLY_CAUGHT_UP = 1000
 """Entries of backlog below which Pulsar looks at the oldest alone, where there are consumers."""
 CAUGHT_UP = (
@@ -230,10 +232,21 @@ class BrokerOperations:
         if name.persistent:
             record = LogRecord(properties=dict(args.properties))
             await topics.create_topic(store, name, record.encode())
-        try:
-            await self._registry.get(name, create=True, asked=False)
-        except TopicIsPartitioned as error:
-            raise AlreadyExists(topics.EXISTS) from error
+        await self._load_made(name)
+
+    async def _load_made(self, name: TopicName) -> None:
+        """Load a topic whose node was just made. NotReady when its bundle goes elsewhere meanwhile: then it may be
+        there already, and who asks again would be told that it exists."""
+        for _ in range(LOADS_MAX):
+            try:
+                await self._registry.get(name, create=True, asked=False)
+                return
+            except TopicIsPartitioned as error:
+                raise AlreadyExists(topics.EXISTS) from error
+            except NotServed:
+                with suppress(MovedError):
+                    await self._here(name)
+        raise NotReady(f"Topic {name} may have been made: its bundle changed hands meanwhile")
 
     async def delete_topic(self, args: api.DeleteTopic) -> JsonObject:
         name = args.topic

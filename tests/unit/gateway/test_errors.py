@@ -27,6 +27,7 @@ STATUSES = {
     "Failed": 500,
     "NotBuilt": 501,
     "NotReady": 503,
+    "NotServed": 503,
 }
 
 

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from engine.base.names import NamespaceName, TopicName
-from engine.metadata.memory import MemoryServer
+from engine.metadata.memory import MemoryServer, MemoryStore
 from engine.ownership.owner import NoNamespaceError
-from tests.unit.ownership.test_owner import TOPIC, Broker, server
+from tests.unit.ownership.test_owner import TOPIC, Broker, path_of, server
 
 __all__ = ["server"]
 PATH = "/admin/local-policies/public/default"
@@ -62,3 +62,91 @@ async def test_a_namespace_that_was_deleted_is_not_remembered(server: MemoryServ
         return False
 
     await until(gone)
+
+
+POLICIES = "/admin/policies/public/default"
+
+
+class Gate:
+    """Holds up one kind of call of a store while it is shut; ``reached``: somebody waits there."""
+
+    def __init__(self, store: MemoryStore, call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.open, self.reached = asyncio.Event(), asyncio.Event()
+        do = getattr(store, call)
+
+        async def gated(*args: object, **options: object) -> object:
+            self.reached.set()
+            await self.open.wait()
+            return await do(*args, **options)
+
+        monkeypatch.setattr(store, call, gated)
+
+
+async def delete_namespace(store: MemoryStore) -> bytes:
+    stored, _ = await store.get(POLICIES)
+    await store.delete(PATH)
+    await store.delete(POLICIES)
+    return stored
+
+
+async def test_bundles_of_a_namespace_that_was_made_again_stay_held(
+    server: MemoryServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Word of the deletion is acted upon when the namespace is there again, with the boundaries it had."""
+    one, admin = Broker(server.session(), "one"), server.session()
+    assert await one.take()
+    gate = Gate(one.store, "get", monkeypatch)
+    stored = await delete_namespace(admin)
+    await gate.reached.wait()
+    await admin.create(POLICIES, stored)
+    gate.open.set()
+
+    async def stored_again() -> bool:
+        return await admin.exists(PATH) is not None
+
+    await until(stored_again)
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert one.lost == []
+    assert one.ownership.serves(TOPIC)
+
+
+async def test_a_bundle_taken_again_while_what_was_left_of_it_is_removed_is_kept(
+    server: MemoryServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who asks while the broker is giving up a deleted namespace is not told that it serves what it then loses."""
+    one, admin = Broker(server.session(), "one"), server.session()
+    assert await one.take()
+    gate = Gate(one.store, "delete", monkeypatch)
+    stored = await delete_namespace(admin)
+    await gate.reached.wait()
+    assert not one.ownership.serves(TOPIC)
+    await admin.create(POLICIES, stored)
+    taking = asyncio.create_task(one.take())
+    for _ in range(50):
+        await asyncio.sleep(0)
+    gate.open.set()
+    assert await taking
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert one.ownership.serves(TOPIC)
+    assert await admin.exists(await path_of(one)) is not None
+
+
+async def test_no_boundaries_are_stored_of_a_namespace_that_is_being_deleted(
+    server: MemoryServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the namespace that is made next under its name would have the boundaries of this one."""
+    one, admin = Broker(server.session(), "one"), server.session()
+    stored, _ = await admin.get(POLICIES)
+    marked = json.dumps({**json.loads(stored), "deleted": True}).encode()
+    gate = Gate(one.store, "create", monkeypatch)
+    reading = asyncio.create_task(one.ownership.bundles(TOPIC.namespace))
+    await gate.reached.wait()
+    await admin.put(POLICIES, marked)
+    gate.open.set()
+    with pytest.raises(NoNamespaceError):
+        await reading
+    assert await admin.exists(PATH) is None
+    with pytest.raises(NoNamespaceError):
+        await one.ownership.bundles(TOPIC.namespace)

@@ -1,0 +1,92 @@
+"""A namespace is deleted and made again under its name: what is asked for at once is served, whatever was known."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.admin import api
+from engine.base.errors import NotReady, NotServed
+from engine.base.names import NamespaceName, TopicName
+from engine.metadata import paths
+from engine.tenancy import topics as metadata
+from engine.tenancy.namespaces import create_namespace
+from gateway.services import namespaces, topics
+from tests.support.admin.bench import AdminBench
+
+NAME = NamespaceName.parse("public/again")
+TOPICS = [NAME.topic(f"t{number}") for number in range(8)]
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
+    made = AdminBench(tmp_path)
+    await made.start()
+    yield made
+    await made.close()
+
+
+async def make(bench: AdminBench, bundles: int) -> None:
+    given = {"bundles": {"numBundles": bundles}}
+    await create_namespace(bench.store, NAME, given, cluster="standalone")
+
+
+@pytest.mark.parametrize("bundles", [(4, 4), (1, 4), (4, 1)])
+async def test_topics_made_at_once_are_made(bench: AdminBench, bundles: tuple[int, int]) -> None:
+    async def create(topic: TopicName) -> None:
+        await topics.create(bench.engine, topic, {})
+        assert await bench.engine.call(api.SUBSCRIPTIONS, api.OnTopic(topic)) == []
+
+    for turn in range(8):
+        await make(bench, bundles[turn % 2])
+        for _ in range(turn):  # what the broker is told of comes earlier or later
+            await asyncio.sleep(0)
+        await asyncio.gather(*(create(topic) for topic in TOPICS))
+        for topic in TOPICS:
+            await topics.delete(bench.engine, topic, force=True)
+        await namespaces.delete(bench.engine, NAME, force=False)
+        assert await bench.store.exists(paths.local_policies(str(NAME))) is None
+
+
+@pytest.mark.parametrize("refusal", [NotServed, NotReady])
+async def test_only_what_was_refused_before_anything_was_done_is_asked_again(
+    bench: AdminBench, refusal: type[NotReady]
+) -> None:
+    """A lost race with an unload, a split or a namespace made again is not told to who cannot do anything about it."""
+    asked: list[str] = []
+
+    def before(operation: Any, args: Any) -> None:
+        asked.append(operation.name)
+        if len(asked) <= 2:
+            raise refusal("Please redo the lookup.")
+
+    await make(bench, 1)
+    bench.admin.before = before
+    if refusal is NotReady:
+        with pytest.raises(NotReady):
+            await topics.create(bench.engine, TOPICS[0], {})
+        assert asked == ["create_topic"]
+        return
+    await topics.create(bench.engine, TOPICS[0], {})
+    assert asked == ["create_topic"] * 3
+
+
+async def test_a_topic_whose_bundle_is_lost_while_it_is_made_is_loaded_when_it_is_taken_again(
+    bench: AdminBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its node is there by then: the call must not be repeated, which would be told that it exists."""
+    await make(bench, 1)
+    parts = bench.broker.running
+    await parts.assignment.place(TOPICS[0], authoritative=True)
+    bundle = (await parts.ownership.bundles(NAME)).of_topic(TOPICS[0])
+    created = metadata.create_topic
+
+    async def create_and_lose(store: Any, topic: TopicName, record: bytes) -> None:
+        await created(store, topic, record)
+        await parts.ownership.release(bundle)
+
+    monkeypatch.setattr(metadata, "create_topic", create_and_lose)
+    await topics.create(bench.engine, TOPICS[0], {})
+    assert parts.registry.loaded(TOPICS[0]) is not None
