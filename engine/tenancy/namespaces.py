@@ -26,7 +26,7 @@ from engine.metadata.records import Document, Stored, decode_json, encode_json
 from engine.metadata.store import MetadataStore, NodeExistsError, NoNodeError, NotEmptyError
 from engine.metadata.update import update
 from engine.tenancy.bundles import Bundles, encode_local_policies, even_bundles
-from engine.tenancy.checks import check_expected, check_properties_size
+from engine.tenancy.checks import check_expected, check_properties_size, node_name
 from engine.tenancy.clusters import own_cluster
 from engine.tenancy.documents import given_policies, new_policies, ordered
 from engine.tenancy.nodes import change_node, children, create_below, delete_tree, find_node
@@ -59,6 +59,15 @@ async def list_namespaces(store: MetadataStore, tenant: str) -> list[str]:
     if await store.exists(path) is None:
         raise NotFound("Tenant not found")
     return [f"{tenant}/{local}" for local in await children(store, path)]
+
+
+async def list_namespaces_of_cluster(store: MetadataStore, tenant: str, cluster: str) -> list[str]:
+    """``tenant/cluster/namespace`` of those with a cluster in their name, sorted; NotFound without the tenant."""
+    path = paths.tenant(tenant_name(tenant))
+    if await store.exists(path) is None:
+        raise NotFound("Tenant not found")
+    below = f"{path}/{node_name('Cluster', cluster)}"
+    return [f"{tenant}/{cluster}/{local}" for local in await children(store, below)]
 
 
 async def get_policies(store: MetadataStore, name: NamespaceName) -> Stored:

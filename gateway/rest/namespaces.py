@@ -13,6 +13,7 @@ from engine.tenancy.namespaces import (
     create_namespace,
     get_bundles,
     list_namespaces,
+    list_namespaces_of_cluster,
     namespace_name,
     namespace_properties,
     set_anti_affinity,
@@ -46,6 +47,18 @@ class NamespacesOfTenant(AdminView):
         return await json_list(
             await self.work(lambda engine: list_namespaces(engine.store, tenant))
         )
+
+
+class NamespacesOfCluster(AdminView):
+    """Names ``tenant/cluster/namespace``, of the older form alone."""
+
+    permission = "tenant"
+
+    async def get(self, request: HttpRequest, tenant: str, cluster: str) -> HttpResponse:
+        found = await self.work(
+            lambda engine: list_namespaces_of_cluster(engine.store, tenant, cluster)
+        )
+        return await json_list(found)
 
 
 class Namespace(AdminView):
@@ -194,18 +207,24 @@ class AntiAffinity(AdminView):
 
 
 class AntiAffinityMembers(AdminView):
-    """Namespaces of a tenant in such a group; Java's administrators ask by the older path, where it is a property."""
+    """Namespaces of a tenant in such a group."""
 
     permission = "tenant"
+    parameter = "tenant"
 
     async def get(self, request: HttpRequest, cluster: str, group: str) -> HttpResponse:
-        v2 = request.path.startswith("/admin/v2/")
-        tenant = request.GET.get("tenant" if v2 else "property")
+        tenant = request.GET.get(self.parameter)
         return await json_list(
             await self.work(
                 lambda engine: anti_affinity_members(engine.store, cluster, tenant, group)
             )
         )
+
+
+class OlderAntiAffinityMembers(AntiAffinityMembers):
+    """Java's administrators ask by the older path, where the tenant is a property."""
+
+    parameter = "property"
 
 
 class BookieAffinity(AdminView):
@@ -317,6 +336,7 @@ class Unsubscribe(_OfNamespace):
 _ONE = "/admin/v2/namespaces/{tenant}/{namespace}"
 ROUTES: list[tuple[str, type[AdminView]]] = [
     ("/admin/v2/namespaces/{tenant}", NamespacesOfTenant),
+    ("/admin/namespaces/{tenant}/{cluster}", NamespacesOfCluster),
     (_ONE, Namespace),
     (f"{_ONE}/topics", Topics),
     (f"{_ONE}/bundles", Bundles),
@@ -325,7 +345,7 @@ ROUTES: list[tuple[str, type[AdminView]]] = [
     (f"{_ONE}/property/{{key}}/{{value}}", SetProperty),
     (f"{_ONE}/antiAffinity", AntiAffinity),
     ("/admin/v2/namespaces/{cluster}/antiAffinity/{group}", AntiAffinityMembers),
-    ("/admin/namespaces/{cluster}/antiAffinity/{group}", AntiAffinityMembers),
+    ("/admin/namespaces/{cluster}/antiAffinity/{group}", OlderAntiAffinityMembers),
     (f"{_ONE}/persistence/bookieAffinity", BookieAffinity),
     (f"{_ONE}/unload", Unload),
     (f"{_ONE}/{{bundle}}/unload", UnloadBundle),

@@ -27,8 +27,18 @@ _LEGACY = {
     NON_PERSISTENT: "/admin/non-persistent/",
     "/admin/v2/namespaces/": "/admin/namespaces/",
     "/admin/v2/schemas/": "/admin/schemas/",
+    "/admin/v2/resource-quotas/": "/admin/resource-quotas/",
 }
 """Trees of which there is another for names in four parts."""
+_OLDER = {
+    "/admin/v2/brokers": "/admin/brokers",
+    "/admin/v2/broker-stats": "/admin/broker-stats",
+    "/admin/v2/clusters": "/admin/clusters",
+    "/admin/v2/tenants": "/admin/properties",
+    "/admin/v2/resource-quotas": "/admin/resource-quotas",
+}
+"""Trees that hold no namespaces' names, by their older paths: what they answer is the same."""
+_LISTED = "/admin/v2/namespaces/{tenant}"
 
 
 @dataclass(slots=True)
@@ -63,14 +73,20 @@ def shape(template: str) -> str:
 
 
 def legacy(template: str) -> str | None:
-    """The path of a call for names in four parts (``tenant/cluster/namespace/topic``), from that for names in three;
-    None when there is no such call."""
+    """The older path of a call: for names in four parts (``tenant/cluster/namespace/topic``) from that for names in
+    three, of other calls that of the interface's first version; None when there is no such call."""
     for tree, old in _LEGACY.items():
         if template.startswith(f"{tree}{{tenant}}/{{namespace}}"):
             found = template.replace(tree, old, 1).replace("{namespace}", LEGACY_NAMESPACE, 1)
             if found == f"/admin/namespaces/{{tenant}}/{LEGACY_NAMESPACE}/topics":
                 return found.replace("/topics", "/destinations")
             return found
+    if template == _LISTED:
+        return template.replace("/v2/", "/", 1)
+    for tree, old in _OLDER.items():
+        below = template.removeprefix(tree)
+        if below != template and (not below or below.startswith("/")):
+            return None if "{namespace}" in below else old + below
     return None
 
 
