@@ -13,6 +13,7 @@ from engine.base.settings import Program, SettingsError, count, flag, folder, po
 from engine.metadata.settings import MetadataSettings
 from engine.tenancy.settings import TenantLimits
 
+DAYS_MAX = 36_500
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 
@@ -51,6 +52,20 @@ class Environment:
         "HTTP connections and WebSockets of one client address that a gateway keeps open; 0: no limit",
     )
     control_socket: str = text("", "where the supervisor listens, by which Spark is started")
+    audit_days: int = count(
+        365, "days for which the audit log keeps an entry; 0: no limit", high=DAYS_MAX
+    )
+    audit_entries_max: int = count(
+        200_000, "entries that the audit log keeps, the newest; 0: no limit"
+    )
+    run_days: int = count(
+        90,
+        "days for which a finished run of an analysis is kept with its files; 0: no limit",
+        high=DAYS_MAX,
+    )
+    runs_max: int = count(
+        1_000, "finished runs that are kept with their files, the newest; 0: no limit"
+    )
     authentication_enabled: bool = flag(False, "true is not supported yet (authenticationEnabled)")
 
     def __post_init__(self) -> None:

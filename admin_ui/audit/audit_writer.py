@@ -12,8 +12,10 @@ import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
+from django.conf import settings
 from django.db import connection, transaction
 
 from admin_ui.models import AuditEntry
@@ -24,6 +26,10 @@ GROUP_MAX = 256
 WAITING_MAX = 10_000
 LATE_MAX = 10_000
 LATE_RETRY_S = 1.0
+PRUNE_S = 600.0
+FIRST_PRUNE_S = 60.0
+PRUNED_AT_ONCE = 1_000
+DAY_MS = 86_400_000
 TABLE = AuditEntry._meta.db_table
 COLUMNS = "(at_ms, actor, address, method, target, request_id, given, changes)"
 ROW = "(%s, %s, %s, %s, %s, %s, %s, %s)"
@@ -54,8 +60,13 @@ class AuditWriter:
         self._late: deque[_Outcome] = deque(maxlen=LATE_MAX)
         self._failing_since: float | None = None
         self._refused = 0
+        self._prune_at_s = time.monotonic() + FIRST_PRUNE_S
         self._thread = threading.Thread(target=self._work, name="audit", daemon=True)
         self._thread.start()
+
+    def _kept(self) -> tuple[int, int]:
+        """Days and number of entries that are kept; 0: no limit."""
+        return settings.ENVIRONMENT.audit_days, settings.ENVIRONMENT.audit_entries_max
 
     async def begin(self, entry: AuditEntry) -> None:
         """Commit ``entry``, which has its key then. Raises NotRecordedError. Cancelled: it may be committed."""
@@ -88,16 +99,17 @@ class AuditWriter:
     def _work(self) -> None:
         try:
             while self._write_next():
-                pass
+                self._prune_in_time()
         finally:
             connection.close()
 
     def _write_next(self) -> bool:
         """Write the next group; False at the end."""
         try:
-            job = self._jobs.get(timeout=LATE_RETRY_S if self._late else None)
+            job = self._jobs.get(timeout=LATE_RETRY_S if self._late else PRUNE_S)
         except queue.Empty:
-            self._write([])
+            if self._late:
+                self._write([])
             return True
         group: list[_Job] = []
         while job is not None:
@@ -151,6 +163,39 @@ class AuditWriter:
                     f"UPDATE {TABLE} SET status = %s, changes = %s WHERE id IN ({marks})",
                     [status, changes, *keys],
                 )
+
+    def _prune_in_time(self) -> None:
+        """Between groups, a part at a time: whoever waits for a commit hardly waits for this."""
+        if time.monotonic() < self._prune_at_s:
+            return
+        try:
+            more = self._prune(int(time.time() * 1000))
+        except Exception as error:  # the log goes on growing, which refuses nobody's change
+            log.warning("old entries of the audit log are not removed now error=%r", error)
+            connection.close()
+            more = False
+        self._prune_at_s = time.monotonic() + (LATE_RETRY_S if more else PRUNE_S)
+
+    def _prune(self, now_ms: int) -> bool:
+        """Remove the oldest entries beyond what is kept; whether there may be more of them."""
+        days, entries_max = self._kept()
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT id, at_ms FROM {TABLE} ORDER BY id LIMIT {PRUNED_AT_ONCE}")
+            oldest: list[tuple[int, int]] = cursor.fetchall()
+            cursor.execute(f"SELECT MAX(id) FROM {TABLE}")
+            newest = cursor.fetchone()[0] or 0
+            before_ms = now_ms - days * DAY_MS if days else 0
+            # Ids rise with the time: those of one table are a line whose length is known from its ends.
+            keep_from = newest - entries_max + 1 if entries_max else 0
+            gone = [
+                key
+                for key, _ in takewhile(
+                    lambda row: row[1] < before_ms or row[0] < keep_from, oldest
+                )
+            ]
+            if gone:
+                cursor.execute(f"DELETE FROM {TABLE} WHERE id <= %s", [gone[-1]])
+        return len(gone) == PRUNED_AT_ONCE
 
     def _tell_failure(self, error: Exception, refused: int) -> None:
         """Once per outage."""

@@ -20,6 +20,9 @@ log = logging.getLogger(__name__)
 ATTEMPT_DIRECTORY = re.compile(r"([0-9a-f]+)\.([0-9]+)")
 EARLIER_STAGING = "staging"
 """Where earlier versions kept unfinished files; nothing writes there any more."""
+OVER = (RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED)
+PRUNED_AT_ONCE = 200
+DAY_MS = 86_400_000
 
 
 def root() -> Path:
@@ -81,6 +84,25 @@ def sweep() -> list[str]:
     for name in left:
         _remove(root() / name)
     return left
+
+
+def prune(*, days: int, runs_max: int, now_ms: int) -> list[str]:
+    """Forget runs that were over more than ``days`` ago, and all but the newest ``runs_max``, with their files; 0 is no
+    limit. At most PRUNED_AT_ONCE each time; their ids. A run that is over never changes again, so any number of workers
+    may do so."""
+    over = JobRun.objects.filter(state__in=OVER)
+    found: list[JobRun] = []
+    if days:
+        found += over.filter(finished_at__lt=now_ms - days * DAY_MS).reverse()[:PRUNED_AT_ONCE]
+    if runs_max:
+        found += over[runs_max : runs_max + PRUNED_AT_ONCE]
+    pruned = {run.id: run for run in found}
+    for run in pruned.values():
+        # Files before the row: what a crash leaves is a row without files, which the next time finds.
+        _remove(directory_of(run))
+        _remove(root() / run.id)
+    JobRun.objects.filter(id__in=pruned, state__in=OVER).delete()
+    return sorted(pruned)
 
 
 def _is_left(name: str, rows: dict[str, tuple[int, str]]) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import redis
 from celery.signals import worker_ready, worker_shutting_down
+from django.conf import settings
 from django.db import Error as DatabaseTrouble
 from django.db import close_old_connections
 from redis.exceptions import RedisError
@@ -235,6 +236,8 @@ def _recover_for_ever() -> None:
                 notify(run_id)
             if not swept_s or time.monotonic() - swept_s > SWEEP_S:
                 outputs.sweep()
+                kept = settings.ENVIRONMENT
+                outputs.prune(days=kept.run_days, runs_max=kept.runs_max, now_ms=services.now_ms())
                 swept_s = time.monotonic()
         except Exception:
             log.warning("looking for lost runs failed", exc_info=True)

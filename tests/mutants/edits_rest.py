@@ -11,6 +11,20 @@ HOSTILE = "unit/gateway/test_hostile_bodies.py"
 
 EDITS = (
     Edit(
+        "audit-log-grows-without-bound",
+        "admin_ui/audit/audit_writer.py::AuditWriter._prune",
+        "row[1] < before_ms or row[0] < keep_from",
+        "row[1] < before_ms and row[0] < keep_from",
+        ("unit/gateway/test_audit_first.py::test_old_entries_are_removed_in_parts_and_no_others",),
+    ),
+    Edit(
+        "runs-under-way-lose-their-files",
+        "gateway/jobs/outputs.py::prune",
+        "over = JobRun.objects.filter(state__in=OVER)",
+        "over = JobRun.objects.all()",
+        ("unit/gateway/jobs/test_outputs.py::test_old_runs_go_with_their_files_and_others_stay",),
+    ),
+    Edit(
         "namespace-made-again-loses-its-bundles",
         "engine/ownership/owner.py::BundleOwnership._recheck",
         """

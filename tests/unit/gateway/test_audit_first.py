@@ -237,3 +237,53 @@ def test_a_call_that_was_to_read_only_and_changed_something_is_recorded_after_al
     assert (row.target, row.status) == (question, 200)
     assert "/admin/policies/t" in row.changes
     assert "a call that only reads changed something" in caplog.text
+
+
+class KeepingWriter(AuditWriter):
+    """Which keeps ``kept``: days and number of entries."""
+
+    kept = (0, 0)
+
+    def _kept(self) -> tuple[int, int]:
+        return self.kept
+
+
+def test_old_entries_are_removed_in_parts_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_writer, "PRUNED_AT_ONCE", 4)
+    day = audit_writer.DAY_MS
+    AuditEntry.objects.bulk_create(entry(number * day) for number in range(10))
+    writer = KeepingWriter()
+
+    def left(days: int, entries_max: int) -> list[int]:
+        writer.kept = (days, entries_max)
+        while writer._prune(10 * day):
+            pass
+        return [row.at_ms // day for row in AuditEntry.objects.order_by("id")]
+
+    try:
+        assert left(0, 0) == left(100, 100) == list(range(10))
+        assert left(8, 0) == list(range(2, 10))
+        assert left(0, 3) == [7, 8, 9]
+    finally:
+        writer.close()
+
+
+def test_the_log_is_pruned_in_the_background_and_a_failure_of_that_refuses_no_change(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(audit_writer, "FIRST_PRUNE_S", 0.0)
+    monkeypatch.setattr(KeepingWriter, "kept", (0, 2))
+    writer = KeepingWriter()
+
+    async def write(count: int) -> None:
+        for number in range(count):
+            await writer.begin(entry(number))
+
+    asyncio.run(write(3))
+    writer.close()
+    assert AuditEntry.objects.count() in (2, 3)
+    monkeypatch.setattr(KeepingWriter, "_prune", lambda self, now_ms: 1 // 0)
+    writer = KeepingWriter()
+    asyncio.run(write(2))
+    writer.close()
+    assert "old entries of the audit log are not removed now" in caplog.text

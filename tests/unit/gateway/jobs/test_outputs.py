@@ -109,3 +109,38 @@ def test_files_of_an_earlier_version_can_still_be_downloaded(bench: Bench) -> No
     )
     outputs.sweep()
     assert Shown(run).files == dict.fromkeys(FILES, "of old")
+
+
+@pytest.mark.usefixtures("bench")
+def test_old_runs_go_with_their_files_and_others_stay() -> None:
+    """By age and by number, and only those that are over: the rest is work to be done."""
+    day = 86_400_000
+
+    def made(state: RunState, finished_at: int | None, created_at: int) -> str:
+        run = JobRun(
+            analysis="a",
+            title="t",
+            parameters={},
+            state=state,
+            created_at=created_at,
+            finished_at=finished_at,
+        )
+        run.save(force_insert=True)
+        (outputs.root() / f"{run.id}.1").mkdir(parents=True)
+        return run.id
+
+    waiting = made(RunState.QUEUED, None, 1)
+    working = made(RunState.RUNNING, None, 2)
+    old = [made(state, 10 * day, 3) for state in outputs.OVER]
+    newer = [made(RunState.SUCCEEDED, 50 * day, 10 + number) for number in range(3)]
+
+    def pruned(days: int, runs_max: int) -> list[str]:
+        return outputs.prune(days=days, runs_max=runs_max, now_ms=60 * day)
+
+    assert pruned(0, 0) == []
+    assert pruned(51, 6) == []
+    assert pruned(30, 0) == sorted(old)
+    assert pruned(0, 2) == [newer[0]]
+    kept = {waiting, working, *newer[1:]}
+    assert set(JobRun.objects.values_list("id", flat=True)) == kept
+    assert set(directories()) == {f"{run_id}.1" for run_id in kept}
