@@ -537,6 +537,8 @@ UNLOAD = Operation("unload", OnTopic, NoneType, AdminAccess.TENANT)
 """Close the topic; clients reconnect and load it again."""
 TRIM = Operation("trim", OnTopic, NoneType, AdminAccess.TENANT)
 """Delete ledgers that no subscription or retention needs."""
+TRUNCATE = Operation("truncate", OnTopic, NoneType, AdminAccess.TENANT)
+"""Acknowledge all of every subscription, then delete all ledgers but the open one, whatever retention says."""
 COMPACT = Operation("compact", OnTopic, NoneType, AdminAccess.TENANT)
 """Begins it. Conflict while one is under way."""
 COMPACTION_STATUS = Operation(
@@ -684,6 +686,9 @@ DYNAMIC_SETTINGS = Operation(
 )
 """``{"names": of settings that may change while brokers run, "values": those that were changed, as texts}``; any broker
 answers. Names are Pulsar's."""
+CHECK_QUOTAS = Operation("check_quotas", NoArguments, NoneType, AdminAccess.SUPERUSER)
+"""Look at the backlog quotas of all topics loaded here, and act by them, as every so often is done by itself. NotReady,
+when all were looked at, if some could not be judged."""
 CHANGE_SETTING = Operation("change_setting", ChangeSetting, JsonObject, AdminAccess.SUPERUSER)
 """For all brokers, durable; it acts here when this answers. PreconditionFailed for a setting that must not change while
 brokers run, and for a value that it may not have; Conflict when another value than expected is stored."""

@@ -396,9 +396,10 @@ class ManagedLedger:
         """Trim in the background, once however often it is asked for."""
         self._trimmer.soon()
 
-    async def trim(self) -> None:
-        """Delete closed ledgers that every durable cursor consumed, by persisted state, and retention lets go."""
-        await self._trimmer.trim()
+    async def trim(self, *, retention: bool = True) -> None:
+        """Delete closed ledgers that every durable cursor consumed, by persisted state, and retention lets go; without
+        ``retention`` also those that it would keep."""
+        await self._trimmer.trim(retention=retention)
 
     async def update_config(self, config: LedgerConfig) -> None:
         """Use new limits and retention from now on; quorums from the next ledger on."""

@@ -75,13 +75,13 @@ class Trimmer:
         finally:
             self._trimming = False
 
-    async def trim(self) -> None:
+    async def trim(self, *, retention: bool = True) -> None:
         """See ``ManagedLedger.trim``."""
         self._state.check()
         try:
             with self._tenure.owned():
                 if self._consumed is not None:
-                    await self._list.trim(self._consumed, self._dropped)
+                    await self._list.trim(self._consumed, self._dropped, retention=retention)
         finally:
             await self._list.sweep()
 

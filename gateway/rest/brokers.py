@@ -133,6 +133,14 @@ class ChangedSetting(AdminView):
         return no_content(200)
 
 
+class BacklogQuotaCheck(AdminView):
+    """Have backlog quotas looked at, and acted upon, now. A GET: as Pulsar."""
+
+    async def get(self, request: HttpRequest) -> HttpResponse:
+        await self.work(brokers.check_quotas)
+        return no_content()
+
+
 class OwnedNamespaces(AdminView):
     """Bundles a broker owns."""
 
@@ -208,6 +216,7 @@ ROUTES: list[tuple[str, type[AdminView]]] = [
     (f"{_BROKERS}/ready", Ready),
     (f"{_BROKERS}/version", Version),
     (f"{_BROKERS}/leaderBroker", Leader),
+    (f"{_BROKERS}/backlog-quota-check", BacklogQuotaCheck),
     (f"{_BROKERS}/internal-configuration", InternalConfiguration),
     (f"{_BROKERS}/configuration/runtime", RuntimeConfiguration),
     (f"{_BROKERS}/configuration", DynamicNames),

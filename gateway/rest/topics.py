@@ -287,6 +287,17 @@ class Trim(TopicView):
         return no_content(200)
 
 
+class Truncate(TopicView):
+    """Delete all messages but those of the open ledger."""
+
+    write_permission = "namespace"
+
+    async def delete(self, request: HttpRequest, **where: str) -> HttpResponse:
+        name = self.name(**where)
+        await self.work(lambda engine: topics.truncate(engine, name))
+        return no_content()
+
+
 class Compaction(TopicView):
     """Keep the last message of each key, in the background."""
 
@@ -385,6 +396,7 @@ ROUTES: list[tuple[str, type[AdminView]]] = [
     (f"{_ONE}/terminate/partitions", TerminatePartitions),
     (f"{_ONE}/unload", Unload),
     (f"{_ONE}/trim", Trim),
+    (f"{_ONE}/truncate", Truncate),
     (f"{_ONE}/compaction", Compaction),
     (f"{_ONE}/examinemessage", Examine),
     (f"{_ONE}/ledger/{{ledgerId}}/entry/{{entryId}}", MessageById),

@@ -9,6 +9,7 @@ from engine.admin.operation import A, Operation, R
 from engine.base.errors import MagnetarError, NotFound, NotReady
 from engine.metadata import paths
 from engine.tenancy.nodes import find_node
+from gateway.services.catalog import each
 from gateway.services.engine_link import Engine
 
 HEALTH_TIMEOUT_S = 5.0
@@ -81,6 +82,15 @@ async def dynamic_settings(engine: Engine) -> tuple[list[str], dict[str, str]]:
 async def change_setting(engine: Engine, name: str, value: str | None) -> None:
     """For all brokers; None has their own settings hold again. PreconditionFailed for what must not change."""
     await on_any(engine, api.CHANGE_SETTING, api.ChangeSetting(name, value))
+
+
+async def check_quotas(engine: Engine) -> None:
+    """Have every broker look at the backlog quotas of its topics now. Raises NotReady when one does not answer, or
+    could not judge all: the others did."""
+    await each(
+        await engine.admin.brokers(),
+        lambda broker: engine.call_on(broker, api.CHECK_QUOTAS, api.NoArguments()),
+    )
 
 
 async def runtime_settings(engine: Engine) -> dict[str, str]:

@@ -414,6 +414,13 @@ async def trim(engine: Engine, name: TopicName) -> None:
     await _of_each(engine, api.TRIM, api.OnTopic(name))
 
 
+async def truncate(engine: Engine, name: TopicName) -> None:
+    """Delete all messages but those of the open ledger, of every partition: all subscriptions have them behind them."""
+    if not name.persistent:
+        raise PreconditionFailed("unsupport truncate")
+    await _of_each(engine, api.TRUNCATE, api.OnTopic(name))
+
+
 async def compact(engine: Engine, name: TopicName) -> None:
     """Begin to compact the topic, or every partition."""
     await _of_each(engine, api.COMPACT, api.OnTopic(name))

@@ -11,6 +11,15 @@ HOSTILE = "unit/gateway/test_hostile_bodies.py"
 
 EDITS = (
     Edit(
+        "truncation-heeds-retention",
+        "engine/broker/administration/operations.py::BrokerOperations.truncate",
+        "await topic.log.trim(retention=False)",
+        "await topic.log.trim()",
+        (
+            "unit/gateway/services/test_truncated_topics.py::test_truncating_leaves_the_open_ledger_and_no_backlog",
+        ),
+    ),
+    Edit(
         "audit-log-grows-without-bound",
         "admin_ui/audit/audit_writer.py::AuditWriter._prune",
         "row[1] < before_ms or row[0] < keep_from",

@@ -49,7 +49,7 @@ from engine.broker.ports import TopicPolicies
 from engine.broker.settings import DataPathSettings
 from engine.broker.topics.ephemeral import A_CHANGE, COMPACTION
 from engine.broker.topics.registry import TopicRegistry
-from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.subscription import CompactionSubscription, Subscription
 from engine.broker.topics.topic import Topic, last_batch_index
 from engine.managed.errors import (
     InvalidPositionError,
@@ -137,6 +137,7 @@ class BrokerOperations:
                 bind(api.TERMINATE, self.terminate),
                 bind(api.UNLOAD, self.unload),
                 bind(api.TRIM, self.trim),
+                bind(api.TRUNCATE, self.truncate),
                 bind(api.COMPACT, self.compact),
                 bind(api.COMPACTION_STATUS, self.compaction_status),
                 bind(api.PARTITIONS_TO_USE, self.partitions_to_use),
@@ -405,6 +406,16 @@ class BrokerOperations:
 
     async def trim(self, args: api.OnTopic) -> None:
         await (await self._kept(args.topic, "Trim")).log.trim()
+
+    async def truncate(self, args: api.OnTopic) -> None:
+        topic = await self._kept(args.topic, "Truncate")
+        if topic.unread:
+            name, why = next(iter(topic.unread.items()))
+            raise NotReady(f"Subscription {name} cannot be used now: {why}")
+        for subscription in list(topic.subscriptions.values()):
+            if not isinstance(subscription, CompactionSubscription):  # it keeps what it has to read
+                await subscription.clear()
+        await topic.log.trim(retention=False)
 
     async def compact(self, args: api.OnTopic) -> None:
         if not (await self._kept(args.topic, COMPACTION)).compaction.start():

@@ -335,7 +335,7 @@ class EphemeralLog:
     def trim_soon(self) -> None:
         pass
 
-    async def trim(self) -> None:
+    async def trim(self, *, retention: bool = True) -> None:
         raise _refused("Trim")
 
     def on_fenced(self, callback: Callable[[], None], /) -> None:

@@ -9,6 +9,7 @@ is left of them (M17). Rule numbers: the table of promises in docs/formats/manag
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 from engine.base.clock import Clock
 from engine.base.errors import WorldError
@@ -221,15 +222,20 @@ class LedgerList:
         self,
         consumed: Callable[[], int | None],
         dropped: Callable[[list[int]], None],
+        *,
+        retention: bool = True,
     ) -> None:
-        """Take consumed ledgers off line and list; ``sweep`` deletes them then. ``consumed``: see ``trimmable`` (M8).
+        """Take consumed ledgers off line and list; ``sweep`` deletes them then. ``consumed``: see ``trimmable`` (M8);
+        without ``retention`` none is kept for that.
 
         ``dropped`` is told their ids as soon as the line has them no more: before the first await, so that no cursor
         can be set back into them or read there.
         """
         async with self._lock:
-            line, now_ms = self.line, self._clock.wall_ms()
-            count = trimmable(line.ledgers, line.base, consumed(), now_ms, self._state.config)
+            line, now_ms, config = self.line, self._clock.wall_ms(), self._state.config
+            if not retention:
+                config = replace(config, retention_s=0.0)
+            count = trimmable(line.ledgers, line.base, consumed(), now_ms, config)
             if not count:
                 return
             gone = [one.ledger_id for one in line.drop_first(count)]

@@ -330,6 +330,10 @@ async def trim_topic(bench: AdminBench, name: str) -> None:
     await topics.trim(bench.engine, _topic(name))
 
 
+async def truncate_topic(bench: AdminBench, name: str) -> None:
+    await topics.truncate(bench.engine, _topic(name))
+
+
 async def seal_topic(bench: AdminBench, name: str) -> None:
     await topics.terminate(bench.engine, _topic(name))
 
@@ -527,6 +531,7 @@ VERBS = [
     Verb("delete topic", filled_topic, drop_topic, topic, (None,), (NotFound,)),
     Verb("unload topic", filled_topic, unload_topic, backlog, (ENTRIES,), (), drop_topic),
     Verb("trim topic", filled_topic, trim_topic, backlog, (ENTRIES,), (), drop_topic),
+    Verb("truncate topic", filled_topic, truncate_topic, backlog, (0,), (), drop_topic),
     Verb("terminate topic", filled_topic, seal_topic, topic, (SEALED,), (), drop_topic),
     Verb("unload namespace", filled_topic, unload_namespace, backlog, (ENTRIES,), (), drop_topic),
     Verb("unload bundle", filled_topic, unload_bundle, backlog, (ENTRIES,), (), drop_topic),

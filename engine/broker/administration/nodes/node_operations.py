@@ -6,7 +6,7 @@ from engine.admin import api
 from engine.admin.api import JsonObject
 from engine.admin.operation import Handlers, bind
 from engine.base.clock import Clock
-from engine.base.errors import Failed
+from engine.base.errors import Failed, MagnetarError, NotReady
 from engine.broker.administration.nodes.broker_stats import (
     load_report,
     namespace_metrics,
@@ -47,6 +47,7 @@ class NodeOperations:
             [
                 bind(api.DYNAMIC_SETTINGS, self.dynamic_settings),
                 bind(api.CHANGE_SETTING, self.change_setting),
+                bind(api.CHECK_QUOTAS, self.check_quotas),
                 bind(api.LIVE_SETTINGS, self.live_settings),
                 bind(api.RUNTIME_SETTINGS, self.runtime_settings),
                 bind(api.LOAD_REPORT, self.load_report),
@@ -67,6 +68,19 @@ class NodeOperations:
     async def change_setting(self, args: api.ChangeSetting) -> JsonObject:
         expected = args.expected if args.checked else ANYTHING
         return {"before": await self._dynamic.change(args.name, args.value, expected=expected)}
+
+    async def check_quotas(self, args: api.NoArguments) -> None:
+        failures: list[str] = []
+        for topic in self._registry:
+            if topic.closing:
+                continue
+            try:
+                await topic.quotas.check()
+            except MagnetarError as error:
+                failures.append(f"{topic.name}: {error}")
+            await asyncio.sleep(0)
+        if failures:
+            raise NotReady(f"{len(failures)} topics could not be checked, first {failures[0]}")
 
     async def live_settings(self, args: api.LiveSettings) -> list[JsonObject]:
         if not args.name:

@@ -1,0 +1,95 @@
+"""Verbs that tools call by themselves: a topic truncated, backlog quotas looked at now."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from engine.admin import api
+from engine.base.errors import NotFound, NotReady, PreconditionFailed
+from engine.base.names import TopicName
+from engine.broker.errors import ServiceNotReady
+from engine.broker.topics.quotas import BacklogQuotas
+from engine.tenancy.namespaces import set_policy
+from engine.tenancy.policies.table import RETENTION
+from gateway.services import brokers, topics
+from tests.support.admin.bench import AdminBench
+
+PLAIN = TopicName.parse("persistent://public/default/plain")
+OTHER = TopicName.parse("persistent://public/default/other")
+MANY = TopicName.parse("persistent://public/default/many")
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
+    made = AdminBench(tmp_path)
+    await made.start()
+    yield made
+    await made.close()
+
+
+async def ledgers(bench: AdminBench, name: TopicName) -> list[int]:
+    """Entries of each ledger."""
+    log = (await bench.loaded(name)).log
+    return [ledger.entries for ledger in log.stats().ledgers]
+
+
+@pytest.mark.parametrize("name", [PLAIN, MANY])
+async def test_truncating_leaves_the_open_ledger_and_no_backlog(
+    bench: AdminBench, name: TopicName
+) -> None:
+    forever = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
+    await set_policy(bench.store, name.namespace, RETENTION, RETENTION.read(forever), cluster="")
+    if name is MANY:
+        await topics.create_partitioned(bench.engine, name, 2, {})
+    else:
+        await topics.create(bench.engine, name, {})
+    parts = await topics.members(bench.engine, name)
+    start = api.EARLIEST_MESSAGE
+    await topics.create_subscription(bench.engine, name, "s", start, {}, replicated=False)
+    for _ in range(2):
+        for part in parts:
+            assert not (await bench.publish(part, 5)).failures
+        await bench.restart()
+    for part in parts:
+        assert not (await bench.publish(part, 1)).failures
+        assert sum(await ledgers(bench, part)) == 11
+    await topics.trim(bench.engine, name)
+    assert [len(await ledgers(bench, part)) for part in parts] == [3] * len(parts)
+    await topics.truncate(bench.engine, name)
+    for part in parts:
+        assert len(await ledgers(bench, part)) == 1
+        assert (await bench.loaded(part)).subscriptions["s"].cursor.backlog_entries() == 0
+        assert not (await bench.publish(part, 1)).failures
+
+
+async def test_truncating_is_for_persistent_topics_that_are_there(bench: AdminBench) -> None:
+    with pytest.raises(NotFound):
+        await topics.truncate(bench.engine, PLAIN)
+    with pytest.raises(PreconditionFailed, match="unsupport truncate"):
+        await topics.truncate(bench.engine, TopicName.parse("non-persistent://public/default/x"))
+
+
+async def test_backlog_quotas_of_all_topics_are_looked_at_at_once(
+    bench: AdminBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when one of them cannot be judged, which is told."""
+    for name in (PLAIN, OTHER):
+        await topics.create(bench.engine, name, {})
+    checked: list[str] = []
+    failing: list[str] = []
+
+    async def check(quotas: BacklogQuotas) -> None:
+        name = str(quotas._host.name)
+        checked.append(name)
+        if name in failing:
+            raise ServiceNotReady("not now")
+
+    monkeypatch.setattr(BacklogQuotas, "check", check)
+    await brokers.check_quotas(bench.engine)
+    assert {str(PLAIN), str(OTHER)} <= set(checked)
+    checked.clear()
+    failing.append(str(PLAIN))
+    with pytest.raises(NotReady, match=f"1 topics could not be checked, first {PLAIN}: not now"):
+        await brokers.check_quotas(bench.engine)
+    assert {str(PLAIN), str(OTHER)} <= set(checked)
