@@ -29,6 +29,12 @@ class AdminView(View):
         return sorted({*super().allowed_methods, *documented})
 
 
+def web_url(request: HttpRequest) -> str:
+    """Where the REST interface is, by the name it was called: of HTTP, brokers serve only the private admin RPC, whose
+    address is of no use to a caller."""
+    return f"{request.scheme}://{request.META['HTTP_HOST']}"
+
+
 class UnbuiltView(AdminView):
     """Answers every documented call of a path of which nothing is built."""
 

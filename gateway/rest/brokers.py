@@ -10,7 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpRespons
 from engine.base.metrics import METRICS_TYPE
 from engine.base.names import DOMAINS
 from gateway.http.bodies import json_answer, no_content, plain_text
-from gateway.rest.base import AdminView
+from gateway.rest.base import AdminView, web_url
 from gateway.rest.permissions import PUBLIC
 from gateway.services import brokers, metrics, topics
 
@@ -63,7 +63,7 @@ class Leader(AdminView):
     """BrokerInfo of the elected broker."""
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        return json_answer(await self.work(brokers.leader))
+        return json_answer({**await self.work(brokers.leader), "serviceUrl": web_url(request)})
 
 
 class InternalConfiguration(AdminView):
@@ -160,8 +160,7 @@ class Lookup(AdminView):
             raise Http404
         name = topics.topic_name(domain, **where)
         found = await self.work(lambda engine: topics.lookup(engine, name))
-        # Of HTTP, brokers serve only the private admin RPC; the REST interface is here, under the name we were called.
-        found["httpUrl"] = f"{request.scheme}://{request.META['HTTP_HOST']}"
+        found["httpUrl"] = web_url(request)
         return json_answer(found)
 
 

@@ -3,7 +3,7 @@
 from django.http import Http404, HttpRequest, HttpResponse
 
 from gateway.http.bodies import json_answer
-from gateway.rest.base import AdminView
+from gateway.rest.base import AdminView, web_url
 from gateway.services import brokers
 
 
@@ -25,7 +25,8 @@ class LoadReport(AdminView):
     """What one broker has to do, the first by id that answers."""
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        return json_answer(await self.work(brokers.load_report))
+        report = await self.work(brokers.load_report)
+        return json_answer({**report, "webServiceUrl": web_url(request)})
 
 
 class Destinations(AdminView):

@@ -2,8 +2,14 @@
 
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
+
+from engine.metadata import paths
+from gateway.services import brokers
+from gateway.services.engine_link import EngineLink
+from tests.support.admin.gateway_client import HOST
 
 Call = Callable[..., Any]
 
@@ -51,3 +57,34 @@ def test_changes_by_older_paths_are_made_and_recorded(call: Call) -> None:
         ("PUT", "/admin/properties/t"),
         ("PUT", "/admin/namespaces/t/standalone/n"),
     ]
+
+
+def test_web_addresses_are_those_of_the_rest_interface(
+    call: Call, engine: EngineLink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Managers follow them; a broker's own port takes nobody without the internal token."""
+
+    async def report(_: Any) -> dict[str, Any]:
+        return {"webServiceUrl": "http://private:1", "pulsarServiceUrl": "pulsar://b:6650"}
+
+    monkeypatch.setattr(brokers, "load_report", report)
+    found = call("GET", "/admin/broker-stats/load-report").json
+    assert found == {"webServiceUrl": f"http://{HOST}", "pulsarServiceUrl": "pulsar://b:6650"}
+    leader = b'{"serviceUrl": "http://private:1", "brokerId": "private:1"}'
+    engine.run(lambda it: it.store.create(paths.LOADBALANCE_LEADER, leader, make_parents=True))
+    found = call("GET", "/admin/v2/brokers/leaderBroker").json
+    assert found == {"serviceUrl": f"http://{HOST}", "brokerId": "private:1"}
+
+
+@pytest.mark.parametrize("encoded", ["a%0Ab", "a%0Db", "%E2%80%AEgnp.exe", "a%09", "%7F"])
+def test_names_with_control_characters_are_taken_whole_and_kept_on_one_line(
+    call: Call, encoded: str
+) -> None:
+    """As Pulsar takes them: whoever writes names escapes them, so that none can pass for two lines."""
+    topic = f"/admin/v2/persistent/public/default/{encoded}/partitions"
+    assert call("PUT", topic, 1).status == 204
+    assert call("GET", topic).json["partitions"] == 1
+    [listed] = call("GET", "/admin/v2/persistent/public/default/partitioned").json
+    assert listed == f"persistent://public/default/{unquote(encoded)}"
+    [row] = call("GET", "/api/v1/audit").json["rows"]
+    assert row["target"] == topic
