@@ -146,6 +146,7 @@ class Running:
             inactivity=Inactivity(self.registry, base.clock, forget),
         )
         self.catalog.on_change = self.upkeep.policies_changed
+        self.catalog.is_loaded = lambda name: self.registry.loaded(name) is not None
         self.policy_log.on_change = self.upkeep.policies_changed
         self.shares = GroupShares(base.store, self.registry.groups, record.id, base.clock)
         self._cache = base.factory.cache

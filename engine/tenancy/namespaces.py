@@ -29,7 +29,14 @@ from engine.tenancy.bundles import Bundles, encode_local_policies, even_bundles
 from engine.tenancy.checks import check_expected, check_properties_size, node_name
 from engine.tenancy.clusters import own_cluster
 from engine.tenancy.documents import given_policies, new_policies, ordered
-from engine.tenancy.nodes import change_node, children, create_below, delete_tree, find_node
+from engine.tenancy.nodes import (
+    change_node,
+    children,
+    create_below,
+    delete_if_empty,
+    delete_tree,
+    find_node,
+)
 from engine.tenancy.policies.in_force import of_cluster, put_on_namespace
 from engine.tenancy.policies.policy import Level, Policy, find
 from engine.tenancy.policies.table import ALLOWED_CLUSTERS, REPLICATION, RETENTION, SIZE_QUOTA
@@ -446,4 +453,10 @@ async def _change_local_policies(
         return encode_json({**document, key: value} if value is not None else document)
 
     # Where there are none yet they are made as the first broker does that serves the namespace.
-    await update(store, paths.local_policies(str(name)), change, create=lambda: change(first))
+    path = paths.local_policies(str(name))
+    await update(store, path, change, create=lambda: change(first))
+    try:
+        await get_policies(fresh(store, paths.namespace_policies(str(name))), name)
+    except NotFound:  # deleted meanwhile: the next of its name begins without
+        await delete_if_empty(store, path)
+        raise

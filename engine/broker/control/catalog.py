@@ -72,7 +72,8 @@ class _Known:
 class Catalog:
     """Answers questions about namespaces and topics for one broker. Made inside a running loop.
 
-    ``on_change`` is told of each namespace whose policies changed; set it before the first question.
+    ``on_change`` is told of each namespace whose policies changed, ``is_loaded`` says whether a topic is served here,
+    by which alone a non-persistent one is there; set both before the first question.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Catalog:
         self._store = store
         self._settings = settings
         self.on_change: Callable[[NamespaceName], None] = lambda name: None
+        self.is_loaded: Callable[[TopicName], bool] = lambda topic: False
         self._known: OrderedDict[NamespaceName, _Known] = OrderedDict()
 
     def use(self, settings: PolicySettings) -> None:
@@ -182,6 +184,8 @@ class Catalog:
                 return 0
             if not await self._may_be(topic) or not (allow_create and policies.auto_topic):
                 raise TopicNotFound("")
+            if not topic.persistent and self.is_loaded(topic):
+                return 0
             if policies.new_partitions and topics.is_partitionable(topic):
                 return await self._create_partitioned(topic, policies)
         except (StoreUnavailableError, SessionExpiredError) as error:
@@ -196,12 +200,18 @@ class Catalog:
         return parent is None or topic.partition < int(parent["partitions"])
 
     async def _create_partitioned(self, topic: TopicName, policies: NamespacePolicies) -> int:
+        async def is_loaded() -> bool:
+            return not topic.persistent and self.is_loaded(topic)
+
         await self._check_room(topic, policies)
         try:
-            await topics.create_partitioned(self._store, topic, policies.new_partitions)
+            await topics.create_partitioned(
+                self._store, topic, policies.new_partitions, is_loaded=is_loaded
+            )
         except AlreadyExists as error:  # somebody was quicker
             found, exists = await topics.look_up(self._store, topic)
-            if found is None and not exists:  # or is about to be: the client asks again
+            if found is None and not exists and not self.is_loaded(topic):
+                # or is about to be: the client asks again
                 raise ServiceNotReady(f"Topic {topic} is being made") from error
             return int(found["partitions"]) if found is not None else 0
         except Refusal as error:

@@ -9,7 +9,13 @@ from engine.base.names import NamespaceName
 from engine.metadata import paths
 from engine.metadata.memory import MemoryServer, MemoryStore
 from engine.tenancy.clusters import create_cluster, delete_cluster
-from engine.tenancy.namespaces import bootstrap, create_namespace, get_policies
+from engine.tenancy.namespaces import (
+    bootstrap,
+    create_namespace,
+    delete_namespace,
+    get_policies,
+    set_anti_affinity,
+)
 from engine.tenancy.resources.failure_domains import set_failure_domain
 from engine.tenancy.resources.isolation import set_isolation_policy
 from engine.tenancy.tenants import create_tenant, delete_tenant, list_tenants
@@ -92,3 +98,13 @@ async def test_a_cluster_deleted_while_something_is_made_of_it_stays_deleted(
     await create_cluster(store, "c", {"serviceUrl": "http://x:1"})
     await change(store)
     await change(store)
+
+
+async def test_nothing_is_left_beside_a_namespace_deleted_meanwhile() -> None:
+    """Its boundaries would be those of the next of its name."""
+    store, name = await fresh(), NamespaceName.parse("public/n")
+    await create_namespace(store, name, {}, cluster="standalone")
+    slow = Interrupted(store, lambda: delete_namespace(store, name))
+    with pytest.raises(NotFound):
+        await set_anti_affinity(slow, name, "g")  # type: ignore[arg-type]
+    assert await store.exists(paths.local_policies(str(name))) is None

@@ -111,8 +111,7 @@ async def test_a_partitioned_topic_is_refused_where_there_is_a_plain_one(
         await topics.create_partitioned(bench.engine, name, 2, {})
     assert await topics.partitions_of(bench.engine, name) == 0
     await rule(bench, PARTS)
-    if name.persistent:
-        assert await use(bench, name) == 0
+    assert await use(bench, name) == 0
 
 
 @pytest.mark.parametrize("domain", ["persistent", "non-persistent"])
