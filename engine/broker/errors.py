@@ -74,7 +74,7 @@ class ServiceNotReady(BrokerError):
     retriable = True
 
 
-class NotServed(ServiceNotReady):
+class NotServedHere(ServiceNotReady):
     """Its bundle is not this broker's, or is leaving it; nothing was done."""
 
 
@@ -119,9 +119,9 @@ class NotAllowed(BrokerError):
     code = ServerError.NotAllowedError
 
 
-def not_served(bundle: object, topic: TopicName, broker: str) -> NotServed:
+def not_served(bundle: object, topic: TopicName, broker: str) -> NotServedHere:
     """The refusal of a topic whose bundle this broker does not own."""
-    return NotServed(
+    return NotServedHere(
         f"Namespace bundle ({bundle}) for topic ({topic}) not served by this instance:{broker}. "
         "Please redo the lookup."
     )

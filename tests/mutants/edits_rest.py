@@ -7,7 +7,7 @@ BOUNDARIES = "unit/ownership/test_boundaries.py"
 AGAIN = "unit/gateway/services/test_namespace_made_again.py"
 ONE_KIND = "unit/tenancy/test_one_kind_of_topic.py"
 BODIES = "unit/gateway/http/test_json_bodies.py"
-HOSTILE = "unit/gateway/test_hostile_bodies.py"
+HOSTILE = "unit/gateway/rest/test_hostile_bodies.py"
 
 EDITS = (
     Edit(
@@ -80,12 +80,12 @@ EDITS = (
         "topic-made-and-refused-as-not-served",
         "engine/broker/administration/operations.py::BrokerOperations._load_made",
         """
-        except NotServed:
+        except NotServedHere:
             with suppress(MovedError):
                 await self._here(name)
         """,
         """
-        except NotServed:
+        except NotServedHere:
             raise
         """,
         (

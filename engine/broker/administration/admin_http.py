@@ -10,17 +10,17 @@ from collections.abc import AsyncIterator, Callable
 
 from engine.admin.operation import Handlers, decode_call, parse_arguments
 from engine.auth.internal import OTHER_TOKEN, TOKEN_HEADER, token_matches
-from engine.base import errors
 from engine.base.errors import (
     Failed,
     MagnetarError,
     NotFound,
     NotReady,
+    NotServed,
     PreconditionFailed,
     Refusal,
     Unsupported,
 )
-from engine.broker.errors import BrokerError, NotServed
+from engine.broker.errors import BrokerError, NotServedHere
 from engine.metadata.store import SessionExpiredError, StoreUnavailableError
 from engine.net.http import Request, Response, json_response, metrics_page, pages, ready_page
 from engine.wire.errors import ServerError
@@ -97,8 +97,8 @@ class AdminPages:
             return json_response(307, {"location": error.location})
         except Refusal as error:
             return _refused(error)
-        except NotServed as error:
-            return _refused(errors.NotServed(str(error)))
+        except NotServedHere as error:
+            return _refused(NotServed(str(error)))
         except BrokerError as error:
             kind = _KINDS.get(error.code, NotReady if error.retriable else Failed)
             return _refused(kind(str(error)))

@@ -44,7 +44,7 @@ from engine.broker.administration.schema_operations import SchemaOperations
 from engine.broker.control.assignment import BundleAssignment
 from engine.broker.control.catalog import Catalog
 from engine.broker.control.dynamic_settings import DynamicSettings
-from engine.broker.errors import NotAllowed, NotServed, TopicIsPartitioned
+from engine.broker.errors import NotAllowed, NotServedHere, TopicIsPartitioned
 from engine.broker.ports import TopicPolicies
 from engine.broker.settings import DataPathSettings
 from engine.broker.topics.ephemeral import A_CHANGE, COMPACTION
@@ -244,7 +244,7 @@ class BrokerOperations:
                 return
             except TopicIsPartitioned as error:
                 raise AlreadyExists(topics.EXISTS) from error
-            except NotServed:
+            except NotServedHere:
                 with suppress(MovedError):
                     await self._here(name)
         raise NotReady(f"Topic {name} may have been made: its bundle changed hands meanwhile")

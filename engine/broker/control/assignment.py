@@ -4,7 +4,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from engine.base.names import BundleName, TopicName
-from engine.broker.errors import NotServed, ServiceNotReady, TopicNotFound, not_served
+from engine.broker.errors import NotServedHere, ServiceNotReady, TopicNotFound, not_served
 from engine.broker.ports import LookupResult
 from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnavailableError
 from engine.ownership.assign import choose
@@ -74,7 +74,7 @@ class BundleAssignment:
         mine = OwnerRecord.of(self._record)
         for _ in range(ATTEMPTS_MAX):
             if self._ownership.is_leaving(bundle):
-                raise NotServed(f"Namespace bundle {bundle} is being unloaded")
+                raise NotServedHere(f"Namespace bundle {bundle} is being unloaded")
             owner = await self._ownership.owner(bundle)
             if owner is not None:
                 return BundlePlace(owner, here=self._ownership.owns(bundle))
@@ -83,7 +83,7 @@ class BundleAssignment:
                 return BundlePlace(OwnerRecord.of(elsewhere), False, chosen=True)
             if await self._ownership.acquire(bundle):
                 return BundlePlace(mine, here=True)
-        raise NotServed(f"Owner of bundle {bundle} keeps changing")
+        raise NotServedHere(f"Owner of bundle {bundle} keeps changing")
 
     async def _elsewhere(
         self, bundle: BundleName, authoritative: bool, persistent: bool
@@ -127,5 +127,5 @@ class BundleAssignment:
             return
         bundle = self._ownership.known_bundle(topic)
         if bundle is not None and self._ownership.is_leaving(bundle):
-            raise NotServed(f"Namespace bundle {bundle} is being unloaded")
+            raise NotServedHere(f"Namespace bundle {bundle} is being unloaded")
         raise not_served(bundle or topic.namespace, topic, self._record.id)
