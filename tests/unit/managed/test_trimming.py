@@ -27,8 +27,13 @@ class Ledgers:
         self.has_doomed = False
 
     async def trim(
-        self, consumed: Callable[[], int | None], dropped: Callable[[list[int]], None]
+        self,
+        consumed: Callable[[], int | None],
+        dropped: Callable[[list[int]], None],
+        *,
+        retention: bool,
     ) -> None:
+        assert retention
         self.done.append(f"trim {consumed()}")
         dropped([0])
 
