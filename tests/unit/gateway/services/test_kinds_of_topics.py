@@ -156,3 +156,19 @@ async def test_dead_letters_of_a_partition_are_stored(bench: AdminBench) -> None
     await use(bench, dead)
     assert (await bench.publish(dead, 3)).failures == []
     assert (await bench.engine.call(api.LAST_MESSAGE_ID, api.OnTopic(dead)))["entryId"] == 2
+
+
+async def test_what_a_creation_cut_off_left_behind_can_be_deleted_or_taken_over(
+    bench: AdminBench,
+) -> None:
+    """Its claim is no partitioned topic to anybody; its namespace can be emptied of it."""
+    path = metadata.partitioned_path(NAME)
+    await bench.store.create(path, metadata.CLAIM, make_parents=True)
+    await metadata.create_missing(bench.store, NAME.partition_at(0))
+    assert await topics.partitions_of(bench.engine, NAME) == 0
+    await topics.delete_partitioned(bench.engine, NAME, force=False)
+    assert await bench.store.exists(path) is None
+    assert await metadata.list_topics(bench.store, NAME.namespace) == ()
+    await bench.store.create(path, metadata.CLAIM)
+    await topics.create_partitioned(bench.engine, NAME, 2, {})
+    assert await topics.partitions_of(bench.engine, NAME) == 2
