@@ -9,9 +9,15 @@ import type { Health, Hop } from "./types";
 export const STALE_MS = 2_000;
 /** Without a beat, which is due each second, for so long, the gateway is asked. */
 export const BEAT_LATE_MS = 1_200;
-/** Without an answer to that, either, it is the hop that is missing after so long. */
-export const SILENT_MS = 1_600;
+/** Without an answer to that, either, the gateway is late after so long: said quietly, for a busy machine is no fault. */
+export const LATE_MS = 1_600;
+/** And it does not answer after so long, or as soon as a connection is refused. */
+export const DOWN_MS = 5_000;
 const LOOK_MS = 100;
+/** An answer that is older by more than this is no late one: the server's clock was set back. */
+const CLOCK_SET_MS = 60_000;
+/** A look that comes so much too late says that this page was busy, not that the gateway was silent. */
+const OWN_DELAY_MS = 250;
 /** A beat takes a moment to come, and the collector's own period lies in `at`. */
 const ON_ITS_WAY_MS = 400;
 
@@ -32,6 +38,7 @@ export class HealthWatch {
   private heardAt: number;
   private asking = false;
   private refused: string | null = null;
+  private lookedAt = 0;
   private timer: ReturnType<typeof setInterval> | undefined;
   private readonly watchers = new Set<() => void>();
 
@@ -43,7 +50,7 @@ export class HealthWatch {
   }
 
   start(): void {
-    this.heardAt = Date.now();
+    this.heardAt = this.lookedAt = Date.now();
     this.timer ??= setInterval(() => this.look(), LOOK_MS);
   }
 
@@ -57,17 +64,24 @@ export class HealthWatch {
     return () => this.watchers.delete(watcher);
   };
 
-  /** A beat of the socket, or the answer to a GET. */
+  /** A beat of the socket, or the answer to a GET. One that was made before what is known does not replace it. */
   heard(health: Health): void {
-    learnServerTime(health.now);
     this.heardAt = Date.now();
     this.refused = null;
-    this.last = health;
+    if (this.last === null || health.now >= this.last.now || health.now < this.last.now - CLOCK_SET_MS) {
+      learnServerTime(health.now);
+      this.last = health;
+    }
     this.publish();
   }
 
   private look(): void {
-    if (Date.now() - this.heardAt > BEAT_LATE_MS && !this.asking) this.poll();
+    const now = Date.now();
+    const late = now - this.lookedAt - LOOK_MS;
+    this.lookedAt = now;
+    // What came meanwhile still waits to be taken in: the time in which nothing could be received does not count.
+    if (late > OWN_DELAY_MS) this.heardAt = Math.min(now, this.heardAt + late);
+    if (now - this.heardAt > BEAT_LATE_MS && !this.asking) this.poll();
     this.publish();
   }
 
@@ -78,7 +92,8 @@ export class HealthWatch {
       this.heard(answer);
       this.onAnswer();
     } catch (error) {
-      this.refused = error instanceof Error ? error.message : String(error);
+      if (!(error instanceof NoAnswerYet))
+        this.refused = error instanceof Error ? error.message : String(error);
       this.publish();
     } finally {
       this.asking = false;
@@ -93,6 +108,9 @@ export class HealthWatch {
   }
 }
 
+/** A question that was not answered in time: that the gateway is late is all it says. */
+export class NoAnswerYet extends Error {}
+
 /** What the last answer, heard at `heardAt`, says at `now`; both by this machine's clock. */
 export function viewOf(
   last: Health | null,
@@ -102,22 +120,24 @@ export function viewOf(
   toServer: (local: number) => number = serverTime,
 ): HealthView {
   const at = last?.at ?? null;
-  const isAway = now - heardAt > SILENT_MS;
+  const silent = now - heardAt;
+  const isAway = silent > LATE_MS;
+  const isDown = silent > DOWN_MS || refused !== null;
   return {
     at,
     begun: last !== null,
     stale: isAway || (at === null ? last !== null : toServer(now) - at > STALE_MS + ON_ITS_WAY_MS),
     hops: isAway
-      ? [gatewayAway(toServer(heardAt), refused)] // nothing is known of those behind it
+      ? [gatewayAway(isDown, toServer(heardAt), refused)] // nothing is known of those behind it
       : (last?.hops.filter(({ state }) => state === "slow" || state === "down") ?? []),
   };
 }
 
-function gatewayAway(since: number, refused: string | null): Hop {
+function gatewayAway(isDown: boolean, since: number, refused: string | null): Hop {
   return {
     hop: "gateway",
     id: location.host,
-    state: "down",
+    state: isDown ? "down" : "slow",
     since,
     reason: refused ? `The gateway cannot be reached: ${refused}` : "The gateway does not answer",
     advice:
@@ -141,10 +161,9 @@ async function askGateway(): Promise<Health> {
   try {
     response = await fetch("/api/v1/health", { signal: AbortSignal.timeout(ASK_TIMEOUT_MS) });
   } catch (error) {
-    const isSlow = error instanceof DOMException && error.name === "TimeoutError";
-    throw new Error(isSlow ? `no answer within ${ASK_TIMEOUT_MS / 1000} s` : "no connection", {
-      cause: error,
-    });
+    if (error instanceof DOMException && error.name === "TimeoutError")
+      throw new NoAnswerYet(`no answer within ${ASK_TIMEOUT_MS / 1000} s`);
+    throw new Error("no connection", { cause: error });
   }
   if (!response.ok) throw new Error(`it answers ${response.status}`);
   return (await response.json()) as Health;

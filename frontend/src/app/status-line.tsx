@@ -18,22 +18,27 @@ export function StatusLine() {
   const now = useServerNow();
   const asOf = at === null ? "no numbers yet" : `as of ${time(at)}`;
   const old = stale && at !== null ? `, ${age(at, now)} old` : "";
-  const [first, ...others] = ranked(hops);
-  const tone = hops.some(({ state }) => state === "down")
+  const [first, ...others] = ranked(hops.filter(({ state }) => state === "down"));
+  const [late] = ranked(hops);
+  const isLate = first === undefined && late !== undefined;
+  // What is late for a moment, as beside a busy machine, is a dot and a few words: nothing to be done.
+  const tone = first
     ? styles.bad
-    : first || stale || failure
-      ? styles.warn
-      : styles.calm;
+    : isLate
+      ? `${styles.calm} ${styles.late}`
+      : stale || failure
+        ? styles.warn
+        : styles.calm;
   return (
     <div className={`${styles.line} ${tone}`} data-status-line>
       {/* Reasons tell their age: said once for each part, not each second. */}
       <span role="status" className="visually-hidden">
-        {first ? `${nameOfHop(first)}: ${WORDS[first.state]}. ${first.advice}` : begun && "All parts answer"}
+        {first ? `${nameOfHop(first)} does not answer. ${first.advice}` : begun && "All parts answer"}
       </span>
       <div className={styles.said}>
         {first ? (
           <>
-            {first.state === "down" ? <ErrorIcon /> : <WarningIcon />}
+            <ErrorIcon />
             <Summary hop={first} />
             {others.length > 0 && (
               <span className={styles.more}>and {plural(others.length, "more", "more")}</span>
@@ -48,7 +53,13 @@ export function StatusLine() {
           </>
         ) : (
           <span className={styles.text}>
-            {!begun ? "Connecting to the gateway…" : stale ? "No news of the brokers" : "All parts answer"}
+            {isLate
+              ? `${nameOfHop(late)} is late`
+              : !begun
+                ? "Connecting to the gateway…"
+                : stale
+                  ? "No news of the brokers"
+                  : "All parts answer"}
           </span>
         )}
       </div>
@@ -61,13 +72,6 @@ export function StatusLine() {
     </div>
   );
 }
-
-const WORDS: Record<Hop["state"], string> = {
-  ok: "answers",
-  slow: "is late",
-  down: "does not answer",
-  unknown: "not known",
-};
 
 function Summary({ hop }: { hop: Hop }) {
   return (

@@ -24,7 +24,7 @@ test("what pages are read through comes first, of that what is down, then what m
     "Broker a",
     "Broker b",
     "Metadata store",
-    "Spark",
+    "Analysis worker",
   ]);
 });
 

@@ -7,7 +7,7 @@ const NAMES: Record<Hop["hop"], string> = {
   broker: "Broker",
   bookie: "Bookie",
   redis: "Redis",
-  spark: "Spark",
+  spark: "Analysis worker",
 };
 // What stands in the way of most comes first.
 const ORDER = Object.keys(NAMES);
