@@ -94,12 +94,18 @@ class BookieRow(s.Serializer[object]):
     id = s.CharField()
     address = s.CharField(help_text="host:port; empty: it was never seen registered")
     state = s.CharField(help_text="writable, read-only, slow or down")
-    since = s.IntegerField(help_text="when it began to answer, or ceased to")
+    since = s.IntegerField(help_text="when it began to answer, or ceased to, or became read-only")
     known = s.ChoiceField(choices=KNOWN, help_text="as of TopicRow, of the numbers here")
     at = s.IntegerField(help_text="when it told them; 0: never")
     free_bytes = s.IntegerField(allow_null=True, help_text="null: no page of it told it")
     total_bytes = s.IntegerField(allow_null=True)
     ledgers = s.IntegerField(allow_null=True)
+    reason = s.CharField(help_text="why it is read-only; empty while it is not, or does not say")
+    usage = s.FloatField(allow_null=True, help_text="of its fullest disk, 0 to 1")
+    usage_limit = s.FloatField(allow_null=True, help_text="it is read-only from this usage on")
+    usage_writable = s.FloatField(
+        allow_null=True, help_text="and by itself writable again below this one"
+    )
 
 
 class PropertiesAnswer(s.Serializer[object]):

@@ -65,6 +65,11 @@ class Disks:
         return sum(space.free for space in found), sum(space.total for space in found)
 
     @property
+    def usage(self) -> float:
+        """Of the fullest directory, 0 to 1, as of the last look."""
+        return max((space.usage for space in self._spaces.values()), default=0.0)
+
+    @property
     def free_bytes(self) -> int:
         """Of the roomiest ledger directory."""
         return max(self._space(directory).free for directory in self._logs.directories)

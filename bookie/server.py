@@ -1,6 +1,7 @@
 """The bookie: opens its storage, serves connections, keeps its registration, checkpoints, looks after its disks."""
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncIterator, Callable
 from functools import partial
@@ -27,6 +28,8 @@ log = logging.getLogger(__name__)
 
 CLOSE_DEADLINE_S = 10.0
 STATUS_CONNECTIONS_MAX = 64
+REASON_MAX = 500
+"""Characters of a reason on the status page."""
 
 
 class Bookie:
@@ -52,7 +55,7 @@ class Bookie:
         self._make_lane = lanes
         self._lanes: dict[str, Lane] = {}
         self.metrics = BookieMetrics()
-        self.mode = Mode()
+        self.mode = Mode(clock)
         self.failed: BaseException | None = None
         self.over = asyncio.Event()
         self.port = 0
@@ -219,11 +222,21 @@ class Bookie:
 
     async def _space_page(self) -> Response:
         """BookKeeper's page about the disk that ledgers are kept on, in bytes, as of the last look; beside it how many
-        ledgers there are."""
-        free, total = self.serving.disks.space
-        ledgers = self.serving.storage.ledgers.live
-        told = b'{"freeSpace":%d,"totalSpace":%d,"ledgers":%d}' % (free, total, ledgers)
-        return Response(200, told)
+        ledgers there are, whether normal adds are refused, since when and why, and how full a disk may be."""
+        disks, mode, settings = self.serving.disks, self.mode, self.settings
+        free, total = disks.space
+        told = {
+            "freeSpace": free,
+            "totalSpace": total,
+            "ledgers": self.serving.storage.ledgers.live,
+            "readOnly": mode.read_only,
+            "since": mode.since_ms,
+            "reason": mode.reason[:REASON_MAX],
+            "usage": round(disks.usage, 4),
+            "usageLimit": settings.disk_usage_threshold,
+            "usageWritable": settings.disk_usage_lwm_threshold,
+        }
+        return Response(200, json.dumps(told, separators=(",", ":")).encode())
 
     async def _metrics_page(self) -> AsyncIterator[bytes]:
         yield generate_latest(self._registry)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from engine.metadata import paths
 from engine.metadata.records import BookieRegistration, RecordFormatError
@@ -12,11 +12,15 @@ from engine.net.http_client import HttpClient, HttpError
 from engine.net.network import LoopNetwork
 from engine.tenancy.nodes import children
 from gateway.services.health.asking import ANSWER_S, Asker, UnwellError
-from gateway.services.health.hops import HopState, Kind
+from gateway.services.health.hops import BAD, HopState, Kind
+
+T = TypeVar("T")
 
 ANSWER_BYTES_MAX = 4096
 INFO_PAGE = "/api/v1/bookie/info"
 
+REGISTERS_MS = 10_000
+"""Bookies lose their registrations with a metadata store that stays away, and have so long to register again."""
 SPACE_SHARE = 1_000
 """Room that changed by less than one in so many parts of the disk is no news."""
 
@@ -32,11 +36,36 @@ NOWHERE = Place("", None)
 
 
 class Told(NamedTuple):
-    """What a bookie's page says. ``ledgers``: None from one that does not tell, such as Apache's."""
+    """What a bookie's page says; None: it does not, as Apache's. ``since``: since when it is read-only or writable, ms.
+    ``usage`` of its fullest disk, read-only from ``limit`` on and writable again below ``writable``, 0 to 1."""
 
     free: int
     total: int
-    ledgers: int | None
+    ledgers: int | None = None
+    since: int | None = None
+    reason: str = ""
+    usage: float | None = None
+    limit: float | None = None
+    writable: float | None = None
+
+    @classmethod
+    def of(cls, page: dict[str, Any]) -> "Told":
+        """Raises KeyError, TypeError or ValueError for what is no such page."""
+
+        def given(name: str, kind: Callable[[Any], T]) -> T | None:
+            value = page.get(name)
+            return None if value is None else kind(value)
+
+        return cls(
+            int(page["freeSpace"]),
+            int(page["totalSpace"]),
+            given("ledgers", int),
+            given("since", int),
+            given("reason", str) or "",
+            given("usage", float),
+            given("usageLimit", float),
+            given("usageWritable", float),
+        )
 
 
 class Bookies:
@@ -92,24 +121,32 @@ class Bookies:
         hop = self._asker.hops.expect(Kind.BOOKIE, bookie)
         if hop.state in (HopState.SLOW, HopState.DOWN):
             state = hop.state.value
-        free, total, ledgers = self._told.get(bookie) or (None, None, None)
+        page = self._told.get(bookie)
         told = "live" if hop.state is HopState.OK else "last"
         return {
             "id": bookie,
             "address": self._places.get(bookie, NOWHERE).address,
             "state": state,
-            "since": hop.since,
-            "known": "no" if free is None else told,
+            "since": (page and page.since) or hop.since if state == "read-only" else hop.since,
+            "known": "no" if page is None else told,
             "at": self._at.get(bookie, 0),
-            "free_bytes": free,
-            "total_bytes": total,
-            "ledgers": ledgers,
+            "free_bytes": page and page.free,
+            "total_bytes": page and page.total,
+            "ledgers": page and page.ledgers,
+            "reason": page.reason if page and state == "read-only" else "",
+            "usage": page and page.usage,
+            "usage_limit": page and page.limit,
+            "usage_writable": page and page.writable,
         }
 
     async def _ask(self, bookie: str) -> None:
         page = self._places.get(bookie, NOWHERE).page
         if self._states[bookie] == "down":
-            raise UnwellError("is not there: it was registered before and is not now")
+            hop = self._asker.hops.expect(Kind.STORE)
+            is_back = hop.state is HopState.OK and self._now() - hop.since < REGISTERS_MS
+            if is_back or hop.state in BAD:
+                raise UnwellError("has not registered again yet", slow=True)
+            raise UnwellError("is gone (no longer registered)")
         if page is None:
             return  # there is nothing to ask but the metadata, which has it
         try:
@@ -118,10 +155,7 @@ class Bookies:
             raise UnwellError(f"does not answer: {error}") from None
         if answer.status == 200:
             try:
-                said = json.loads(answer.body)
-                ledgers = said.get("ledgers")
-                free, total = int(said["freeSpace"]), int(said["totalSpace"])
-                self._has(bookie, Told(free, total, None if ledgers is None else int(ledgers)))
+                self._has(bookie, Told.of(json.loads(answer.body)))
             except (ValueError, KeyError, TypeError, AttributeError):
                 raise UnwellError(f"gives no usable answer at {page}", slow=True) from None
 
@@ -129,7 +163,9 @@ class Bookies:
         self._at[bookie] = self._now()
         known = self._told.get(bookie)
         is_near = known is not None and abs(known.free - told.free) <= told.total // SPACE_SHARE
-        if not is_near or known is None or known._replace(free=told.free) != told:
+        # What is told of a full disk moves with the room.
+        same = known and known._replace(free=told.free, usage=told.usage, reason=told.reason)
+        if not is_near or same != told:
             self._told[bookie] = told
             self.version += 1
 

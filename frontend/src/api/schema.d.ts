@@ -956,7 +956,7 @@ export interface components {
             address: string;
             /** @description writable, read-only, slow or down */
             state: string;
-            /** @description when it began to answer, or ceased to */
+            /** @description when it began to answer, or ceased to, or became read-only */
             since: number;
             /**
              * @description as of TopicRow, of the numbers here
@@ -973,6 +973,23 @@ export interface components {
             free_bytes: number | null;
             total_bytes: number | null;
             ledgers: number | null;
+            /** @description why it is read-only; empty while it is not, or does not say */
+            reason: string;
+            /**
+             * Format: double
+             * @description of its fullest disk, 0 to 1
+             */
+            usage: number | null;
+            /**
+             * Format: double
+             * @description it is read-only from this usage on
+             */
+            usage_limit: number | null;
+            /**
+             * Format: double
+             * @description and by itself writable again below this one
+             */
+            usage_writable: number | null;
         };
         BookieWithRack: {
             id: string;
@@ -980,7 +997,7 @@ export interface components {
             address: string;
             /** @description writable, read-only, slow or down */
             state: string;
-            /** @description when it began to answer, or ceased to */
+            /** @description when it began to answer, or ceased to, or became read-only */
             since: number;
             /**
              * @description as of TopicRow, of the numbers here
@@ -997,6 +1014,23 @@ export interface components {
             free_bytes: number | null;
             total_bytes: number | null;
             ledgers: number | null;
+            /** @description why it is read-only; empty while it is not, or does not say */
+            reason: string;
+            /**
+             * Format: double
+             * @description of its fullest disk, 0 to 1
+             */
+            usage: number | null;
+            /**
+             * Format: double
+             * @description it is read-only from this usage on
+             */
+            usage_limit: number | null;
+            /**
+             * Format: double
+             * @description and by itself writable again below this one
+             */
+            usage_writable: number | null;
             /** @description as an operator told it; empty: nobody did */
             rack: string;
             /** @description of bookies, as told with the rack */

@@ -42,15 +42,13 @@ NAMES = {
     Kind.BOOKIE: "Bookie {id}",
     Kind.GATEWAY: "This gateway",
     Kind.REDIS: "Redis",
-    Kind.SPARK: "The worker of analyses",
+    Kind.SPARK: "The analysis worker",
     Kind.DATABASE: "The console's database",
 }
 
 ADVICE = {
-    Kind.STORE: "See that ZooKeeper runs and has a quorum. Until then brokers keep serving what they have for as long"
-    " as their sessions last, and nothing can be created, moved or administered.",
-    Kind.BROKER: "See that its process runs and read the end of its log; start it again. Its topics go to other brokers"
-    " when clients ask for them; their last figures are shown meanwhile.",
+    Kind.STORE: "See that ZooKeeper runs and has a quorum. Until then nothing can be created, moved or administered.",
+    Kind.BROKER: "See that its process runs and read the end of its log; start it again.",
     Kind.BOOKIE: "See that its process runs and its disk is well; start it again. Do not delete its data: ledgers that"
     " only it holds cannot be read until it is back.",
     Kind.GATEWAY: "It has more to do than it can: look at the load of its machine, or run several gateways.",
@@ -61,7 +59,7 @@ ADVICE = {
     Kind.DATABASE: "See that its disk has room and that no stopped process holds its lock. Until then nothing can be"
     " changed here, since changes are recorded first; messages are not affected.",
 }
-"""What an operator does next about a hop that does not answer."""
+"""What an operator does next about a hop that does not answer; ``Hops`` adds what it means just now."""
 
 
 class HopError(NotReady):
@@ -101,6 +99,8 @@ class Hops:
     def __init__(self, now: Callable[[], int], changed: Callable[[], None] = lambda: None) -> None:
         self.version = 0
         """Grows when ``bad`` are others, or one of them is in another state."""
+        self.session_ms: int | None = None
+        """How long brokers serve without the metadata store, their session's time-out; None: not known."""
         self._now = now
         self._changed = changed
         self._hops: dict[tuple[Kind, str], Hop] = {}
@@ -128,9 +128,20 @@ class Hops:
         before = hop.state
         hop.state = HopState.SLOW if slow else HopState.DOWN
         hop.reason = f"{_name(kind, id)} {why}"
-        hop.advice = ADVICE[kind]
+        hop.advice = self._advice(hop)
         self.version += before is not hop.state
         if before not in BAD:
+            hop.since = self._now()
+            self._changed()
+
+    def unknown(self, kind: Kind, id: str = "", why: str = "cannot be asked") -> None:
+        """Whether it is well cannot be found out: what it is asked through does not answer, and that one is named."""
+        hop = self.expect(kind, id)
+        before = hop.state
+        hop.state = HopState.UNKNOWN
+        hop.reason, hop.advice = f"{_name(kind, id)} {why}", ""
+        if before in BAD:
+            self.version += 1
             hop.since = self._now()
             self._changed()
 
@@ -148,13 +159,41 @@ class Hops:
     @property
     def all(self) -> list[Hop]:
         """In the order of ``Kind``, then by id."""
+        for hop in self._hops.values():
+            hop.advice = self._advice(hop) if hop.state in BAD else ""
         return sorted(self._hops.values(), key=_place)
 
     @property
     def bad(self) -> list[Hop]:
         """Those that do not answer, as ``all``; one that was not asked yet is not among them."""
         found = [hop for hop in self._hops.values() if hop.state in BAD]
+        for hop in found:
+            hop.advice = self._advice(hop)
         return sorted(found, key=_place) if len(found) > 1 else found
+
+    def _advice(self, hop: Hop) -> str:
+        """What to do, and what it means now: that depends on the time and on other hops."""
+        if hop.kind is Kind.STORE:
+            return f"{ADVICE[hop.kind]} {self._without_store(self._now() - hop.since)}"
+        if hop.kind is Kind.BROKER:
+            others = (one.state for one in self._hops.values() if one.kind is Kind.BROKER)
+            return f"{ADVICE[hop.kind]} " + (
+                "Its topics go to other brokers when clients ask for them; their last figures are shown meanwhile."
+                if HopState.OK in others
+                else "No other broker is there to take its topics: they are not served until one is back."
+            )
+        return ADVICE[hop.kind]
+
+    def _without_store(self, away_ms: int) -> str:
+        if self.session_ms is None:
+            return "Brokers serve their topics for as long as their sessions last."
+        seconds = f"{self.session_ms / 1000:g} s"
+        if away_ms < self.session_ms:
+            return f"Brokers serve their topics for {seconds} without it, until their sessions end."
+        return (
+            f"Brokers lose their sessions after {seconds} without it and close their topics: clients are disconnected"
+            " until it is back."
+        )
 
 
 def _place(hop: Hop) -> tuple[int, str]:

@@ -1,10 +1,11 @@
 """Whoever acts on a bookie's mode hears of each change, once."""
 
 from bookie.mode import Mode
+from engine.base.clock import SystemClock
 
 
 def test_only_changes_are_told() -> None:
-    mode = Mode()
+    mode = Mode(SystemClock())
     told: list[bool] = []
     mode.on_change(told.append)
     for read_only in (False, True, True, False):

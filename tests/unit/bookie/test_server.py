@@ -380,6 +380,7 @@ async def test_metrics_and_ready_are_served() -> None:
     async with Machine(http_server_port=0) as machine:
         client = await machine.client()
         assert await client.add(1, 0, b"a") == Code.OK
+        machine.bookie.mode.set(True, "disk usage of /d 0.822")
         pages = {}
         for path in ("/metrics", "/ready", "/api/v1/bookie/info", "/nothing"):
             reader, writer = await asyncio.open_connection("127.0.0.1", machine.bookie._status.port)
@@ -392,6 +393,9 @@ async def test_metrics_and_ready_are_served() -> None:
         space = json.loads(pages["/api/v1/bookie/info"].partition(b"\r\n\r\n")[2])
         assert 0 < space["freeSpace"] <= space["totalSpace"] == machine.disk.capacity_bytes
         assert space["ledgers"] == 1
+        assert (space["readOnly"], space["reason"]) == (True, "disk usage of /d 0.822")
+        assert space["since"] == machine.bookie.mode.since_ms > 0
+        assert 0 <= space["usage"] < space["usageWritable"] <= space["usageLimit"] < 1
         assert b"404" in pages["/nothing"].split(b"\r\n")[0]
         await client.close()
 

@@ -13,7 +13,7 @@ from engine.metadata.records import BookieRegistration
 from engine.metadata.store import MetadataStore
 from engine.net.http import HttpServer, Response, pages
 from engine.net.network import LoopNetwork
-from gateway.services.bookies import INFO_PAGE, Bookies, Told
+from gateway.services.bookies import INFO_PAGE, REGISTERS_MS, Bookies, Told
 from gateway.services.health.asking import Asker
 from gateway.services.health.hops import Hops, Kind
 
@@ -48,6 +48,8 @@ async def test_state_comes_from_the_store_and_room_from_each_bookies_own_page(
     answers = [
         b'{"freeSpace":3000000000,"totalSpace":4000000000,"ledgers":12}',
         b'{"freeSpace":"x"}',
+        b'{"freeSpace":2,"totalSpace":10,"ledgers":1,"readOnly":true,"since":5,"reason":"disk usage of /d 0.800",'
+        b'"usage":0.8,"usageLimit":0.5,"usageWritable":0.5}',
     ]
 
     def server_of(body: bytes) -> HttpServer:
@@ -63,19 +65,27 @@ async def test_state_comes_from_the_store_and_room_from_each_bookies_own_page(
         (paths.available_bookie("a"), servers[0].port),
         (paths.read_only_bookie("b"), servers[1].port),
         (paths.available_bookie("c"), None),
+        (paths.read_only_bookie("e"), servers[2].port),
     ):
         await store.create(node, BookieRegistration.at("127.0.0.1", 3181, port).encode())
     await store.create(f"{paths.COOKIES}/d")
     await bookies.refresh(store)
-    assert [row["state"] for row in bookies.rows] == ["writable", "read-only", "writable", "down"]
+    assert [row["state"] for row in bookies.rows] == [
+        *("writable", "read-only", "writable", "down", "read-only")
+    ]
     wanted = [
         ("a", "writable", "live", 7, 3_000_000_000, 4_000_000_000, 12),
         ("b", "slow", "no", 0, None, None, None),  # its page says nonsense
         ("c", "writable", "no", 0, None, None, None),
         ("d", "down", "no", 0, None, None, None),
+        ("e", "read-only", "live", 7, 2, 10, 1),
     ]
     fields = ("id", "state", "known", "at", "free_bytes", "total_bytes", "ledgers")
     await until(bookies, lambda rows: [tuple(row[f] for f in fields) for row in rows] == wanted)
+    full = bookies.rows[4]
+    figures = ("since", "reason", "usage", "usage_limit", "usage_writable")
+    assert [full[name] for name in figures] == [5, "disk usage of /d 0.800", 0.8, 0.5, 0.5]
+    assert (bookies.rows[0]["reason"], bookies.rows[0]["usage"]) == ("", None)
     for server in servers:
         await server.close()
     await until(bookies, lambda rows: rows[0]["state"] == "down")
@@ -99,6 +109,23 @@ async def test_a_bookie_that_does_not_answer_is_down_and_one_that_is_no_more_is_
     await bookies.refresh(store)
     assert bookies.rows == []
     assert bookies._asker.asked(Kind.BOOKIE) == []
+
+
+async def test_bookies_that_lost_their_sessions_with_the_store_may_register_again(
+    store: MetadataStore, bookies: Bookies
+) -> None:
+    await store.create(f"{paths.COOKIES}/a")
+    hops = bookies._asker.hops
+    hops.failed(Kind.STORE, slow=False)
+    await bookies.refresh(store)
+    await until(bookies, lambda rows: rows[0]["state"] == "slow")
+    hops.answered(Kind.STORE)
+    hops.expect(Kind.STORE).since = 1  # the time is 7 ms
+    await until(bookies, lambda rows: rows[0]["state"] == "slow")
+    assert hops.of(Kind.BOOKIE)[0].reason == "Bookie a has not registered again yet"
+    hops.expect(Kind.STORE).since = -REGISTERS_MS
+    await until(bookies, lambda rows: rows[0]["state"] == "down")
+    assert hops.of(Kind.BOOKIE)[0].reason == "Bookie a is gone (no longer registered)"
 
 
 def test_room_that_hardly_changed_is_no_news(bookies: Bookies) -> None:
