@@ -703,6 +703,11 @@ RUNTIME_SETTINGS = Operation(
     "runtime_settings", NoArguments, dict[str, str], AdminAccess.SUPERUSER, reads=True
 )
 """What is in force there, by Pulsar's names, as texts."""
+REPLICATION = Operation("replication", NoArguments, JsonObject, AdminAccess.SUPERUSER, reads=True)
+"""How many bookies ledgers need: ``{"session_ms": number or null, "default": [ensemble, write quorum, ack quorum],
+"topics": [[ensemble, write quorum, ack quorum, topics, namespaces]]}``. ``default``: of the broker's settings;
+``topics``: how many of the persistent topics loaded there have which in force. ``session_ms``: how long the broker
+keeps its topics while it does not reach the metadata store."""
 LOAD_REPORT = Operation("load_report", NoArguments, JsonObject, AdminAccess.SUPERUSER, reads=True)
 """LocalBrokerData of the broker as it is now."""
 TOPICS_STATS = Operation("topics_stats", TopicsPage, JsonObject, AdminAccess.SUPERUSER, reads=True)

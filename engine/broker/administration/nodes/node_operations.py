@@ -22,6 +22,14 @@ PAGE_TOPICS = 1_000
 """Topics told of in one answer."""
 TURN_TOPICS = 50
 """Between which others have their turn."""
+TURN_POLICIES = 1_000
+"""The same where of each topic only its policies are looked at."""
+SESSION = "metadataStoreSessionTimeoutMillis"
+DEFAULT_QUORUMS = (
+    "managedLedgerDefaultEnsembleSize",
+    "managedLedgerDefaultWriteQuorum",
+    "managedLedgerDefaultAckQuorum",
+)
 
 
 class NodeOperations:
@@ -50,6 +58,7 @@ class NodeOperations:
                 bind(api.CHECK_QUOTAS, self.check_quotas),
                 bind(api.LIVE_SETTINGS, self.live_settings),
                 bind(api.RUNTIME_SETTINGS, self.runtime_settings),
+                bind(api.REPLICATION, self.replication),
                 bind(api.LOAD_REPORT, self.load_report),
                 bind(api.TOPICS_STATS, self.topics_stats),
                 bind(api.BROKER_METRICS, self.broker_metrics),
@@ -89,6 +98,24 @@ class NodeOperations:
 
     async def runtime_settings(self, args: api.NoArguments) -> dict[str, str]:
         return self._dynamic.runtime()
+
+    async def replication(self, args: api.NoArguments) -> JsonObject:
+        settings = self._dynamic.runtime()
+        counts: dict[tuple[int, int, int], int] = {}
+        namespaces: dict[tuple[int, int, int], set[str]] = {}
+        for at, topic in enumerate(list(self._registry)):
+            if topic.name.persistent and not topic.closing:
+                policies = topic.policies
+                quorums = policies.ensemble, policies.write_quorum, policies.ack_quorum
+                counts[quorums] = counts.get(quorums, 0) + 1
+                namespaces.setdefault(quorums, set()).add(str(topic.name.namespace))
+            if at % TURN_POLICIES == TURN_POLICIES - 1:
+                await asyncio.sleep(0)
+        return {
+            "session_ms": int(settings[SESSION]) if SESSION in settings else None,
+            "default": [int(settings[name]) for name in DEFAULT_QUORUMS],
+            "topics": [[*each, counts[each], len(namespaces[each])] for each in sorted(counts)],
+        }
 
     def _bundle(self, topic: Topic) -> str:
         """Empty while its namespace's boundaries are not known."""

@@ -1,6 +1,7 @@
 """What brokers tell of themselves: all topics page by page, sums by namespace, the load report, settings in force."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,3 +84,19 @@ async def test_settings_in_force_have_pulsars_names_and_no_secret(instance: Brok
     assert found["maxMessagePublishBufferSizeInMB"] == "256"
     assert found["clusterName"] == "standalone"
     assert "a-token-of-some-length" not in found.values()
+
+
+async def test_the_quorums_in_force_are_told_with_how_many_topics_have_them(
+    instance: BrokerInstance,
+) -> None:
+    broker = await filled(instance)
+    found = await asked(instance, api.REPLICATION, api.NoArguments())
+    [[ensemble, write, ack, topics, namespaces]] = found["topics"]
+    assert ([ensemble, write, ack], topics, namespaces) == (found["default"], len(TOPICS), 1)
+    topic = broker.running.registry.loaded(TOPICS[0])
+    assert topic is not None
+    other = replace(topic.policies, ensemble=5, write_quorum=4, ack_quorum=3)
+    topic.policies = other
+    found = await asked(instance, api.REPLICATION, api.NoArguments())
+    assert found["topics"][-1] == [5, 4, 3, 1, 1]
+    assert sum(row[3] for row in found["topics"]) == len(TOPICS)
