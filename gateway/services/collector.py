@@ -59,10 +59,13 @@ DOWN_MS = 5_000
 READ_TIMEOUT_S = 15.0
 GONE_MS = 2_000
 """A broker that is not registered any more may only have lost its session for a moment."""
+REGISTERS_MS = 10_000
+"""One that answers meanwhile is given so long to register again."""
 GONE_KEPT_MS = 3_600_000
 """One that is gone is shown for so long, as long as there are topics that it had and nobody has now."""
 UNUSED_ROUNDS = 60
 """An order of the list that nobody looked at for so many rounds is not kept any more."""
+UNREGISTERED = "is not registered any more: it ended, or lost its session"
 FAILURES = (MagnetarError, TimeoutError, OSError)
 
 T = TypeVar("T")
@@ -165,6 +168,8 @@ class Collector:
         self._registered: list[BrokerAddress] = []
         self._followed: dict[str, Followed] = {}
         self._gone: dict[str, _Gone] = {}
+        self._heard_last = 0
+        """When any broker was last heard, ms; 0: never."""
         self._tasks = TaskScope("collector")
         self.findings = Findings()
         """What is behind, by subscription."""
@@ -232,10 +237,12 @@ class Collector:
         self._tell()
 
     def heard(self) -> int | None:
-        """When every registered broker and the metadata store were last heard, ms: what is shown is as of then. None
-        before all of them were."""
+        """When every registered broker and the metadata store were last heard, ms: what is shown is as of then. Without
+        a registered broker, when the last one was. None before all of them were."""
         times = [self.health.store.heard_ms]
         times += [self._followed[broker.id].heard for broker in self._registered]
+        if not self._registered:
+            times.append(self._heard_last)
         return min(times) or None
 
     def start(self) -> None:
@@ -423,6 +430,8 @@ class Collector:
                     continue
                 pause_s = PAUSE_S - (time.monotonic() - began)
             except FAILURES as error:
+                if time.monotonic() - began > BROKER_TIMEOUT_S + JUDGE_S:
+                    continue  # we were late ourselves, and its answer may have waited for us
                 if not followed.failures:
                     log.info("broker does not tell its topics broker=%s error=%r", broker_id, error)
                     pause_s = PAUSE_S  # one lost answer says little
@@ -450,7 +459,7 @@ class Collector:
         followed.told_all = followed.told_all or not answer["more"]
         if counted != followed.counted or answer["more"]:
             followed.counted = counted
-            followed.heard = now_ms()
+            followed.heard = self._heard_last = now_ms()
             self._look_at(followed, SILENT_MS / 1000)
 
     def _look_at(self, followed: Followed, after_s: float) -> None:
@@ -473,13 +482,14 @@ class Collector:
         broker_id, hops = followed.address.id, self.health.hops
         silent_ms = at - (followed.heard or followed.since)
         if followed.missing_since and followed.failures:
-            why = "is not registered any more: it ended, or lost its session"
-            hops.failed(Kind.BROKER, broker_id, why, slow=False)
+            hops.failed(Kind.BROKER, broker_id, UNREGISTERED, slow=False)
         elif followed.failures > 1:
             hops.failed(Kind.BROKER, broker_id, followed.error, slow=False)
         elif silent_ms >= SILENT_MS:
-            why = f"has told nothing for {silent_ms // 1000} s"
+            why = f"has not reported for {silent_ms // 1000} s"
             hops.failed(Kind.BROKER, broker_id, why, slow=silent_ms < DOWN_MS)
+        elif followed.missing_since:
+            hops.failed(Kind.BROKER, broker_id, "answers, and is not registered", slow=True)
         elif followed.heard and not followed.failures:
             hops.answered(Kind.BROKER, broker_id)
         state = hops.expect(Kind.BROKER, broker_id).state
@@ -495,7 +505,7 @@ class Collector:
                 followed.missing_since = 0
             elif not followed.missing_since:
                 followed.missing_since = at
-            elif at - followed.missing_since > GONE_MS:
+            elif at - followed.missing_since > (GONE_MS if followed.failures else REGISTERS_MS):
                 followed.end()
                 self._lags.forget(broker_id)
                 line = self._line(followed.address)
@@ -504,8 +514,7 @@ class Collector:
                 had = set(source.parts) if source is not None else set()
                 await in_turns(self._topics.forget(broker_id))
                 hop = self.health.hops.expect(Kind.BROKER, broker_id)
-                why = "is not registered any more: it ended, or lost its session"
-                self.health.hops.failed(Kind.BROKER, broker_id, why, slow=False)
+                self.health.hops.failed(Kind.BROKER, broker_id, UNREGISTERED, slow=False)
                 line |= {
                     "state": "down",
                     "since": hop.since,

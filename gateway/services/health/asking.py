@@ -36,6 +36,10 @@ class UnwellError(MagnetarError):
         self.slow = slow
 
 
+class NotKnownError(MagnetarError):
+    """Whether the part is well cannot be found out now, for another part is away; the text goes on after its name."""
+
+
 class Asker:
     """For one event loop. ``close`` ends all questions."""
 
@@ -76,7 +80,8 @@ class Asker:
         idle_s: float = IDLE_PERIOD_S,
     ) -> None:
         """Have ``ask`` called until ``stop``, unless it is already. It returns when the part is well; it raises
-        UnwellError, another MagnetarError or OSError when it is not, and is cancelled after ``ANSWER_S``."""
+        UnwellError, another MagnetarError or OSError when it is not, NotKnownError when that cannot be found out, and
+        is cancelled after ``ANSWER_S``."""
         if (kind, id) not in self._asked:
             self.hops.expect(kind, id)
             self._first[kind, id] = asyncio.Event()
@@ -118,6 +123,9 @@ class Asker:
                     never = hops.expect(kind, id).state is HopState.UNKNOWN
                     slow = silent_s < DOWN_S and not never
                     hops.failed(kind, id, f"has not answered for {silent_s:.0f} s", slow=slow)
+            except NotKnownError as error:
+                silent_since = 0.0
+                hops.unknown(kind, id, str(error))
             except UnwellError as error:
                 hops.failed(kind, id, str(error), slow=error.slow)
             except (MagnetarError, OSError) as error:

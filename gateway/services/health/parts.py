@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 from engine.metadata.cached import fresh
 from engine.metadata.store import SessionState
 from gateway.services.engine_link import EngineLink
-from gateway.services.health.asking import ANSWER_S, Asker, UnwellError
+from gateway.services.health.asking import ANSWER_S, Asker, NotKnownError, UnwellError
 from gateway.standalone.plan import WORKER_KEY
 
 STORE_PATH = "/"
@@ -26,6 +26,8 @@ WORKER_PERIOD_S = 1.0
 WORKER_KEY_S = 600
 """A worker sets WORKER_KEY once a second, to be kept for this long: what is left of that says when it did so."""
 WORKER_SILENT_S = 2.0
+WORKER_RETURN_S = 5.0
+"""When Redis is back, the worker has this long to report again before it is missed."""
 LATE_S = 1.0
 """A process whose timers are so late is too busy to be relied on."""
 
@@ -64,6 +66,8 @@ class Redis:
         self._worker_s: float | None = None
         """Seconds since a worker was heard; None: for very long. As of the last answer."""
         self._answered = False
+        self._back_s = 0.0
+        """When Redis began to answer, by the monotonic clock."""
 
     async def ask(self) -> None:
         try:
@@ -76,16 +80,21 @@ class Redis:
             await self._client.connection_pool.disconnect()  # its answer may come yet
             raise
         self._worker_s = WORKER_KEY_S - left_ms / 1000 if left_ms >= 0 else None
-        self._answered = True
+        if not self._answered:
+            self._answered, self._back_s = True, time.monotonic()
 
     async def ask_worker(self) -> None:
         """What Redis answered last: it is asked all the time."""
         if not self._answered:
-            raise UnwellError("is not heard: it tells by way of Redis, which does not answer")
-        if self._worker_s is None:
-            raise UnwellError("is not there")
-        if self._worker_s > WORKER_SILENT_S:
-            raise UnwellError(f"was last heard {self._worker_s:.0f} s ago")
+            raise NotKnownError("reports through Redis, which does not answer")
+        silent_s = self._worker_s
+        if silent_s is not None and silent_s <= WORKER_SILENT_S:
+            return
+        if time.monotonic() - self._back_s < WORKER_RETURN_S:
+            raise NotKnownError("has not reported again since Redis is back")
+        if silent_s is None:
+            raise UnwellError("does not report")
+        raise UnwellError(f"has not reported for {silent_s:.0f} s")
 
     async def close(self) -> None:
         await self._client.aclose()

@@ -2,13 +2,14 @@
 
 import pytest
 
+from engine.admin.client import BrokerAddress
 from engine.base.names import TopicName
 from engine.metadata.store import MetadataStore, StoreUnavailableError
 from engine.tenancy import topics as metadata
 from gateway.services import catalog
-from gateway.services.collector import Collector
+from gateway.services.collector import Collector, Followed, now_ms
 from gateway.services.engine_link import EngineLink
-from gateway.services.health.hops import Kind
+from gateway.services.health.hops import HopState, Kind
 from gateway.services.index.selection import Chosen
 
 
@@ -92,3 +93,38 @@ def test_who_watches_is_told_of_each_change_until_it_watches_no_more(engine: Eng
     create(engine, "two")
     a_round(engine, collector)
     assert told[-1:] != [collector.version]
+
+
+def test_numbers_are_as_of_the_last_broker_when_none_is_registered_any_more(
+    engine: EngineLink,
+) -> None:
+    collector = made(engine)
+    a_round(engine, collector)
+    assert collector.health.store.heard_ms > 0
+    assert collector.heard() is None, "no broker was heard: nothing is live"
+    collector._heard_last = 5
+    assert collector.heard() == 5
+
+
+def follow(collector: Collector, **state: int) -> Followed:
+    followed = Followed(BrokerAddress("b:1", "", "pulsar://b:1"))
+    followed.heard = now_ms()
+    for name, value in state.items():
+        setattr(followed, name, value)
+    collector._judge(followed, now_ms())
+    return followed
+
+
+def test_a_broker_that_answers_and_is_not_registered_is_late_and_not_down(
+    engine: EngineLink,
+) -> None:
+    collector = made(engine)
+    follow(collector, missing_since=1)
+    [hop] = collector.health.hops.of(Kind.BROKER)
+    assert (hop.state, hop.reason) == (HopState.SLOW, "Broker b:1 answers, and is not registered")
+    follow(collector, missing_since=1, failures=1)
+    assert hop.state is HopState.DOWN
+    follow(collector)
+    assert hop.state is HopState.OK
+    follow(collector, heard=now_ms() - 2_500)
+    assert (hop.state, hop.reason) == (HopState.SLOW, "Broker b:1 has not reported for 2 s")

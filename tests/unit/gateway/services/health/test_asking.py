@@ -59,7 +59,7 @@ async def test_a_part_that_never_answered_or_refuses_is_down_at_once(asker: Aske
     asker.ask(Kind.REDIS, "", never)
     asker.ask(Kind.SPARK, "", refuse)
     await until(asker, HopState.DOWN)
-    assert [hop.reason for hop in asker.hops.of(Kind.SPARK)] == ["The worker of analyses is away"]
+    assert [hop.reason for hop in asker.hops.of(Kind.SPARK)] == ["The analysis worker is away"]
 
 
 async def test_while_our_own_loop_stands_still_nobody_is_blamed(

@@ -49,3 +49,32 @@ def test_every_kind_has_a_name_and_advice_and_an_error_carries_both() -> None:
     error = HopError(hops.bad[0])
     assert error.hop == "broker"
     assert str(error).startswith("Broker b:1 does not answer. See that its process runs")
+
+
+def test_advice_holds_at_the_time_and_with_the_other_hops() -> None:
+    now = 0
+    hops = Hops(lambda: now)
+    hops.session_ms = 5_000
+    hops.failed(Kind.STORE, slow=False)
+    assert "serve their topics for 5 s without it" in hops.bad[0].advice
+    now = 6_000
+    assert "lose their sessions after 5 s without it and close their topics" in hops.bad[0].advice
+    hops.answered(Kind.STORE)
+    hops.failed(Kind.BROKER, "b:1", slow=False)
+    hops.answered(Kind.BROKER, "b:2")
+    assert "go to other brokers" in hops.bad[0].advice
+    hops.failed(Kind.BROKER, "b:2", slow=False)
+    for hop in hops.bad:
+        assert "No other broker" in hop.advice
+        assert "go to other brokers" not in hop.advice
+
+
+def test_what_cannot_be_asked_for_another_hop_is_not_bad() -> None:
+    hops = Hops(lambda: 1)
+    hops.failed(Kind.SPARK, slow=False)
+    hops.failed(Kind.REDIS, slow=False)
+    version = hops.version
+    hops.unknown(Kind.SPARK, why="reports through Redis, which does not answer")
+    assert [hop.kind for hop in hops.bad] == [Kind.REDIS]
+    assert hops.version > version
+    assert hops.all[-1].told()["state"] == "unknown"

@@ -1,0 +1,48 @@
+"""What is known of the analysis worker, which reports through Redis."""
+
+from types import SimpleNamespace
+
+import pytest
+from redis.exceptions import ConnectionError as RedisConnectionError
+
+from gateway.services.health import parts
+from gateway.services.health.asking import NotKnownError, UnwellError
+from gateway.services.health.parts import WORKER_KEY_S, Redis
+
+
+class Answers:
+    """In place of the client: ms that are left of the worker's key, or an error."""
+
+    def __init__(self) -> None:
+        self.left_ms: int | Exception = RedisConnectionError("refused")
+
+    async def pttl(self, key: str) -> int:
+        if isinstance(self.left_ms, Exception):
+            raise self.left_ms
+        return self.left_ms
+
+
+async def test_a_worker_is_missed_only_while_redis_can_tell(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made, answers = Redis("redis://127.0.0.1:1"), Answers()
+    await made.close()
+    made._client = answers  # type: ignore[assignment]
+    now = 100.0
+    monkeypatch.setattr(parts, "time", SimpleNamespace(monotonic=lambda: now))
+    with pytest.raises(UnwellError):
+        await made.ask()
+    with pytest.raises(NotKnownError, match="reports through Redis"):
+        await made.ask_worker()
+    answers.left_ms = -2  # Redis is back, and has forgotten the key
+    await made.ask()
+    with pytest.raises(NotKnownError, match="since Redis is back"):
+        await made.ask_worker()
+    answers.left_ms = WORKER_KEY_S * 1000
+    await made.ask()
+    await made.ask_worker()
+    now = 110.0
+    answers.left_ms = (WORKER_KEY_S - 7) * 1000
+    await made.ask()
+    with pytest.raises(UnwellError, match="has not reported for 7 s"):
+        await made.ask_worker()
