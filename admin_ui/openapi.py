@@ -19,7 +19,8 @@ from admin_ui.policies.shapes import LEVELS
 from admin_ui.resources import RESOURCES
 from admin_ui.shapes import BROKER_STATES, Reason
 from admin_ui.subscriptions.shapes import ACTIONS
-from admin_ui.topics.shapes import CHANGES
+from admin_ui.topics.shapes import CHANGES, PROBLEM_CAUSES
+from engine.admin.lag import LagCause
 from engine.schema.kinds import SchemaKind
 
 
@@ -90,6 +91,8 @@ SPECTACULAR = {
         "SchemaKindEnum": [kind.value for kind in SchemaKind],
         "CursorActionEnum": ACTIONS,
         "TopicChangeEnum": CHANGES,
+        "LagCauseEnum": [cause.value for cause in LagCause],
+        "ProblemCauseEnum": PROBLEM_CAUSES,
         "BrokerStateEnum": BROKER_STATES,
         "PolicyLevelEnum": LEVELS,
     },

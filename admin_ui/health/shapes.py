@@ -22,6 +22,6 @@ class HealthAnswer(s.Serializer[object]):
     at = s.IntegerField(
         allow_null=True,
         help_text="when every registered broker and the metadata store were last heard: all numbers are as of then; "
-        "null: not all of them were yet",
+        "null: not all of them were yet. Without a registered broker when the last one was",
     )
     hops = Hop(many=True)

@@ -1,11 +1,13 @@
 """The first page: what needs attention, totals, the biggest backlogs, brokers and bookies."""
 
+import shlex
 from typing import Any
 
 from django.conf import settings
 
 from admin_ui.params import Params
 from gateway.services.attention.board import Found
+from gateway.services.attention.part_items import Instance
 from gateway.services.collector import (
     LATE_MS,
     Collector,
@@ -42,7 +44,15 @@ def attention(keeper: Collector, snapshot: Snapshot) -> Found:
         settings.ENVIRONMENT.cluster_name,
         at,
         known=bool(snapshot.brokers) and heard is not None and at - heard <= LATE_MS,
-        hops=keeper.health.hops.bad,
-        brokers=snapshot.brokers,
-        bookies=snapshot.bookies,
+        instance=Instance(keeper.health.hops.bad, snapshot.brokers, snapshot.bookies),
+        start=start_command(),
     )
+
+
+def start_command() -> str:
+    """The command line that starts a part of this instance, but for its name; empty where nothing supervises it."""
+    environment = settings.ENVIRONMENT
+    if not environment.control_socket:
+        return ""
+    data = f"MAGNETAR_DATA_DIR={shlex.quote(str(environment.data_dir))}"
+    return f"{data} .venv/bin/python manage.py standalone start"

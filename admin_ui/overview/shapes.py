@@ -28,10 +28,13 @@ class AttentionItem(s.Serializer[object]):
     key = s.CharField(help_text="stays with the item while it is there")
     severity = s.ChoiceField(choices=SEVERITIES)
     cause = s.CharField(help_text="code, as of the topic list's filter")
-    title = s.CharField()
+    title = s.CharField(help_text="moments in all texts are ISO 8601 in UTC")
     detail = s.CharField()
     advice = s.CharField(help_text="what to do next that harms nothing")
     link = s.CharField(help_text="path within the console")
+    command = s.CharField(
+        help_text="a command line that does what is advised; empty: none is known"
+    )
     topic = s.CharField(help_text="full name; empty when it is not about one")
     subscription = s.CharField(help_text="empty when it is not about one")
     count = s.IntegerField(help_text="how many such ones this item stands for")

@@ -127,6 +127,7 @@ async def topic(engine: Engine, name: TopicName) -> Body:
     return {
         "at": at,
         "row": row,
+        "trouble": numbers.attention.trouble_of(str(name)),
         "owner": owners.pop() if len(owners) == 1 else "",
         "ledgers": [ledger for part in parts for ledger in detail.ledgers(part)],
         "producers": detail.producers(parts),

@@ -6,14 +6,24 @@ from admin_ui.shapes import Asked, TopicRow
 from engine.admin.lag import LagCause, LagSeverity
 from engine.base.names import DOMAINS
 from engine.tenancy.topics import PARTITIONS_MAX
+from gateway.services.attention.board import TopicCause
 
 CHANGES = ("delete", "terminate", "unload", "partitions")
 """Of a topic as a whole."""
 
 
+PROBLEM_CAUSES = [cause.value for cause in (*LagCause, *TopicCause)]
+
+
 class Problem(s.Serializer[object]):
     severity = s.ChoiceField(choices=[severity.value for severity in LagSeverity])
-    cause = s.ChoiceField(choices=[cause.value for cause in LagCause])
+    cause = s.ChoiceField(choices=PROBLEM_CAUSES)
+
+
+class Trouble(Problem):
+    """What is wrong with a topic itself."""
+
+    title = s.CharField()
 
 
 class ListedRow(TopicRow):
@@ -133,6 +143,9 @@ class PartitionRow(TopicRow):
 class TopicAnswer(s.Serializer[object]):
     at = s.IntegerField()
     row = TopicRow()
+    trouble = Trouble(
+        allow_null=True, help_text="what is wrong with the topic itself; null: nothing is found"
+    )
     owner = s.CharField(help_text="the broker that serves it; empty when none does, or several")
     ledgers = LedgerRow(many=True)
     producers = ProducerRow(many=True)

@@ -22,6 +22,7 @@ from engine.base.tasks import TaskScope
 from gateway.services.attention.board import Board
 from gateway.services.attention.findings import Findings
 from gateway.services.attention.following import Following
+from gateway.services.attention.part_items import Instance
 from gateway.services.bookies import Bookies
 from gateway.services.catalog import Catalog, Changed
 from gateway.services.engine_link import Engine, EngineLink, Work, link
@@ -174,7 +175,8 @@ class Collector:
         self.findings = Findings()
         """What is behind, by subscription."""
         self.attention = Board(self.findings)
-        self._lags = Following(self._tasks, self.findings, self._attend)
+        self._topics.on_clients = self.attention.clients_changed
+        self._lags = Following(self._tasks, self.findings, self._attend, self._needs)
         self._attend_after = 0.0
         self._bookies: Bookies | None = None
         self._catalog: Catalog | None = None
@@ -226,7 +228,16 @@ class Collector:
         """For what needs attention."""
         told = all(self._lags.is_whole(broker.id) for broker in self._registered)
         whole = told and self._topics.complete and not self._topics.totals["unknown"]
-        self.attention.round(self._topics, at, whole=whole)
+        bookies = self._bookies.rows if self._bookies is not None else []
+        instance = Instance(self.health.hops.bad, (), bookies)
+        self.attention.round(self._topics, at, whole=whole, instance=instance)
+
+    def _needs(self, broker_id: str, answer: dict[str, Any]) -> None:
+        """A broker reports how many bookies its topics' ledgers need."""
+        needs = self.attention.needs
+        needs.report(broker_id, answer)
+        needs.forget(broker.id for broker in self._registered)
+        self.health.hops.session_ms = needs.session_ms
 
     def _attend(self) -> None:
         """Brokers find something else behind."""

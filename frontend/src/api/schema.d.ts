@@ -900,12 +900,15 @@ export interface components {
             severity: components["schemas"]["SeverityEnum"];
             /** @description code, as of the topic list's filter */
             cause: string;
+            /** @description moments in all texts are ISO 8601 in UTC */
             title: string;
             detail: string;
             /** @description what to do next that harms nothing */
             advice: string;
             /** @description path within the console */
             link: string;
+            /** @description a command line that does what is advised; empty: none is known */
+            command: string;
             /** @description full name; empty when it is not about one */
             topic: string;
             /** @description empty when it is not about one */
@@ -1210,23 +1213,6 @@ export interface components {
                 [key: string]: string;
             };
         };
-        /**
-         * @description * `storage` - storage
-         *     * `no-consumer` - no-consumer
-         *     * `reconnecting` - reconnecting
-         *     * `held` - held
-         *     * `standby` - standby
-         *     * `no-permits` - no-permits
-         *     * `unacked-limit` - unacked-limit
-         *     * `redelivery` - redelivery
-         *     * `not-acknowledged` - not-acknowledged
-         *     * `hot-key` - hot-key
-         *     * `rate-limit` - rate-limit
-         *     * `slow` - slow
-         *     * `delayed` - delayed
-         * @enum {string}
-         */
-        CauseEnum: "storage" | "no-consumer" | "reconnecting" | "held" | "standby" | "no-permits" | "unacked-limit" | "redelivery" | "not-acknowledged" | "hot-key" | "rate-limit" | "slow" | "delayed";
         ChangeRackAnswer: components["schemas"]["RackPreview"] | components["schemas"]["RackReceipt"];
         ChangeSettingAnswer: components["schemas"]["SettingPreview"] | components["schemas"]["SettingReceipt"];
         Client: {
@@ -1360,7 +1346,7 @@ export interface components {
         };
         HealthAnswer: {
             now: number;
-            /** @description when every registered broker and the metadata store were last heard: all numbers are as of then; null: not all of them were yet */
+            /** @description when every registered broker and the metadata store were last heard: all numbers are as of then; null: not all of them were yet. Without a registered broker when the last one was */
             at: number | null;
             hops: components["schemas"]["Hop"][];
         };
@@ -1421,7 +1407,7 @@ export interface components {
          */
         KnownEnum: "at_rest" | "live" | "last" | "no";
         Lag: {
-            cause: components["schemas"]["CauseEnum"];
+            cause: components["schemas"]["LagCauseEnum"];
             severity: components["schemas"]["SeverityEnum"];
             /** @description goes on after the subscription's name */
             title: string;
@@ -1431,6 +1417,23 @@ export interface components {
             advice: string;
             since: number;
         };
+        /**
+         * @description * `storage` - storage
+         *     * `no-consumer` - no-consumer
+         *     * `reconnecting` - reconnecting
+         *     * `held` - held
+         *     * `standby` - standby
+         *     * `no-permits` - no-permits
+         *     * `unacked-limit` - unacked-limit
+         *     * `redelivery` - redelivery
+         *     * `not-acknowledged` - not-acknowledged
+         *     * `hot-key` - hot-key
+         *     * `rate-limit` - rate-limit
+         *     * `slow` - slow
+         *     * `delayed` - delayed
+         * @enum {string}
+         */
+        LagCauseEnum: "storage" | "no-consumer" | "reconnecting" | "held" | "standby" | "no-permits" | "unacked-limit" | "redelivery" | "not-acknowledged" | "hot-key" | "rate-limit" | "slow" | "delayed";
         /**
          * @description Messages, null when storage does not tell, estimated unless ``exact``; beside them entries, of which a batch is
          *     one.
@@ -1872,8 +1875,27 @@ export interface components {
         };
         Problem: {
             severity: components["schemas"]["SeverityEnum"];
-            cause: components["schemas"]["CauseEnum"];
+            cause: components["schemas"]["ProblemCauseEnum"];
         };
+        /**
+         * @description * `storage` - storage
+         *     * `no-consumer` - no-consumer
+         *     * `reconnecting` - reconnecting
+         *     * `held` - held
+         *     * `standby` - standby
+         *     * `no-permits` - no-permits
+         *     * `unacked-limit` - unacked-limit
+         *     * `redelivery` - redelivery
+         *     * `not-acknowledged` - not-acknowledged
+         *     * `hot-key` - hot-key
+         *     * `rate-limit` - rate-limit
+         *     * `slow` - slow
+         *     * `delayed` - delayed
+         *     * `unwritable` - unwritable
+         *     * `producers-left` - producers-left
+         * @enum {string}
+         */
+        ProblemCauseEnum: "storage" | "no-consumer" | "reconnecting" | "held" | "standby" | "no-permits" | "unacked-limit" | "redelivery" | "not-acknowledged" | "hot-key" | "rate-limit" | "slow" | "delayed" | "unwritable" | "producers-left";
         /** @description What a client opened as one producer: on a partitioned topic it is connected to each partition. */
         ProducerRow: {
             id: string;
@@ -2305,6 +2327,8 @@ export interface components {
         TopicAnswer: {
             at: number;
             row: components["schemas"]["TopicRow"];
+            /** @description what is wrong with the topic itself; null: nothing is found */
+            trouble: components["schemas"]["Trouble"] | null;
             /** @description the broker that serves it; empty when none does, or several */
             owner: string;
             ledgers: components["schemas"]["LedgerRow"][];
@@ -2427,6 +2451,12 @@ export interface components {
             unknown: number;
             /** @description topics that are in the sums with their last known numbers: there may be others by now */
             last: number;
+        };
+        /** @description What is wrong with a topic itself. */
+        Trouble: {
+            severity: components["schemas"]["SeverityEnum"];
+            cause: components["schemas"]["ProblemCauseEnum"];
+            title: string;
         };
         UndoAnswer: components["schemas"]["CursorPreview"] | components["schemas"]["CursorReceipt"];
         /** @description Either ``preview`` with what the change is about, or the ``token`` that its preview answered. */

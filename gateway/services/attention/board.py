@@ -2,19 +2,40 @@
 the list of topics. Looked through when something changed or time made it older. Pure."""
 
 from collections.abc import Collection, Iterable
-from typing import Any, TypedDict
+from enum import StrEnum
+from typing import TypedDict
 from urllib.parse import quote
 
+from engine.admin.api import ROW_COLUMNS
 from engine.admin.lag import LagCause
 from gateway.services.attention.findings import Finding, Findings
+from gateway.services.attention.memory import Memory
+from gateway.services.attention.outages import Outage, Outages
+from gateway.services.attention.part_items import (
+    Instance,
+    Item,
+    Stop,
+    part_items,
+    stopped_title,
+)
+from gateway.services.attention.quorums import Needs, publishing
 from gateway.services.attention.ranking import Line, Problem, Ranking, harm, merged
-from gateway.services.attention.wording import CAUSES, detail
-from gateway.services.health.hops import Hop, HopState, Kind
+from gateway.services.attention.wording import (
+    CAUSES,
+    advice,
+    detail,
+    group_detail,
+    group_title,
+    named,
+)
+from gateway.services.index.figures import Values
 from gateway.services.index.rows import parts_of
 from gateway.services.index.selection import Chosen
 from gateway.services.index.topic_index import TopicIndex
 
 ITEMS_MAX = 5
+NOTHING_IS_AWAY = Instance()
+_SEVERITIES = ("info", "warning", "error")
 ANY = "any"
 """In place of a cause: all that are no mere information."""
 AGES_MS = 10_000
@@ -28,30 +49,34 @@ RESTING_MAX = 1_000
 """Of those with the largest backlogs."""
 SETTLED_MS = HOLD_MS + 2_000
 """After this time a cause that held when the looking began was told: brokers take as long as ``HOLD_MS`` themselves."""
-HOP_SCORE = 1e9
-"""What messages need comes before any subscription; what only the console needs does not."""
-ASIDE_SCORE = 100.0
-ASIDE_MS = 60_000
-"""And is told when it is away for longer than it takes to start."""
-_NEEDED = frozenset((Kind.STORE, Kind.BROKER, Kind.BOOKIE))
-_PLURALS = {Kind.BROKER: "brokers", Kind.BOOKIE: "bookies"}
+CLOCKS_MS = 5_000
+"""What began so shortly before clients left, by its broker's clock, began with it."""
+PUBLISHING_STOPPED = "when publishing stopped"
+_PRODUCERS = ROW_COLUMNS.index("producers")
 
 
-class Item(TypedDict):
-    """As of the contract."""
+class TopicCause(StrEnum):
+    """Of a topic itself, not of one of its subscriptions."""
 
-    key: str
-    severity: str
+    UNWRITABLE = "unwritable"
+    """Too few bookies are writable: nothing is acknowledged."""
+    PRODUCERS_LEFT = "producers-left"
+    """Its producers left when many clients did, and none is back."""
+
+
+TOPIC_CAUSES = {
+    TopicCause.UNWRITABLE: "error",
+    TopicCause.PRODUCERS_LEFT: "warning",
+}
+"""With their severity."""
+
+
+class Trouble(TypedDict):
+    """What is wrong with a topic itself, as of the contract."""
+
     cause: str
+    severity: str
     title: str
-    detail: str
-    advice: str
-    link: str
-    topic: str
-    subscription: str
-    count: int
-    score: float
-    since: int | None
 
 
 class Found(TypedDict):
@@ -81,11 +106,15 @@ class Board:
 
     def __init__(self, findings: Findings) -> None:
         self.version = 0
+        self.needs = Needs()
+        """How many bookies ledgers need, as brokers report it."""
         self._findings = findings
         self._ranking = Ranking()
         self._problems: list[Problem] = []
         self._lines: list[Line] = []
-        self._seen = (-1, -1)
+        self._seen: tuple[int, int, bool] = (-1, -1, False)
+        self._now = 0
+        """Of the last round."""
         self._at = 0
         self._since: int | None = None
         self._whole = False
@@ -96,6 +125,13 @@ class Board:
         """Since when topics with a backlog have been without a broker."""
         self._topics: dict[str, dict[str, None]] = {}
         self._worst: dict[str, tuple[str, str]] = {}
+        self._memory = Memory()
+        self._outages = Outages()
+        self._stop: Stop | None = None
+        """How publishing stands, while it is not as it should be."""
+        self._producers = 0
+        self._deserted: dict[str, int] = {}
+        """When each topic lost its last producer, ms, within the last minute or with the clients that left."""
 
     # --- what is asked --------------------------------------------------------------------------
 
@@ -105,32 +141,56 @@ class Board:
 
     def cause_of(self, topic: str) -> tuple[str, str] | None:
         """Severity and cause of a listed topic's most harmful problem."""
-        return self._worst.get(topic)
+        worst = self._worst.get(topic)
+        if worst is not None and worst[0] == "error":
+            return worst
+        cause = self._topic_cause(topic)
+        return worst if cause is None else (TOPIC_CAUSES[cause], cause.value)
+
+    def trouble_of(self, topic: str) -> Trouble | None:
+        """What is wrong with a listed topic itself."""
+        cause = self._topic_cause(topic)
+        if cause is None:
+            return None
+        title = "Its producers left when many clients did, and none is back"
+        if cause is TopicCause.UNWRITABLE and self._stop is not None:
+            title = stopped_title(self._stop.state)
+        return {"cause": cause.value, "severity": TOPIC_CAUSES[cause], "title": title}
+
+    def _topic_cause(self, topic: str) -> TopicCause | None:
+        stop, outage = self._stop, self._outages.current
+        is_stored = topic.startswith("persistent://")
+        if stop is not None and stop.state.is_stopped_everywhere and is_stored:
+            return TopicCause.UNWRITABLE
+        if outage is not None and self._deserted.get(topic, 0) >= outage.at - CLOCKS_MS:
+            return TopicCause.PRODUCERS_LEFT
+        return None
 
     def lags(self, topic: str, parts: Iterable[str], now_ms: int) -> dict[str, Lag]:
         """Why subscriptions of a listed topic do not drain, by name. ``parts``: its partitions, or itself."""
-        found = [one for part in parts for one in self._findings.of(part).values()]
+        told = [one for part in parts for one in self._findings.of(part).values()]
+        found = [self._memory.true(one) for one in told if not self._left_with_others(one)]
         out: dict[str, tuple[float, Problem]] = {}
         for problem in merged(found, {one.topic: topic for one in found}):
             candidate = (harm(problem, now_ms), problem)
             if candidate[0] > out.get(problem.subscription, (0.0, problem))[0]:
                 out[problem.subscription] = candidate
-        return {name: _lag(problem, now_ms) for name, (_, problem) in out.items()}
+        at_ease = not self._outages.is_recent(now_ms)
+        return {name: _lag(problem, now_ms, at_ease) for name, (_, problem) in out.items()}
 
     def found(
-        self,
-        cluster: str,
-        now_ms: int,
-        *,
-        known: bool,
-        hops: list[Hop],
-        brokers: list[dict[str, Any]],
-        bookies: list[dict[str, Any]],
+        self, cluster: str, now_ms: int, *, known: bool, instance: Instance, start: str = ""
     ) -> Found:
-        """The overview's part."""
-        shown_hops = [hop for hop in hops if hop.kind in _NEEDED or now_ms - hop.since > ASIDE_MS]
-        items = _hop_items(shown_hops, brokers, bookies)
-        items += [_item(line, cluster, now_ms) for line in self._lines]
+        """The overview's part. ``start``: see ``part_items``."""
+        items = part_items(
+            *(instance, cluster, now_ms),
+            stop=self._stop,
+            outage=self._outage_to_tell(),
+            producers=self._producers,
+            start=start,
+        )
+        at_ease = not self._outages.is_recent(now_ms)
+        items += [_item(line, cluster, now_ms, at_ease) for line in self._lines]
         items.sort(key=lambda item: -item["score"])
         shown = items[:ITEMS_MAX]
         of_subscriptions = sum(item["count"] for item in shown if item["topic"])
@@ -145,28 +205,79 @@ class Board:
             "more": more,
         }
 
+    def _outage_to_tell(self) -> Outage | None:
+        """Those that left for want of bookies are told with that."""
+        outage, stop = self._outages.current, self._stop
+        is_told = stop is not None and stop.state.is_stopped
+        return None if outage and is_told and outage.why == PUBLISHING_STOPPED else outage
+
     # --- what is kept ---------------------------------------------------------------------------
 
-    def round(self, topics: TopicIndex, now_ms: int, *, whole: bool) -> None:
+    def clients_changed(self, topic: str, before: Values, after: Values) -> None:
+        """The index has other numbers of a listed topic."""
+        if not after[_PRODUCERS]:
+            if before[_PRODUCERS]:
+                self._deserted[topic] = self._now
+        elif self._deserted:
+            self._deserted.pop(topic, None)
+
+    def round(
+        self, topics: TopicIndex, now_ms: int, *, whole: bool, instance: Instance = NOTHING_IS_AWAY
+    ) -> None:
         """When brokers told what is behind, and once a round of the collector. ``whole``: every topic was read or is
         loaded by a broker that told all."""
         self._whole = whole
+        self._now = now_ms
+        self._look_at_clients(topics, now_ms, instance)
         if self._moves != self._findings.moves:
             self._moves, self._since = self._findings.moves, None
         if whole and self._since is None:
             self._since = now_ms
         since = self._since if whole else None
         self.looked = since, since is not None and now_ms - since >= SETTLED_MS
-        seen = (self._findings.version, topics.version)
+        seen = (self._findings.version, topics.version, self._outages.current is not None)
         waits = any(now_ms - since < HOLD_MS + 2_000 for since in self._resting.values())
         if seen == self._seen and not waits and now_ms - self._at < AGES_MS:
             return
         self._seen, self._at = seen, now_ms
-        listed = {one.topic: topics.listed_as(one.topic) for one in self._findings}
-        self._problems = merged(self._findings, listed)
+        self._memory.look(self._findings, now_ms)
+        shown = [
+            self._memory.true(one) for one in self._findings if not self._left_with_others(one)
+        ]
+        listed = {one.topic: topics.listed_as(one.topic) for one in shown}
+        self._problems = merged(shown, listed)
         self._problems += self._at_rest(topics, now_ms)
         self._lines = self._ranking.lines(self._problems, ITEMS_MAX, now_ms)
         self._sort_topics(now_ms)
+
+    def _look_at_clients(self, topics: TopicIndex, now_ms: int, instance: Instance) -> None:
+        totals = topics.totals
+        producers = self._producers = int(totals["producers"])
+        state = publishing(self.needs.all, list(instance.bookies))
+        short = state is not None and (
+            state.is_stopped or ((state.away or state.full) and (state.is_held or state.is_last))
+        )
+        if state is None or not short:
+            self._stop = None
+        elif self._stop is None or self._stop.state.is_stopped is not state.is_stopped:
+            self._stop = Stop(state, now_ms, self._outages.producers_before())
+        else:
+            before = max(self._stop.producers, producers)
+            self._stop = Stop(state, self._stop.since, before)
+        stopped = PUBLISHING_STOPPED if self._stop and self._stop.state.is_stopped else ""
+        fault = instance.fault or stopped
+        self._outages.look(now_ms, producers, int(totals["consumers"]), fault)
+        outage = self._outages.current
+        oldest = now_ms - 60_000 if outage is None else outage.at - CLOCKS_MS
+        for topic in [name for name, at in self._deserted.items() if at < oldest]:
+            del self._deserted[topic]
+
+    def _left_with_others(self, finding: Finding) -> bool:
+        """Whether it lost its consumer when many clients left, of which most are still on their way back."""
+        outage = self._outages.current
+        if outage is None or finding.cause != LagCause.NO_CONSUMER:
+            return False
+        return not self._memory.knew(finding, outage.at - CLOCKS_MS)
 
     def _at_rest(self, topics: TopicIndex, now_ms: int) -> list[Problem]:
         """Topics with a backlog that no broker has loaded: nobody consumes them."""
@@ -178,6 +289,8 @@ class Board:
             if row["known"] != "at_rest" or not row["backlog"]:
                 continue
             since = self._resting[name] = before.get(name, now_ms)
+            if self._outages.current is not None and since >= self._outages.current.at - CLOCKS_MS:
+                continue
             if now_ms - since >= (HOLD_MS if row["backlog"] > FEW else FEW_HOLD_MS):
                 cause, evidence = LagCause.NO_CONSUMER.value, {"at_rest": True}
                 worst = Finding(name, "", row["backlog"], cause, "warning", since, 0.0, evidence)
@@ -216,116 +329,44 @@ def topic_path(cluster: str, topic: str, subscription: str) -> str:
     return f"{page}/subscriptions" + (f"#{quote(subscription, safe='')}" if subscription else "")
 
 
-def _lag(problem: Problem, now_ms: int) -> Lag:
-    words = CAUSES[problem.cause]
+def _lag(problem: Problem, now_ms: int, at_ease: bool) -> Lag:
     return {
         "cause": problem.cause,
         "severity": problem.severity,
-        "title": words.title(problem),
+        "title": CAUSES[problem.cause].title(problem),
         "detail": detail(problem, now_ms),
-        "advice": words.advice,
+        "advice": advice(problem.cause, at_ease=at_ease),
         "since": problem.since_ms,
     }
 
 
-def _item(line: Line, cluster: str, now_ms: int) -> Item:
-    problem, words = line.problem, CAUSES[line.problem.cause]
+def _item(line: Line, cluster: str, now_ms: int, at_ease: bool) -> Item:
+    problem = line.problem
     name = problem.topic.removeprefix("persistent://")
     link = topic_path(cluster, problem.topic, problem.subscription)
-    if problem.worst.evidence.get("at_rest"):
+    since = problem.since_ms
+    if line.total > 1:
+        title, text = group_title(line.members), group_detail(line.members)
+        link = f"/c/{cluster}/topics?attention={problem.cause}"
+        since = min(one.since_ms for one in line.members)
+    elif problem.worst.evidence.get("at_rest"):
         title = f"{name} has a backlog and no consumer"
         text = f"{problem.backlog or 0:,} messages wait · no broker has it loaded"
     else:
-        title = f"{problem.subscription} {words.title(problem)}"
+        title = named(problem.subscription, CAUSES[problem.cause].title(problem))
         text = f"{name} · {detail(problem, now_ms)}"
-    if line.total > 1:
-        title += f", and {line.total - 1:,} more like it"
     return {
         "key": line.key,
-        "severity": problem.severity,
+        "severity": max((one.severity for one in line.members), key=_SEVERITIES.index),
         "cause": problem.cause,
         "title": title,
         "detail": text,
-        "advice": words.advice,
+        "advice": advice(problem.cause, at_ease=at_ease),
         "link": link,
+        "command": "",
         "topic": problem.topic,
         "subscription": problem.subscription,
         "count": line.total,
         "score": round(line.score, 3),
-        "since": problem.since_ms,
-    }
-
-
-def _hop_items(
-    hops: list[Hop], brokers: list[dict[str, Any]], bookies: list[dict[str, Any]]
-) -> list[Item]:
-    items: list[Item] = []
-    by_kind: dict[Kind, list[Hop]] = {}
-    for hop in hops:
-        by_kind.setdefault(hop.kind, []).append(hop)
-    for kind, those in by_kind.items():
-        down = any(hop.state is HopState.DOWN for hop in those)
-        needed = kind in _NEEDED
-        title, more = those[0].reason, ""
-        if len(those) > 1:
-            title = f"{len(those)} {_PLURALS.get(kind, kind)} do not answer"
-            more = ", ".join(hop.id for hop in those)
-        items.append(
-            _hop_item(
-                f"{kind}-down",
-                "error" if needed and down else "warning",
-                title,
-                _harm_of(kind, those, brokers) or more,
-                those[0].advice,
-                HOP_SCORE if needed else ASIDE_SCORE,
-                min(hop.since for hop in those),
-            )
-        )
-    if not brokers:
-        what, then = "No broker is registered", "Clients cannot connect."
-        items.append(_hop_item("broker-none", "error", what, then, "Start a broker.", HOP_SCORE))
-    if not any(bookie["state"] == "writable" for bookie in bookies):
-        what, then = "No bookie is writable", "Publishing to persistent topics fails."
-        items.append(_hop_item("bookie-none", "error", what, then, "Start a bookie.", HOP_SCORE))
-    full = [str(bookie["id"]) for bookie in bookies if bookie["state"] == "read-only"]
-    if full:
-        what = f"Bookie {full[0]} is" if len(full) == 1 else f"{len(full)} bookies are"
-        then, advice = "Their disks may be full.", "Make room on their disks."
-        items.append(
-            _hop_item("bookie-read-only", "warning", f"{what} read-only", then, advice, HOP_SCORE)
-        )
-    return items
-
-
-def _harm_of(kind: Kind, hops: list[Hop], brokers: list[dict[str, Any]]) -> str:
-    if kind is not Kind.BROKER:
-        return ""
-    ids = {hop.id for hop in hops}
-    topics = sum(broker.get("topics") or 0 for broker in brokers if broker["id"] in ids)
-    served = "1 topic was" if topics == 1 else f"{topics:,} topics were"
-    return f"{served} there; their figures are the last known." if topics else ""
-
-
-def _hop_item(
-    cause: str,
-    severity: str,
-    title: str,
-    detail: str,
-    advice: str,
-    score: float,
-    since: int | None = None,
-) -> Item:
-    return {
-        "key": cause,
-        "severity": severity,
-        "cause": cause,
-        "title": title,
-        "detail": detail,
-        "advice": advice,
-        "link": "/",
-        "topic": "",
-        "subscription": "",
-        "count": 1,
-        "score": score,
         "since": since,
     }

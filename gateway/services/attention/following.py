@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from typing import Any
 
 from engine.admin import api
 from engine.admin.client import BrokerAddress
@@ -19,12 +20,22 @@ ANSWER_TIMEOUT_S = 4.0
 PAUSE_S = 0.2
 """From question to question."""
 RETRY_S = 1.0
+NEEDS_S = 15.0
+"""From one report of the quorums in force to the next."""
 
 
 class Following:
-    """Feeds ``findings``; what a broker told last stays until ``forget``. ``told`` is called when there is news."""
+    """Feeds ``findings``; what a broker told last stays until ``forget``. ``told`` is called when there is news,
+    ``needs`` with each broker's answer to ``REPLICATION``."""
 
-    def __init__(self, tasks: TaskScope, findings: Findings, told: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        tasks: TaskScope,
+        findings: Findings,
+        told: Callable[[], None],
+        needs: Callable[[str, dict[str, Any]], None] = lambda broker, answer: None,
+    ) -> None:
+        self._needs = needs
         self._told = told
         self._tasks = tasks
         self._findings = findings
@@ -53,7 +64,7 @@ class Following:
         self._findings.forget(broker_id)
 
     async def _ask(self, engine: Engine, broker_id: str) -> None:
-        asked, failing = api.TopicRows(), False
+        asked, failing, needs_due = api.TopicRows(), False, 0.0
         while True:
             address, began = self._addresses[broker_id], time.monotonic()
             try:
@@ -70,6 +81,9 @@ class Following:
                     self._told()
                 if answer["more"]:
                     continue
+                if began >= needs_due:
+                    needs_due = began + NEEDS_S
+                    await self._ask_needs(engine, address)
                 pause_s = PAUSE_S - (time.monotonic() - began)
             except (MagnetarError, TimeoutError, OSError) as error:
                 if not failing:
@@ -81,3 +95,14 @@ class Following:
                 asked, failing, pause_s = api.TopicRows(), True, RETRY_S
             if pause_s > 0:
                 await asyncio.sleep(pause_s)
+
+    async def _ask_needs(self, engine: Engine, address: BrokerAddress) -> None:
+        """A broker that does not know the question, as one of an earlier version, is left out; one that went away is
+        missed by what is asked next."""
+        try:
+            async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                answer = await engine.call_on(address, api.REPLICATION, api.NoArguments())
+        except (MagnetarError, TimeoutError, OSError) as error:
+            log.debug("broker does not report its quorums broker=%s: %r", address.id, error)
+        else:
+            self._needs(address.id, answer)

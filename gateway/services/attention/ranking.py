@@ -42,12 +42,16 @@ class Problem(NamedTuple):
 
 
 class Line(NamedTuple):
-    """``problem`` is the most harmful of ``total`` that it stands for. ``key`` stays while it is there."""
+    """``problem`` is the most harmful of ``members``, all of one cause. ``key`` stays while it is there."""
 
     key: str
     problem: Problem
     score: float
-    total: int
+    members: tuple[Problem, ...]
+
+    @property
+    def total(self) -> int:
+        return len(self.members)
 
 
 def merged(findings: Iterable[Finding], listed: dict[str, str]) -> list[Problem]:
@@ -121,13 +125,13 @@ def _share_out(scored: list[tuple[float, Problem]], count: int) -> list[Line]:
     own = sum(1 for score, _ in scored[:count] if score >= top)
     while own and own + len({one.cause for _, one in scored[own:]}) > count:
         own -= 1
-    lines = [Line(one.key, one, score, 1) for score, one in scored[:own]]
+    lines = [Line(one.key, one, score, (one,)) for score, one in scored[:own]]
     groups: dict[str, list[tuple[float, Problem]]] = {}
     for pair in scored[own:]:
         groups.setdefault(pair[1].cause, []).append(pair)
     for those in groups.values():
         score, first = those[0]
         key = first.key if len(those) == 1 else first.cause
-        lines.append(Line(key, first, score, len(those)))
+        lines.append(Line(key, first, score, tuple(one for _, one in those)))
     lines.sort(key=lambda line: -line.score)
     return lines[:count]

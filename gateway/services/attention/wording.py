@@ -1,17 +1,25 @@
-"""Causes in words: what is wrong, the figures that show it, and what to do next that harms nothing. Pure."""
+"""Causes in words: what is wrong, the figures that show it, and what to do next that harms nothing. Moments are told as
+ISO 8601 in UTC: pages show them by the clock of who looks. Pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from engine.admin.lag import LagCause
 from gateway.services.attention.ranking import Problem
 
+GROWS = 0.1
+"""Messages per second from which on a backlog is said to grow."""
+
 
 class Words(NamedTuple):
-    """``title`` goes on after the subscription's name."""
+    """``title`` goes on after the subscription's name (``named``), ``plural`` after their number. ``at_ease``: what is
+    added to the advice only when no outage is near."""
 
     title: Callable[[Problem], str]
+    plural: str
     advice: str
+    at_ease: str = ""
 
 
 def _says(text: str) -> Callable[[Problem], str]:
@@ -19,7 +27,7 @@ def _says(text: str) -> Callable[[Problem], str]:
 
 
 def _slower(problem: Problem) -> str:
-    if problem.growth >= 0.1:
+    if problem.growth >= GROWS:
         return f"is slower than arrivals by {_rate(problem.growth)}"
     return "keeps up with arrivals but not with its backlog"
 
@@ -27,66 +35,129 @@ def _slower(problem: Problem) -> str:
 CAUSES: dict[str, Words] = {
     LagCause.STORAGE: Words(
         _says("cannot be read from storage"),
+        "cannot be read from storage",
         "See that all bookies run; it goes on by itself.",
     ),
     LagCause.NO_CONSUMER: Words(
         _says("has no consumer"),
-        "Start its consumer, or delete it if nobody needs it: it keeps all that is published.",
+        "have no consumer",
+        "Start its consumer.",
+        "If the subscription is no longer needed, delete it: until then all messages are kept.",
     ),
     LagCause.RECONNECTING: Words(
         _says("loses its consumers again and again"),
+        "lose their consumers again and again",
         "Read the consumer's log: it fails shortly after it connects.",
     ),
     LagCause.HELD: Words(
         _says("is held by a consumer that acknowledges nothing"),
+        "are held by consumers that acknowledge nothing",
         "Restart the consumer that holds it; one of those refused takes over.",
     ),
     LagCause.STANDBY: Words(
         _says("waits for its active consumer, while others stand by"),
+        "wait for their active consumers, while others stand by",
         "Restart the active consumer: one that stands by takes over.",
     ),
     LagCause.NO_PERMITS: Words(
         _says("has a consumer that takes no more messages"),
+        "have consumers that take no more messages",
         "Look at the consumer's process: it hangs or is busy. A restart loses nothing.",
     ),
     LagCause.UNACKED_LIMIT: Words(
         _says("is stopped at the limit of unacknowledged messages"),
+        "are stopped at the limit of unacknowledged messages",
         "Have the consumer acknowledge what it did, or restart it: the rest comes again.",
     ),
     LagCause.REDELIVERY: Words(
         _says("delivers the same messages again and again"),
+        "deliver the same messages again and again",
         "Peek at the first message: a consumer cannot process it. Use a dead-letter policy.",
     ),
     LagCause.NOT_ACKNOWLEDGED: Words(
         _says("receives but never acknowledges"),
+        "receive but never acknowledge",
         "Look at the consumer: it waits for something, or does not acknowledge its work.",
     ),
     LagCause.HOT_KEY: Words(
-        _says("waits for the one consumer of a key"),
-        "Look at that consumer; more of them do not help while few keys have most.",
+        _says(": one consumer holds up its keys"),
+        "are held up by one consumer of their keys",
+        "Speed up that consumer. More consumers do not help: most messages have the same few keys.",
     ),
     LagCause.RATE_LIMIT: Words(
         _says("falls behind for its dispatch rate"),
+        "fall behind for their dispatch rates",
         "Raise the dispatch rate of the subscription, topic, namespace or broker, if consumers can take more.",
     ),
     LagCause.SLOW: Words(
         _slower,
+        "are slower than arrivals, or no faster",
         "Add consumers (Shared, Key_Shared) or partitions, or make them faster.",
     ),
     LagCause.DELAYED: Words(
         _says("has only messages for later"),
+        "have only messages for later",
         "Nothing to do: they are delivered when their time comes.",
     ),
 }
 """By cause, as brokers tell it."""
 
 
+def named(name: str, title: str) -> str:
+    """A title with the name that it goes on after."""
+    return name + title if title.startswith(":") else f"{name} {title}"
+
+
+def advice(cause: str, *, at_ease: bool) -> str:
+    """What to do next. ``at_ease``: no outage is near, so that what is missing is not just on its way back."""
+    words = CAUSES[cause]
+    return f"{words.advice} {words.at_ease}" if at_ease and words.at_ease else words.advice
+
+
+def group_title(problems: Sequence[Problem]) -> str:
+    """Of several with one cause: how many, and how much waits at all of them."""
+    known = [one.backlog for one in problems if one.backlog is not None]
+    at_least = "" if len(known) == len(problems) else "at least "
+    return (
+        f"{len(problems):,} subscriptions {CAUSES[problems[0].cause].plural}: "
+        f"{at_least}{sum(known):,} messages"
+    )
+
+
+def group_detail(problems: Sequence[Problem]) -> str:
+    """The largest and the fastest growing of them."""
+    largest = max(problems, key=lambda one: one.backlog or 0)
+    fastest = max(problems, key=lambda one: one.growth)
+    parts = [f"largest {place(largest)} {largest.backlog or 0:,}"]
+    if fastest.growth >= GROWS:
+        if fastest is largest:
+            parts[0] += f", growing by {_rate(fastest.growth)}"
+        else:
+            parts.append(f"growing: {place(fastest)} +{_rate(fastest.growth)}")
+    return " · ".join(parts)
+
+
+def place(problem: Problem) -> str:
+    """``topic/subscription``, without tenant and namespace."""
+    topic = problem.topic.rpartition("/")[2]
+    return f"{topic}/{problem.subscription}" if problem.subscription else topic
+
+
+def moment(at_ms: int) -> str:
+    """ISO 8601 in UTC, to the second."""
+    return datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def percent(share: float) -> str:
+    return f"{share * 100:.0f} %"
+
+
 def detail(problem: Problem, now_ms: int) -> str:
     """The evidence in figures."""
     seen = problem.worst.evidence
     parts = [_backlog(problem)]
-    if problem.growth >= 0.1 and problem.cause not in (LagCause.SLOW, LagCause.RATE_LIMIT):
-        parts[0] += f", {_rate(problem.growth)} more"
+    if problem.growth >= GROWS and problem.cause not in (LagCause.SLOW, LagCause.RATE_LIMIT):
+        parts[0] += f", growing by {_rate(problem.growth)}"
     parts += [text for text in (_about(problem, seen, now_ms),) if text]
     if problem.parts > 1:
         parts.append(f"in {problem.parts} partitions")
@@ -111,7 +182,10 @@ def _about(problem: Problem, seen: dict[str, Any], now_ms: int) -> str:
             return str(seen.get("reason") or "reading fails and is tried again")
         case LagCause.NO_CONSUMER:
             left = seen.get("left_ms")
-            return f"the last one left {_ago(left, now_ms)}" if left else "none since it was loaded"
+            if left:
+                return f"the last one left {_ago(left, now_ms)}"
+            moved = "" if seen.get("before_load") else "the topic moved here at "
+            return f"no consumer since {moved}{moment(problem.worst.since_ms)}"
         case LagCause.RECONNECTING:
             return f"{number('joined')} times since something was acknowledged"
         case LagCause.HELD:
@@ -129,7 +203,10 @@ def _about(problem: Problem, seen: dict[str, Any], now_ms: int) -> str:
             if not seen.get("waiting"):
                 return _rates(seen)
             keys = "one key" if seen.get("keys") == 1 else f"{number('keys')} keys"
-            return f"{number('waiting')} of {keys} are for {who}, which holds {number('unacked')}"
+            return (
+                f"consumer {who} is the bottleneck: {number('waiting')} messages of its {keys} wait, "
+                f"{number('unacked')} are in its hands"
+            )
         case LagCause.SLOW | LagCause.RATE_LIMIT:
             return _rates(seen)
         case LagCause.DELAYED:

@@ -49,6 +49,8 @@ class TopicIndex:
         self.version = 0
         self.heed: Callable[[str, Values | None, Values | None], None] | None = None
         """Told (topic of the list, before, after) of each change, with what holds for certain; None: not there."""
+        self.on_clients: Callable[[str, Values, Values], None] | None = None
+        """Called (topic of the list, before, after) when its numbers are others, the last known ones counted."""
         self.sources: dict[str, Source] = {}
         self._known: dict[str, int] = {}
         self._shown: dict[str, Shown] = {}
@@ -439,6 +441,8 @@ class TopicIndex:
         self.version += 1
         if self.heed is not None:
             self.heed(shown.name, certain, shown.certain)
+        if self.on_clients is not None:
+            self.on_clients(shown.name, before, after.values)
         for selection in self._selections.values():
             if selection.depends(before, after.values):
                 selection.touch(shown.name)

@@ -68,7 +68,7 @@ def test_overview_without_brokers_says_so(call: Call, document: dict[str, Any]) 
     body = call("GET", "/api/v1/clusters/standalone/overview").json
     conform(document, body, "/api/v1/clusters/{cluster}/overview")
     titles = [item["title"] for item in body["attention"]["items"]]
-    assert titles[:2] == ["No broker is registered", "No bookie is writable"]
+    assert titles[:2] == ["No broker is registered", "No bookie is registered"]
     assert body["attention"]["known"] is False
 
 

@@ -8,13 +8,15 @@ from engine.admin.api import ROW_COLUMNS
 from engine.admin.lag import LagCause
 from gateway.services.attention.board import (
     AGES_MS,
-    ASIDE_MS,
     HOLD_MS,
     SETTLED_MS,
     Board,
     Found,
+    TopicCause,
 )
 from gateway.services.attention.findings import Findings
+from gateway.services.attention.outages import KEPT_MS
+from gateway.services.attention.part_items import ASIDE_MS, Instance
 from gateway.services.attention.wording import CAUSES, span
 from gateway.services.health.hops import Hops, Kind
 from gateway.services.index.topic_index import TopicIndex
@@ -35,6 +37,9 @@ class Console:
         self.hops = Hops(lambda: self.now)
         self.rows: list[list[Any]] = []
         self.whole = True
+        self.brokers = BROKERS
+        self.bookies = BOOKIES
+        self.topics.on_clients = self.board.clients_changed
 
     def topic(self, name: str, *, partitions: int = 0, **values: int) -> None:
         row = [T + name, *(values.get(column, 0) for column in ROW_COLUMNS)]
@@ -50,11 +55,24 @@ class Console:
         told = {"whole": False, "more": False, "rows": self.rows, "gone": []}
         self.findings.hear("b:1", told)
 
-    def found(self, **changed: Any) -> Found:
-        self.now += 1_000
-        self.board.round(self.topics, self.now, whole=self.whole)
-        given = {"known": True, "hops": self.hops.bad, "brokers": BROKERS, "bookies": BOOKIES}
-        return self.board.found("c", self.now, **(given | changed))
+    def found(self, seconds: int = 1, *, known: bool = True, start: str = "") -> Found:
+        for _ in range(seconds):
+            self.now += 1_000
+            instance = Instance(self.hops.bad, self.brokers, self.bookies)
+            self.board.round(self.topics, self.now, whole=self.whole, instance=instance)
+        return self.board.found("c", self.now, known=known, instance=instance, start=start)
+
+    def needs(self, ensemble: int, ack: int, topics: int = 0, broker: str = "b:1") -> None:
+        rows = [[ensemble, ensemble, ack, topics, 1]] if topics else []
+        answer = {"session_ms": 5_000, "default": [ensemble, ensemble, ack], "topics": rows}
+        self.board.needs.report(broker, answer)
+
+    def bookie(self, number: int, state: str, **more: Any) -> None:
+        self.bookies = [one for one in self.bookies if one["id"] != f"bookie-{number}"]
+        self.bookies = [*self.bookies, {"id": f"bookie-{number}", "state": state, **more}]
+
+    def causes(self, seconds: int = 1) -> list[str]:
+        return [item["cause"] for item in self.found(seconds)["items"]]
 
 
 @pytest.fixture
@@ -108,7 +126,7 @@ def test_an_item_says_what_why_and_what_next_and_leads_there(console: Console) -
     (item,) = console.found()["items"]
     assert item["title"] == "billing/é receives but never acknowledges"
     assert item["detail"] == (
-        "t/n/a b · 1,500 messages wait, 12/s more · c-1 holds 1,000, last acknowledged 2 min ago"
+        "t/n/a b · 1,500 messages wait, growing by 12/s · c-1 holds 1,000, last acknowledged 2 min ago"
     )
     assert item["advice"]
     assert item["link"] == "/c/c/t/t/n/a%20b/subscriptions#billing%2F%C3%A9"
@@ -121,7 +139,8 @@ def test_what_is_alike_shares_a_line(console: Console) -> None:
     said = console.found()
     assert len(said["items"]) == 5
     group = said["items"][-1]
-    assert group["title"] == "s has no consumer, and 25 more like it"
+    assert group["title"] == "26 subscriptions have no consumer: 13,000 messages"
+    assert group["link"] == "/c/c/topics?attention=no-consumer"
     assert (group["count"], group["key"]) == (26, "no-consumer")
     assert said["more"] == 0
     assert len(console.board.topics_of("no-consumer")) == 30
@@ -208,19 +227,28 @@ def test_hops_come_first_those_that_only_the_console_needs_do_not(console: Conso
     ]
     first = console.found()["items"][0]
     assert first["title"] == "Broker b:1 does not answer"
-    assert first["detail"] == "3 topics were there; their figures are the last known."
+    assert first["detail"] == "3 topics were there; their figures are the last known"
+    assert first["link"] == "/c/c/brokers"
     console.hops.failed(Kind.BROKER, "b:2", slow=True)
+    assert console.found()["items"][0]["title"] == "Broker b:1 does not answer", "one is only late"
+    console.hops.failed(Kind.BROKER, "b:2", "does not answer: refused", slow=False)
     assert console.found()["items"][0]["title"] == "2 brokers do not answer"
 
 
 def test_an_instance_without_brokers_or_room(console: Console) -> None:
-    bookies = [{"id": "k:1", "state": "read-only"}]
-    titles = [item["title"] for item in console.found(brokers=[], bookies=bookies)["items"]]
-    assert titles == [
+    console.brokers = []
+    console.bookies = [{"id": "k:1", "state": "read-only", "usage": 0.824, "usage_limit": 0.5}]
+    console.needs(1, 1)
+    items = console.found()["items"]
+    assert [item["title"] for item in items] == [
+        "Nothing can be published: the only bookie is not writable",
         "No broker is registered",
-        "No bookie is writable",
         "Bookie k:1 is read-only",
     ]
+    assert items[2]["detail"] == "Disk 82 % full, limit 50 %"
+    assert items[2]["advice"] == "Free space or add a disk; it becomes writable by itself."
+    console.bookies = []
+    assert "No bookie is registered" in [item["title"] for item in console.found()["items"]]
 
 
 def test_problems_grow_older_though_nothing_changes(console: Console) -> None:
@@ -244,3 +272,188 @@ def test_spans_are_coarse() -> None:
     assert [span(n) for n in (3, 47, 61, 3_599, 3_600, 86_400, 172_800)] == [
         *("1 s", "40 s", "1 min", "59 min", "1 h", "24 h", "2 days")
     ]
+
+
+# --- whether anything can be published -----------------------------------------------------------
+
+
+@pytest.fixture
+def three(console: Console) -> Console:
+    """Three bookies, quorums 3/3/2, and 211 producers on as many topics."""
+    console.bookies = []
+    for number in (1, 2, 3):
+        console.bookie(number, "writable")
+    console.needs(3, 2, topics=211)
+    for number in range(211):
+        console.topic(f"t{number}", producers=1)
+    assert console.causes() == [], "nothing is said while all are writable"
+    return console
+
+
+def test_that_nothing_can_be_published_is_the_first_of_all(three: Console) -> None:
+    three.bookie(3, "read-only", usage=0.6, usage_limit=0.5)
+    [first, second] = three.found()["items"]
+    assert (first["title"], first["severity"]) == (
+        "One more bookie away and publishing stops",
+        "error",
+    )
+    assert first["detail"] == (
+        "2 of 3 bookies are writable; acknowledging needs 2, a new ledger 3"
+        " · no new ledger can be made: topics that begin one, or load, cannot publish"
+    )
+    assert second["cause"] == "bookie-read-only"
+    three.hops.failed(Kind.BOOKIE, "bookie-1", "is gone (no longer registered)", slow=False)
+    three.bookie(1, "down")
+    for number in range(211):
+        three.topic(f"t{number}", producers=0)
+    first = three.found(start="standalone start")["items"][0]
+    assert (first["severity"], first["cause"]) == ("error", "publishing-stopped")
+    assert first["title"] == "Nothing can be published: 1 of 3 bookies is writable"
+    assert first["detail"] == (
+        "Acknowledging needs 2, a new ledger 3 · 211 producers disconnected since 1970-01-12T13:46:43Z"
+    )
+    assert first["since"] == three.now
+    assert first["advice"] == "Start bookie-1, or make room on bookie-3."
+    assert first["command"] == "standalone start bookie-1"
+    assert first["link"] == "/c/c/bookies"
+    assert three.board.cause_of(T + "t1") == ("error", "unwritable")
+    assert three.board.cause_of("non-persistent://t/n/x") is None
+    three.bookie(1, "writable")
+    three.bookie(3, "writable")
+    assert "publishing-stopped" not in three.causes()
+    trouble = three.board.trouble_of(T + "t1")
+    assert trouble is not None
+    assert trouble["cause"] == TopicCause.PRODUCERS_LEFT, "they are not back yet"
+
+
+def test_a_bookie_that_is_late_still_counts(three: Console) -> None:
+    three.bookie(1, "slow")
+    three.bookie(2, "slow")
+    assert three.causes() == []
+
+
+def test_namespaces_that_need_more_bookies_than_others_are_told_by_their_number(
+    three: Console,
+) -> None:
+    three.needs(3, 3, topics=40, broker="b:2")
+    three.bookie(3, "down")
+    [first, *_] = three.found()["items"]
+    assert first["title"] == "40 of 251 topics cannot be published to: 2 of 3 bookies are writable"
+    assert three.board.trouble_of(T + "t1") is None, "which of them is not known"
+
+
+# --- clients that left together ------------------------------------------------------------------
+
+
+@pytest.fixture
+def busy(console: Console) -> Console:
+    """20 topics with clients and a backlog, and one whose consumer left an hour ago."""
+    for number in range(20):
+        console.topic(f"t{number}", producers=1, consumers=1, backlog=500)
+    console.lag("archive", "archiver", "no-consumer", left_ms=console.now - 3_600_000)
+    console.rows[0][1][3][2] = console.now - 3_600_000
+    console.findings.hear("b:1", {"whole": False, "more": False, "rows": console.rows, "gone": []})
+    console.found(1 + KEPT_MS // 1_000)
+    return console
+
+
+def lose(console: Console, clients: int = 0) -> None:
+    """All topics are loaded anew, with the clients of the first few of them."""
+    console.rows = []
+    for number in range(20):
+        here = int(number < clients)
+        console.topic(f"t{number}", producers=here, consumers=here, backlog=500)
+        if not here:
+            console.lag(f"t{number}", "s", "no-consumer", left_ms=0)
+            console.rows[-1][1][3][2] = console.now
+    console.lag("archive", "archiver", "no-consumer", left_ms=0)
+    console.rows[-1][1][3][2] = console.now
+    told = {"whole": True, "more": False, "rows": console.rows, "gone": []}
+    console.findings.hear("b:1", told)
+
+
+def test_clients_that_left_together_are_one_problem(busy: Console) -> None:
+    [archiver] = busy.found()["items"]
+    assert "delete it" in archiver["advice"]
+    busy.hops.failed(Kind.STORE, slow=False)
+    busy.found(3)
+    lose(busy)
+    busy.hops.answered(Kind.STORE)
+    left, quiet = busy.found(12)["items"]
+    assert left["title"] == (
+        "40 of 40 clients left when brokers lost their sessions with the metadata store; none is back"
+    )
+    assert (left["severity"], left["cause"]) == ("error", "clients-left")
+    assert quiet["subscription"] == "archiver", "it had no consumer before"
+    assert quiet["since"] == archiver["since"], "the same problem, though its topic was loaded anew"
+    assert "the last one left 1 h ago" in quiet["detail"]
+    assert "delete" not in quiet["advice"]
+    assert busy.board.lags(T + "t1", [T + "t1"], busy.now) == {}
+    assert busy.board.lags(T + "archive", [T + "archive"], busy.now)["archiver"]["advice"] == (
+        "Start its consumer."
+    )
+    trouble = busy.board.trouble_of(T + "t1")
+    assert trouble is not None
+    assert trouble["cause"] == TopicCause.PRODUCERS_LEFT
+    lose(busy, clients=3)
+    assert "; 6 are back" in busy.found()["items"][0]["title"]
+    assert busy.board.trouble_of(T + "t1") is None
+    lose(busy, clients=18)
+    said = busy.found(2)["items"]
+    assert {item["cause"] for item in said} == {"no-consumer"}, "nine of ten are back: the rest"
+    assert not any("delete" in item["advice"] for item in said)
+    busy.found(KEPT_MS // 1_000)
+    assert all("delete it" in item["advice"] for item in busy.found()["items"])
+
+
+def test_clients_that_stay_away_are_problems_of_their_own_after_ten_minutes(busy: Console) -> None:
+    lose(busy)
+    assert busy.causes(KEPT_MS // 1_000) == ["clients-left", "no-consumer"]
+    assert busy.found(5)["items"][0]["cause"] == "no-consumer"
+    assert len(busy.board.topics_of("no-consumer")) == 21
+    assert "clients-left" not in busy.causes(120), "it is told once"
+
+
+def test_a_consumer_that_was_there_meanwhile_ends_what_was_before(busy: Console) -> None:
+    busy.rows = []
+    left = busy.now
+    busy.lag("archive", "archiver", "no-consumer", left_ms=left)
+    busy.rows[-1][1][3][2] = left
+    busy.findings.hear("b:1", {"whole": True, "more": False, "rows": busy.rows, "gone": []})
+    assert busy.found()["items"][0]["since"] == left
+
+
+# --- groups --------------------------------------------------------------------------------------
+
+
+def test_a_group_names_its_largest_and_its_growing_member(console: Console) -> None:
+    causes = ("slow", "held", "standby", "redelivery")
+    for cause in causes:
+        console.lag(f"t-{cause}", "s", cause, 500)
+    console.lag("single", "drain", "no-consumer", 60_000)
+    console.lag("sixty", "drain", "no-consumer", 59_000)
+    console.lag("invoices", "archiver", "no-consumer", 3_000, growth=5_000, severity="error")
+    items = console.found()["items"]
+    [group] = [item for item in items if item["count"] > 1]
+    assert group["title"] == "3 subscriptions have no consumer: 122,000 messages"
+    assert group["detail"] == "largest single/drain 60,000 · growing: invoices/archiver +5.0/s"
+    assert group["severity"] == "error"
+
+
+def test_what_a_consumer_of_a_key_holds_up_is_said_in_figures(console: Console) -> None:
+    console.lag(
+        *("hot", "rollup", "hot-key", 2_400),
+        **{"growth": 4_300, "consumer": "c-1", "waiting": 2_379, "keys": 27, "unacked": 5},
+    )
+    [item] = console.found()["items"]
+    assert item["title"] == "rollup: one consumer holds up its keys"
+    assert item["detail"] == (
+        "t/n/hot · 2,400 messages wait, growing by 4.3/s · consumer c-1 is the bottleneck:"
+        " 2,379 messages of its 27 keys wait, 5 are in its hands"
+    )
+
+
+def test_a_topic_that_moved_says_since_when_it_has_no_consumer(console: Console) -> None:
+    console.lag("a", "s", "no-consumer", left_ms=0)
+    [item] = console.found()["items"]
+    assert "no consumer since the topic moved here at 1970-01-12T13:45:40Z" in item["detail"]
