@@ -27,6 +27,6 @@ test("while the collector has no news, no number passes for a live one", () => {
 test("a sum says of how many it is", () => {
   expect(shareKnown({ topics: 216, unknown: 0, last: 0 })).toBe("");
   expect(shareKnown({ topics: 216, unknown: 3, last: 12 })).toBe(
-    "of 216 topics 12 as last known, 3 not known",
+    "12 of 216 topics: last known, 3: not known",
   );
 });

@@ -79,6 +79,10 @@ export function shareKnown({
   unknown: number;
   last: number;
 }): string {
-  const parts = [last > 0 && `${last} as last known`, unknown > 0 && `${unknown} not known`].filter(Boolean);
-  return parts.length === 0 ? "" : `of ${topics} topics ${parts.join(", ")}`;
+  const of = ` of ${topics} topics`;
+  const parts = [
+    last > 0 && `${last}${of}: last known`,
+    unknown > 0 && `${unknown}${last > 0 ? "" : of}: not known`,
+  ];
+  return parts.filter(Boolean).join(", ");
 }

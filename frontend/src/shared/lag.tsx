@@ -1,21 +1,37 @@
 import type { Lag as LagAnswer } from "../api/types";
 import { age, dateTime } from "../lib/format";
+import { withMoments } from "../lib/moments";
+import { Copy } from "../ui/copy";
 import { ClockIcon, ErrorIcon, WarningIcon } from "../ui/icons";
+import { PathLink } from "../ui/path-link";
 import styles from "./lag.module.css";
+import type { Step } from "./next-step";
 
 const ICONS = { error: ErrorIcon, warning: WarningIcon, info: ClockIcon };
 
 /** Why a subscription does not drain: the cause in words, the figures that show it, and what to do next. */
-export function Lag({ lag, now }: { lag: LagAnswer; now: number }) {
+export function Lag({ lag, now, step }: { lag: LagAnswer; now: number; step: Step | null }) {
   const Icon = ICONS[lag.severity];
   return (
     <aside className={`${styles.lag} ${styles[lag.severity]}`} aria-label="Why is it not draining?">
       <Icon />
       <p>
-        <b>It {lag.title}</b> <span title={dateTime(lag.since)}>for {age(lag.since, now)}</span>
+        <b>{sentence(lag.title)}</b> <span title={dateTime(lag.since)}>for {age(lag.since, now)}</span>
       </p>
-      <p>{lag.detail}</p>
-      <p className={styles.advice}>{lag.advice}</p>
+      <p>{withMoments(lag.detail, now)}</p>
+      <p className={styles.advice}>
+        {lag.advice}
+        {step && " "}
+        {step && "path" in step && <PathLink path={step.path}>{step.label}</PathLink>}
+        {step && "command" in step && <Copy value={step.command} what={step.label.replace(/^Copy /, "")} />}
+      </p>
     </aside>
   );
+}
+
+/** "has no consumer" → "It has no consumer"; ": one consumer …" → "One consumer …" */
+function sentence(title: string): string {
+  if (!title.startsWith(":")) return `It ${title}`;
+  const rest = title.slice(1).trim();
+  return rest.charAt(0).toUpperCase() + rest.slice(1);
 }

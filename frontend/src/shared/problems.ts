@@ -1,8 +1,10 @@
-import type { ListedRow } from "../api/types";
+import type { Lag, ListedRow } from "../api/types";
 import type { Tone } from "../ui/badge";
 
 /** Why something does not drain, as brokers find it. */
 export type Problem = NonNullable<ListedRow["attention"]>;
+
+type LagCause = Lag["cause"];
 
 /** What something is doing, in a word or two and in a sentence. */
 export interface State {
@@ -26,7 +28,13 @@ export const PROBLEMS: Record<Problem["cause"], [string, string]> = {
   "rate-limit": ["Rate limit", "A dispatch rate holds back what consumers would take"],
   slow: ["Too slow", "Messages are acknowledged no faster than they arrive"],
   delayed: ["Delayed", "All that waits has a delivery time to come"],
+  unwritable: ["Not writable", "Too few bookies are writable: nothing can be published"],
+  "producers-left": ["Producers left", "Its producers left when many clients did, and none is back"],
 };
+/** Causes of subscriptions, by which topics are filtered. */
+export const LAG_CAUSES = Object.keys(PROBLEMS).filter(
+  (cause): cause is LagCause => cause !== "unwritable" && cause !== "producers-left",
+);
 const TONES: Record<Problem["severity"], Tone> = { error: "bad", warning: "warn", info: "neutral" };
 
 export function problemState({ cause, severity }: Problem): State {

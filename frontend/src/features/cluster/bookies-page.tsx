@@ -3,8 +3,9 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense } from "react";
 import { failureOf } from "../../lib/errors";
-import { bytes, count } from "../../lib/format";
+import { bytes, count, time } from "../../lib/format";
 import { figureColumn } from "../../shared/figure";
+import { toneOfRoom, usedOf, whyReadOnly } from "../../shared/room";
 import { Meter } from "../../ui/charts/meter";
 import { Table } from "../../ui/grid/table";
 import { Page, Panel } from "../../ui/panel";
@@ -12,15 +13,12 @@ import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import styles from "./cluster.module.css";
 import { ClusterHead, State } from "./cluster-head";
 import { type Bookie, bookiesQuery } from "./queries";
-import { usedOf } from "./room";
 
 const route = getRouteApi("/c/$cluster/bookies");
 const RackDialog = lazy(() =>
   import("./racks/rack-dialog").then((module) => ({ default: module.RackDialog })),
 );
 const HEIGHT_PX = 560;
-const TIGHT = 0.85;
-const FULL = 0.95;
 
 export function BookiesPage() {
   const { cluster } = route.useParams();
@@ -61,7 +59,20 @@ export function BookiesPage() {
                   </span>
                 ),
               },
-              { key: "state", header: "State", cell: (row) => <State text={row.state} since={row.since} /> },
+              {
+                key: "state",
+                header: "State",
+                cell: (row) => (
+                  <span className={styles.address}>
+                    <State text={row.state} since={row.since} />
+                    {whyReadOnly(row) && (
+                      <small>
+                        since {time(row.since)} · {whyReadOnly(row)}
+                      </small>
+                    )}
+                  </span>
+                ),
+              },
               {
                 key: "rack",
                 header: "Rack",
@@ -124,5 +135,10 @@ export function BookiesPage() {
 function Used({ row }: { row: Bookie }) {
   const used = usedOf(row);
   if (used === null) return null;
-  return <Meter share={used.share} tone={used.share > FULL ? "bad" : used.share > TIGHT ? "warn" : "bar"} />;
+  const limit = row.usage_limit;
+  return (
+    <span title={limit === null ? undefined : `read-only from ${Math.round(limit * 100)} % on`}>
+      <Meter share={used.share} tone={toneOfRoom(row, used.share)} mark={limit ?? undefined} />
+    </span>
+  );
 }

@@ -43,7 +43,8 @@ export function BrokersPage() {
             unowned !== null &&
             unowned > 0 && (
               <span className={styles.dim}>
-                {plural(unowned, "bundle")} without an owner: whoever uses one has it taken
+                {plural(unowned, "bundle")} {unowned === 1 ? "has" : "have"} no owner; one is assigned on
+                first use
               </span>
             )
           }

@@ -1,7 +1,14 @@
 // @vitest-environment jsdom
+
+import { MantineProvider } from "@mantine/core";
 import { render } from "@testing-library/react";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
+import { dateTime } from "../../lib/format";
 import { NeedsAttention } from "./needs-attention";
+
+vi.mock("../../ui/path-link", () => ({ PathLink: ({ children }: { children: string }) => children }));
+window.matchMedia = (query) =>
+  ({ matches: false, media: query, addEventListener() {}, removeEventListener() {} }) as never;
 
 const AT = 1_800_000_000_000;
 const totals = { topics: 216, subscriptions: 430, unknown: 0 };
@@ -25,4 +32,43 @@ test("that nothing needs attention is said only when all was looked at for long 
   expect(said(true, null, false)).toMatch(/^(?!.*Nothing needs).*Not all were looked at yet/);
   expect(said(true, null, false, { unknown: 3 })).toMatch(/3 of 216 topics were not looked at yet/);
   expect(said(false, AT - 60_000, true)).toMatch(/is not known/);
+});
+
+const item = {
+  key: "k",
+  severity: "error" as const,
+  cause: "no-consumer",
+  title: "s has no consumer",
+  detail: "shop/orders/x · no consumer since the topic moved here at 2026-11-25T22:13:30Z",
+  advice: "Start its consumer. If the subscription is no longer needed, delete it: until then …",
+  link: "",
+  command: "",
+  topic: "persistent://shop/orders/x",
+  subscription: "s",
+  count: 1,
+  score: 1,
+  since: AT,
+};
+const shown = (more: Partial<typeof item>, left = 0) =>
+  render(
+    <MantineProvider>
+      <NeedsAttention
+        attention={{ known: true, since: AT, settled: true, items: [{ ...item, ...more }], more: left }}
+        cluster="c"
+        at={AT}
+        totals={totals}
+      />
+    </MantineProvider>,
+  );
+
+test("an item shows moments by the clock of who looks, and its advice has its command", () => {
+  const { container, getByRole } = shown({});
+  expect(container.textContent).toContain(`moved here at ${dateTime(Date.parse("2026-11-25T22:13:30Z"))}`);
+  expect(getByRole("button", { name: "Copy the command that deletes it" })).toBeTruthy();
+});
+
+test("a part's item has the command that starts it, and all of a text is in its title", () => {
+  const { container, getByRole } = shown({ topic: "", command: "standalone start bookie-1" });
+  expect(getByRole("button", { name: "Copy the command that starts it" })).toBeTruthy();
+  expect(container.querySelector("li")?.title).toContain("s has no consumer\nshop/orders/x");
 });

@@ -1,5 +1,8 @@
 import type { Attention, AttentionItem, Overview } from "../../api/types";
 import { count, dateTime, plural, time } from "../../lib/format";
+import { withMoments } from "../../lib/moments";
+import { nextStep, type Step, topicPathOf } from "../../shared/next-step";
+import { Copy } from "../../ui/copy";
 import { CheckIcon, ClockIcon, ErrorIcon, WarningIcon } from "../../ui/icons";
 import { Panel } from "../../ui/panel";
 import { PathLink } from "../../ui/path-link";
@@ -36,7 +39,7 @@ export function NeedsAttention({
       actions={
         more > 0 && (
           <PathLink path={listPath(cluster, "any")} className={styles.more}>
-            {count(more)} more
+            {plural(more, "more problem")}
           </PathLink>
         )
       }
@@ -100,13 +103,16 @@ function Nothing({ attention, at, totals }: { attention: Attention; at: number; 
 
 function Item({ item, cluster, at }: { item: AttentionItem; cluster: string; at: number }) {
   const Icon = ICONS[item.severity];
-  const full = [item.title, item.detail, item.advice].filter(Boolean).join("\n");
+  const title = withMoments(item.title, at);
+  const detail = withMoments(item.detail, at);
+  const full = [title, detail, item.advice].filter(Boolean).join("\n");
+  const step = stepOf(item, cluster);
   return (
     <li className={styles[item.severity]} title={full}>
       <Icon />
       <span className="visually-hidden">{item.severity}: </span>
       <span className={styles.title}>
-        {leadsAway(item.link) ? <PathLink path={item.link}>{item.title}</PathLink> : <b>{item.title}</b>}
+        {leadsAway(item.link) ? <PathLink path={item.link}>{title}</PathLink> : <b>{title}</b>}
       </span>
       {item.since !== null && (
         <time
@@ -117,15 +123,31 @@ function Item({ item, cluster, at }: { item: AttentionItem; cluster: string; at:
           since {at - item.since > DAY_MS ? dateTime(item.since) : time(item.since)}
         </time>
       )}
-      <span className={styles.detail}>{item.detail}</span>
+      <span className={styles.detail}>{detail}</span>
       <span className={styles.advice}>{item.advice}</span>
+      {step && (
+        <span className={styles.all}>
+          {"path" in step ? (
+            <PathLink path={step.path}>{step.label}</PathLink>
+          ) : (
+            <Copy value={step.command} what={step.label.replace(/^Copy /, "")} />
+          )}
+        </span>
+      )}
       {item.count > 1 && (
         <PathLink path={listPath(cluster, item.cause)} className={styles.all}>
-          All {count(item.count)}
+          Show all {count(item.count)}
         </PathLink>
       )}
     </li>
   );
+}
+
+/** What is advised, unless the item stands for many: those have a list. */
+function stepOf(item: AttentionItem, cluster: string): Step | null {
+  if (item.command) return { label: "Copy the command that starts it", command: item.command };
+  if (item.count > 1 || !item.topic) return null;
+  return nextStep(item, cluster, topicPathOf(item.topic), item.subscription);
 }
 
 function listPath(cluster: string, cause: string): string {

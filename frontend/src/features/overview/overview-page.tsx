@@ -11,6 +11,7 @@ import { Figure, figureColumn, type Source, shareKnown } from "../../shared/figu
 import { Freshness } from "../../shared/freshness";
 import { RangePicker, useMinutes } from "../../shared/history/range";
 import { usePast } from "../../shared/history/use-past";
+import { toneOfRoom, usedOf, whyReadOnly } from "../../shared/room";
 import { TopicLink } from "../../shared/topic-link";
 import { Badge, toneOfState } from "../../ui/badge";
 import type { Point } from "../../ui/charts/history";
@@ -271,11 +272,6 @@ function Brokers({ overview }: { overview: Overview }) {
   );
 }
 
-/** Share of a bookie's disk in use; null while the bookie is down or has not reported. */
-function usedShare({ free_bytes, total_bytes }: Overview["bookies"][number]): number | null {
-  return free_bytes === null || !total_bytes ? null : 1 - free_bytes / total_bytes;
-}
-
 function Bookies({ overview }: { overview: Overview }) {
   return (
     <Panel
@@ -300,15 +296,29 @@ function Bookies({ overview }: { overview: Overview }) {
             grow: true,
             cell: (bookie) => <span className="mono">{bookie.id}</span>,
           },
-          { key: "state", header: "State", cell: (bookie) => <State text={bookie.state} /> },
+          {
+            key: "state",
+            header: "State",
+            cell: (bookie) => (
+              <span title={whyReadOnly(bookie) ?? undefined}>
+                <State text={bookie.state} />
+              </span>
+            ),
+          },
           {
             key: "bar",
             header: "Disk used",
             headerHidden: true,
             cell: (bookie) => {
-              const used = usedShare(bookie);
+              const used = usedOf(bookie);
               if (used === null) return null;
-              return <Meter share={used} tone={used > 0.95 ? "bad" : used > 0.85 ? "warn" : "bar"} />;
+              return (
+                <Meter
+                  share={used.share}
+                  tone={toneOfRoom(bookie, used.share)}
+                  mark={bookie.usage_limit ?? undefined}
+                />
+              );
             },
           },
           {
@@ -316,7 +326,7 @@ function Bookies({ overview }: { overview: Overview }) {
             header: "Disk free",
             numeric: true,
             cell: (bookie) =>
-              usedShare(bookie) === null
+              usedOf(bookie) === null
                 ? "unknown"
                 : `${known(bookie.free_bytes, bytes)} of ${known(bookie.total_bytes, bytes)}`,
           },

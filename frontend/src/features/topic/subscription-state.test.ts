@@ -10,7 +10,7 @@ const lag: Lag = {
   advice: "",
   since: 0,
 };
-const idle = { lag: null, backlog: 0, net_rate: 0, msg_rate_out: 0 };
+const idle = { lag: null, backlog: 0, net_rate: 0, msg_rate_out: 0, unacked: 0 };
 const labelOf = (more: Partial<SubscriptionRow>) => subscriptionState({ ...idle, ...more }).label;
 
 test("only brokers say what is wrong: a backlog that grows or stands still is no cause", () => {
@@ -32,8 +32,28 @@ test("the cause is said though the backlog falls for a moment", () => {
 test("without a cause it says when the backlog is gone, or what goes on", () => {
   expect(labelOf({})).toBe("Caught up");
   expect(labelOf({ backlog: 600, net_rate: -5 })).toBe("Empty in 2 min");
-  expect(labelOf({ backlog: 6, msg_rate_out: 12 })).toBe("Active");
+  expect(labelOf({ backlog: 60, msg_rate_out: 12 })).toBe("Active");
   expect(labelOf({ backlog: 6 })).toBe("Waiting");
+});
+
+test("a subscription that keeps up is in one state, whatever is out at the moment", () => {
+  const moments = [
+    { backlog: 0, msg_rate_out: 0 },
+    { backlog: 1, unacked: 1 },
+    { backlog: 20, unacked: 0, msg_rate_out: 20, net_rate: 1 },
+    { backlog: 0, unacked: 0, msg_rate_out: 18, net_rate: -1 },
+  ];
+  expect(moments.map(labelOf)).toEqual(moments.map(() => "Caught up"));
+});
+
+test("what grows is not green before the broker says why", () => {
+  const growing = { ...idle, backlog: 2_400, net_rate: 1.8, msg_rate_out: 12, unacked: 5 };
+  expect(subscriptionState(growing)).toMatchObject({ tone: "neutral", label: "Growing" });
+});
+
+test("with its topic in trouble an empty backlog is not green", () => {
+  expect(subscriptionState(idle, true)).toMatchObject({ tone: "neutral", label: "Caught up" });
+  expect(subscriptionState(idle).tone).toBe("ok");
 });
 
 test("what waits for its time is not held up", () => {

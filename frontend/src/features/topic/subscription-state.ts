@@ -4,21 +4,40 @@ import { problemState, type State } from "../../shared/problems";
 
 /** A backlog that changes by less than this many messages per second stands still. */
 const STILL = 0.5;
+/** What goes out within so many seconds is on its way, not behind. */
+const ON_ITS_WAY_S = 3;
 
-/** What a subscription is doing. What keeps it from draining is said as brokers find it, here as everywhere. */
+/**
+ * What a subscription is doing. What keeps it from draining is said as brokers find it, here as everywhere. `isHit`:
+ * the topic itself is in trouble, so that an empty backlog is no good sign.
+ */
 export function subscriptionState(
-  subscription: Pick<SubscriptionRow, "lag" | "backlog" | "net_rate" | "msg_rate_out">,
+  subscription: Pick<SubscriptionRow, "lag" | "backlog" | "net_rate" | "msg_rate_out" | "unacked">,
+  isHit = false,
 ): State {
-  const { lag, backlog, net_rate, msg_rate_out } = subscription;
+  const { lag, backlog, net_rate, msg_rate_out, unacked } = subscription;
   if (lag) return problemState(lag);
-  if (backlog === 0) return { tone: "ok", label: "Caught up", title: "No message waits" };
+  const well = isHit ? "neutral" : "ok";
+  if (backlog <= Math.max(unacked, ON_ITS_WAY_S * msg_rate_out))
+    // One state for what is empty and for what is in its consumers' hands: else it would change with every message.
+    return {
+      tone: well,
+      label: "Caught up",
+      title: "All that waits is with its consumers, or on its way to them",
+    };
   if (net_rate < -STILL)
     return {
       tone: "accent",
       label: `Empty in ${duration(backlog / -net_rate)}`,
       title: "At the pace of the last 20 seconds",
     };
-  if (msg_rate_out > 0) return { tone: "ok", label: "Active", title: "Messages go out" };
+  if (net_rate > STILL)
+    return {
+      tone: "neutral",
+      label: "Growing",
+      title: "More comes in than goes out; why is said when it lasts",
+    };
+  if (msg_rate_out > 0) return { tone: well, label: "Active", title: "Messages go out" };
   return { tone: "neutral", label: "Waiting", title: "Messages wait; what keeps them is said when it lasts" };
 }
 

@@ -3,6 +3,7 @@ import { Link, Outlet, useMatchRoute, useNavigate, useParams } from "@tanstack/r
 import type { TopicDetail } from "../../api/types";
 import { failureOf } from "../../lib/errors";
 import { count, plural } from "../../lib/format";
+import { afterName, withMoments } from "../../lib/moments";
 import { Freshness } from "../../shared/freshness";
 import type { TopicId } from "../../shared/topic/queries";
 import { nameOf, useLiveTopic, useTopic, useTopicId } from "../../shared/topic/use-topic";
@@ -72,6 +73,11 @@ export function TopicPage() {
           </Button>
         }
       />
+      {topic.data?.trouble && (
+        <Notice tone={topic.data.trouble.severity === "error" ? "error" : "warning"}>
+          <p>{withMoments(topic.data.trouble.title, topic.data.at)}.</p>
+        </Notice>
+      )}
       {topic.data && <Strip topic={topic.data} id={id} />}
       {topic.data && <Missing topic={topic.data} />}
       <nav aria-label="Views of the topic" className={styles.tabs}>
@@ -195,7 +201,7 @@ function Strip({ topic, id }: { topic: TopicDetail; id: TopicId }) {
           <Link to={cards} params={id} search={topicSearchOf(id)} hash={encodeURIComponent(name)}>
             {name}
           </Link>{" "}
-          {lag?.title}: {lag?.detail}
+          {lag && withMoments(`${afterName("", lag.title).trim()}: ${lag.detail}`, topic.at)}
         </p>
       ))}
       {held.length > shown.length && <p>and {plural(held.length - shown.length, "more subscription")}</p>}

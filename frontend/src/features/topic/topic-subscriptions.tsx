@@ -2,13 +2,14 @@ import { Button } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useState } from "react";
-import type { CursorAction, LastChange, SubscriptionRow } from "../../api/types";
+import type { CursorAction, LastChange, SubscriptionRow, TopicDetail } from "../../api/types";
 import { useServerNow } from "../../lib/clock";
 import { age, count, dateTime, plural, rate, signedRate } from "../../lib/format";
 import { changesQuery } from "../../shared/cursor/cursor-queries";
 import { DONE, outcome } from "../../shared/cursor/cursor-words";
 import { Lag } from "../../shared/lag";
-import { topicQuery } from "../../shared/topic/queries";
+import { nextStep } from "../../shared/next-step";
+import { type TopicId, topicQuery } from "../../shared/topic/queries";
 import { useTopic, useTopicId } from "../../shared/topic/use-topic";
 import { Badge } from "../../ui/badge";
 import { Copy } from "../../ui/copy";
@@ -57,6 +58,8 @@ export function TopicSubscriptions() {
         <Subscription
           key={subscription.name}
           subscription={subscription}
+          topic={id}
+          trouble={topic.trouble}
           partitioned={topic.row.partitions > 0}
           past={
             <Past isOpen={topic.subscriptions.length <= OPEN_MAX}>
@@ -117,19 +120,23 @@ function Past({ isOpen, children }: { isOpen: boolean; children: React.ReactNode
 
 function Subscription({
   subscription,
+  topic,
+  trouble,
   past,
   partitioned,
   last,
   onChange,
 }: {
   subscription: SubscriptionRow;
+  topic: TopicId;
+  trouble: TopicDetail["trouble"];
   past: React.ReactNode;
   partitioned: boolean;
   last: LastChange | undefined;
   onChange: (action: CursorAction, undo?: string) => void;
 }) {
   const now = useServerNow();
-  const state = subscriptionState(subscription);
+  const state = subscriptionState(subscription, trouble !== null);
   const oldest = subscription.oldest_unacked_ms;
   const position = subscription.positions.find(({ partition }) => partition === null);
   return (
@@ -141,7 +148,13 @@ function Subscription({
       <div className={styles.subHead}>
         <h2>{subscription.name}</h2>
         <Copy value={subscription.name} what={`the name ${subscription.name}`} />
-        <Badge>{subscription.type}</Badge>
+        {hasType(subscription) ? (
+          <Badge>{subscription.type}</Badge>
+        ) : (
+          <span title="Set by its first consumer">
+            <Badge>no type yet</Badge>
+          </span>
+        )}
         {!subscription.durable && <Badge>not durable</Badge>}
         <span title={state.title}>
           <Badge tone={state.tone} dot>
@@ -162,7 +175,13 @@ function Subscription({
           ))}
         </div>
       </div>
-      {subscription.lag && <Lag lag={subscription.lag} now={now} />}
+      {subscription.lag && (
+        <Lag
+          lag={subscription.lag}
+          now={now}
+          step={nextStep(subscription.lag, topic.cluster, topic, subscription.name)}
+        />
+      )}
       <dl className={styles.numbers}>
         <Fact
           label="Backlog"
@@ -193,6 +212,11 @@ function Subscription({
       {last && <Last change={last} now={now} onUndo={(change) => onChange("undo", change)} />}
     </section>
   );
+}
+
+/** Apache's brokers call the type of a subscription that never had a consumer "None". */
+function hasType({ type }: SubscriptionRow): boolean {
+  return type !== "" && type !== "None";
 }
 
 /** What was last changed by hand here, with the way back. */

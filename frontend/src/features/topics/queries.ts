@@ -1,6 +1,6 @@
 import { type QueryClient, queryOptions } from "@tanstack/react-query";
 import { answerOf, api, given } from "../../api/client";
-import type { ListedRow, SavedView, TopicPage } from "../../api/types";
+import type { Lag, SavedView, TopicPage } from "../../api/types";
 import { stringifySearch } from "../../lib/url-state";
 
 export const PAGE_ROWS = 100;
@@ -11,7 +11,7 @@ export interface TopicFilter {
   tenant?: string | undefined;
   namespace?: string | undefined;
   domain?: "persistent" | "non-persistent" | undefined;
-  attention?: NonNullable<ListedRow["attention"]>["cause"] | "any" | undefined;
+  attention?: Lag["cause"] | "any" | undefined;
   sort?: string | undefined;
 }
 

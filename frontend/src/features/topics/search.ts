@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 import { searchText } from "../../lib/url-state";
-import { PROBLEMS } from "../../shared/problems";
+import { LAG_CAUSES } from "../../shared/problems";
 
 export const TOPIC_SORTS = [
   "topic",
@@ -29,10 +29,7 @@ const sort = z.catch(
 );
 const domain = z.catch(z.optional(z.enum(["persistent", "non-persistent"])), undefined);
 
-const attention = z.catch(
-  z.optional(z.enum(["any", ...(Object.keys(PROBLEMS) as (keyof typeof PROBLEMS)[])])),
-  undefined,
-);
+const attention = z.catch(z.optional(z.enum(["any", ...LAG_CAUSES])), undefined);
 
 export const topicsSearch = z.object({
   q: searchText,

@@ -5,7 +5,7 @@ import type { ListedRow } from "../../api/types";
 import { byteRate, bytes, count, plural, rate } from "../../lib/format";
 import { Figure } from "../../shared/figure";
 import { Freshness } from "../../shared/freshness";
-import { PROBLEMS } from "../../shared/problems";
+import { LAG_CAUSES, PROBLEMS } from "../../shared/problems";
 import { topicPagePath, topicSearchOf } from "../../shared/topic-link";
 import { Badge } from "../../ui/badge";
 import { Trend } from "../../ui/charts/trend";
@@ -41,7 +41,7 @@ const NewTopicDialog = lazy(() =>
 const ATTENTION = [
   { value: "", label: "Any state" },
   { value: "any", label: "Needs attention" },
-  ...Object.entries(PROBLEMS).map(([value, [label]]) => ({ value, label })),
+  ...LAG_CAUSES.map((value) => ({ value, label: PROBLEMS[value][0] })),
 ];
 
 export function TopicsPage() {

@@ -36,6 +36,8 @@ const TENANTS = "/admin/v2/tenants";
 const NAMESPACES = "/admin/v2/namespaces";
 const restOf = ({ domain, tenant, namespace, topic }: TopicPath) =>
   `/admin/v2/${path(domain, tenant, namespace, topic)}`;
+/** Of the topic in Pulsar's REST interface. */
+export const adminPath = restOf;
 
 const flags = (flag: string, values: string[]) => values.flatMap((value) => [flag, value]);
 const pairs = (flag: string, values: Record<string, string>) =>
@@ -250,12 +252,17 @@ function rackChange({ bookie }: { bookie: string }, { told }: { told: Rack | nul
 
 type OfSubscription = TopicPath & { subscription: string };
 
-function cursorChange(at: OfSubscription, verb: string, tool: string[], admin: string[]): Commands {
+/** Of the subscription in Pulsar's REST interface. */
+export function subscriptionPath(at: OfSubscription): string {
   // Pulsar's server decodes a subscription's name twice, so that one that holds '%' must be encoded twice.
   const once = encodeURIComponent(at.subscription);
   const name = at.subscription.includes("%") ? encodeURIComponent(once) : once;
+  return `${restOf(at)}/subscription/${name}`;
+}
+
+function cursorChange(at: OfSubscription, verb: string, tool: string[], admin: string[]): Commands {
   return {
-    curl: curl("POST", `${restOf(at)}/subscription/${name}/${verb}`),
+    curl: curl("POST", `${subscriptionPath(at)}/${verb}`),
     pulsarctl: line("pulsarctl", "subscriptions", ...tool, nameOf(at), at.subscription),
     pulsarAdmin: line("pulsar-admin", "topics", ...admin, "--subscription", at.subscription, nameOf(at)),
   };

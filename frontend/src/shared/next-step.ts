@@ -1,0 +1,57 @@
+import type { Lag } from "../api/types";
+import { adminPath, subscriptionPath, type TopicPath } from "./commands/commands";
+import { curl } from "./commands/shell";
+
+/** What is advised, as a place of the console or a line to copy. */
+export type Step = { label: string } & ({ path: string } | { command: string });
+
+/** The next step of an advice about a subscription; null where nothing but its clients can take it. */
+export function nextStep(
+  { cause, advice }: Pick<Lag, "advice"> & { cause: string },
+  cluster: string,
+  at: TopicPath,
+  subscription: string,
+): Step | null {
+  const search = at.domain === "persistent" ? "" : `?domain=${at.domain}`;
+  const topic = `/c/${encodeURIComponent(cluster)}/t/${[at.tenant, at.namespace, at.topic].map(encodeURIComponent).join("/")}`;
+  switch (cause) {
+    case "no-consumer":
+      // Only where deleting is advised: after an outage it is not.
+      return subscription && advice.includes("delete it")
+        ? {
+            label: "Copy the command that deletes it",
+            command: curl("DELETE", subscriptionPath({ ...at, subscription })),
+          }
+        : null;
+    case "redelivery":
+      return {
+        label: "Copy the command that peeks",
+        command: curl("GET", `${subscriptionPath({ ...at, subscription })}/position/1`),
+      };
+    case "unacked-limit":
+    case "held":
+    case "standby":
+    case "no-permits":
+    case "not-acknowledged":
+    case "hot-key":
+      return {
+        label: "Copy the command that lists its consumers",
+        command: curl("GET", `${adminPath(at)}/stats`),
+      };
+    case "rate-limit":
+      return { label: "Policies", path: `${topic}/policies${search}` };
+    case "slow":
+      return { label: "Partitions", path: `${topic}/manage${search}` };
+    case "storage":
+      return { label: "Bookies", path: `/c/${encodeURIComponent(cluster)}/bookies` };
+    default:
+      return null;
+  }
+}
+
+/** The parts of a full name. */
+export function topicPathOf(name: string): TopicPath {
+  const [domain = "", rest = ""] = name.split("://");
+  const [tenant = "", namespace = "", ...topic] = rest.split("/");
+  return { domain, tenant, namespace, topic: topic.join("/") };
+}

@@ -1,0 +1,27 @@
+import { expect, test } from "vitest";
+import { toneOfRoom, whyReadOnly } from "./room";
+
+const row = {
+  free_bytes: 18,
+  total_bytes: 100,
+  usage: 0.82,
+  usage_limit: 0.5,
+  usage_writable: 0.45,
+  reason: "disk usage of /d 0.820",
+  state: "read-only",
+};
+
+test("a read-only bookie says why with figures, and what it takes", () => {
+  expect(whyReadOnly(row)).toBe("Disk 82 % full, limit 50 %, writable again below 45 %");
+  expect(whyReadOnly({ ...row, usage: 0.3, reason: "no room for the index" })).toBe("no room for the index");
+  expect(whyReadOnly({ ...row, usage: null, usage_limit: null, reason: "" })).toBe("It does not say why");
+  expect(whyReadOnly({ ...row, state: "writable" })).toBeNull();
+});
+
+test("a bar is red from the bookie's own limit on", () => {
+  expect(toneOfRoom(row, 0.82)).toBe("bad");
+  expect(toneOfRoom({ ...row, state: "writable", usage: 0.47 }, 0.47)).toBe("warn");
+  expect(toneOfRoom({ ...row, state: "writable", usage: 0.3 }, 0.3)).toBe("bar");
+  const silent = { ...row, state: "writable", usage: null, usage_limit: null };
+  expect([0.5, 0.9, 0.97].map((share) => toneOfRoom(silent, share))).toEqual(["bar", "warn", "bad"]);
+});
