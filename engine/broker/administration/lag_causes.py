@@ -54,6 +54,11 @@ GIVEN_BACK_S = 120.0
 PAUSED_S = 3.0
 """What waited for the consumer of its key, or for a rate, within this time still does."""
 
+RETURNS_S = 60.0
+"""A cause that is said again within this time is the same problem as before, and began when that did."""
+
+_LAGGING = frozenset((LagCause.SLOW, LagCause.RATE_LIMIT, LagCause.HOT_KEY, LagCause.REDELIVERY))
+"""What is said of a subscription that falls behind: it is said until that falls behind no more."""
 _STANDING = frozenset(
     (
         LagCause.NO_CONSUMER,
@@ -113,6 +118,7 @@ class Watch:
         "_acked_s",
         "_arrived_s",
         "_at_last",
+        "_ended",
         "_flowed_s",
         "_given_back_s",
         "_growing",
@@ -148,6 +154,8 @@ class Watch:
         """What is seen and not said yet; None: that nothing is."""
         self._other_s = at_s
         self._left_s = at_s
+        self._ended: tuple[LagCause, float, float] | None = None
+        """What was said last and is not any more: since when, and until when, it was so."""
         self.look(seen)
 
     @property
@@ -263,7 +271,7 @@ class Watch:
         marks = [backlog for at_s, backlog in self._marks if at_s < seen.at_s] + [seen.backlog]
         if seen.at_s - self._marks[0][0] < COMPARED_S:
             return False
-        said = self.cause in (LagCause.SLOW, LagCause.RATE_LIMIT)
+        said = self.cause in _LAGGING
         rises = self.growth >= (STAYS if said else GROWS)
         steadily = said or all(before < after for before, after in pairwise(marks))
         if rises and steadily and seen.due > max(SLOW_MIN, SLOW_S * seen.rate_out):
@@ -291,11 +299,16 @@ class Watch:
             return
         if self.cause is not None:
             if at_s - self._other_s >= LEAVE_S:
+                self._ended = self.cause, self.since_s, at_s
                 self.cause = cause
         elif cause is not None and at_s - self._left_s >= self._hold_s(seen, cause):
             self.cause = cause
             stood = cause not in (LagCause.SLOW, LagCause.RATE_LIMIT, LagCause.NO_CONSUMER)
             self.since_s = min(self._left_s, self._acked_s) if stood else self._left_s
+            if self._ended is not None:
+                ended, since_s, until_s = self._ended
+                if ended is cause and self._left_s - until_s <= RETURNS_S:
+                    self.since_s = since_s
 
     def _next_s(self, seen: Sighting) -> float | None:
         at_s, found = seen.at_s, []

@@ -11,6 +11,7 @@ from engine.broker.administration.lag_causes import (
     FEW_HOLD_S,
     HOLD_S,
     LEAVE_S,
+    RETURNS_S,
     SILENCE_S,
     Sighting,
     Watch,
@@ -259,3 +260,40 @@ def test_bursts_that_are_worked_off_are_no_lag(seed: int) -> None:
         backlog = max(backlog - random.randrange(250, 350), 0)
         life(backlog=backlog, out=bool(backlog), acked=life.acked(), rate_out=300.0)
     assert life.changes == [None]
+
+
+def test_a_growing_hot_key_is_said_without_a_break() -> None:
+    """Growing by 1.8 per second, not in every moment: its consumer also catches up a little."""
+    life = Life()
+    life(consumers=3, flowed=1, joined=1, paused="append", rate_out=12.0)
+    life(backlog=200, out=True)
+    for _ in range(30):
+        life(backlog=life.seen.backlog + 4, acked=life.acked(), paused="key")
+    assert life.watch.cause is LagCause.HOT_KEY
+    since_s = life.watch.since_s
+    for second in range(300):
+        step = (22, -4)[second // 5 % 2] if second % 5 == 0 else 0
+        paused = "key" if second % 2 else "append"
+        life(backlog=life.seen.backlog + step, acked=life.acked(), paused=paused)
+    assert life.changes == [None, LagCause.HOT_KEY]
+    assert life.watch.since_s == since_s
+
+
+def test_what_is_said_again_after_a_moment_began_when_it_did() -> None:
+    life = stuck(paused="key")
+    life(17)
+    assert life.watch.cause is LagCause.HOT_KEY
+    since_s = life.watch.since_s
+    life(1, acked=life.acked(), backlog=20, paused="append")
+    for _ in range(6):
+        life(1, acked=life.acked())
+    assert life.watch.cause is None
+    life(70, paused="key", backlog=500)
+    assert life.watch.cause is LagCause.HOT_KEY
+    assert life.watch.since_s == since_s
+    life(1, acked=life.acked(), backlog=20, paused="append")
+    for _ in range(int(RETURNS_S) + 10):
+        life(1, acked=life.acked())
+    life(400, paused="key", backlog=500)
+    assert life.watch.cause is LagCause.HOT_KEY
+    assert life.watch.since_s > since_s
