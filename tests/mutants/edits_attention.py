@@ -8,6 +8,8 @@ CAUSES_TEST = "unit/broker/administration/test_lag_causes.py"
 FINDINGS = "unit/gateway/services/attention/test_findings.py"
 RANKING = "unit/gateway/services/attention/test_ranking.py"
 SERVICE = "gateway/services/attention"
+HEALTH = "gateway/services/health"
+HOPS = "unit/gateway/services/health/test_hops.py"
 
 EDITS = (
     Edit(
@@ -114,5 +116,107 @@ EDITS = (
         "sum(known) if len(known) == len(parts) else None",
         "sum(known)",
         (f"{RANKING}::test_partitions_of_a_subscription_are_one_problem",),
+    ),
+    Edit(
+        "publishing-goes-on-while-any-bookie-is-writable",
+        f"{SERVICE}/quorums.py::Publishing.is_stopped",
+        "self.writable < self.need.ack_quorum",
+        "self.writable < 1",
+        (f"{BOARD}::test_that_nothing_can_be_published_is_the_first_of_all",),
+    ),
+    Edit(
+        "the-next-bookie-is-not-the-last",
+        f"{SERVICE}/quorums.py::Publishing.is_last",
+        "self.writable - 1 < self.need.ack_quorum",
+        "False",
+        (f"{BOARD}::test_that_nothing_can_be_published_is_the_first_of_all",),
+    ),
+    Edit(
+        "a-late-bookie-is-gone",
+        f"{SERVICE}/quorums.py::publishing",
+        'one["state"] == "down"',
+        'one["state"] in ("down", "slow")',
+        (f"{BOARD}::test_a_bookie_that_is_late_still_counts",),
+    ),
+    Edit(
+        "who-left-with-others-is-a-problem-of-its-own",
+        f"{SERVICE}/board.py::Board._left_with_others",
+        "return not self._memory.knew(finding, outage.at - CLOCKS_MS)",
+        "return False",
+        (f"{BOARD}::test_clients_that_left_together_are_one_problem",),
+    ),
+    Edit(
+        "who-never-comes-back-is-no-problem",
+        f"{SERVICE}/outages.py::Outages.look",
+        "or now_ms - event.at > KEPT_MS",
+        "",
+        (f"{BOARD}::test_clients_that_stay_away_are_problems_of_their_own_after_ten_minutes",),
+    ),
+    Edit(
+        "deleting-is-advised-after-an-outage",
+        f"{SERVICE}/outages.py::Outages.is_recent",
+        "now_ms - self._quiet_since < KEPT_MS",
+        "False",
+        (f"{BOARD}::test_clients_that_left_together_are_one_problem",),
+    ),
+    Edit(
+        "a-problem-begins-anew-where-its-topic-moves",
+        f"{SERVICE}/memory.py::Memory.true",
+        "before.cause != finding.cause",
+        "True",
+        (f"{BOARD}::test_clients_that_left_together_are_one_problem",),
+    ),
+    Edit(
+        "a-consumer-that-was-there-is-forgotten",
+        f"{SERVICE}/memory.py::Memory.true",
+        "if finding.evidence.get(ended):",
+        "if False:",
+        (f"{BOARD}::test_a_consumer_that_was_there_meanwhile_ends_what_was_before",),
+    ),
+    Edit(
+        "live-without-a-broker",
+        "gateway/services/collector.py::Collector.heard",
+        "times.append(self._heard_last)",
+        "pass",
+        (
+            "unit/gateway/services/test_collector.py::test_numbers_are_as_of_the_last_broker_when_none_is_registered_any_more",
+        ),
+    ),
+    Edit(
+        "the-worker-is-missed-while-redis-is-away",
+        f"{HEALTH}/parts.py::Redis.ask_worker",
+        'raise NotKnownError("reports through Redis, which does not answer")',
+        'raise UnwellError("does not report")',
+        (
+            "unit/gateway/services/health/test_parts.py::test_a_worker_is_missed_only_while_redis_can_tell",
+        ),
+    ),
+    Edit(
+        "topics-go-to-brokers-that-are-not-there",
+        f"{HEALTH}/hops.py::Hops._advice",
+        "if HopState.OK in others",
+        "if True",
+        (f"{HOPS}::test_advice_holds_at_the_time_and_with_the_other_hops",),
+    ),
+    Edit(
+        "sessions-never-end",
+        f"{HEALTH}/hops.py::Hops._without_store",
+        "if away_ms < self.session_ms:",
+        "if True:",
+        (f"{HOPS}::test_advice_holds_at_the_time_and_with_the_other_hops",),
+    ),
+    Edit(
+        "a-growing-hot-key-is-well-for-a-moment",
+        f"{CAUSES}::Watch._is_slow",
+        "said = self.cause in _LAGGING",
+        "said = self.cause in (LagCause.SLOW, LagCause.RATE_LIMIT)",
+        (f"{CAUSES_TEST}::test_a_growing_hot_key_is_said_without_a_break",),
+    ),
+    Edit(
+        "a-cause-that-returns-is-new",
+        f"{CAUSES}::Watch._say",
+        "self.since_s = since_s",
+        "pass",
+        (f"{CAUSES_TEST}::test_what_is_said_again_after_a_moment_began_when_it_did",),
     ),
 )
