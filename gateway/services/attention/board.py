@@ -52,6 +52,17 @@ SETTLED_MS = HOLD_MS + 2_000
 CLOCKS_MS = 5_000
 """What began so shortly before clients left, by its broker's clock, began with it."""
 PUBLISHING_STOPPED = "when publishing stopped"
+_OF_CLIENTS = frozenset(
+    (
+        LagCause.NO_CONSUMER,
+        LagCause.RECONNECTING,
+        LagCause.HELD,
+        LagCause.STANDBY,
+        LagCause.NO_PERMITS,
+        LagCause.NOT_ACKNOWLEDGED,
+    )
+)
+"""What clients that come back are seen with for a while."""
 _PRODUCERS = ROW_COLUMNS.index("producers")
 
 
@@ -273,9 +284,9 @@ class Board:
             del self._deserted[topic]
 
     def _left_with_others(self, finding: Finding) -> bool:
-        """Whether it lost its consumer when many clients left, of which most are still on their way back."""
+        """Whether it is because many clients left, of which most are still on their way back."""
         outage = self._outages.current
-        if outage is None or finding.cause != LagCause.NO_CONSUMER:
+        if outage is None or finding.cause not in _OF_CLIENTS:
             return False
         return not self._memory.knew(finding, outage.at - CLOCKS_MS)
 

@@ -1,6 +1,7 @@
 """Items about parts of the instance and about what they keep from working: brokers, bookies, publishing, clients that
 left together. Pure."""
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypedDict
 
@@ -22,6 +23,9 @@ PLURALS = {Kind.BROKER: "brokers", Kind.BOOKIE: "bookies"}
 PAGES = {Kind.BROKER: "brokers", Kind.BOOKIE: "bookies"}
 CHILDREN = {Kind.STORE: "zookeeper", Kind.REDIS: "redis", Kind.SPARK: "worker"}
 """What a supervisor of one instance calls them; a bookie by its id."""
+
+
+_SILENT = re.compile(r"has not (answered|reported) for \d+ s")
 
 
 class Item(TypedDict):
@@ -213,7 +217,7 @@ def _outage(outage: Outage, link: str) -> Item:
         "clients-left",
         "error" if outage.back * 2 < outage.left else "warning",
         f"{outage.left:,} of {outage.before:,} clients left{why}; {back}",
-        f"{outage.now:,} clients are connected · what lost its consumer with them is not listed yet",
+        f"{outage.now:,} clients are connected · what began with it is not listed yet",
         "Clients reconnect by themselves within a minute or two. Look at the logs of those that do not.",
         score=OUTAGE_SCORE,
         since=outage.at,
@@ -258,7 +262,8 @@ def _by_kind(hops: Iterable[Hop]) -> list[tuple[Kind, list[Hop]]]:
 def _down(kind: Kind, those: list[Hop], instance: Instance, place: str, start: str) -> Item:
     first = those[0]
     if len(those) == 1:
-        title, _, why = first.reason.partition(": ")
+        # How long is told by ``since``: a page is not drawn again for each second.
+        title, _, why = _SILENT.sub("does not answer", first.reason).partition(": ")
     else:
         title, why = f"{len(those)} {PLURALS.get(kind, kind)} do not answer", ""
         why = ", ".join(hop.id for hop in those)

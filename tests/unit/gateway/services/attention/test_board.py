@@ -229,6 +229,8 @@ def test_hops_come_first_those_that_only_the_console_needs_do_not(console: Conso
     assert first["title"] == "Broker b:1 does not answer"
     assert first["detail"] == "3 topics were there; their figures are the last known"
     assert first["link"] == "/c/c/brokers"
+    console.hops.failed(Kind.BROKER, "b:1", "has not reported for 7 s", slow=False)
+    assert console.found()["items"][0]["title"] == "Broker b:1 does not answer"
     console.hops.failed(Kind.BROKER, "b:2", slow=True)
     assert console.found()["items"][0]["title"] == "Broker b:1 does not answer", "one is only late"
     console.hops.failed(Kind.BROKER, "b:2", "does not answer: refused", slow=False)
@@ -389,6 +391,11 @@ def test_clients_that_left_together_are_one_problem(busy: Console) -> None:
     assert "the last one left 1 h ago" in quiet["detail"]
     assert "delete" not in quiet["advice"]
     assert busy.board.lags(T + "t1", [T + "t1"], busy.now) == {}
+    busy.lag("t2", "other", "no-permits")
+    busy.rows[-1][1][3][2] = busy.now
+    busy.lag("t3", "other", "redelivery")
+    busy.rows[-1][1][3][2] = busy.now
+    assert busy.causes() == ["clients-left", "no-consumer", "redelivery"]
     assert busy.board.lags(T + "archive", [T + "archive"], busy.now)["archiver"]["advice"] == (
         "Start its consumer."
     )
