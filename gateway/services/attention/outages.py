@@ -41,7 +41,7 @@ class Outage(NamedTuple):
 
 
 class Outages:
-    """``look`` once a second. ``current``: the event that is not over yet."""
+    """``look`` once a second, or more often. ``current``: the event that is not over yet."""
 
     def __init__(self) -> None:
         self.current: Outage | None = None
@@ -86,7 +86,7 @@ class Outages:
     def _keep(self, now_ms: int, producers: int, consumers: int) -> None:
         samples = self._samples
         if samples and now_ms - samples[-1][0] < SAMPLE_MS:
-            samples.pop()
+            return  # looked at more often than once a second: the last one stays, or none would grow old
         samples.append((now_ms, producers, consumers))
         while now_ms - samples[0][0] > WINDOW_MS:
             samples.popleft()
@@ -98,7 +98,7 @@ class Outages:
         if before - clients < max(LEFT_MIN, before * share):
             return
         top = max(at for at, count in counts if count == before)
-        at = min(at for at, count in counts if at > top)
+        at = min((at for at, _ in counts if at > top), default=now_ms)
         self.current = Outage(at, before, clients, clients, self._why(at))
 
     def _why(self, at: int) -> str:
