@@ -121,6 +121,8 @@ class Bookies:
         hop = self._asker.hops.expect(Kind.BOOKIE, bookie)
         if hop.state in (HopState.SLOW, HopState.DOWN):
             state = hop.state.value
+        elif state == "down" and self._registers():
+            state = "slow"
         page = self._told.get(bookie)
         told = "live" if hop.state is HopState.OK else "last"
         return {
@@ -139,12 +141,16 @@ class Bookies:
             "usage_writable": page and page.writable,
         }
 
+    def _registers(self) -> bool:
+        """Whether one without a registration may have lost it with the metadata store."""
+        hop = self._asker.hops.expect(Kind.STORE)
+        is_back = hop.state is HopState.OK and self._now() - hop.since < REGISTERS_MS
+        return is_back or hop.state in BAD
+
     async def _ask(self, bookie: str) -> None:
         page = self._places.get(bookie, NOWHERE).page
         if self._states[bookie] == "down":
-            hop = self._asker.hops.expect(Kind.STORE)
-            is_back = hop.state is HopState.OK and self._now() - hop.since < REGISTERS_MS
-            if is_back or hop.state in BAD:
+            if self._registers():
                 raise UnwellError("has not registered again yet", slow=True)
             raise UnwellError("is gone (no longer registered)")
         if page is None:

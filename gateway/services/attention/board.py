@@ -294,19 +294,27 @@ class Board:
         """Topics with a backlog that no broker has loaded: nobody consumes them."""
         standing = topics.select(Chosen(standing=True, sort="-backlog"))
         before, self._resting = self._resting, {}
+        known: dict[str, tuple[int, int]] = {}
+        for part, began, seen in self._memory.without_consumer():
+            name = topics.listed_as(part)
+            if name not in known or began < known[name][0]:
+                known[name] = began, seen
+        outage = self._outages.current
         found: list[Problem] = []
         for name in standing.names(0, RESTING_MAX):
             row = topics.row(name, now_ms)
             if row["known"] != "at_rest" or not row["backlog"]:
                 continue
             since = self._resting[name] = before.get(name, now_ms)
-            if self._outages.current is not None and since >= self._outages.current.at - CLOCKS_MS:
+            began, seen = known.get(name, (since, 0))
+            began = began if since - seen <= SETTLED_MS else since  # it was so until nobody had it
+            if outage is not None and began >= outage.at - CLOCKS_MS:
                 continue
             if now_ms - since >= (HOLD_MS if row["backlog"] > FEW else FEW_HOLD_MS):
                 cause, evidence = LagCause.NO_CONSUMER.value, {"at_rest": True}
-                worst = Finding(name, "", row["backlog"], cause, "warning", since, 0.0, evidence)
+                worst = Finding(name, "", row["backlog"], cause, "warning", began, 0.0, evidence)
                 found.append(
-                    Problem(name, "", cause, "warning", row["backlog"], 0.0, since, 1, worst)
+                    Problem(name, "", cause, "warning", row["backlog"], 0.0, began, 1, worst)
                 )
         if any(
             now_ms - since >= HOLD_MS for name, since in before.items() if name not in self._resting

@@ -1,7 +1,7 @@
 """Since when problems are there: a topic that another broker loads, or the same again, begins to count anew, and the
 problem does not. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from engine.admin.lag import LagCause
 from gateway.services.attention.findings import Finding
@@ -39,6 +39,12 @@ class Memory:
             since_ms=before.since_ms,
             evidence={**finding.evidence, ended: last, "before_load": True},
         )
+
+    def without_consumer(self) -> Iterator[tuple[str, int, int]]:
+        """Topics or partitions that had a subscription without a consumer, since when, and when that was last seen."""
+        for (topic, _), (finding, seen_ms) in self._found.items():
+            if finding.cause == LagCause.NO_CONSUMER:
+                yield topic, finding.since_ms, seen_ms
 
     def knew(self, finding: Finding, at_ms: int) -> bool:
         """Whether it was there already at this time."""

@@ -96,7 +96,7 @@ def part_items(
         for kind, those in _by_kind(instance.down)
         if kind in NEEDED or now_ms - min(hop.since for hop in those) > ASIDE_MS
     ]
-    if not instance.brokers:
+    if not instance.brokers and not any(hop.kind is Kind.STORE for hop in instance.hops):
         what, then = "No broker is registered", "Clients cannot connect."
         items.append(
             item("broker-none", "error", what, then, "Start a broker.", link=f"{place}brokers")

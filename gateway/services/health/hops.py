@@ -168,7 +168,9 @@ class Hops:
         """Those that do not answer, as ``all``; one that was not asked yet is not among them."""
         found = [hop for hop in self._hops.values() if hop.state in BAD]
         for hop in found:
-            hop.advice = self._advice(hop)
+            advice = self._advice(hop)
+            if advice != hop.advice:  # what it means changed with the time, or with another hop
+                hop.advice, self.version = advice, self.version + 1
         return sorted(found, key=_place) if len(found) > 1 else found
 
     def _advice(self, hop: Hop) -> str:

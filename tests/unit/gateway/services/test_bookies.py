@@ -15,7 +15,7 @@ from engine.net.http import HttpServer, Response, pages
 from engine.net.network import LoopNetwork
 from gateway.services.bookies import INFO_PAGE, REGISTERS_MS, Bookies, Told
 from gateway.services.health.asking import Asker
-from gateway.services.health.hops import Hops, Kind
+from gateway.services.health.hops import Hops, HopState, Kind
 
 
 @pytest.fixture
@@ -118,10 +118,10 @@ async def test_bookies_that_lost_their_sessions_with_the_store_may_register_agai
     hops = bookies._asker.hops
     hops.failed(Kind.STORE, slow=False)
     await bookies.refresh(store)
-    await until(bookies, lambda rows: rows[0]["state"] == "slow")
+    assert bookies.rows[0]["state"] == "slow", "before it is asked, too"
     hops.answered(Kind.STORE)
     hops.expect(Kind.STORE).since = 1  # the time is 7 ms
-    await until(bookies, lambda rows: rows[0]["state"] == "slow")
+    await until(bookies, lambda rows: hops.of(Kind.BOOKIE)[0].state is HopState.SLOW)
     assert hops.of(Kind.BOOKIE)[0].reason == "Bookie a has not registered again yet"
     hops.expect(Kind.STORE).since = -REGISTERS_MS
     await until(bookies, lambda rows: rows[0]["state"] == "down")

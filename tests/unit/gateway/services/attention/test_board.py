@@ -413,6 +413,23 @@ def test_clients_that_left_together_are_one_problem(busy: Console) -> None:
     assert all("delete it" in item["advice"] for item in busy.found()["items"])
 
 
+def test_a_topic_that_nobody_has_meanwhile_keeps_what_it_had_before(busy: Console) -> None:
+    busy.topics.catalog({T + "archive": 0} | {f"{T}t{number}": 0 for number in range(20)}, ())
+    [archiver] = busy.found()["items"]
+    busy.hops.failed(Kind.STORE, slow=False)
+    busy.found(2)
+    busy.findings.hear("b:1", {"whole": True, "more": False, "rows": [], "gone": []})
+    for _ in busy.topics.forget("b:1"):
+        pass
+    names = busy.topics.due(busy.now, 100)
+    rows = [[name, 1, 500, 9] for name in names]
+    busy.topics.rested({"at": busy.now, "rows": rows, "missing": []})
+    left, _, quiet = busy.found(1 + HOLD_MS // 1_000)["items"]
+    assert left["cause"] == "clients-left"
+    assert quiet["title"] == "t/n/archive has a backlog and no consumer"
+    assert quiet["since"] == archiver["since"]
+
+
 def test_clients_that_stay_away_are_problems_of_their_own_after_ten_minutes(busy: Console) -> None:
     lose(busy)
     assert busy.causes(KEPT_MS // 1_000) == ["clients-left", "no-consumer"]

@@ -57,8 +57,9 @@ def test_advice_holds_at_the_time_and_with_the_other_hops() -> None:
     hops.session_ms = 5_000
     hops.failed(Kind.STORE, slow=False)
     assert "serve their topics for 5 s without it" in hops.bad[0].advice
-    now = 6_000
+    version, now = hops.version, 6_000
     assert "lose their sessions after 5 s without it and close their topics" in hops.bad[0].advice
+    assert hops.version > version, "pages show it, too"
     hops.answered(Kind.STORE)
     hops.failed(Kind.BROKER, "b:1", slow=False)
     hops.answered(Kind.BROKER, "b:2")
