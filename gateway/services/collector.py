@@ -251,10 +251,17 @@ class Collector:
         """When every registered broker and the metadata store were last heard, ms: what is shown is as of then. Without
         a registered broker, when the last one was. None before all of them were."""
         times = [self.health.store.heard_ms]
-        times += [self._followed[broker.id].heard for broker in self._registered]
+        times += [
+            self._followed[broker.id].heard or self._before(broker) for broker in self._registered
+        ]
         if not self._registered:
             times.append(self._heard_last)
         return min(times) or None
+
+    def _before(self, broker: BrokerAddress) -> int:
+        """As of when all was known before this broker came, which was not heard yet; 0: never."""
+        since = self._followed[broker.id].since
+        return min(since, self._heard_last) if self._topics.complete else 0
 
     def start(self) -> None:
         """Begin, unless it did. From any thread."""

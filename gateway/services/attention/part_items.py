@@ -212,7 +212,11 @@ def _listed(names: Sequence[str]) -> str:
 
 def _outage(outage: Outage, link: str) -> Item:
     why = f" {outage.why}" if outage.why else ""
-    back = "none is back" if not outage.back else f"{outage.back:,} are back"
+    back = (
+        f"{outage.back:,} are back"
+        if outage.back > 1
+        else ("1 is back" if outage.back else "none is back")
+    )
     return item(
         "clients-left",
         "error" if outage.back * 2 < outage.left else "warning",

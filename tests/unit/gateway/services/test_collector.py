@@ -106,6 +106,22 @@ def test_numbers_are_as_of_the_last_broker_when_none_is_registered_any_more(
     assert collector.heard() == 5
 
 
+def test_a_broker_that_comes_does_not_take_the_time_of_the_numbers_away(engine: EngineLink) -> None:
+    collector = made(engine)
+    a_round(engine, collector)
+    followed = Followed(BrokerAddress("b:1", "", "pulsar://b:1"))
+    collector._registered, collector._followed = [followed.address], {"b:1": followed}
+    collector._heard_last = 5
+    collector._topics.begin()
+    assert collector.heard() is None, "not every broker was heard since the start"
+    for _ in collector._topics.become_complete():
+        pass
+    assert collector.heard() == 5, "nobody was heard since"
+    collector._heard_last = now_ms() + 60_000
+    collector.health.store.heard_ms = now_ms() + 60_000
+    assert collector.heard() == followed.since, "and it has to answer soon"
+
+
 def follow(collector: Collector, **state: int) -> Followed:
     followed = Followed(BrokerAddress("b:1", "", "pulsar://b:1"))
     followed.heard = now_ms()
