@@ -26,7 +26,7 @@ export function toneOfRoom(row: RoomRow, share: number): "bar" | "warn" | "bad" 
   return used >= Math.min(TIGHT, full * 0.9) ? "warn" : "bar";
 }
 
-const percent = (share: number) => `${Math.round(share * 100)} %`;
+const percent = (share: number) => `${Math.round(share * 100)}\u00a0%`;
 
 /** Why a bookie is read-only, and what it takes to be writable; null of one that is not. */
 export function whyReadOnly(row: RoomRow): string | null {

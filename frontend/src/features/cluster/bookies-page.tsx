@@ -66,7 +66,7 @@ export function BookiesPage() {
                   <span className={styles.address}>
                     <State text={row.state} since={row.since} />
                     {whyReadOnly(row) && (
-                      <small>
+                      <small className={styles.why}>
                         since {time(row.since)} · {whyReadOnly(row)}
                       </small>
                     )}
