@@ -159,11 +159,14 @@ class Bookies:
             answer = await self._client.request("GET", page)
         except HttpError as error:
             raise UnwellError(f"does not answer: {error}") from None
-        if answer.status == 200:
-            try:
-                self._has(bookie, Told.of(json.loads(answer.body)))
-            except (ValueError, KeyError, TypeError, AttributeError):
-                raise UnwellError(f"gives no usable answer at {page}", slow=True) from None
+        if answer.status == 404:
+            return  # it serves pages, and not this one: its registration is all that is known of it
+        if answer.status != 200:
+            raise UnwellError(f"answers {answer.status} at {page}", slow=True)
+        try:
+            self._has(bookie, Told.of(json.loads(answer.body)))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise UnwellError(f"gives no usable answer at {page}", slow=True) from None
 
     def _has(self, bookie: str, told: Told) -> None:
         self._at[bookie] = self._now()

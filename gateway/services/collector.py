@@ -285,16 +285,16 @@ class Collector:
         return self._snapshot
 
     async def read(self, work: Work[T], *, principal: str = "", topic: str = "") -> T:
-        """``work`` of a page: when it takes longer than ``READ_S``, or fails, while a hop does not answer, HopError for
-        that hop is raised; a broker's other than the topic's is not blamed. From any loop; cancelling it cancels the
-        work."""
+        """``work`` of a page: when it takes longer than ``READ_S`` while a hop is down, or fails while one does not
+        answer, HopError for that hop is raised. One that is only late is waited for; a broker's other than the topic's
+        is not blamed. From any loop; cancelling it cancels the work."""
         self.start()
         loop = asyncio.get_running_loop()
         timer: asyncio.TimerHandle
 
         def check() -> None:
             nonlocal timer
-            if self.blame(topic) is not None:
+            if self.blame(topic, late=False) is not None:
                 limit.reschedule(loop.time())
             else:
                 timer = loop.call_later(RETRY_S, check)
@@ -311,10 +311,13 @@ class Collector:
         finally:
             timer.cancel()
 
-    def blame(self, topic: str = "") -> HopError | None:
-        """The hop that something of the topic is waiting for; without one of any."""
+    def blame(self, topic: str = "", *, late: bool = True) -> HopError | None:
+        """The hop that something of the topic is waiting for; without one of any. ``late``: also one that answered a
+        moment ago."""
         owner = self._topics.owner(topic)
         for hop in self.health.hops.bad:
+            if hop.state is HopState.SLOW and not late:
+                continue
             of_topic = hop.kind is Kind.BROKER and owner in ("", hop.id)
             if of_topic or hop.kind in (Kind.STORE, Kind.BOOKIE):
                 return HopError(hop)

@@ -219,4 +219,38 @@ EDITS = (
         "pass",
         (f"{CAUSES_TEST}::test_what_is_said_again_after_a_moment_began_when_it_did",),
     ),
+    Edit(
+        "a-page-gives-up-on-a-part-that-is-late",
+        "gateway/services/collector.py::Collector.read",
+        "self.blame(topic, late=False)",
+        "self.blame(topic)",
+        (
+            "unit/gateway/services/test_collector.py::test_a_page_waits_for_a_part_that_is_late_and_not_for_one_that_is_down",
+        ),
+    ),
+    Edit(
+        "an-error-page-is-an-answer",
+        "gateway/services/bookies.py::Bookies._ask",
+        "if answer.status != 200:",
+        "if False:",
+        ("unit/gateway/services/test_bookies.py::test_an_answer_is_not_success",),
+    ),
+    Edit(
+        "clients-of-a-minute-ago-are-forgotten",
+        f"{SERVICE}/outages.py::Outages._keep",
+        "return",
+        "samples.pop()",
+        (
+            "unit/gateway/services/attention/test_outages.py::test_clients_that_leave_at_once_are_an_event_however_often_it_is_looked_at",
+        ),
+    ),
+    Edit(
+        "bookies-are-missed-while-they-register-again",
+        "gateway/services/bookies.py::Bookies._registers",
+        "return is_back or hop.state in BAD",
+        "return False",
+        (
+            "unit/gateway/services/test_bookies.py::test_bookies_that_lost_their_sessions_with_the_store_may_register_again",
+        ),
+    ),
 )

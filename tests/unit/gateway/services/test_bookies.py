@@ -111,6 +111,23 @@ async def test_a_bookie_that_does_not_answer_is_down_and_one_that_is_no_more_is_
     assert bookies._asker.asked(Kind.BOOKIE) == []
 
 
+async def test_an_answer_is_not_success(store: MetadataStore, bookies: Bookies) -> None:
+    async def fails() -> Response:
+        return Response(503, b"{}")
+
+    server = HttpServer(LoopNetwork(), pages({INFO_PAGE: fails}), connections_max=0)
+    other = HttpServer(LoopNetwork(), pages({}), connections_max=0)
+    for name, each in (("a", server), ("b", other)):
+        await each.listen("127.0.0.1", 0)
+        record = BookieRegistration.at("127.0.0.1", 3181, each.port).encode()
+        await store.create(paths.available_bookie(name), record)
+    await bookies.refresh(store)
+    await until(bookies, lambda rows: [row["state"] for row in rows] == ["slow", "writable"])
+    assert "answers 503 at" in bookies._asker.hops.bad[0].reason
+    for each in (server, other):
+        await each.close()
+
+
 async def test_bookies_that_lost_their_sessions_with_the_store_may_register_again(
     store: MetadataStore, bookies: Bookies
 ) -> None:

@@ -1,5 +1,7 @@
 """When the console's numbers are read anew."""
 
+import asyncio
+
 import pytest
 
 from engine.admin.client import BrokerAddress
@@ -8,8 +10,8 @@ from engine.metadata.store import MetadataStore, StoreUnavailableError
 from engine.tenancy import topics as metadata
 from gateway.services import catalog
 from gateway.services.collector import Collector, Followed, now_ms
-from gateway.services.engine_link import EngineLink
-from gateway.services.health.hops import HopState, Kind
+from gateway.services.engine_link import Engine, EngineLink
+from gateway.services.health.hops import HopError, HopState, Kind
 from gateway.services.index.selection import Chosen
 
 
@@ -144,3 +146,36 @@ def test_a_broker_that_answers_and_is_not_registered_is_late_and_not_down(
     assert hop.state is HopState.OK
     follow(collector, heard=now_ms() - 2_500)
     assert (hop.state, hop.reason) == (HopState.SLOW, "Broker b:1 has not reported for 2 s")
+
+
+async def test_a_page_waits_for_a_part_that_is_late_and_not_for_one_that_is_down(
+    engine: EngineLink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.services.collector.READ_S", 0.0)
+    monkeypatch.setattr("gateway.services.collector.RETRY_S", 0.001)
+    collector = Collector(engine)
+    collector._started = True  # nothing is followed
+    hops = collector.health.hops
+    asked, may_answer = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    async def work(_: Engine) -> int:
+        loop.call_soon_threadsafe(asked.set)
+        while not may_answer.is_set():  # on the link's loop, which is another
+            await asyncio.sleep(0.01)
+        return 7
+
+    hops.failed(Kind.BOOKIE, "k:1", slow=True)
+    reading = asyncio.ensure_future(collector.read(work))
+    async with asyncio.timeout(30):
+        await asked.wait()
+        may_answer.set()
+        assert await reading == 7
+    may_answer.clear()
+    asked.clear()
+    reading = asyncio.ensure_future(collector.read(work))
+    async with asyncio.timeout(30):
+        await asked.wait()
+        hops.failed(Kind.BOOKIE, "k:1", slow=False)
+        with pytest.raises(HopError):
+            await reading
