@@ -216,11 +216,17 @@ def test_the_metadata_store_stands_still_then_is_killed(instance: Instance) -> N
         until(instance, lambda: not bad(instance) and settled(instance), CLEARED_S)
 
 
+def state_of(instance: Instance, hop: str) -> str:
+    states: dict[str, str] = {each["hop"]: each["state"] for each in health(instance)["hops"]}
+    return states[hop]
+
+
 def test_parts_that_carry_no_numbers(instance: Instance) -> None:
-    wanted = {"redis", "spark", "bookie"}
+    wanted = {"redis", "bookie"}
     with watched(instance):
         with standing_still(instance, "redis", "bookie-1"):
             until(instance, lambda: wanted <= {hop for hop, _ in bad(instance)}, NAMED_S)
+            until(instance, lambda: state_of(instance, "spark") == "unknown", NAMED_S)
         until(instance, lambda: not bad(instance), CLEARED_S)
         with standing_still(instance, "worker"):
             until(instance, lambda: bad(instance) == [("spark", "")], NAMED_S)
