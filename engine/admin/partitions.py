@@ -36,6 +36,7 @@ from engine.tenancy.topics import (
     ledger_path,
     names_below,
     partitioned_path,
+    partitioned_record,
     require_namespace,
     require_partitioned,
     topic_exists,
@@ -158,8 +159,8 @@ async def _record(store: MetadataStore, topic: TopicName) -> tuple[Document, int
         value, stat = await fresh(store, path).get(path)
     except NoNodeError as error:
         raise Conflict(f"Topic {topic} is not the partitioned topic.") from error
-    record = decode_json(value, "partitioned topic")
-    if not record.get("partitions"):  # a claim of who makes it
+    record = partitioned_record(value, path)
+    if record is None:  # also a claim of who makes it
         raise Conflict(f"Topic {topic} is not the partitioned topic.")
     if record.get("deleted"):
         raise Conflict(f"Topic {topic} is being deleted")
@@ -220,10 +221,16 @@ async def _refuse_use(brokers: Caller, parts: Sequence[TopicName]) -> None:
     await on_each(parts, one)
 
 
-async def _check_seen(brokers: Caller, parts: Sequence[TopicName], seen: Mapping[str, Any]) -> None:
-    async def one(part: TopicName) -> None:
+def _refuse_unseen(parts: Sequence[TopicName], seen: Mapping[str, Any]) -> None:
+    for part in parts:
         if str(part) not in seen:
             raise Conflict(f"Partition {part.partition} was made since the preview")
+
+
+async def _check_seen(brokers: Caller, parts: Sequence[TopicName], seen: Mapping[str, Any]) -> None:
+    _refuse_unseen(parts, seen)
+
+    async def one(part: TopicName) -> None:
         args = api.DeleteTopic(part, force=True, seen=seen[str(part)], dry=True)
         try:
             await brokers.call(api.DELETE_TOPIC, args)
@@ -241,6 +248,10 @@ async def _delete_partitions(
     force: bool,
     seen: Mapping[str, Any] | None,
 ) -> None:
+    parts = await existing_partitions(store, topic)
+    if seen is not None:
+        _refuse_unseen(parts, seen)  # made since they were checked, before the record was marked
+
     async def one(part: TopicName) -> None:
         try:
             known = None if seen is None else seen[str(part)]
@@ -250,7 +261,7 @@ async def _delete_partitions(
         except NotFound:
             return
 
-    await on_each(await existing_partitions(store, topic), one)
+    await on_each(parts, one)
     left = await existing_partitions(store, topic)
     if left and topic.persistent:
         raise PreconditionFailed(f"Topic partition {left[0]} still exists")

@@ -8,6 +8,7 @@ gives after its prefix "Invalid topic name: ".
 
 import re
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from urllib.parse import quote_plus, unquote_plus
 from zlib import crc32
 
@@ -51,6 +52,40 @@ def decode_name(encoded: str) -> str:
 def bundle_hash(full: str) -> int:
     """0..HASH_TOP, of a full topic name."""
     return crc32(full.encode())
+
+
+class TopicParts(NamedTuple):
+    """A full topic name taken apart, unchecked. ``namespace`` is below the tenant: ``ns``, of legacy names
+    ``cluster/ns``. Joined by ``/`` behind ``domain://`` the others are the name again."""
+
+    domain: str
+    tenant: str
+    namespace: str
+    topic: str
+
+
+def split_topic(full: str) -> TopicParts:
+    """The parts of a full topic name: the one decomposition, of which ``TopicName.parse`` checks each part.
+
+    Three slashes behind the domain make a legacy name with a cluster; further ones belong to the local name. A part
+    that is missing is empty.
+    """
+    domain, _, rest = full.partition("://")
+    tenant, *below = rest.split("/", 3)
+    *namespace, topic = below or ("",)
+    return TopicParts(domain, tenant, "/".join(namespace), topic)
+
+
+def split_partition(full: str) -> tuple[str, int]:
+    """The full name of the partitioned topic that a topic belongs to by its suffix, and its index there; ``("", -1)``
+    for a name that is no partition's."""
+    if PARTITION_SUFFIX not in full:  # much cheaper than the pattern, and true of most
+        return "", -1
+    local = split_topic(full).topic
+    found = _PARTITION.fullmatch(local)
+    if found is None:
+        return "", -1
+    return full[: len(full) - len(local) + found.end(1)], int(found[2])
 
 
 def check_subscription(name: str) -> str:
@@ -100,13 +135,17 @@ class NamespaceName:
         """From its two parts. Raises InvalidNameError."""
         return cls(check_entity("tenant", tenant), check_entity("namespace", local))
 
+    @property
+    def below_tenant(self) -> str:
+        """``ns``, of legacy names ``cluster/ns``: ``NamespaceName.parse`` of it behind ``tenant/`` is this again."""
+        return f"{self.cluster}/{self.local}" if self.cluster is not None else self.local
+
     def topic(self, local: str, domain: str = PERSISTENT) -> "TopicName":
         """The topic ``local`` in this namespace. Raises InvalidNameError."""
         return TopicName.parse(f"{domain}://{self}/{local}")
 
     def __str__(self) -> str:
-        middle = f"{self.cluster}/" if self.cluster is not None else ""
-        return f"{self.tenant}/{middle}{self.local}"
+        return f"{self.tenant}/{self.below_tenant}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,15 +168,13 @@ class TopicName:
         """From a full name, or short: ``x`` (public/default) or ``t/n/x``. Raises InvalidNameError."""
         _check_text("topic", text)
         full = text if "://" in text else _complete(text)
-        domain, rest = full.split("://", 1)
+        domain, tenant, below, local = split_topic(full)
         if domain not in DOMAINS:
             raise InvalidNameError(f"Invalid topic domain: '{domain}'")
-        parts = rest.split("/", 3)
-        if len(parts) < 3:
+        if full.count("/") < 4:  # those of the domain, and before the namespace and the local name
             raise InvalidNameError(f"Invalid topic name: {full}")
-        local = parts[-1]
         try:
-            namespace = NamespaceName.parse("/".join(parts[:-1]))
+            namespace = NamespaceName.parse(f"{tenant}/{below}")
         except InvalidNameError as error:
             raise InvalidNameError(f"Invalid topic name: {full}. {error}") from error
         if not local.strip():
@@ -148,8 +185,7 @@ class TopicName:
             raise InvalidNameError(
                 f"Invalid topic name: {full}. Topic local name must not be '{local}'."
             )
-        found = _PARTITION.fullmatch(local)
-        index = int(found[2]) if found is not None else -1
+        _, index = split_partition(full)
         return cls(domain, namespace, local, index, bundle_hash(full), full)
 
     @property
@@ -173,9 +209,8 @@ class TopicName:
     @property
     def partitioned(self) -> "TopicName":
         """The topic this one is a partition of; itself when it is no partition."""
-        if self.partition < 0:
-            return self
-        return TopicName.parse(self.full[: self.full.rindex(PARTITION_SUFFIX)])
+        base, index = split_partition(self.full)
+        return self if index < 0 else TopicName.parse(base)
 
     def partition_at(self, index: int) -> "TopicName":
         """Partition ``index`` (>= 0) of this topic."""

@@ -13,6 +13,7 @@ from engine.metadata.cached import fresh
 from engine.metadata.records import Document, Stored, decode_json, encode_json
 from engine.metadata.store import MetadataStore
 from engine.tenancy.checks import entity, texts, typed
+from engine.tenancy.listing import all_namespaces
 from engine.tenancy.nodes import (
     change_node,
     children,
@@ -166,11 +167,8 @@ async def delete_cluster(store: MetadataStore, name: str) -> None:
     isolation = paths.isolation_policies(name)
     if await find_node(fresh(store, isolation), isolation):
         raise PreconditionFailed("Cluster not empty")
-    for tenant in await children(fresh(store, paths.POLICIES), paths.POLICIES):
-        path = paths.tenant(tenant)
-        for namespace in await children(fresh(store, path), path):
-            stored = paths.namespace_policies(f"{tenant}/{namespace}")
-            policies = await find_node(fresh(store, stored), stored)
-            if policies is not None and name in policies.get("replication_clusters", []):
-                raise PreconditionFailed("Cluster not empty")
+    for namespace in await all_namespaces(store, anew=True):
+        policies = await find_node(store, paths.namespace_policies(namespace))
+        if policies is not None and name in policies.get("replication_clusters", []):
+            raise PreconditionFailed("Cluster not empty")
     await delete_tree(store, paths.cluster(name))

@@ -24,11 +24,13 @@ from engine.metadata import paths
 from engine.metadata.cached import derived, fresh
 from engine.metadata.records import Document, Stored, decode_json, encode_json
 from engine.metadata.store import MetadataStore, NodeExistsError, NoNodeError, NotEmptyError
+from engine.metadata.tree import parent_of
 from engine.metadata.update import update
 from engine.tenancy.bundles import Bundles, encode_local_policies, even_bundles
 from engine.tenancy.checks import check_expected, check_properties_size, node_name
 from engine.tenancy.clusters import own_cluster
 from engine.tenancy.documents import given_policies, new_policies, ordered
+from engine.tenancy.listing import namespaces_of
 from engine.tenancy.nodes import (
     change_node,
     children,
@@ -36,6 +38,7 @@ from engine.tenancy.nodes import (
     delete_if_empty,
     delete_tree,
     find_node,
+    remove_holder,
 )
 from engine.tenancy.policies.in_force import of_cluster, put_on_namespace
 from engine.tenancy.policies.policy import Level, Policy, find
@@ -61,11 +64,11 @@ def namespace_name(tenant: str, local: str) -> NamespaceName:
 
 
 async def list_namespaces(store: MetadataStore, tenant: str) -> list[str]:
-    """``tenant/namespace``, sorted; NotFound without the tenant."""
+    """As ``namespaces_of``; NotFound without the tenant."""
     path = paths.tenant(tenant_name(tenant))
     if await store.exists(path) is None:
         raise NotFound("Tenant not found")
-    return [f"{tenant}/{local}" for local in await children(store, path)]
+    return await namespaces_of(store, tenant)
 
 
 async def list_namespaces_of_cluster(store: MetadataStore, tenant: str, cluster: str) -> list[str]:
@@ -135,7 +138,7 @@ async def create_namespace(
     refusal = f"Exceed the maximum number of namespace in tenant :{name.tenant}"
     await check_room(store, tenant_path, limit, refusal)
     path = paths.namespace_policies(str(name))
-    if await store.exists(path) is not None:
+    if await find_node(store, path) is not None:
         raise AlreadyExists("Namespace already exists")
     _check_clusters(name, policies["replication_clusters"], tenant)
     if policies["replication_clusters"] != [cluster]:
@@ -214,7 +217,7 @@ async def update_policies(
 
     def edit(value: bytes) -> bytes:
         policies = decode_json(value, "policies")
-        if policies.get("deleted"):
+        if not policies or policies.get("deleted"):  # an empty node only holds legacy namespaces
             raise NotFound("Namespace does not exist")
         change(policies)
         stored = encode_json(ordered(policies))
@@ -262,7 +265,7 @@ async def set_policy(
 async def check_deletable(store: MetadataStore, name: NamespaceName, *, force: bool) -> None:
     """NotFound when missing, Conflict while it has topics of its users. Forcing is Unsupported, as Pulsar does by
     default."""
-    if await store.exists(paths.namespace_policies(str(name))) is None:
+    if await find_node(store, paths.namespace_policies(str(name))) is None:
         raise NotFound(f"Namespace {name} does not exist.")
     if force:
         raise Unsupported("Broker doesn't allow forced deletion of namespaces")
@@ -292,6 +295,8 @@ async def delete_namespace(
         await delete_tree(store, path)
     except NotEmptyError as error:  # someone writes below it right now
         raise Conflict("Cannot delete non empty namespace") from error
+    if name.cluster is not None:
+        await remove_holder(store, parent_of(path))
 
 
 def _marked(deleted: bool) -> Callable[[bytes], bytes]:
@@ -307,6 +312,8 @@ async def _empty(store: MetadataStore, name: NamespaceName) -> bool:
     async def now(path: str) -> list[str]:
         return await children(fresh(store, path), path)
 
+    if await now(paths.namespace_policies(str(name))):  # legacy namespaces lie below it
+        return False
     for domain in ("persistent", "non-persistent"):
         if await now(paths.partitioned_topics(str(name), domain)):
             return False
@@ -408,8 +415,7 @@ async def anti_affinity_members(
         raise PreconditionFailed(f"Cluster {cluster} does not exist.")
     if not tenant:
         raise InvalidRequest("Tenant should not be null")
-    names = await children(store, paths.tenant(tenant_name(tenant)))
-    found = [NamespaceName.parse(f"{tenant}/{local}") for local in names]
+    found = [NamespaceName.parse(name) for name in await namespaces_of(store, tenant_name(tenant))]
     return [str(name) for name in found if await anti_affinity(store, name) == group]
 
 

@@ -5,8 +5,14 @@ from contextlib import suppress
 
 from engine.base.errors import AlreadyExists, NotFound, PreconditionFailed
 from engine.metadata.cached import derived, fresh
-from engine.metadata.records import Stored, decode_json
-from engine.metadata.store import MetadataStore, NodeExistsError, NoNodeError, NotEmptyError
+from engine.metadata.records import Document, Stored, decode_json
+from engine.metadata.store import (
+    BadVersionError,
+    MetadataStore,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+)
 from engine.metadata.tree import VALUE_MAX
 from engine.metadata.update import update
 
@@ -20,11 +26,16 @@ async def children(store: MetadataStore, path: str) -> list[str]:
 
 
 async def find_node(store: MetadataStore, path: str) -> Stored | None:
-    """The stored document, None when the node is missing."""
+    """The stored document; None without the node, and for an empty one: that only holds others, made as their parent.
+    Raises RecordFormatError for what is no document."""
     try:
-        return await derived(store, path, decode_json)
+        return await derived(store, path, _document)
     except NoNodeError:
         return None
+
+
+def _document(value: bytes, path: str) -> Document | None:
+    return decode_json(value, path) if value else None
 
 
 async def read_node(store: MetadataStore, path: str, missing: str) -> Stored:
@@ -35,20 +46,50 @@ async def read_node(store: MetadataStore, path: str, missing: str) -> Stored:
     return found
 
 
-async def create_node(store: MetadataStore, path: str, value: bytes, exists: str) -> None:
-    """Create with parents that stand for nothing by themselves; AlreadyExists when it exists, PreconditionFailed for a
-    value larger than a node takes."""
+async def create_node(
+    store: MetadataStore, path: str, value: bytes, exists: str, *, fill: bool = True
+) -> None:
+    """Create a record with parents that stand for nothing by themselves; AlreadyExists when there is one,
+    PreconditionFailed for a value larger than a node takes. ``fill``: an empty node, which only holds others, gets it;
+    else it counts as a record."""
+    value = _fitting(path, value)
     try:
-        await store.create(path, _fitting(path, value), make_parents=True)
+        await store.create(path, value, make_parents=True)
+        return
     except NodeExistsError as error:
-        raise AlreadyExists(exists) from error
+        if not fill:
+            raise AlreadyExists(exists) from error
+    await _fill(store, path, value, exists)
+
+
+async def _fill(store: MetadataStore, path: str, value: bytes, exists: str) -> None:
+    """Have a node that only holds others this value. AlreadyExists when it has one."""
+    try:
+        present, stat = await fresh(store, path).get(path)
+        if not present:
+            await store.put(path, value, stat.version)
+            return
+    except (NoNodeError, BadVersionError):
+        pass  # somebody else makes or deletes it right now
+    raise AlreadyExists(exists)
+
+
+async def remove_holder(store: MetadataStore, path: str) -> None:
+    """Remove a node that is empty and holds no others; anything else is fine too."""
+    try:
+        value, stat = await fresh(store, path).get(path)
+        if not value:
+            await store.delete(path, stat.version)
+    except (NoNodeError, NotEmptyError, BadVersionError):
+        return
 
 
 async def create_below(
     store: MetadataStore, parent: str, name: str, value: bytes, *, exists: str, missing: str
 ) -> None:
     """Create ``parent/name``; NotFound when the parent, which was looked at before, is gone by now: made anew, it would
-    be an empty one. ``name`` may hold slashes: folders between the two are made. AlreadyExists when it exists."""
+    be an empty one. ``name`` may hold slashes: folders between the two are made, and one that is there is filled.
+    AlreadyExists for a record."""
     *folders, last = name.split("/")
     path = parent
     try:
@@ -57,8 +98,8 @@ async def create_below(
             with suppress(NodeExistsError):
                 await store.create(path)
         await store.create(f"{path}/{last}", _fitting(path, value))
-    except NodeExistsError as error:
-        raise AlreadyExists(exists) from error
+    except NodeExistsError:
+        await _fill(store, f"{path}/{last}", value, exists)
     except NoNodeError as error:
         raise NotFound(missing) from error
 

@@ -9,12 +9,19 @@ from typing import Any
 
 from engine.base.errors import Conflict, NotFound, PreconditionFailed, Unsupported
 from engine.metadata import paths
-from engine.metadata.cached import fresh
 from engine.metadata.records import Document, Stored, encode_json
 from engine.metadata.store import MetadataStore, NoNodeError, NotEmptyError
 from engine.tenancy.checks import entity, texts
 from engine.tenancy.clusters import GLOBAL_CLUSTER, list_clusters
-from engine.tenancy.nodes import change_node, children, create_node, delete_if_empty, read_node
+from engine.tenancy.listing import namespaces_of
+from engine.tenancy.nodes import (
+    change_node,
+    children,
+    create_node,
+    delete_if_empty,
+    read_node,
+    remove_holder,
+)
 from engine.tenancy.settings import TenantLimits
 from engine.tenancy.tenant_limits import NO_LIMITS, check_room, in_force
 
@@ -88,8 +95,10 @@ async def delete_tenant(store: MetadataStore, name: str, *, force: bool = False)
         raise Unsupported("Broker doesn't allow forced deletion of tenants")
     path = paths.tenant(tenant_name(name))
     try:
-        if await children(fresh(store, path), path):
+        if await namespaces_of(store, name, anew=True):
             raise Conflict("The tenant still has active namespaces")
+        for local in await children(store, path):  # what legacy namespaces left behind
+            await remove_holder(store, f"{path}/{local}")
         await store.delete(path)
     except NoNodeError as error:
         raise NotFound("Tenant doesn't exist") from error

@@ -32,8 +32,8 @@ from engine.base.names import (
     decode_name,
 )
 from engine.metadata import paths
-from engine.metadata.cached import derived_children, fresh
-from engine.metadata.records import Document, Stored, decode_json, encode_json
+from engine.metadata.cached import derived, derived_children, fresh
+from engine.metadata.records import Document, RecordFormatError, Stored, decode_json, encode_json
 from engine.metadata.store import (
     BadVersionError,
     MetadataStore,
@@ -130,13 +130,24 @@ def users_names(parts: Sequence[str], path: str) -> Names:
 
 
 async def find_partitions(store: MetadataStore, topic: TopicName) -> Stored | None:
-    """PartitionedTopicMetadata ``{partitions, deleted, properties?}``; None when the topic is not partitioned."""
-    return _record(await find_node(store, partitioned_path(topic)))
+    """PartitionedTopicMetadata ``{partitions, deleted, properties?}``; None when the topic is not partitioned. Raises
+    RecordFormatError."""
+    try:
+        return await derived(store, partitioned_path(topic), partitioned_record)
+    except NoNodeError:
+        return None
 
 
-def _record(stored: Stored | None) -> Stored | None:
-    """None for a claim, and for a node that others lie below and that is no record itself."""
-    return stored if stored and stored.get("partitions") else None
+def partitioned_record(value: bytes, path: str) -> Document | None:
+    """PartitionedTopicMetadata; None for an empty node, which only holds others, and for a claim of who makes it.
+    Raises RecordFormatError for one that does not say how many partitions there are."""
+    if not value:
+        return None
+    record = decode_json(value, path)
+    count = record.get("partitions")
+    if type(count) is not int or count < 0:
+        raise RecordFormatError(f"{path}: partitions: a whole number from 0 is needed")
+    return record if count else None
 
 
 async def topic_exists(store: MetadataStore, topic: TopicName) -> bool:
@@ -149,10 +160,9 @@ async def look_up(store: MetadataStore, topic: TopicName) -> tuple[Stored | None
     that lags behind may not have heard yet of what was made elsewhere."""
     paths = [partitioned_path(topic), *([ledger_path(topic)] if topic.persistent else ())]
     (partitioned, *ledger), _ = await store.get_all(paths)
-    if partitioned is not None:
-        record = _record(decode_json(partitioned[0], paths[0]))
-        if record is not None:
-            return record, False
+    record = None if partitioned is None else partitioned_record(partitioned[0], paths[0])
+    if record is not None:
+        return record, False
     return None, any(one is not None for one in ledger)
 
 
@@ -219,7 +229,7 @@ async def _claim(store: MetadataStore, path: str) -> int:
             pass
         try:
             value, stat = await fresh(store, path).get(path)
-            if _record(decode_json(value, path)) is not None:
+            if partitioned_record(value, path) is not None:
                 raise AlreadyExists(EXISTS)
             return (await store.put(path, CLAIM, stat.version)).version
         except (NoNodeError, BadVersionError):
@@ -255,7 +265,7 @@ async def confirm_plain(store: MetadataStore, topic: TopicName) -> None:
             return
         try:
             value, stat = await fresh(store, path).get(path)
-            if _record(decode_json(value, path)) is not None:
+            if partitioned_record(value, path) is not None:
                 raise AlreadyExists(EXISTS)
             if not value:
                 return  # a node that others lie below
@@ -363,8 +373,9 @@ async def _refuse_existing(store: MetadataStore, topic: TopicName) -> None:
 
 
 async def create_topic(store: MetadataStore, topic: TopicName, record: bytes) -> None:
-    """Make a persistent topic, whole at once: who repeats it after a lost answer finds it. AlreadyExists."""
-    await create_node(store, ledger_path(topic), record, EXISTS)
+    """Make a persistent topic, whole at once: who repeats it after a lost answer finds it. AlreadyExists, also for an
+    empty node: it is a topic that nobody has opened yet."""
+    await create_node(store, ledger_path(topic), record, EXISTS, fill=False)
 
 
 async def count_topics(store: MetadataStore, namespace: NamespaceName) -> int:

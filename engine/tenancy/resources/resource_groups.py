@@ -16,6 +16,7 @@ from engine.metadata.records import Stored, decode_json, encode_json
 from engine.metadata.store import MetadataStore, NoNodeError
 from engine.metadata.update import update
 from engine.tenancy.checks import node_name
+from engine.tenancy.listing import all_namespaces
 from engine.tenancy.namespaces import update_policies
 from engine.tenancy.nodes import children, find_node, read_node
 from engine.tenancy.policies.policy import put
@@ -59,13 +60,10 @@ async def put_resource_group(
 async def delete_resource_group(store: MetadataStore, name: str) -> None:
     """NotFound when missing, PreconditionFailed while a namespace is in it."""
     await read_node(fresh(store, _path(name)), _path(name), MISSING)
-    for tenant in await children(fresh(store, paths.POLICIES), paths.POLICIES):
-        path = paths.tenant(tenant)
-        for namespace in await children(fresh(store, path), path):
-            stored = paths.namespace_policies(f"{tenant}/{namespace}")
-            policies = await find_node(fresh(store, stored), stored)
-            if policies is not None and policies.get(KEY) == name:
-                raise PreconditionFailed("ResourceGroup is in use")
+    for namespace in await all_namespaces(store, anew=True):
+        policies = await find_node(store, paths.namespace_policies(namespace))
+        if policies is not None and policies.get(KEY) == name:
+            raise PreconditionFailed("ResourceGroup is in use")
     try:
         await store.delete(_path(name))
     except NoNodeError as error:

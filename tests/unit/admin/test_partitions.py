@@ -21,7 +21,7 @@ from engine.base.errors import (
 )
 from engine.base.names import TopicName
 from engine.metadata.memory import MemoryServer, MemoryStore
-from engine.metadata.store import StoreUnavailableError
+from engine.metadata.store import Stat, StoreUnavailableError
 from engine.tenancy import topics
 from engine.tenancy.namespaces import bootstrap
 from tests.support.stores.failing import FailingStore
@@ -70,6 +70,8 @@ class Brokers:
     async def delete_topic(self, args: api.DeleteTopic) -> None:
         topic = args.topic
         self._of(topic)
+        if args.dry:
+            return
         if self.in_use.get(str(topic)) and not args.force:
             raise PreconditionFailed("Topic has 1 connected producers/consumers")
         if not await topics.topic_exists(self.store, topic):
@@ -303,6 +305,26 @@ async def test_a_deletion_that_fails_on_one_partition_names_it_and_a_repeat_fini
     world.brokers.delete_topic = real  # type: ignore[method-assign]
     await partitions.delete(world.store, world.brokers, TOPIC)
     assert await topics.find_partitions(world.raw, TOPIC) is None
+
+
+async def test_a_partition_made_between_look_and_deletion_keeps_all_of_them(
+    world: World,
+) -> None:
+    await world.begin()
+    seen = {str(TOPIC.partition_at(index)): {} for index in range(2)}
+    put = world.raw.put
+
+    async def grown_before(path: str, value: bytes, version: int = -1) -> Stat:
+        if path == RECORD:  # the mark; the look before it saw two partitions
+            await topics.create_missing(world.raw, TOPIC.partition_at(2))
+        return await put(path, value, version)
+
+    with pytest.MonkeyPatch.context() as once, pytest.raises(Conflict, match="Partition 2"):
+        once.setattr(world.raw, "put", grown_before)
+        await partitions.delete(world.raw, world.brokers, TOPIC, force=True, seen=seen)
+    assert world.brokers.deleted == []
+    assert await world.count() == 2
+    assert not (await topics.get_partitions(world.raw, TOPIC)).get("deleted")
 
 
 async def test_a_topic_being_deleted_does_not_grow(world: World) -> None:

@@ -16,6 +16,8 @@ from engine.base.names import (
     check_subscription,
     decode_name,
     encode_name,
+    split_partition,
+    split_topic,
 )
 
 local_names = st.text(
@@ -82,6 +84,25 @@ def test_refused_topic_names_give_pulsars_text(text: str, reason: str) -> None:
 def test_names_that_no_metadata_path_can_hold_are_refused(text: str) -> None:
     with pytest.raises(InvalidNameError, match="Invalid"):
         TopicName.parse(text)
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b.c", "x-partition-7", "-partition-1", "y/z"]), min_size=3),
+    st.sampled_from(["persistent", "non-persistent"]),
+)
+def test_a_name_is_taken_apart_as_it_is_parsed(parts: list[str], domain: str) -> None:
+    full = f"{domain}://{'/'.join(parts)}"
+    name = TopicName.parse(full)
+    assert split_topic(full) == (domain, name.tenant, name.namespace.below_tenant, name.local)
+    assert NamespaceName.parse(f"{name.tenant}/{name.namespace.below_tenant}") == name.namespace
+    assert split_partition(full)[1] == name.partition
+    if name.partition >= 0:
+        assert split_partition(full)[0] == str(name.partitioned)
+        assert name.partitioned.partition_at(name.partition) == name
+
+
+def test_a_suffix_of_thousands_of_digits_is_no_partitions() -> None:
+    assert split_partition("persistent://t/n/x-partition-" + "9" * 5_000) == ("", -1)
 
 
 def test_legacy_name_has_a_cluster_and_keeps_slashes_in_its_local_name() -> None:

@@ -49,6 +49,7 @@ from engine.tenancy.namespaces import (
     set_anti_affinity,
     set_bookie_affinity,
     set_policy,
+    update_policies,
 )
 from engine.tenancy.policies.in_force import of_cluster
 from engine.tenancy.policies.table import BY_NAME
@@ -272,6 +273,51 @@ async def test_namespaces_live_and_refuse_as_pulsar_does(store: MetadataStore) -
     assert await refused(delete_namespace(store, NS, force=True)) == (Unsupported, text)
     with pytest.raises(Refusal, match="Namespace name is not valid"):
         namespace_name("t1", "bad ns!")
+
+
+async def test_a_node_that_holds_legacy_namespaces_is_no_namespace(store: MetadataStore) -> None:
+    await with_namespace(store)
+    legacy, holder = NamespaceName.parse("t1/c/orders"), NamespaceName.of("t1", "c")
+    await create_namespace(store, legacy, None, cluster="standalone")
+    assert await list_namespaces(store, "t1") == ["t1/c/orders", "t1/ns1"]
+    missing = (NotFound, "Namespace does not exist")
+    assert await refused(get_policies(store, holder)) == missing
+    assert await refused(update_policies(store, holder, lambda policies: None)) == missing
+    assert (await refused(delete_namespace(store, holder)))[0] is NotFound
+    await create_namespace(store, holder, None, cluster="standalone")
+    assert await list_namespaces(store, "t1") == ["t1/c", "t1/c/orders", "t1/ns1"]
+    again = create_namespace(store, holder, None, cluster="standalone")
+    assert await refused(again) == (AlreadyExists, "Namespace already exists")
+    assert await refused(delete_namespace(store, holder)) == (
+        Conflict,
+        "Cannot delete non empty namespace",
+    )
+    assert await get_policies(store, legacy)
+
+
+async def test_a_tenant_goes_when_its_last_legacy_namespace_has_gone(store: MetadataStore) -> None:
+    await with_namespace(store)
+    legacy = NamespaceName.parse("t1/c/orders")
+    await create_namespace(store, legacy, None, cluster="standalone")
+    await delete_namespace(store, NS)
+    assert (await refused(delete_tenant(store, "t1")))[0] is Conflict
+    await store.create("/admin/policies/t1/left-behind")
+    await delete_namespace(store, legacy)
+    await delete_tenant(store, "t1")
+    assert await store.exists("/admin/policies/t1") is None
+
+
+async def test_a_cluster_that_a_legacy_namespace_is_placed_on_is_not_deleted(
+    store: MetadataStore,
+) -> None:
+    await with_namespace(store)
+    await create_namespace(store, NamespaceName.parse("t1/c/orders"), None, cluster="standalone")
+    for other in ("t1/ns1", "public/default", "pulsar/system"):
+        await delete_namespace(store, NamespaceName.parse(other))
+    assert await refused(delete_cluster(store, "standalone")) == (
+        PreconditionFailed,
+        "Cluster not empty",
+    )
 
 
 async def test_a_namespace_with_topics_is_not_deleted(store: MetadataStore) -> None:

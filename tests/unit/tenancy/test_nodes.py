@@ -25,6 +25,18 @@ async def test_a_missing_node_is_nothing_or_refused_as_asked(store: MemoryStore)
     assert (type(refused.value), refused.value.reason) == (NotFound, "no a to change")
 
 
+async def test_an_empty_node_that_only_holds_others_is_no_record_and_takes_one(
+    store: MemoryStore,
+) -> None:
+    await nodes.create_node(store, "/a/b", b"{}", "")
+    assert await nodes.find_node(store, "/a") is None
+    await nodes.create_node(store, "/a", encode_json({"n": 1}), "a exists")
+    assert await nodes.read_node(store, "/a", "") == {"n": 1}
+    assert await nodes.find_node(store, "/a/b") == {}
+    await nodes.remove_holder(store, "/a")
+    assert await nodes.find_node(store, "/a") == {"n": 1}
+
+
 async def test_a_node_is_made_once_and_changed_as_it_is(store: MemoryStore) -> None:
     await nodes.create_node(store, "/a/b", encode_json({"n": 1}), "b exists")
     assert await nodes.read_node(store, "/a/b", "") == {"n": 1}
