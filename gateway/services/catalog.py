@@ -1,16 +1,25 @@
 """Every topic of the cluster by name, from the metadata store: plain ones and partitioned parents."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
-from engine.base.names import DOMAINS, PARTITION_SUFFIX, TopicName
+from engine.base.names import DOMAINS, PERSISTENT, TopicName, split_partition
 from engine.metadata import paths
-from engine.metadata.cached import CachedStore, derived_children
-from engine.metadata.records import Stored
+from engine.metadata.cached import CachedStore, derived, derived_children
+from engine.metadata.records import RecordFormatError
 from engine.metadata.store import MetadataStore, NoNodeError
 from engine.tenancy.nodes import children, find_node
-from engine.tenancy.topics import find_partitions, full_names, names_below, users_names
+from engine.tenancy.topics import (
+    find_partitions,
+    full_names,
+    names_below,
+    partitioned_record,
+    users_names,
+)
+
+log = logging.getLogger(__name__)
 
 IN_FLIGHT_MAX = 64
 
@@ -41,24 +50,30 @@ async def each(
     return [results[index] for index in range(len(given))]
 
 
-async def namespaces(store: MetadataStore) -> list[str]:
-    """All ``tenant/namespace``, sorted."""
-    tenants = await children(store, paths.POLICIES)
-    found = await each(tenants, lambda tenant: children(store, paths.tenant(tenant)))
-    return [
-        f"{tenant}/{name}" for tenant, names in zip(tenants, found, strict=True) for name in names
-    ]
-
-
 async def partition_count(store: MetadataStore, topic: TopicName) -> int:
-    """Partitions of a partitioned topic, 0 when ``topic`` is none."""
+    """Partitions of a partitioned topic, 0 when ``topic`` is none. Raises RecordFormatError."""
     record = await find_partitions(store, topic)
     return int(record["partitions"]) if record is not None else 0
 
 
+async def scopes(store: MetadataStore) -> list[str]:
+    """Everything two levels deep of which there may be topics, sorted: namespaces, and what holds the legacy namespaces
+    of a cluster, with or without policies."""
+    tenants = await children(store, paths.POLICIES)
+
+    async def of(tenant: str) -> set[str]:
+        trees = (paths.POLICIES, paths.MANAGED_LEDGERS, paths.PARTITIONED_TOPICS)
+        return {name for tree in trees for name in await children(store, f"{tree}/{tenant}")}
+
+    found = await each(tenants, of)
+    return sorted(
+        f"{tenant}/{name}" for tenant, names in zip(tenants, found, strict=True) for name in names
+    )
+
+
 async def topics(store: MetadataStore) -> dict[str, int]:
-    """All topics as of ``topics_in``, with their number of partitions (0: plain)."""
-    found = await each(await namespaces(store), lambda namespace: counted(store, namespace))
+    """All topics as of ``counted``, with their number of partitions (0: plain)."""
+    found = await each(await scopes(store), lambda scope: counted(store, scope))
     return {name: count for part in found for name, count in part.items()}
 
 
@@ -72,15 +87,7 @@ async def topics_in(store: MetadataStore, namespace: str) -> tuple[list[str], li
             store, paths.partitioned_topics(namespace, domain), full_names
         )
     ]
-    try:
-        ledgers = await derived_children(store, paths.managed_ledgers(namespace), _by_parent)
-    except NoNodeError:
-        return parents, []
-    known = set(parents)
-    orphans = [
-        name for parent, parts in ledgers.parts.items() if parent not in known for name in parts
-    ]
-    return parents, [*ledgers.plain, *orphans]
+    return parents, (await _ledgers(store, namespace)).shown(set(parents))
 
 
 class _Ledgers(NamedTuple):
@@ -89,34 +96,92 @@ class _Ledgers(NamedTuple):
     plain: list[str]
     parts: dict[str, list[str]]
 
+    def shown(self, partitioned: Collection[str]) -> list[str]:
+        """Without the partitions of these topics."""
+        orphans = (self.parts[parent] for parent in self.parts if parent not in partitioned)
+        return [*self.plain, *(name for names in orphans for name in names)]
+
+
+_NO_LEDGERS = _Ledgers([], {})
+
+
+async def _ledgers(store: MetadataStore, namespace: str) -> _Ledgers:
+    try:
+        return await derived_children(store, paths.managed_ledgers(namespace), _by_parent)
+    except NoNodeError:
+        return _NO_LEDGERS
+
 
 def _by_parent(parts: Sequence[str], path: str) -> _Ledgers:
     found = _Ledgers([], {})
     for name in users_names(parts, path):
-        base, mark, index = name.rpartition(PARTITION_SUFFIX)
-        if mark and index.isdecimal():
-            found.parts.setdefault(base, []).append(name)
-        else:
+        base, index = split_partition(name)
+        if index < 0:
             found.plain.append(name)
+        else:
+            found.parts.setdefault(base, []).append(name)
     return found
 
 
-async def counted(store: MetadataStore, namespace: str) -> dict[str, int]:
-    """Topics of ``tenant/namespace`` as of ``topics_in``, with their number of partitions (0: plain)."""
-    _, plain = await topics_in(store, namespace)
-    found = dict.fromkeys(plain, 0)
+async def counted(store: MetadataStore, scope: str) -> dict[str, int]:
+    """Topics of a scope, legacy namespaces in it included, by full name with their number of partitions (0: plain).
+    Partitions of a partitioned topic that is known are left out; system topics (``__`` in front) too. A record that
+    cannot be read makes no partitioned topic: its partitions stand by themselves."""
+    below = set(await children(store, f"{paths.PARTITIONED_TOPICS}/{scope}"))
+    stored = set(await children(store, f"{paths.MANAGED_LEDGERS}/{scope}"))
+    found = await _counted_in(store, scope, below | stored)
+    legacy = (below - set(DOMAINS)) | (stored - {PERSISTENT})
+    for name in DOMAINS:  # the nodes of a legacy namespace called so look like a topic of this name
+        topic = f"{PERSISTENT}://{scope}/{name}"
+        if topic in found and await find_node(store, paths.namespace_policies(f"{scope}/{name}")):
+            legacy.add(name)
+            if await _is_empty(store, f"{paths.managed_ledgers(scope)}/{name}"):
+                del found[topic]
+    for name in sorted(legacy):
+        found |= await _counted_in(store, f"{scope}/{name}", DOMAINS)
+    return found
+
+
+async def _counted_in(
+    store: MetadataStore, namespace: str, domains: Collection[str]
+) -> dict[str, int]:
+    """As ``counted``, of one namespace, which has topics of these domains at most."""
+    partitioned: dict[str, int] = {}
     for domain in DOMAINS:
-        path = paths.partitioned_topics(namespace, domain)
-        for part, record in await _records(store, path):
-            (name,) = full_names([part], path)
-            found[name] = int(record["partitions"]) if record is not None else 0
-    return found
+        if domain in domains:
+            partitioned |= await _partitioned(store, paths.partitioned_topics(namespace, domain))
+    ledgers = await _ledgers(store, namespace) if PERSISTENT in domains else _NO_LEDGERS
+    return dict.fromkeys(ledgers.shown(partitioned), 0) | partitioned
 
 
-async def _records(store: MetadataStore, path: str) -> list[tuple[str, Stored | None]]:
+async def _partitioned(store: MetadataStore, path: str) -> dict[str, int]:
     parts = await children(store, path)
-    records = await each(parts, lambda part: find_node(store, f"{path}/{part}"))
-    return list(zip(parts, records, strict=True))
+    counts = await each(parts, lambda part: _recorded(store, f"{path}/{part}"))
+    return {
+        full_names([part], path)[0]: count
+        for part, count in zip(parts, counts, strict=True)
+        if count is not None
+    }
+
+
+async def _recorded(store: MetadataStore, path: str) -> int | None:
+    """Partitions by a record; None without one, or when it cannot be read, which must not cost other topics."""
+    try:
+        record = await derived(store, path, partitioned_record)
+    except NoNodeError:
+        return None
+    except RecordFormatError as error:
+        log.warning("a partitioned topic's record cannot be read error=%r", error)
+        return None
+    return int(record["partitions"]) if record is not None else None
+
+
+async def _is_empty(store: MetadataStore, path: str) -> bool:
+    try:
+        value, _ = await store.get(path)
+    except NoNodeError:
+        return True
+    return not value
 
 
 class Changed(NamedTuple):
@@ -127,7 +192,8 @@ class Changed(NamedTuple):
 
 
 class Catalog:
-    """``known``: all topics as of ``topics``, kept up with a store. For one event loop."""
+    """``known``: all topics as of ``topics``, kept up with a store. For one event loop. What is kept and read anew
+    belongs to a scope: ``paths.whose`` tells of a legacy name its first two parts."""
 
     def __init__(self, store: MetadataStore) -> None:
         self.known: dict[str, int] = {}
@@ -150,7 +216,7 @@ class Catalog:
         Cancel-safe."""
         self._take_changes()
         if self._everything or "" in self._stale:
-            present = await namespaces(self._store)
+            present = await scopes(self._store)
             self._stale |= dict.fromkeys(
                 present if self._everything else [n for n in present if n not in self._parts]
             )
@@ -176,13 +242,13 @@ class Catalog:
         if self._everything:
             self._stale[""] = None
 
-    async def _refresh(self, namespace: str) -> None:
-        self._put(namespace, await counted(self._store, namespace))
-        del self._stale[namespace]
+    async def _refresh(self, scope: str) -> None:
+        self._put(scope, await counted(self._store, scope))
+        del self._stale[scope]
 
-    def _put(self, namespace: str, new: dict[str, int]) -> None:
-        old = self._parts[namespace]
-        self._parts[namespace] = new
+    def _put(self, scope: str, new: dict[str, int]) -> None:
+        old = self._parts[scope]
+        self._parts[scope] = new
         for name in old.keys() - new.keys():
             del self.known[name]
             self._changed.known.pop(name, None)

@@ -186,6 +186,10 @@ class Collector:
         self._reading: asyncio.Task[None] | None = None
         self._turn = 0
         self._rounds = 0
+        self._failing = False
+        """Whether the last round failed."""
+        self._succeeded_ms = 0
+        """When the last round began that did not."""
         self._watchers: set[Callable[[], None]] = set()
         self._told: object = None
         """The version that watchers know of."""
@@ -249,8 +253,10 @@ class Collector:
 
     def heard(self) -> int | None:
         """When every registered broker and the metadata store were last heard, ms: what is shown is as of then. Without
-        a registered broker, when the last one was. None before all of them were."""
-        times = [self.health.store.heard_ms]
+        a registered broker, when the last one was. None before all of them were. While rounds fail it stands still: the
+        store may answer, but nothing new is shown."""
+        store_ms = self.health.store.heard_ms
+        times = [min(store_ms, self._succeeded_ms) if self._failing else store_ms]
         times += [
             self._followed[broker.id].heard or self._before(broker) for broker in self._registered
         ]
@@ -328,7 +334,7 @@ class Collector:
         if self.recall is not None:
             try:
                 self._topics.recall(await self.recall())
-            except FAILURES as error:
+            except Exception as error:  # whatever it is, only these figures are lost
                 log.warning("figures of before are not known error=%r", error)
         failing = False
         try:
@@ -359,6 +365,15 @@ class Collector:
     async def _round(self, engine: Engine) -> None:
         """Look at everything once. What the metadata store does not tell is as before; raises what it raised, when
         nothing is known yet or else at the end."""
+        began = now_ms()
+        try:
+            await self._look_at_everything(engine)
+        except Exception:
+            self._failing = True
+            raise
+        self._succeeded_ms, self._failing = began, False
+
+    async def _look_at_everything(self, engine: Engine) -> None:
         failed = await self._read_metadata(engine)
         if failed is not None and not self._complete:
             raise failed
@@ -391,7 +406,9 @@ class Collector:
                 await self._bookies.refresh(engine.store)
             await self._wait_for_brokers()
             await self._read_catalog(engine)
-        except FAILURES as error:
+        except (
+            Exception
+        ) as error:  # brokers are looked at whatever it is; the round raises it at its end
             return error
         return None
 
@@ -406,7 +423,7 @@ class Collector:
         done, _ = await asyncio.wait([self._cataloguing], timeout=STORE_TIMEOUT_S)
         if not done:
             raise TimeoutError
-        topics = self._cataloguing.result()
+        topics = self._cataloguing.result()  # whatever it is, the next round asks anew
         self._cataloguing = None
         if isinstance(topics, Exception):
             raise topics
@@ -458,7 +475,7 @@ class Collector:
                     pause_s = PAUSE_S  # one lost answer says little
                 followed.error = f"does not answer: {error.__cause__ or error}"
                 followed.failures += 1
-            except (KeyError, TypeError, ValueError):
+            except Exception:  # a form that nobody thought of; it must be followed on all the same
                 if not followed.failures:
                     log.exception("broker tells its topics in another form broker=%s", broker_id)
                 followed.asked = api.TopicRows()
@@ -489,11 +506,9 @@ class Collector:
         due = loop.time() + after_s
 
         def alarm() -> None:
-            if (
-                loop.time() - due < JUDGE_S
-            ):  # else we were late ourselves, and its answer may wait for us
+            self._look_at(followed, JUDGE_S)  # first: whatever comes of this look, there is a next
+            if loop.time() - due < JUDGE_S:  # else we were late, and its answer may wait for us
                 self._judge(followed, now_ms())
-            self._look_at(followed, JUDGE_S)
 
         if followed.alarm is not None:
             followed.alarm.cancel()
@@ -641,9 +656,10 @@ def _some_at_a_time(items: Iterable[T]) -> Iterator[list[T]]:
 
 
 async def _caught(work: Awaitable[T]) -> T | Exception:
+    """What ``work`` gives or raises. A task that keeps an exception for whoever asks next must not end by it."""
     try:
         return await work
-    except FAILURES as error:
+    except Exception as error:
         return error
 
 

@@ -13,6 +13,7 @@ from tests.mutants import (
     edits_metadata,
     edits_rest,
     edits_schemas,
+    edits_services,
     edits_topics,
 )
 
@@ -29,5 +30,6 @@ EDITS = (
     *edits_metadata.EDITS,
     *edits_rest.EDITS,
     *edits_schemas.EDITS,
+    *edits_services.EDITS,
     *edits_topics.EDITS,
 )

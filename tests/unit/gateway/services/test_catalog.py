@@ -3,18 +3,20 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 
 import pytest
 
-from engine.base.names import NamespaceName
+from engine.base.errors import Conflict
+from engine.base.names import NamespaceName, TopicName
 from engine.metadata.cached import CachedStore
 from engine.metadata.memory import Fault, MemoryServer, MemoryStore
 from engine.metadata.store import StoreUnavailableError
 from engine.tenancy import topics as metadata
 from engine.tenancy.namespaces import bootstrap, create_namespace, delete_namespace
-from engine.tenancy.nodes import delete_tree
+from engine.tenancy.nodes import delete_tree, find_node
 from gateway.services import catalog
 from gateway.services.catalog import Catalog
 
@@ -77,6 +79,7 @@ async def test_a_round_without_changes_reads_nothing(bench: Bench) -> None:
         name = NamespaceName.of("public", f"n{number}")
         await create_namespace(bench.other, name, None, cluster="standalone")
         await metadata.create_partitioned(bench.other, name.topic("p"), 2)
+    await metadata.create_missing(bench.other, NS.topic("old"))
     followed = Catalog(bench.cached)
     await followed.refresh()
     bench.asked.clear()
@@ -89,6 +92,86 @@ async def test_a_round_without_changes_reads_nothing(bench: Bench) -> None:
     await bench.other.delete(metadata.ledger_path(NS.topic("new")))
     await asyncio.sleep(0.01)
     assert await followed.refresh() == ({}, {str(NS.topic("new"))})
+
+
+async def test_topics_of_legacy_namespaces_are_there_before_anybody_loads_them(
+    bench: Bench,
+) -> None:
+    local, legacy = NS, NamespaceName.parse("public/default/orders")
+    await create_namespace(bench.other, legacy, None, cluster="standalone")
+    await metadata.create_missing(bench.other, local.topic("payments"))
+    followed = Catalog(bench.cached)
+    await followed.refresh()
+    await metadata.create_missing(bench.other, legacy.topic("payments"))
+    await metadata.create_partitioned(bench.other, legacy.topic("p"), 2)
+    await metadata.create_partitioned(bench.other, legacy.topic("n", "non-persistent"), 1)
+    await metadata.create_missing(bench.other, local.topic("a/b"))
+    await metadata.create_missing(bench.other, TopicName.parse("persistent://public/c/n/x"))
+    await asyncio.sleep(0.01)
+    await followed.refresh()
+    assert followed.known == {
+        "persistent://public/default/payments": 0,
+        "persistent://public/default/orders/payments": 0,
+        "persistent://public/default/orders/p": 2,
+        "non-persistent://public/default/orders/n": 1,
+        "persistent://public/default/a/b": 0,
+        "persistent://public/c/n/x": 0,
+    }
+    await delete_tree(bench.other, f"/managed-ledgers/{legacy}")
+    await asyncio.sleep(0.01)
+    changed = await followed.refresh()
+    assert changed.gone == {"persistent://public/default/orders/payments"}
+    assert followed.known == await catalog.topics(bench.other)
+
+
+@pytest.mark.parametrize("name", ["persistent", "non-persistent"])
+async def test_a_legacy_namespace_called_as_a_domain_is_no_topic(bench: Bench, name: str) -> None:
+    legacy = NamespaceName.parse(f"public/standalone/{name}")
+    await create_namespace(bench.other, legacy, None, cluster="standalone")
+    await metadata.create_partitioned(bench.other, legacy.topic("x"), 2)
+    await metadata.create_missing(bench.other, legacy.topic("y"))
+    assert await catalog.topics(bench.cached) == {
+        f"persistent://public/standalone/{name}/x": 2,
+        f"persistent://public/standalone/{name}/y": 0,
+    }
+
+
+async def test_a_topic_called_as_a_domain_is_one(bench: Bench) -> None:
+    await create_namespace(
+        bench.other, NamespaceName.parse("public/default/persistent"), None, cluster="standalone"
+    )
+    await metadata.create_topic(bench.other, NS.topic("persistent"), b"opened once")
+    await metadata.create_missing(bench.other, NS.topic("non-persistent"))
+    assert await catalog.topics(bench.cached) == {
+        "persistent://public/default/persistent": 0,
+        "persistent://public/default/non-persistent": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    "record",
+    [b'{"properties":{}}', b'{"partitions":"2"}', b'{"partitions":-1}', b"[]", b"\xff", b""],
+)
+async def test_a_record_that_cannot_be_read_costs_its_own_topic_only(
+    bench: Bench, record: bytes
+) -> None:
+    followed = Catalog(bench.cached)
+    await metadata.create_partitioned(bench.other, NS.topic("bad"), 1)
+    await bench.other.put(metadata.partitioned_path(NS.topic("bad")), record)
+    await metadata.create_partitioned(bench.other, NS.topic("good"), 2)
+    await followed.refresh()
+    assert followed.known == {
+        "persistent://public/default/bad-partition-0": 0,
+        "persistent://public/default/good": 2,
+    }
+    repaired = b'{"partitions":1,"deleted":false}'
+    await bench.other.put(metadata.partitioned_path(NS.topic("bad")), repaired)
+    await asyncio.sleep(0.01)
+    await followed.refresh()
+    assert followed.known == {
+        "persistent://public/default/bad": 1,
+        "persistent://public/default/good": 2,
+    }
 
 
 async def test_a_failed_round_is_made_up_for(bench: Bench) -> None:
@@ -116,16 +199,17 @@ async def test_what_is_followed_is_what_is_there(bench: Bench, seed: int) -> Non
     chance = Random(seed)
     small = CachedStore(bench.server.session(), entries_max=chance.choice([3, 12, 1000]))
     followed, seen = Catalog(small), dict[str, int]()
-    names = [NamespaceName.of("public", f"n{number}") for number in range(3)]
+    names = [NamespaceName.parse(f"public/{name}") for name in ("n0", "n1", "n0/legacy")]
     for _ in range(60):
         name = chance.choice(names)
         topic = name.topic(chance.choice("abc"))
-        made = await bench.other.exists(f"/admin/policies/{name}") is not None
+        made = await find_node(bench.other, f"/admin/policies/{name}") is not None
         match chance.randrange(8):
             case 0 if not made:
                 await create_namespace(bench.other, name, None, cluster="standalone")
-            case 1 if made and not await catalog.topics_in(bench.other, str(name)):
-                await delete_namespace(bench.other, name)
+            case 1 if made:
+                with suppress(Conflict):
+                    await delete_namespace(bench.other, name)
             case 2 if made:
                 await metadata.create_missing(bench.other, topic)
             case 3:

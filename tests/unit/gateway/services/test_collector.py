@@ -9,6 +9,7 @@ from engine.base.names import TopicName
 from engine.metadata.store import MetadataStore, StoreUnavailableError
 from engine.tenancy import topics as metadata
 from gateway.services import catalog
+from gateway.services.bookies import Bookies
 from gateway.services.collector import Collector, Followed, now_ms
 from gateway.services.engine_link import Engine, EngineLink
 from gateway.services.health.hops import HopError, HopState, Kind
@@ -54,6 +55,79 @@ def test_a_list_of_topics_that_could_not_be_read_is_read_in_the_next_round(
             a_round(engine, collector)
     a_round(engine, collector)
     assert listed(collector) == ["new"]
+
+
+def test_after_an_unexpected_failure_topics_are_read_again(
+    engine: EngineLink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collector = made(engine)
+    a_round(engine, collector)
+
+    async def broken(store: MetadataStore, scope: str) -> dict[str, int]:
+        raise KeyError("partitions")
+
+    create(engine, "new")
+    with monkeypatch.context() as once:
+        once.setattr(catalog, "counted", broken)
+        for _ in range(2):
+            with pytest.raises(KeyError):
+                a_round(engine, collector)
+    a_round(engine, collector)
+    assert listed(collector) == ["new"]
+
+
+def test_what_is_shown_is_as_of_the_last_round_that_succeeded(
+    engine: EngineLink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collector = made(engine)
+    clock = [1_000]
+    monkeypatch.setattr("gateway.services.collector.now_ms", lambda: clock[0])
+    monkeypatch.setattr(Bookies, "refresh", lambda self, store: asyncio.sleep(0))
+
+    def pass_a_second() -> None:
+        clock[0] += 1_000
+        collector.health.store.heard_ms = clock[0]  # the store answers whatever becomes of rounds
+
+    pass_a_second()
+    a_round(engine, collector)
+    assert collector.heard() == 2_000
+    with monkeypatch.context() as once:
+        once.setattr(collector, "_read_catalog", None)
+        pass_a_second()
+        with pytest.raises(TypeError):
+            a_round(engine, collector)
+        assert collector.heard() == 2_000
+    pass_a_second()
+    a_round(engine, collector)
+    assert collector.heard() == 4_000
+
+
+def test_a_broker_whose_answer_breaks_something_is_followed_on(
+    engine: EngineLink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collector = made(engine)
+    broker = Followed(BrokerAddress("b:1", "http://b:1", "pulsar://b:2"))
+    asked = [0]
+
+    async def follow(it: Engine) -> None:
+        again = asyncio.Event()
+
+        async def call_on(self: Engine, *args: object) -> None:
+            asked[0] += 1
+            if asked[0] == 1:
+                raise AttributeError("no such thing")
+            again.set()
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(Engine, "call_on", call_on)
+        monkeypatch.setattr("gateway.services.collector.RETRY_S", 0.0)
+        work = asyncio.create_task(collector._follow(it, broker))
+        async with asyncio.timeout(5):
+            await again.wait()
+        work.cancel()
+
+    engine.run(follow)
+    assert "another form" in broker.error
 
 
 def test_topics_come_and_go_with_the_metadata(engine: EngineLink) -> None:

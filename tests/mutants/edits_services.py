@@ -1,0 +1,82 @@
+"""Mistakes in what the gateway knows of the whole instance, and in what it shows of it."""
+
+from tests.mutants.edit import Edit
+
+CATALOG = "unit/gateway/services/test_catalog.py"
+COLLECTOR = "unit/gateway/services/test_collector.py"
+INDEX = "unit/gateway/services/index/test_topic_index.py"
+
+EDITS = (
+    Edit(
+        "bad-record-ends-the-catalog",
+        "gateway/services/catalog.py::_recorded",
+        "except RecordFormatError as error:",
+        "except NotImplementedError as error:",
+        (f"{CATALOG}::test_a_record_that_cannot_be_read_costs_its_own_topic_only",),
+        "",
+    ),
+    Edit(
+        "legacy-topics-not-listed",
+        "gateway/services/catalog.py::counted",
+        "for name in sorted(legacy):",
+        "for name in sorted(legacy & set(DOMAINS)):",
+        (f"{CATALOG}::test_topics_of_legacy_namespaces_are_there_before_anybody_loads_them",),
+        "",
+    ),
+    Edit(
+        "failed-catalog-asked-for-ever",
+        "gateway/services/collector.py::_caught",
+        "except Exception as error:",
+        "except FAILURES as error:",
+        (f"{COLLECTOR}::test_after_an_unexpected_failure_topics_are_read_again",),
+        "",
+    ),
+    Edit(
+        "fresh-although-rounds-fail",
+        "gateway/services/collector.py::Collector.heard",
+        "min(store_ms, self._succeeded_ms) if self._failing else store_ms",
+        "store_ms",
+        (f"{COLLECTOR}::test_what_is_shown_is_as_of_the_last_round_that_succeeded",),
+        "",
+    ),
+    Edit(
+        "broker-followed-until-the-first-surprise",
+        "gateway/services/collector.py::Collector._follow",
+        "except Exception:",
+        "except (KeyError, TypeError, ValueError):",
+        (f"{COLLECTOR}::test_a_broker_whose_answer_breaks_something_is_followed_on",),
+        "",
+    ),
+    Edit(
+        "cluster-dropped-from-a-legacy-name",
+        "engine/base/names.py::split_topic",
+        '"/".join(namespace)',
+        "namespace[-1]",
+        (
+            f"{INDEX}::test_topics_of_two_namespaces_that_differ_in_the_cluster_only_are_told_apart",
+            "unit/base/test_names.py::test_a_name_is_taken_apart_as_it_is_parsed",
+        ),
+        "",
+    ),
+    Edit(
+        "folder-taken-for-a-namespace",
+        "engine/tenancy/nodes.py::_document",
+        "if value else None",
+        "",
+        (
+            "unit/tenancy/test_namespaces.py::test_a_node_that_holds_legacy_namespaces_is_no_namespace",
+        ),
+        "",
+    ),
+    Edit(
+        "unseen-partition-deleted",
+        "engine/admin/partitions.py::_delete_partitions",
+        "_refuse_unseen(parts, seen)",
+        "parts = [part for part in parts if str(part) in seen]",
+        (
+            "unit/admin/test_partitions.py"
+            "::test_a_partition_made_between_look_and_deletion_keeps_all_of_them",
+        ),
+        "",
+    ),
+)
