@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ListedRow } from "../../api/types";
-import { rowState } from "./row-state";
+import { rowState, trendText } from "./row-state";
 
 const row = (change: Partial<ListedRow>) =>
   ({ known: "live", attention: null, msg_rate_in: 0, msg_rate_out: 0, backlog: 0, ...change }) as ListedRow;
@@ -25,4 +25,11 @@ test("messages in flight are no problem", () => {
   expect(rowState(row({ msg_rate_out: 3, backlog: 6 })).label).toBe("Active");
   expect(rowState(row({})).label).toBe("Idle");
   expect(rowState(row({ known: "at_rest" })).label).toBe("At rest");
+});
+
+test("a trend says how old the first backlog is that is known", () => {
+  expect(trendText([5, 6, 7], 9)).toBe("backlog 5 3 min ago, 9 now");
+  expect(trendText([null, null, 7], 9)).toBe("backlog 7 1 min ago, 9 now");
+  expect(trendText([null], 9)).toBe("backlog 9 now");
+  expect(trendText([5], null)).toBe("not known now");
 });

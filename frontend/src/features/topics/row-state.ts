@@ -1,4 +1,5 @@
 import type { ListedRow } from "../../api/types";
+import { count } from "../../lib/format";
 import { problemState, type State } from "../../shared/problems";
 
 /** What a topic is doing. Only what holds for a while is said: a message in flight is no state. */
@@ -25,4 +26,13 @@ export function rowState(row: ListedRow): State {
   if (row.msg_rate_in || row.msg_rate_out)
     return { tone: "ok", label: "Active", title: "Messages come in or go out" };
   return { tone: "neutral", label: "Idle", title: "No message came in or went out in the last second" };
+}
+
+/** `trend`: the backlog at the end of each of the last minutes, oldest first; null: not known then. */
+export function trendText(trend: readonly (number | null)[], now: number | null): string {
+  if (now === null) return "not known now";
+  const first = trend.findIndex((value) => value !== null);
+  const past = trend[first];
+  if (past === undefined || past === null) return `backlog ${count(now)} now`;
+  return `backlog ${count(past)} ${trend.length - first} min ago, ${count(now)} now`;
 }

@@ -2,6 +2,8 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { COMMANDS, type Commands, type Line, QUESTIONS } from "./commands";
+import { line } from "./shell";
+import segments from "./subscription-segments.json";
 
 const document = JSON.parse(readFileSync("openapi.json", "utf8"));
 const methods = Object.values(document.paths) as Record<string, { operationId: string }>[];
@@ -68,9 +70,19 @@ test("hostile names are encoded once in a path and quoted for the shell", () => 
   expect(made.pulsarctl).toContain("--non-partitioned");
 });
 
-test("a subscription's name that holds a percent sign is encoded twice, as Pulsar's server decodes it twice", () => {
-  const made = COMMANDS.skipAll({ ...at, topic: "t", subscription: "50%" });
-  expect(made.curl).toMatch(/subscription\/50%2525\/skip_all$/);
+// What the server makes of these segments, tests/unit/gateway/http/test_paths.py checks with the server's own decoding.
+test.each(segments)("the subscription $name is $segment in a path", ({ name, segment }) => {
+  const made = COMMANDS.skipAll({ ...at, topic: "t", subscription: name });
+  const path = `${location.origin}/admin/v2/persistent/shop/orders/t/subscription/${segment}/skip_all`;
+  expect(made.curl).toBe(line("curl", "-f", "-X", "POST", path));
+});
+
+test("a legacy name's calls are those of its own tree, the cluster a segment", () => {
+  const legacy = { ...at, namespace: "here/orders", topic: "t" };
+  expect(COMMANDS.unloadTopic(legacy).curl).toContain("/admin/persistent/shop/here/orders/t/unload");
+  expect(COMMANDS.deleteSchemas(legacy).curl).toContain("/admin/schemas/shop/here/orders/t/schema");
+  expect(COMMANDS.deleteNamespace(legacy).curl).toContain("/admin/namespaces/shop/here/orders");
+  expect(COMMANDS.unloadTopic(legacy).pulsarAdmin).toContain("persistent://shop/here/orders/t");
 });
 
 test("changed properties are set and removed ones removed", () => {

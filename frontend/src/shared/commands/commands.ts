@@ -34,10 +34,15 @@ const nameOf = ({ domain, tenant, namespace, topic }: TopicPath) =>
 
 const TENANTS = "/admin/v2/tenants";
 const NAMESPACES = "/admin/v2/namespaces";
+
+/** Legacy namespaces, "cluster/namespace", have a tree of their own, in which the cluster is a segment. */
+const tree = (namespace: string) => (namespace.includes("/") ? "/admin" : "/admin/v2");
 const restOf = ({ domain, tenant, namespace, topic }: TopicPath) =>
-  `/admin/v2/${path(domain, tenant, namespace, topic)}`;
+  `${tree(namespace)}/${path(domain, tenant, ...namespace.split("/"), topic)}`;
 /** Of the topic in Pulsar's REST interface. */
 export const adminPath = restOf;
+const namespaceOf = (at: { tenant: string; namespace: string }, ...below: string[]) =>
+  `${tree(at.namespace)}/namespaces/${path(at.tenant, ...at.namespace.split("/"), ...below)}`;
 
 const flags = (flag: string, values: string[]) => values.flatMap((value) => [flag, value]);
 const pairs = (flag: string, values: Record<string, string>) =>
@@ -147,7 +152,7 @@ function bundleSplit(
   const words = ["namespaces", "split-bundle", "--bundle", at.bundle, unload && "--unload"];
   const name = `${at.tenant}/${at.namespace}`;
   return {
-    curl: curl("PUT", `${NAMESPACES}/${path(at.tenant, at.namespace, at.bundle)}/split?${query}`, edges),
+    curl: curl("PUT", `${namespaceOf(at, at.bundle)}/split?${query}`, edges),
     pulsarctl: middle
       ? line("pulsarctl", ...words, name)
       : { why: "pulsarctl cuts a bundle in the middle only." },
@@ -192,7 +197,7 @@ function namespaceProperties(
   const set = Object.entries(value).filter(([key, text]) => expected[key] !== text);
   const gone = Object.keys(expected).filter((key) => !(key in value));
   const name = `${at.tenant}/${at.namespace}`;
-  const rest = `${NAMESPACES}/${path(at.tenant, at.namespace)}`;
+  const rest = namespaceOf(at);
   const splits = set.some(([key, text]) => /[,=]/.test(key) || text.includes(","));
   const given = set.map(([key, text]) => `${key}=${text}`).join(",");
   return {
@@ -250,15 +255,17 @@ function rackChange({ bookie }: { bookie: string }, { told }: { told: Rack | nul
   };
 }
 
+/**
+ * A subscription's name as a segment of Pulsar's REST paths, which is decoded twice, each time as a form is: encoded once,
+ * `a+b` would be the subscription `a b`.
+ */
+export const subscriptionSegment = (name: string): string => encodeURIComponent(encodeURIComponent(name));
+
 type OfSubscription = TopicPath & { subscription: string };
 
 /** Of the subscription in Pulsar's REST interface. */
-export function subscriptionPath(at: OfSubscription): string {
-  // Pulsar's server decodes a subscription's name twice, so that one that holds '%' must be encoded twice.
-  const once = encodeURIComponent(at.subscription);
-  const name = at.subscription.includes("%") ? encodeURIComponent(once) : once;
-  return `${restOf(at)}/subscription/${name}`;
-}
+export const subscriptionPath = (at: OfSubscription): string =>
+  `${restOf(at)}/subscription/${subscriptionSegment(at.subscription)}`;
 
 function cursorChange(at: OfSubscription, verb: string, tool: string[], admin: string[]): Commands {
   return {
@@ -292,7 +299,7 @@ interface Candidate {
 }
 
 const schemaOf = ({ tenant, namespace, topic }: TopicPath) =>
-  `/admin/v2/schemas/${path(tenant, namespace, topic)}`;
+  `${tree(namespace)}/schemas/${path(tenant, ...namespace.split("/"), topic)}`;
 
 /** By operation of the OpenAPI document: each that changes something. */
 export const COMMANDS = {
@@ -308,13 +315,13 @@ export const COMMANDS = {
     const words = ["namespaces", "create", "--bundles", String(given.bundles), full];
     const body = { bundles: { numBundles: given.bundles } };
     return {
-      curl: curl("PUT", `${NAMESPACES}/${path(given.tenant, given.name)}`, body),
+      curl: curl("PUT", namespaceOf({ tenant: given.tenant, namespace: given.name }), body),
       pulsarctl: line("pulsarctl", ...words),
       pulsarAdmin: line("pulsar-admin", ...words),
     };
   },
   deleteNamespace: (at: { tenant: string; namespace: string }): Commands => ({
-    curl: curl("DELETE", `${NAMESPACES}/${path(at.tenant, at.namespace)}`),
+    curl: curl("DELETE", namespaceOf(at)),
     pulsarctl: line("pulsarctl", "namespaces", "delete", `${at.tenant}/${at.namespace}`),
     pulsarAdmin: line("pulsar-admin", "namespaces", "delete", `${at.tenant}/${at.namespace}`),
   }),
@@ -322,14 +329,7 @@ export const COMMANDS = {
   setNamespacePolicy: (
     at: { tenant: string; namespace: string },
     { policy, value }: { policy: string; value: PolicyValue },
-  ) =>
-    policyCommands(
-      `${NAMESPACES}/${path(at.tenant, at.namespace)}`,
-      `${at.tenant}/${at.namespace}`,
-      "namespace",
-      policy,
-      value,
-    ),
+  ) => policyCommands(namespaceOf(at), `${at.tenant}/${at.namespace}`, "namespace", policy, value),
   setNamespaceProperties: namespaceProperties,
   /** `value` null removes it. */
   setTopicPolicy: (at: TopicPath, { policy, value }: { policy: string; value: PolicyValue }) =>
@@ -358,14 +358,14 @@ export const COMMANDS = {
   unloadBundle: (at: BundlePath): Commands => {
     const words = ["namespaces", "unload", "--bundle", at.bundle, `${at.tenant}/${at.namespace}`];
     return {
-      curl: curl("PUT", `${NAMESPACES}/${path(at.tenant, at.namespace, at.bundle)}/unload`),
+      curl: curl("PUT", `${namespaceOf(at, at.bundle)}/unload`),
       pulsarctl: line("pulsarctl", ...words),
       pulsarAdmin: line("pulsar-admin", ...words),
     };
   },
   splitBundle: bundleSplit,
   unloadNamespace: (at: { tenant: string; namespace: string }): Commands => ({
-    curl: curl("PUT", `${NAMESPACES}/${path(at.tenant, at.namespace)}/unload`),
+    curl: curl("PUT", `${namespaceOf(at)}/unload`),
     pulsarctl: line("pulsarctl", "namespaces", "unload", `${at.tenant}/${at.namespace}`),
     pulsarAdmin: line("pulsar-admin", "namespaces", "unload", `${at.tenant}/${at.namespace}`),
   }),
