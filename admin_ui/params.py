@@ -42,7 +42,8 @@ def number(params: Params, name: str, default: int, low: int, high: int) -> int:
 
 
 def topic_name(domain: str, tenant: str, namespace: str, topic: str) -> TopicName:
-    """The topic of a path. Raises InvalidField for an unknown domain, InvalidNameError for a name."""
+    """The topic of a path, ``namespace`` as of ``split_topic``. Raises InvalidField for an unknown domain,
+    InvalidNameError for a name."""
     if domain not in DOMAINS:
         raise InvalidField("domain", "must be persistent or non-persistent")
-    return NamespaceName.of(tenant, namespace).topic(topic, domain)
+    return NamespaceName.parse(f"{tenant}/{namespace}").topic(topic, domain)

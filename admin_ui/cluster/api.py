@@ -166,7 +166,7 @@ class UnloadBrokerView(UnloadManyView):
 
 def _bundle(tenant: str, namespace: str, bundle: str) -> BundleName:
     """The bundle of a path. Raises InvalidField for what is no range, InvalidNameError for a name."""
-    whose = NamespaceName.of(tenant, namespace)
+    whose = NamespaceName.parse(f"{tenant}/{namespace}")
     try:
         return BundleName.parse(whose, bundle)
     except InvalidNameError as error:

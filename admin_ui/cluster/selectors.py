@@ -112,7 +112,7 @@ def row_of(
         known = NO if fold is None else max(known, LAST)
     row: Body = {
         "tenant": bundle.namespace.tenant,
-        "namespace": str(bundle.namespace).partition("/")[2],
+        "namespace": bundle.namespace.below_tenant,
         "bundle": bundle.range,
         "owner": line["id"] if line is not None else owner,
         "state": state,

@@ -9,8 +9,9 @@ from engine.base.names import NamespaceName
 from engine.metadata import paths
 from engine.metadata.records import Stored
 from engine.tenancy.documents import new_policies
-from engine.tenancy.namespaces import get_policies, list_namespaces
-from engine.tenancy.nodes import children, find_node
+from engine.tenancy.listing import namespaces_of
+from engine.tenancy.namespaces import bundles_beside, get_policies, list_namespaces
+from engine.tenancy.nodes import find_node
 from engine.tenancy.policies.in_force import of_cluster
 from engine.tenancy.policies.policy import Level, Policy, find
 from engine.tenancy.tenants import get_tenant, list_tenants
@@ -52,14 +53,16 @@ async def namespaces(engine: Engine, tenant_name: str, params: Params) -> Body:
 async def namespace(engine: Engine, name: NamespaceName) -> Body:
     """One namespace with all its policies; 404 when missing. Without a broker's answer what only it knows is null, and
     ``unknown`` says why."""
-    stored = of_cluster(await get_policies(engine.store, name), engine.cluster)
+    made = await get_policies(engine.store, name)
+    bundles = await bundles_beside(engine.store, name, made)
+    stored = of_cluster(made, engine.cluster)
     parents, plain = await catalog.topics_in(engine.store, str(name))
     topics = sorted(parents + plain)
     found, unknown = await policies.on_namespace(engine, name, stored)
     return {
         "tenant": name.tenant,
-        "name": name.local,
-        "bundles": int(stored["bundles"]["numBundles"]),
+        "name": name.below_tenant,
+        "bundles": len(bundles),
         "topics": len(topics),
         "first_topics": topics[:FIRST_TOPICS],
         "unknown": unknown,
@@ -79,7 +82,7 @@ async def _tenant(engine: Engine, name: str) -> Body | None:
     info = await find_node(engine.store, paths.tenant(name))
     if info is None:
         return None
-    return _tenant_row(name, info, len(await children(engine.store, paths.tenant(name))))
+    return _tenant_row(name, info, len(await namespaces_of(engine.store, name)))
 
 
 def _tenant_row(name: str, info: Stored, count: int) -> Body:

@@ -11,6 +11,7 @@ from engine.admin import api
 from engine.admin.lag import LagCause
 from engine.base.errors import Failed, InvalidField, MagnetarError, NotFound, NotReady, WorldError
 from engine.base.names import DOMAINS, TopicName
+from engine.tenancy.listing import all_namespaces
 from engine.tenancy.tenants import list_tenants
 from gateway.http.bodies import Written
 from gateway.services import catalog
@@ -81,7 +82,7 @@ async def scopes(engine: Engine, params: Params) -> Body:
     tenants = [name for name in await list_tenants(engine.store) if has_words(name, words)]
     namespaces = [
         name
-        for name in await catalog.namespaces(engine.store)
+        for name in await all_namespaces(engine.store)
         if has_words(name, words) and tenant in ("", name.partition("/")[0])
     ]
     return {

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from engine.base.errors import NotFound
-from engine.base.names import BundleName, NamespaceName, bundle_hash
+from engine.base.names import BundleName, NamespaceName, bundle_hash, split_topic
 from engine.metadata import paths
 from engine.metadata.cached import fresh
 from engine.metadata.store import MetadataStore
 from engine.tenancy.bundles import Bundles
+from engine.tenancy.listing import all_namespaces
 from engine.tenancy.namespaces import get_bundles
 from engine.tenancy.nodes import children, find_node
 from gateway.services import catalog
@@ -39,7 +40,7 @@ class Owned:
 
 async def all_owned(store: MetadataStore) -> list[Owned]:
     """Of every namespace, sorted by name. Store errors pass through."""
-    names = await catalog.namespaces(store)
+    names = await all_namespaces(store)
     found = await catalog.each(names, lambda name: owned_in(store, NamespaceName.parse(name)))
     return [one for one in found if one is not None]
 
@@ -116,7 +117,8 @@ async def sums(index: TopicIndex, edges: Edges) -> dict[BundleName, Fold]:
     folds: dict[tuple[str, int], Fold] = {}
     for count, shown in enumerate(list(index), 1):
         for part in shown.parts:
-            namespace = "/".join(part.name.partition("://")[2].split("/", 3)[:-1])
+            name = split_topic(part.name)
+            namespace = f"{name.tenant}/{name.namespace}"
             cuts = edges.get(namespace)
             if cuts is not None:
                 place = min(bisect_right(cuts, bundle_hash(part.name)) - 1, len(cuts) - 2)

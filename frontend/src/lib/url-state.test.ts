@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { parseSearch, parseTopicName, stringifySearch } from "./url-state";
+import { parseNamespace, parseSearch, parseTopicName, stringifySearch } from "./url-state";
 
 describe("search parameters", () => {
   test("text that looks like a number or a boolean stays text", () => {
@@ -12,16 +12,21 @@ describe("search parameters", () => {
 });
 
 describe("topic names", () => {
-  test("a full name splits into its parts, slashes of the topic included", () => {
-    expect(parseTopicName("non-persistent://t/n/a/b")).toEqual({
-      domain: "non-persistent",
-      tenant: "t",
-      namespace: "n",
-      topic: "a/b",
-    });
+  test.each([
+    ["non-persistent://t/n/a", "n", "a"],
+    ["non-persistent://t/c/n/a", "c/n", "a"],
+    ["non-persistent://t/c/n/a/b", "c/n", "a/b"],
+    ["non-persistent://t/n/a\nb", "n", "a\nb"],
+  ])("%j splits into its parts as the server does it", (name, namespace, topic) => {
+    expect(parseTopicName(name)).toEqual({ domain: "non-persistent", tenant: "t", namespace, topic });
   });
 
-  test.each(["hello", "persistent://t/n", "http://t/n/x", "persistent://t//x"])(
+  test("a legacy namespace keeps its cluster", () => {
+    expect(parseNamespace("t/c/n")).toEqual({ tenant: "t", namespace: "c/n" });
+    expect(parseNamespace("t/n")).toEqual({ tenant: "t", namespace: "n" });
+  });
+
+  test.each(["hello", "persistent://t/n", "http://t/n/x", "persistent://t//x", "persistent://t/n/a/"])(
     "%s is no full name",
     (name) => {
       expect(parseTopicName(name)).toBeNull();

@@ -27,10 +27,24 @@ export interface TopicName {
   topic: string;
 }
 
-/** "persistent://public/default/hello" → its parts; null when it isn't a full topic name. */
+/** "tenant/namespace" → its parts; the namespace of a legacy name is "cluster/namespace". */
+export function parseNamespace(name: string): { tenant: string; namespace: string } {
+  const [tenant = "", ...below] = name.split("/");
+  return { tenant, namespace: below.join("/") };
+}
+
+/**
+ * "persistent://public/default/hello" → its parts, as the server takes them apart (engine.base.names.split_topic): three
+ * slashes make a legacy name, further ones belong to the local name. Null when it isn't a full topic name.
+ */
 export function parseTopicName(name: string): TopicName | null {
-  const match = /^(persistent|non-persistent):\/\/([^/]+)\/([^/]+)\/(.+)$/.exec(name);
+  const match = /^(persistent|non-persistent):\/\//.exec(name);
   if (!match) return null;
-  const [, scheme, tenant = "", namespace = "", topic = ""] = match;
-  return { domain: scheme === "non-persistent" ? "non-persistent" : "persistent", tenant, namespace, topic };
+  const parts = name.slice(match[0].length).split("/");
+  const [tenant = "", ...rest] = parts;
+  const below = rest.splice(0, parts.length > 3 ? 2 : 1);
+  const topic = rest.join("/");
+  if (tenant === "" || below.includes("") || topic === "") return null;
+  const domain = match[1] === "non-persistent" ? "non-persistent" : "persistent";
+  return { domain, tenant, namespace: below.join("/"), topic };
 }

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from engine.admin.api import ROW_COLUMNS
 from engine.admin.lag import LagCause
+from engine.base.names import split_topic
 from gateway.services.attention.findings import Finding, Findings
 from gateway.services.attention.memory import Memory
 from gateway.services.attention.outages import Outage, Outages
@@ -29,7 +30,6 @@ from gateway.services.attention.wording import (
     named,
 )
 from gateway.services.index.figures import Values
-from gateway.services.index.rows import parts_of
 from gateway.services.index.selection import Chosen
 from gateway.services.index.topic_index import TopicIndex
 
@@ -343,8 +343,9 @@ class Board:
 
 def topic_path(cluster: str, topic: str, subscription: str) -> str:
     """The console's page of a listed topic's subscriptions, at one of them."""
-    parts = parts_of(topic)
-    page = f"/c/{cluster}/t/{parts['tenant']}/{parts['namespace']}/{quote(parts['topic'], safe='')}"
+    name = split_topic(topic)
+    place = "/".join(quote(part, safe="") for part in (name.tenant, name.namespace, name.topic))
+    page = f"/c/{cluster}/t/{place}"
     return f"{page}/subscriptions" + (f"#{quote(subscription, safe='')}" if subscription else "")
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.admin.api import ROW_COLUMNS
+from engine.base.names import split_topic
 
 Row = dict[str, Any]
 
@@ -17,10 +18,8 @@ RATES = frozenset(name for name in ROW_COLUMNS if "rate" in name)
 
 
 def parts_of(name: str) -> dict[str, str]:
-    """Domain, tenant, namespace (without the tenant) and local name of a full topic name."""
-    domain, _, rest = name.partition("://")
-    parts = rest.split("/", 3)
-    return {"domain": domain, "tenant": parts[0], "namespace": parts[-2], "topic": parts[-1]}
+    """The columns ``domain``, ``tenant``, ``namespace`` and ``topic`` of a full topic name, as of ``split_topic``."""
+    return split_topic(name)._asdict()
 
 
 def row_of(

@@ -7,8 +7,8 @@ from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, Protocol
 
 from engine.admin.api import ROW_COLUMNS
+from engine.base.names import split_topic
 from gateway.services.backlogs import STILL
-from gateway.services.index.rows import parts_of
 
 NARROW_SHARE = 4
 """Of a selection longer than one in so many topics, finding them in its order is dearer than sorting all again."""
@@ -30,7 +30,8 @@ def has_words(name: str, words: tuple[str, ...]) -> bool:
 
 
 class Chosen(NamedTuple):
-    """``q``: words that the full name has, in any case and order. ``namespace``: ``ns`` or ``tenant/ns``. ``sort``: of
+    """``q``: words that the full name has, in any case and order. ``namespace``: as of
+    ``split_topic``, without ``tenant`` also behind it as ``tenant/ns``. ``sort``: of
     ``rows.FIELDS``, ``-`` before it for descending; equals stand by name, what is unknown last. ``standing``: only with
     a backlog that nobody takes from. ``attention``: only those that need it for this cause, which ``limit`` tells."""
 
@@ -73,7 +74,7 @@ class Selection:
     ) -> None:
         self.asked = True
         self._chosen = chosen
-        if "/" in chosen.namespace:
+        if not chosen.tenant and "/" in chosen.namespace:
             tenant, _, namespace = chosen.namespace.partition("/")
             self._chosen = chosen._replace(tenant=tenant, namespace=namespace)
         self._words = words_of(chosen.q)
@@ -205,7 +206,7 @@ class Selection:
         elif self._field == "partitions":
             number = topic.partitions
         else:
-            text = parts_of(topic.name)[self._field]
+            text = getattr(split_topic(topic.name), self._field)
             return (_Falling(text) if self._falls else text, topic.name)
         if number is None:
             return (inf, topic.name)
@@ -226,9 +227,9 @@ class Selection:
             return True
         if self._scope not in topic.name:  # much cheaper than its parts
             return False
-        parts = parts_of(topic.name)
+        parts = split_topic(topic.name)
         return (
-            chosen.tenant in ("", parts["tenant"])
-            and chosen.namespace in ("", parts["namespace"])
-            and chosen.domain in ("", parts["domain"])
+            chosen.tenant in ("", parts.tenant)
+            and chosen.namespace in ("", parts.namespace)
+            and chosen.domain in ("", parts.domain)
         )

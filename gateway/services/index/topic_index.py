@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from engine.admin.api import ROW_COLUMNS
+from engine.base.names import PARTITION_SUFFIX, split_partition
 from gateway.services.index.due import Due
 from gateway.services.index.figures import (
     BACKLOG,
@@ -239,7 +240,7 @@ class TopicIndex:
                 for part in moving:
                     self._place(part)
                 for index in range(partitions):
-                    self._settle(f"{name}-partition-{index}")
+                    self._settle(f"{name}{PARTITION_SUFFIX}{index}")
                 self._gathering = None
             else:
                 self._settle(name)
@@ -247,7 +248,7 @@ class TopicIndex:
     def _grow(self, name: str, before: int, partitions: int) -> None:
         self._known[name] = self._shown[name].partitions = partitions
         for index in range(before, partitions):
-            self._settle(f"{name}-partition-{index}")
+            self._settle(f"{name}{PARTITION_SUFFIX}{index}")
         self._tell(name)
 
     def _unlist(self, name: str) -> None:
@@ -276,8 +277,8 @@ class TopicIndex:
             self._ask(part)
 
     def _is_known(self, name: str) -> bool:
-        base = _parent(name)
-        if base and int(name.rpartition("-")[2]) < self._known.get(base, 0):
+        base, index = split_partition(name)
+        if 0 <= index < self._known.get(base, 0):
             return True
         return self._known.get(name) == 0
 
@@ -346,7 +347,7 @@ class TopicIndex:
 
     def _place(self, part: Part) -> None:
         self._parts[part.name] = part
-        base = _parent(part.name)
+        base, _ = split_partition(part.name)
         if self._known.get(part.name):
             base = (
                 part.name
@@ -370,10 +371,11 @@ class TopicIndex:
         shown = part.shown_in
         if shown.fold is None:
             self._hide(shown)
-            strays = self._strays.get(_parent(part.name), {})
+            base, _ = split_partition(part.name)
+            strays = self._strays.get(base, {})
             strays.pop(part.name, None)
             if not strays:
-                self._strays.pop(_parent(part.name), None)
+                self._strays.pop(base, None)
         else:
             del shown.fold.parts[part.name]
             shown.fold.replace(part.figures, None)
@@ -543,9 +545,3 @@ def _loaded(parts: Iterable[Part], complete: bool) -> bool | None:
             return True
         found = None
     return found
-
-
-def _parent(name: str) -> str:
-    """The topic whose partition it is by its name; empty when by its name it is none."""
-    base, mark, index = name.rpartition("-partition-")
-    return base if mark and index.isdecimal() else ""

@@ -109,3 +109,23 @@ def test_paths_that_pulsar_has_not_are_not_found(call: Call) -> None:
     path = "/admin/v2/persistent/public/default/t/subscriptionExpirationTime"
     assert call("GET", path).status == 404
     assert call("DELETE", path).status == 404
+
+
+def test_a_node_that_holds_legacy_namespaces_is_none_itself(call: Call) -> None:
+    assert call("PUT", "/admin/namespaces/public/standalone/persistent", {}).status == 204
+    topic = "/admin/persistent/public/standalone/persistent/x"
+    assert call("PUT", f"{topic}/partitions", 2).status == 204
+    assert call("GET", f"{topic}/partitions").json["partitions"] == 2
+    listed = call("GET", "/admin/v2/namespaces/public").json
+    assert listed == ["public/default", "public/standalone/persistent"]
+    holder = "/admin/v2/namespaces/public/standalone"
+    assert call("GET", holder).status == 404
+    assert call("POST", f"{holder}/messageTTL", 5).status == 404
+    console = "/api/v1/clusters/standalone/tenants/public"
+    assert call("GET", f"{console}/namespaces/standalone").status == 404
+    page = call("GET", f"{console}/namespaces/standalone%2Fpersistent").json
+    assert (page["name"], page["bundles"], page["topics"]) == ("standalone/persistent", 4, 1)
+    rows = call("GET", f"{console}/namespaces").json["rows"]
+    assert [row["name"] for row in rows] == ["default", "standalone/persistent"]
+    assert call("PUT", holder, {}).status == 204
+    assert call("GET", holder).status == 200

@@ -6,6 +6,7 @@ import type { SavedView, TopicDetail, TopicRow } from "../../api/types";
 import { places } from "../../features";
 import { scopesQuery, topicsQuery, viewPath, viewsQuery } from "../../features/topics/queries";
 import { known, plural, short } from "../../lib/format";
+import { parseNamespace } from "../../lib/url-state";
 import { type TopicId, topicQuery } from "../../shared/topic/queries";
 import { type TopicRef, topicSearchOf, useCluster } from "../../shared/topic-link";
 import {
@@ -218,7 +219,7 @@ function useItems(cluster: string, enter: Palette["enter"]) {
         run: () => navigate({ to: "/c/$cluster/tenants/$tenant", params: { cluster, tenant } }),
       })),
       ...(found?.namespaces.names ?? []).map((name) => {
-        const [tenant = "", namespace = ""] = name.split("/");
+        const { tenant, namespace } = parseNamespace(name);
         return {
           key: `namespace ${name}`,
           icon: TenantsIcon,

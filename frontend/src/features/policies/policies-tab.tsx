@@ -12,7 +12,7 @@ import { ErrorNotice, Loading, Notice } from "../../ui/states";
 
 export function PoliciesTab() {
   const id = useTopicId();
-  const partition = /^(.+)-partition-\d+$/.exec(id.topic);
+  const partition = /^([\s\S]+)-partition-(?:0|[1-9]\d{0,9})$/.exec(id.topic);
   const namespace = (
     <Link
       to="/c/$cluster/tenants/$tenant/$namespace"

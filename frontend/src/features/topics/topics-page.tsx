@@ -3,6 +3,7 @@ import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import type { ListedRow } from "../../api/types";
 import { byteRate, bytes, count, plural, rate } from "../../lib/format";
+import { parseNamespace } from "../../lib/url-state";
 import { Figure } from "../../shared/figure";
 import { Freshness } from "../../shared/freshness";
 import { LAG_CAUSES, PROBLEMS } from "../../shared/problems";
@@ -27,7 +28,7 @@ import {
   withSorted,
 } from "./columns";
 import { ColumnsMenu, ExportMenu } from "./list-menus";
-import { rowState } from "./row-state";
+import { rowState, trendText } from "./row-state";
 import { ScopePicker } from "./scope-picker";
 import { DEFAULT_SORT, type SortOrder, type TopicSort, viewOf } from "./search";
 import styles from "./topics.module.css";
@@ -104,8 +105,7 @@ export function TopicsPage() {
           tenant={tenant}
           value={namespace ? (tenant ? `${tenant}/${namespace}` : namespace) : ""}
           onPick={(name) => {
-            const [of, local] = name.split("/", 2);
-            show(local ? { tenant: of, namespace: local } : { namespace: undefined });
+            show(name ? parseNamespace(name) : { namespace: undefined });
           }}
         />
         <NativeSelect
@@ -373,9 +373,5 @@ function BacklogTrend({ row }: { row: ListedRow }) {
   const trend = row.trend ?? [];
   if (trend.every((value) => value === null)) return <span className={styles.zero}>—</span>;
   const values = [...trend, row.backlog];
-  const past = values.find((value) => value !== null) ?? 0;
-  const now = row.backlog;
-  const text =
-    now === null ? "not known now" : `backlog ${count(past)} a quarter of an hour ago, ${count(now)} now`;
-  return <Trend values={values} label={text} />;
+  return <Trend values={values} label={trendText(trend, row.backlog)} />;
 }

@@ -1,6 +1,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import { answerOf, api } from "../../api/client";
 import type { TopicRow } from "../../api/types";
+import { parseTopicName } from "../../lib/url-state";
 
 /** Whether a message came to a topic since the first look at it. */
 export interface Watched {
@@ -22,9 +23,11 @@ export function look(watched: Watched, row: TopicRow | undefined, at: number): W
   return watched.before === null ? { ...watched, before: bytes } : watched;
 }
 
+const NO_TOPIC = { tenant: "", namespace: "", topic: "" };
+
 /** Parameters of the list of topics that has this one in it, if it is there. */
 export function listOf(topic: string) {
-  const [tenant = "", namespace = "", q = ""] = topic.split("/");
+  const { tenant, namespace, topic: q } = parseTopicName(`persistent://${topic}`) ?? NO_TOPIC;
   return { tenant, namespace, q, domain: "persistent" as const, sort: "topic", offset: 0, limit: 100 };
 }
 

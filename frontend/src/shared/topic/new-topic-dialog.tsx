@@ -4,6 +4,7 @@ import { type FormEvent, useRef, useState } from "react";
 import { answerOf, api } from "../../api/client";
 import type { components } from "../../api/schema";
 import { ApiError } from "../../lib/errors";
+import { parseNamespace } from "../../lib/url-state";
 import { Dialog } from "../../ui/dialog";
 import { ErrorNotice } from "../../ui/states";
 import { CommandLines } from "../commands/command-lines";
@@ -35,7 +36,7 @@ export function NewTopicDialog({
   const [partitions, setPartitions] = useState<string | number>(0);
   const [notes, setNotes] = useState("");
   const [tried, setTried] = useState(false);
-  const [tenant = "", namespace = ""] = place.trim().split("/");
+  const { tenant, namespace } = parseNamespace(place.trim());
   const read = propertiesOf(notes);
   const given: Given = {
     domain,
@@ -57,7 +58,7 @@ export function NewTopicDialog({
   const refusal = make.error instanceof ApiError && make.error.isRefusal ? make.error : null;
   const count = Number(partitions);
   const problems = {
-    place: /^[^/]+\/[^/]+$/.test(place.trim()) ? null : "Give it as tenant/namespace",
+    place: /^[^/]+\/[^/]+(\/[^/]+)?$/.test(place.trim()) ? null : "Give it as tenant/namespace",
     topic: topic === "" ? "Give a name" : null,
     partitions:
       partitions !== "" && Number.isInteger(count) && count >= 0 && count <= PARTITIONS_MAX

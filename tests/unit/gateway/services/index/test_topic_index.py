@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.admin.api import ROW_COLUMNS
+from engine.base.names import split_partition
 from gateway.services.index import selection, topic_index
 from gateway.services.index.due import REFRESH_MS, RETRY_MS
 from gateway.services.index.figures import (
@@ -59,14 +60,12 @@ class Model:
         """Of topics that got a part of which something is not known."""
 
     def owner(self, part: str) -> str:
-        base, mark, _ = part.rpartition("-partition-")
-        return base if mark and self.known.get(base) else part
+        base, _ = split_partition(part)
+        return base if self.known.get(base) else part
 
     def is_known(self, part: str) -> bool:
-        base, _, index = part.rpartition("-partition-")
-        return self.known.get(part) == 0 or (
-            base in self.known and index.isdecimal() and int(index) < self.known[base]
-        )
+        base, index = split_partition(part)
+        return self.known.get(part) == 0 or 0 <= index < self.known.get(base, 0)
 
     def parts(self) -> set[str]:
         found = {part for part, claims in self.claims.items() if claims}
@@ -375,6 +374,32 @@ def test_a_partitions_own_row_says_who_serves_it() -> None:
     assert resting
     assert (resting["owner"], resting["backlog"]) == ("", None)
     assert index.part_row(f"{T}p-partition-2", 9) is None
+
+
+def test_topics_of_two_namespaces_that_differ_in_the_cluster_only_are_told_apart() -> None:
+    index = TopicIndex()
+    names = [
+        "persistent://public/orders/payments",
+        "persistent://public/standalone/orders/payments",
+    ]
+    index.hear("b", answer(1, *([name, *values()] for name in names)))
+    rows = [index.row(name, 999) for name in names]
+    assert [each["namespace"] for each in rows] == ["orders", "standalone/orders"]
+    assert [each["topic"] for each in rows] == ["payments", "payments"]
+    for chosen in (
+        Chosen(tenant="public", namespace="standalone/orders"),
+        Chosen(namespace="public/standalone/orders"),
+    ):
+        assert index.select(chosen).names() == names[1:]
+    for chosen in (Chosen(tenant="public", namespace="orders"), Chosen(namespace="public/orders")):
+        assert index.select(chosen).names() == names[:1]
+
+
+def test_a_topic_whose_name_ends_in_thousands_of_digits_goes_when_it_is_deleted() -> None:
+    index, name = TopicIndex(), "persistent://t/n/x-partition-" + "9" * 5_000
+    index.hear("b", answer(1, [name, *values()]))
+    index.hear("b", answer(2, gone=[name]))
+    assert name not in index
 
 
 def test_a_topic_that_moves_is_counted_once_and_never_missing() -> None:
