@@ -30,6 +30,9 @@ from engine.wire.texts import readable
 _MAGIC = Struct(">HI")
 _SIZE = Struct(">I")
 
+MEMBER_BYTES_MIN = 6
+"""Of a batch: the size of a message's metadata, and its one required field."""
+
 
 class BatchFormatError(PeerError, ValueError):
     """An entry is no Pulsar entry, or its payload is not what its metadata says."""
@@ -196,8 +199,7 @@ def _batch(metadata: pb.MessageMetadata, payload: bytes) -> list[Message]:
 
 def members(count: int, payload: bytes) -> list[tuple[pb.SingleMessageMetadata, bytes | None]]:
     """Each message of an unpacked batch: its metadata and its value, None for a tombstone. Raises BatchFormatError."""
-    # Every member takes at least its size and its metadata's one required field.
-    if not 0 < count <= len(payload) // 6:
+    if not 0 < count <= len(payload) // MEMBER_BYTES_MIN:
         raise BatchFormatError(f"batch of {count} messages in {len(payload)} bytes")
     found: list[tuple[pb.SingleMessageMetadata, bytes | None]] = []
     pos = 0

@@ -20,7 +20,7 @@ from engine.base.crc32c import crc32c
 from engine.base.slices import Slice
 from engine.schema.kinds import version_of
 from engine.wire import pulsar_pb2 as pb
-from engine.wire.batches import BatchFormatError, key_bytes
+from engine.wire.batches import MEMBER_BYTES_MIN, BatchFormatError, key_bytes
 from engine.wire.compression import UNCOMPRESSED_BYTES_MAX, CompressionError, codec_name, decompress
 from engine.wire.kernels import BROKER_METADATA_MAGIC, CHECKSUM_MAGIC
 from engine.wire.texts import readable
@@ -34,7 +34,6 @@ CODECS = {number: codec_name(number) for number in pb.CompressionType.values()}
 _MAGIC = Struct(">HI")
 _SIZE = Struct(">I")
 _HEAD_BYTES_MIN = 10
-_MEMBER_BYTES_MIN = 6
 
 
 class Kind(IntEnum):
@@ -176,7 +175,7 @@ class EntryColumns:
         elif metadata.encryption_keys:
             kind, values = _ENCRYPTED, 0
             claimed = metadata.num_messages_in_batch
-            count = claimed if 0 < claimed <= size // _MEMBER_BYTES_MIN else 1
+            count = claimed if 0 < claimed <= size // MEMBER_BYTES_MIN else 1
             self._single(metadata, None, buf[body:stop] if self._value else None)
         elif metadata.num_chunks_from_msg > 1:
             kind, chunk = _CHUNK, metadata.chunk_id
@@ -234,7 +233,7 @@ class EntryColumns:
         """Open a batch that lies at ``pos..stop`` of ``payload``; bytes of its values. Adds all of it or nothing."""
         count = metadata.num_messages_in_batch
         # every member takes at least its size and its metadata's one required field
-        if not 0 < count <= (stop - pos) // _MEMBER_BYTES_MIN:
+        if not 0 < count <= (stop - pos) // MEMBER_BYTES_MIN:
             raise BatchFormatError(f"a batch of {count} messages in {stop - pos} bytes")
         parse, size_at = pb.SingleMessageMetadata.FromString, _SIZE.unpack_from
         members: list[Any] = []

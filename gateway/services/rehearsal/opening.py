@@ -10,7 +10,13 @@ from typing import NamedTuple
 
 from engine.schema.kinds import version_of
 from engine.wire import pulsar_pb2 as pb
-from engine.wire.batches import BatchFormatError, Message, split_entry, unpack_entry
+from engine.wire.batches import (
+    MEMBER_BYTES_MIN,
+    BatchFormatError,
+    Message,
+    split_entry,
+    unpack_entry,
+)
 from engine.wire.compression import UNCOMPRESSED_BYTES_MAX, CompressionError, decompress
 from engine.wire.texts import readable
 
@@ -59,7 +65,7 @@ class Opener:
         try:
             _, metadata, packed = split_entry(stored)
             if metadata.encryption_keys:
-                count = max(metadata.num_messages_in_batch, 1)
+                count = _claimed_messages(metadata, len(packed))
                 return [_unopened(at, metadata, ENCRYPTED, "it is encrypted", count)]
             if metadata.num_chunks_from_msg > 1:
                 return self._chunk(at, metadata, packed)
@@ -78,12 +84,20 @@ class Opener:
             return []
         del self._chunks[metadata.uuid]
         self._chunked_bytes -= sum(len(part) for part in parts.values())
-        if parts.keys() != set(range(metadata.num_chunks_from_msg)):
-            reason = f"{len(parts)} of its {metadata.num_chunks_from_msg} chunks are there"
+        count = metadata.num_chunks_from_msg  # anything that a producer claims
+        if len(parts) != count or any(number not in parts for number in range(len(parts))):
+            reason = f"{len(parts)} of its {count} chunks are there"
             return [_unopened(at, metadata, CHUNKS, reason)]
         whole = b"".join(parts[number] for number in range(len(parts)))
         content = decompress(metadata.compression, whole, metadata.uncompressed_size)
         return [_found(at, metadata, Message(content, *_key_of(metadata)))]
+
+
+def _claimed_messages(metadata: pb.MessageMetadata, packed_bytes: int) -> int:
+    """Messages of a batch that cannot be opened; 1 where more are claimed than its bytes can hold."""
+    claimed = metadata.num_messages_in_batch
+    size = metadata.uncompressed_size if metadata.compression else packed_bytes
+    return claimed if 0 < claimed <= min(size, UNCOMPRESSED_BYTES_MAX) // MEMBER_BYTES_MIN else 1
 
 
 def _key_of(metadata: pb.MessageMetadata) -> tuple[str | None, bool]:

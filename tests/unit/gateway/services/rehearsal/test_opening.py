@@ -1,6 +1,7 @@
 """Entries of every form, opened from the newest to the oldest."""
 
 import base64
+import tracemalloc
 
 import pytest
 
@@ -97,6 +98,31 @@ def test_chunks_are_one_message_also_among_those_of_others(compression: int) -> 
     one, other = chunks(content, 3, compression), chunks(b"other", 2, uuid="o")
     mixed = [one[0], other[0], one[1], packed(b"x"), other[1], one[2]]
     assert [found.content for found in opened(*mixed)] == [b"x", b"other", content]
+
+
+@pytest.mark.parametrize("count", [8_000_000, (1 << 31) - 1])
+def test_a_claimed_number_of_chunks_takes_no_room(count: int) -> None:
+    claim = packed(b"v", extra={"num_chunks_from_msg": count, "chunk_id": 0, "uuid": "u"})
+    tracemalloc.start()
+    (found,) = opened(claim)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (found.why, found.reason) == ("chunks", f"1 of its {count} chunks are there")
+    assert peak_bytes < 1 << 20
+
+
+def test_chunks_with_other_numbers_than_they_should_have_are_no_message() -> None:
+    first = packed(b"v", extra={"num_chunks_from_msg": 2, "chunk_id": 0, "uuid": "u"})
+    third = packed(b"w", extra={"num_chunks_from_msg": 2, "chunk_id": 2, "uuid": "u"})
+    (found,) = opened(first, third)
+    assert found.why == "chunks"
+
+
+def test_an_encrypted_message_counts_for_no_more_than_its_bytes_can_hold() -> None:
+    keys = [pb.EncryptionKeys(key="k", value=b"x")]
+    extra = {"encryption_keys": keys, "num_messages_in_batch": 1 << 30}
+    (found,) = opened(packed(b"v", extra=extra))
+    assert (found.why, found.messages) == ("encrypted", 1)
 
 
 def test_a_message_that_lacks_a_chunk_says_so() -> None:
