@@ -99,7 +99,9 @@ async def merge(texts: Mapping[str, bytes]) -> list[bytes]:
             if len(found) == 1:
                 pieces.append(body)
                 continue
-            lines = body.splitlines()
+            lines = body.split(
+                b"\n"
+            )  # nothing else ends a line: a label may hold a carriage return
             label = b'node="%b"' % source.encode()
             for start in range(0, len(lines), LINES_A_TURN):
                 run = lines[start : start + LINES_A_TURN]

@@ -96,6 +96,16 @@ async def test_values_with_braces_and_samples_without_labels_keep_their_form() -
     assert [sample.labels["node"] for sample in families["z"].samples] == ["b1", "b2"]
 
 
+async def test_a_carriage_return_in_a_label_ends_no_line() -> None:
+    page = '# HELP x X.\n# TYPE x gauge\nx{t="a\rb"} 1\nx{t="c\r\\nd"} 2\n'
+    merged = b"".join(await metrics.merge({"b1": page.encode(), "b2": page.encode()})).decode()
+    (family,) = text_string_to_metric_families(merged)
+    assert [(sample.labels["t"], sample.value) for sample in family.samples] == [
+        ("a\rb", 1.0),
+        ("c\r\nd", 2.0),
+    ] * 2
+
+
 def test_who_is_furthest_behind_is_named_by_the_partition_where_it_is() -> None:
     name, age = "oldestBacklogMessageSubscriptionName", "oldestBacklogMessageAgeSeconds"
     parts = [{age: 5, name: "a"}, {age: 90, name: "b"}, {age: -1}]
