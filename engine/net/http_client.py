@@ -20,7 +20,8 @@ from engine.net.plain_http import take_response
 
 HEAD_BYTES_MAX = 16 << 10
 CONNECTIONS_MAX = 100
-"""Of one client, to all addresses; who asks for more waits, within its time-out."""
+"""Of one client to one address, so that one that does not answer holds up nobody who asks another; who asks for more
+waits, within its time-out."""
 IDLE_MAX = 16
 """Connections kept to one address while nothing is asked."""
 HEADS_MAX = 1_000
@@ -82,7 +83,9 @@ class HttpClient:
         self._timeout_s = timeout_s
         self._answer_bytes_max = answer_bytes_max
         self._tls = tls
-        self._room = asyncio.Semaphore(CONNECTIONS_MAX)
+        self._rooms: defaultdict[Address, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(CONNECTIONS_MAX)
+        )
         self._idle: defaultdict[Address, dict[_Link, None]] = defaultdict(dict)
         self._links: dict[_Link, None] = {}
         self._heads: dict[tuple[str, str, tuple[tuple[str, str], ...]], _Head] = {}
@@ -101,7 +104,7 @@ class HttpClient:
                 self._heads.clear()
             head = self._heads[key] = _head(method, url, headers)
         try:
-            async with asyncio.timeout(self._timeout_s), self._room:
+            async with asyncio.timeout(self._timeout_s), self._rooms[head.address]:
                 idle = self._idle[head.address]
                 link = idle.popitem()[0] if idle else await self._open(head.address)
                 answer = await link.ask(head, body)

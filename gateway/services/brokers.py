@@ -7,6 +7,7 @@ from engine.admin import api
 from engine.admin.client import BrokerAddress
 from engine.admin.operation import A, Operation, R
 from engine.base.errors import MagnetarError, NotFound, NotReady
+from engine.base.tasks import TaskScope
 from engine.metadata import paths
 from engine.tenancy.nodes import find_node
 from gateway.services.catalog import each
@@ -41,7 +42,7 @@ def service_url(addresses: list[str]) -> str:
 
 
 async def health(engine: Engine, broker_id: str | None) -> None:
-    """Returns when the named broker, or without a name at least one, is well; else NotReady."""
+    """Returns as soon as the named broker, or without a name one of them, is well; else NotReady."""
     if broker_id is not None:
         await engine.call_on(await require(engine, broker_id), api.HEALTH, api.NoArguments())
         return
@@ -57,19 +58,28 @@ async def health(engine: Engine, broker_id: str | None) -> None:
             return error
         return None
 
-    failures = await asyncio.gather(*(ask(broker) for broker in brokers))
-    if all(failures):
-        raise NotReady(f"No broker is well: {failures[0]}")
+    asked = TaskScope("health of brokers")
+    answers = [asked.spawn(broker.id, ask(broker)) for broker in brokers]
+    try:
+        for answer in asyncio.as_completed(answers):
+            if await answer is None:
+                return  # whatever becomes of the others, of which one may hang
+    finally:
+        await asked.close()
+    raise NotReady(f"No broker is well: {answers[0].result()}")
 
 
 async def on_any(engine: Engine, operation: Operation[A, R], args: A) -> R:
-    """Run what any broker can on the first that answers. NotReady without one."""
+    """Run what any broker can on the first that answers within ``HEALTH_TIMEOUT_S``. NotReady without one."""
     failed = NotReady("No broker is available")
     for broker in await engine.admin.brokers():
         try:
-            return await engine.call_on(broker, operation, args)
+            async with asyncio.timeout(HEALTH_TIMEOUT_S):
+                return await engine.call_on(broker, operation, args)
         except NotReady as error:
             failed = error
+        except TimeoutError:
+            failed = NotReady(f"Broker {broker.id} gave no answer within {HEALTH_TIMEOUT_S:g} s")
     raise failed
 
 

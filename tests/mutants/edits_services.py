@@ -79,4 +79,45 @@ EDITS = (
         ),
         "",
     ),
+    Edit(
+        "room-for-a-claimed-number-of-chunks",
+        "gateway/services/rehearsal/opening.py::Opener._chunk",
+        "if len(parts) != count or any(number not in parts for number in range(len(parts))):",
+        "if parts.keys() != set(range(min(count, 8_000_000))):",
+        (
+            "unit/gateway/services/rehearsal/test_opening.py"
+            "::test_a_claimed_number_of_chunks_takes_no_room",
+        ),
+        "",
+    ),
+    Edit(
+        "metrics-split-at-carriage-returns",
+        "gateway/services/metrics.py::merge",
+        'lines = body.split(b"\\n")',
+        "lines = body.splitlines()",
+        ("unit/gateway/test_numbers.py::test_a_carriage_return_in_a_label_ends_no_line",),
+        "",
+    ),
+    Edit(
+        "one-room-for-all-addresses",
+        "engine/net/http_client.py::HttpClient.request",
+        "self._rooms[head.address]",
+        'self._rooms["", 0, False]',
+        (
+            "unit/net/test_http_client.py"
+            "::test_requests_that_one_address_leaves_waiting_hold_up_none_to_another",
+        ),
+        "",
+    ),
+    Edit(
+        "health-waits-for-the-slowest",
+        "gateway/services/brokers.py::health",
+        "for answer in asyncio.as_completed(answers):",
+        "for answer in answers:",
+        (
+            "unit/gateway/services/test_brokers.py"
+            "::test_one_that_is_well_is_enough_whatever_the_others_do",
+        ),
+        "",
+    ),
 )

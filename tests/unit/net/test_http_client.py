@@ -101,6 +101,21 @@ async def test_requests_at_the_same_time_have_a_connection_each_up_to_the_bound(
     await until(lambda: open_connections(service) == 0)
 
 
+async def test_requests_that_one_address_leaves_waiting_hold_up_none_to_another(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_client, "CONNECTIONS_MAX", 4)
+    client, other = HttpClient(LoopNetwork(), timeout_s=5.0), Service()
+    await other.server.listen("127.0.0.1", 0)
+    asked = [asyncio.ensure_future(client.request("GET", url(service, "/wait"))) for _ in range(9)]
+    await until(lambda: service.under_way == 4)
+    assert (await client.request("GET", url(other, "/echo"))).status == 200
+    service.let_go.set()
+    await asyncio.gather(*asked)
+    client.close()
+    await other.server.close()
+
+
 async def test_an_idle_connection_is_ended(
     service: Service, client: HttpClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
