@@ -4,6 +4,7 @@ from tests.mutants.edit import Edit
 
 CATALOG = "unit/gateway/services/test_catalog.py"
 COLLECTOR = "unit/gateway/services/test_collector.py"
+HISTORY = "unit/gateway/services/test_history.py"
 INDEX = "unit/gateway/services/index/test_topic_index.py"
 
 EDITS = (
@@ -118,6 +119,22 @@ EDITS = (
             "unit/gateway/services/test_brokers.py"
             "::test_one_that_is_well_is_enough_whatever_the_others_do",
         ),
+        "",
+    ),
+    Edit(
+        "history-damaged-inside-kept",
+        "gateway/services/history/history_file.py::is_damaged",
+        "or code & 0xFF in _DAMAGE",
+        "",
+        (f"{HISTORY}::test_a_file_damaged_inside_is_put_aside_and_readers_follow",),
+        "",
+    ),
+    Edit(
+        "readers-stay-with-the-old-history",
+        "gateway/services/history/readings.py::_Reader._ask",
+        "self._file.inode != present",
+        "not present",
+        (f"{HISTORY}::test_a_file_damaged_inside_is_put_aside_and_readers_follow",),
         "",
     ),
 )

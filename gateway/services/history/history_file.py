@@ -12,7 +12,7 @@ which the file is whole and lacks some minutes.
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from engine.admin.api import ROW_COLUMNS
@@ -32,6 +32,8 @@ Values = tuple[int | None, ...]
 """In the order of ROW_COLUMNS, rates in thousandths per second."""
 
 NAME = "history.sqlite3"
+DAMAGED = "-damaged"
+"""Behind the name: the mark of a reader that found it so, with the inode of the file that it read."""
 VERSION = 1
 MOVE_SLOTS = 30
 """How many slots are gathered before they are moved."""
@@ -76,6 +78,20 @@ class OtherVersionError(sqlite3.DatabaseError):
     """The file was written by another version of us."""
 
 
+class DamagedError(sqlite3.DatabaseError):
+    """Pages of the file cannot be read."""
+
+
+def is_damaged(error: Exception) -> bool:
+    """Whether the file itself is what failed, and will again; not a lock, or the disk it lies on."""
+    code = getattr(error, "sqlite_errorcode", None) or 0
+    return isinstance(error, (OtherVersionError, DamagedError)) or code & 0xFF in _DAMAGE
+
+
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+"""Primary codes, the lowest byte of those that SQLite gives."""
+
+
 class HistoryFile:
     """One connection; use it from one thread at a time. All methods raise sqlite3.Error."""
 
@@ -84,6 +100,9 @@ class HistoryFile:
         self._db = sqlite3.connect(
             path, timeout=WAIT_S, isolation_level=None, check_same_thread=False
         )
+        self._path = path
+        self.inode = path.stat().st_ino
+        """Of the file that is open: another may come to lie at its path."""
         try:
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=NORMAL")
@@ -100,13 +119,29 @@ class HistoryFile:
     def close(self) -> None:
         self._db.close()
 
+    def mark_damaged(self) -> None:
+        """Have whoever writes the file learn that a page of it cannot be read, which he may never look at."""
+        self._mark.write_text(str(self.inode))
+
+    def check_marked(self) -> None:
+        """Raises DamagedError when a reader found the file damaged."""
+        if self._mark.exists() and self._mark.read_text() == str(self.inode):
+            raise DamagedError(f"a reader found pages of {self._path} damaged")
+
+    @property
+    def _mark(self) -> Path:
+        return self._path.with_name(self._path.name + DAMAGED)
+
     @contextmanager
     def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
         self._db.execute(f"BEGIN {kind}")
         try:
             yield self._db
         except BaseException:
-            self._db.execute("ROLLBACK")
+            with suppress(
+                sqlite3.Error
+            ):  # in a damaged file it fails, too: the first error says why
+                self._db.execute("ROLLBACK")
             raise
         self._db.execute("COMMIT")
 

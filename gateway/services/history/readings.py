@@ -14,7 +14,7 @@ from django.conf import settings
 
 from engine.base.errors import NotReady
 from gateway.services.collector import now_ms
-from gateway.services.history.history_file import NAME, HistoryFile, Values
+from gateway.services.history.history_file import NAME, HistoryFile, Values, is_damaged
 from gateway.services.history.slots import (
     COLUMNS,
     MINUTE_SLOTS,
@@ -48,7 +48,8 @@ class Reading(NamedTuple):
 
 
 class _Reader:
-    """One thread and connection of this process. The file is opened again after an error: another may be there."""
+    """One thread and connection of this process. The file is opened again after an error, and when another is there:
+    whoever writes may have put a damaged one aside."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -66,16 +67,27 @@ class _Reader:
 
     def _ask(self, work: Callable[[HistoryFile], T]) -> T | None:
         try:
+            present = self._path.stat().st_ino
+        except FileNotFoundError:
+            present = 0
+        if self._file is not None and self._file.inode != present:
+            self._close()
+        try:
             if self._file is None:
-                if not self._path.exists():
+                if not present:
                     return None
                 self._file = HistoryFile(self._path)
             return work(self._file)
         except sqlite3.Error as error:
-            if self._file is not None:
-                self._file.close()
-                self._file = None
+            if self._file is not None and is_damaged(error):
+                self._file.mark_damaged()
+            self._close()
             raise NotReady(f"History cannot be read: {error}") from error
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     async def trends(self, names: Sequence[str], now: int) -> dict[str, Trend]:
         minute = (now - LATE_MS) // 60_000

@@ -13,6 +13,7 @@ import logging
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -21,7 +22,7 @@ from django.conf import settings
 from engine.base.errors import MagnetarError
 from gateway.services.collector import LATE_MS, Collector, collector, now_ms
 from gateway.services.engine_link import link
-from gateway.services.history.history_file import NAME, HistoryFile, Values
+from gateway.services.history.history_file import DAMAGED, NAME, HistoryFile, Values, is_damaged
 from gateway.services.history.readings import last_figures
 from gateway.services.history.slots import (
     IDLE,
@@ -33,6 +34,7 @@ from gateway.services.history.slots import (
     Subject,
     point_of,
 )
+from gateway.services.index.topic_index import TopicIndex
 
 log = logging.getLogger(__name__)
 
@@ -72,9 +74,11 @@ class Recorder:
                     held = held or self._lock()
                     if held is not None:
                         await self._record()
-                except (sqlite3.Error, OSError, MagnetarError) as error:
+                except Exception as error:  # whatever it is, history goes on when it is over
                     if not failing:  # once per outage
-                        log.warning("history is not written error=%r", error)
+                        expected = isinstance(error, (sqlite3.Error, OSError, MagnetarError))
+                        trace = None if expected else error
+                        log.warning("history is not written error=%r", error, exc_info=trace)
                     failing = True
                     await asyncio.sleep(PAUSE_S)
                 else:
@@ -100,8 +104,18 @@ class Recorder:
 
     async def _record(self) -> None:
         """Until something fails. Then what was not written is not known any more, and is a gap."""
-        file = await self._in_thread(lambda: opened(self._folder / NAME))
+        path = self._folder / NAME
         topics = (await self._collector.snapshot()).topics
+        file = await self._in_thread(lambda: opened(path))
+        try:
+            await self._record_in(file, topics)
+        except sqlite3.DatabaseError as error:
+            if is_damaged(error):
+                await self._in_thread(partial(put_aside, path, error))
+            raise
+
+    async def _record_in(self, file: HistoryFile, topics: TopicIndex) -> None:
+        """Closes the file."""
         try:
             await self._in_thread(file.move)
             kept = await self._in_thread(file.newest)
@@ -139,6 +153,7 @@ class Recorder:
             if len(recorded) % TURN == 0:
                 await asyncio.sleep(0)
         await self._in_thread(lambda: file.write(slot, recorded, figures))
+        await self._in_thread(file.check_marked)
 
     # What is told
 
@@ -209,17 +224,20 @@ def opened(path: Path) -> HistoryFile:
     OSError."""
     try:
         return HistoryFile(path)
-    except sqlite3.OperationalError:  # locked, or the disk: not the file's fault
-        raise
     except sqlite3.DatabaseError as error:
-        aside = path.with_suffix(".unreadable")
-        log.warning(
-            "history cannot be read and begins anew, the old file is %s error=%r", aside, error
-        )
-        path.replace(aside)
-        for suffix in ("-wal", "-shm"):
-            path.with_name(path.name + suffix).unlink(missing_ok=True)
+        if not is_damaged(error):
+            raise
+        put_aside(path, error)
         return HistoryFile(path)
+
+
+def put_aside(path: Path, error: Exception) -> None:
+    """Move a damaged file, which nobody has open to write, to another name; what is opened next is a new one."""
+    aside = path.with_suffix(".unreadable")
+    log.warning("history cannot be read and begins anew, the old file is %s error=%r", aside, error)
+    path.replace(aside)
+    for suffix in ("-wal", "-shm", DAMAGED):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def start() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -14,12 +15,19 @@ from typing import Any
 import pytest
 
 from engine.admin.api import ROW_COLUMNS
+from engine.base.errors import NotReady
 from engine.base.names import TopicName
 from engine.tenancy import topics as metadata
 from gateway.services.collector import Collector
 from gateway.services.engine_link import EngineLink
 from gateway.services.history import readings, recorder
-from gateway.services.history.history_file import MOVE_SLOTS, NAME, HistoryFile
+from gateway.services.history.history_file import (
+    MOVE_SLOTS,
+    NAME,
+    DamagedError,
+    HistoryFile,
+    is_damaged,
+)
 from gateway.services.history.slots import (
     DAY_SLOTS,
     HOUR_SLOTS,
@@ -218,6 +226,20 @@ def test_a_file_that_cannot_be_read_is_put_aside(tmp_path: Path) -> None:
     assert path.with_suffix(".unreadable").read_bytes().startswith(b"this is not")
 
 
+def overwrite_inside(path: Path, table: str) -> None:
+    """Damage the pages that hold a table's rows; the file's head stays."""
+    file = HistoryFile(path)
+    file._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    (page,) = file._db.execute(
+        "SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,)
+    ).fetchone()
+    (size,) = file._db.execute("PRAGMA page_size").fetchone()
+    file.close()
+    with path.open("r+b") as raw:
+        raw.seek((page - 1) * size)
+        raw.write(b"\xff" * size)
+
+
 # Recording and asking
 
 
@@ -290,6 +312,64 @@ def test_of_two_recorders_one_writes_and_the_other_takes_over(
 
     engine.run(lambda _: work(), timeout_s=60)
     assert recorded_slots(tmp_path) == 3
+
+
+def test_a_file_damaged_inside_is_put_aside_and_readers_follow(
+    engine: EngineLink, tmp_path: Path, times: Times, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "PAUSE_S", 0.01)
+    path, minute = tmp_path / NAME, times.now // 60_000
+    reader = readings._Reader(path)
+    file = HistoryFile(path)
+    file.write(minute * 6 - 1, [Recorded(TOPIC, QUIET, False)], {})
+    file.close()
+    assert reader._ask(HistoryFile.last_slot) == minute * 6 - 1
+    overwrite_inside(path, "known")
+    with pytest.raises(NotReady):
+        readings._Reader(path)._ask(HistoryFile.last_slot)
+
+    async def work() -> None:
+        collector = Collector(engine)
+        run = asyncio.ensure_future(recorder.Recorder(tmp_path, collector, times).run())
+        await until(path.with_suffix(".unreadable").exists)
+        await until(lambda: collector._topics.heed is not None)
+        await slot(tmp_path, times)
+        run.cancel()
+        await asyncio.gather(run, return_exceptions=True)
+        await collector._tasks.close()
+
+    engine.run(lambda _: work(), timeout_s=60)
+    assert reader._ask(HistoryFile.last_slot) == times.now // SLOT_MS - 1
+
+
+def test_a_page_that_only_readers_look_at_is_told_to_who_writes(tmp_path: Path) -> None:
+    path = tmp_path / NAME
+    writer = HistoryFile(path)
+    writer.write(1, [Recorded(TOPIC, QUIET, False)], {})
+    writer.check_marked()
+    reader = readings._Reader(path)
+
+    def broken(file: HistoryFile) -> None:
+        error = sqlite3.DatabaseError("database disk image is malformed")
+        error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise error
+
+    with pytest.raises(NotReady):
+        reader._ask(broken)
+    with pytest.raises(DamagedError) as damaged:
+        writer.check_marked()
+    writer.close()
+    recorder.put_aside(path, damaged.value)
+    again = HistoryFile(path)
+    again.check_marked()
+    again.close()
+
+
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY])
+def test_a_disk_or_lock_that_fails_is_no_damage(code: int) -> None:
+    error = sqlite3.OperationalError("not the file's fault")
+    error.sqlite_errorcode = code
+    assert not is_damaged(error)
 
 
 def test_trends_are_backlogs_at_the_ends_of_minutes(
