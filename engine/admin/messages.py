@@ -6,7 +6,7 @@ CRC-32C), the metadata's size, MessageMetadata, the payload. Layout and header n
 
 import base64
 import json
-from datetime import UTC, datetime
+from collections.abc import Callable
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -15,21 +15,23 @@ from engine.base.errors import Failed
 from engine.base.ids import Position
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.kernels import entry_stamp
-from engine.wire.texts import readable
+from engine.wire.texts import iso_time, readable
 
 _CHECKSUM = b"\x0e\x01"
 _BROKER_METADATA = b"\x0e\x02"
+Headers = dict[str, str | list[str]]
 
 
 def message_answer(position: Position, entry: bytes) -> dict[str, Any]:
-    """``{"headers": {name: text}, "body": base64}``; Failed when the entry is no message."""
+    """``{"headers": {name: text}, "body": base64}``, a header that is given several times with a list of texts. Failed
+    when the entry is no message."""
     metadata, payload = _cut(entry)
     try:
         body = _uncompressed(metadata, payload)
     except ValueError as error:
         raise Failed(f"Message {position} cannot be decompressed: {error}") from error
-    headers = _headers(position, metadata, len(payload)) | _brokers_headers(entry)
-    return {"headers": headers, "body": base64.b64encode(body).decode()}
+    headers = _headers(position, metadata, len(entry)) | _brokers_headers(entry)
+    return {"headers": headers, "body": _base64(body)}
 
 
 def publish_time_ms(entry: bytes) -> int:
@@ -62,58 +64,78 @@ def _uncompressed(metadata: pb.MessageMetadata, payload: bytes) -> bytes:
     return decompress(metadata.compression, payload, metadata.uncompressed_size)
 
 
-def _brokers_headers(entry: bytes) -> dict[str, str]:
+def _brokers_headers(entry: bytes) -> Headers:
     time_ms, index = entry_stamp(entry)
-    found = {
-        "timestamp": None if time_ms is None else _time(time_ms),
-        "index": None if index is None else str(index),
-    }
-    return {f"X-Pulsar-Broker-Entry-METADATA-{key}": value for key, value in found.items() if value}
+    found: Headers = {}
+    if time_ms is not None:
+        found["X-Pulsar-Broker-Entry-METADATA-timestamp"] = iso_time(time_ms)
+    if index is not None:
+        found["X-Pulsar-Broker-Entry-METADATA-index"] = str(index)
+    return found
 
 
-def _headers(position: Position, metadata: pb.MessageMetadata, size: int) -> dict[str, str]:
+def _base64(value: bytes) -> str:
+    return base64.b64encode(value).decode()
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _codec(value: int) -> str:
+    return pb.CompressionType.Name(pb.CompressionType.ValueType(value))
+
+
+_FIELDS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+    ("event_time", "event-time", iso_time),
+    ("deliver_at_time", "deliver-at-time", iso_time),
+    ("null_value", "null-value", _flag),
+    ("num_chunks_from_msg", "PROPERTY-TOTAL-CHUNKS", str),
+    ("producer_name", "producer-name", readable),
+    ("sequence_id", "sequence-id", str),
+    ("replicated_from", "replicated-from", readable),
+    ("partition_key", "partition-key", readable),
+    ("compression", "compression", _codec),
+    ("uncompressed_size", "uncompressed-size", str),
+    ("encryption_algo", "encryption-algo", readable),
+    ("encryption_param", "Base64-encryption-param", _base64),
+    ("schema_version", "Base64-schema-version", _base64),
+    ("partition_key_b64_encoded", "partition-key-b64-encoded", _flag),
+    ("ordering_key", "Base64-ordering-key", _base64),
+    ("marker_type", "marker-type", str),
+    ("txnid_least_bits", "txnid-least-bits", str),
+    ("txnid_most_bits", "txnid-most-bits", str),
+    ("highest_sequence_id", "highest-sequence-id", str),
+    ("uuid", "uuid", readable),
+    ("num_chunks_from_msg", "num-chunks-from-msg", str),
+    ("total_chunk_msg_size", "total-chunk-msg-size", str),
+    ("chunk_id", "chunk-id", str),
+    ("null_partition_key", "null-partition-key", _flag),
+)
+"""Of MessageMetadata: a field, the header that it becomes where a producer gave it, and how it is written."""
+
+
+def _headers(position: Position, metadata: pb.MessageMetadata, entry_bytes: int) -> Headers:
     properties = {readable(pair.key): readable(pair.value) for pair in metadata.properties}
-    out = {
+    out: Headers = {
         "X-Pulsar-Message-ID": str(position),
         "X-Pulsar-PROPERTY": json.dumps(properties, separators=(",", ":"), ensure_ascii=False),
-        "X-Pulsar-publish-time": _time(metadata.publish_time),
+        "X-Pulsar-publish-time": iso_time(metadata.publish_time),
+        "X-Pulsar-Is-Encrypted": _flag(bool(metadata.encryption_keys)),
+        "X-Pulsar-txn-uncommitted": "false",
     }
-    if metadata.event_time:
-        out["X-Pulsar-event-time"] = _time(metadata.event_time)
-    if metadata.HasField("deliver_at_time"):
-        out["X-Pulsar-deliver-at-time"] = _time(metadata.deliver_at_time)
+    for name, header, write in _FIELDS:
+        if metadata.HasField(name):
+            out[f"X-Pulsar-{header}"] = write(getattr(metadata, name))
     if metadata.HasField("num_messages_in_batch"):
         out["X-Pulsar-num-batch-message"] = str(metadata.num_messages_in_batch)
-        out["X-Pulsar-batch-size"] = str(size)
-    if metadata.null_value:
-        out["X-Pulsar-null-value"] = "true"
-    out["X-Pulsar-Is-Encrypted"] = "true" if metadata.encryption_keys else "false"
-    out["X-Pulsar-producer-name"] = readable(metadata.producer_name)
-    out["X-Pulsar-sequence-id"] = str(metadata.sequence_id)
-    if metadata.HasField("partition_key"):
-        out["X-Pulsar-partition-key"] = readable(metadata.partition_key)
-    if metadata.HasField("partition_key_b64_encoded"):
-        out["X-Pulsar-partition-key-b64-encoded"] = str(metadata.partition_key_b64_encoded).lower()
-    if metadata.compression != pb.NONE:
-        out["X-Pulsar-compression"] = pb.CompressionType.Name(metadata.compression)
-        out["X-Pulsar-uncompressed-size"] = str(metadata.uncompressed_size)
-    if metadata.HasField("ordering_key"):
-        out["X-Pulsar-Base64-ordering-key"] = base64.b64encode(metadata.ordering_key).decode()
-    if metadata.HasField("schema_version"):
-        version = base64.b64encode(metadata.schema_version).decode()
-        out["X-Pulsar-Base64-schema-version"] = version
-    if metadata.HasField("replicated_from"):
-        out["X-Pulsar-replicated-from"] = readable(metadata.replicated_from)
-    if metadata.HasField("uuid"):
-        out["X-Pulsar-uuid"] = readable(metadata.uuid)
-        out["X-Pulsar-num-chunks-from-msg"] = str(metadata.num_chunks_from_msg)
-        out["X-Pulsar-total-chunk-msg-size"] = str(metadata.total_chunk_msg_size)
-        out["X-Pulsar-chunk-id"] = str(metadata.chunk_id)
-    out["X-Pulsar-txn-uncommitted"] = "false"
+        # All that is stored but the metadata, as Pulsar counts it: magic numbers, checksum, sizes and stamps included.
+        out["X-Pulsar-batch-size"] = str(entry_bytes - metadata.ByteSize())
+    if metadata.HasField("num_chunks_from_msg"):
+        out["X-Pulsar-PROPERTY-CHUNK-ID"] = str(metadata.chunk_id)
+    if metadata.replicate_to:
+        out["X-Pulsar-replicated-to"] = [readable(cluster) for cluster in metadata.replicate_to]
+    if metadata.encryption_keys:
+        keys = [_base64(key.SerializeToString()) for key in metadata.encryption_keys]
+        out["X-Pulsar-Base64-encryption-keys"] = keys
     return out
-
-
-def _time(ms: int) -> str:
-    """ISO 8601 in UTC; whole seconds without a fraction, as Java prints them."""
-    moment = datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{moment}.{ms % 1000:03d}Z" if ms % 1000 else f"{moment}Z"

@@ -1,14 +1,18 @@
-"""Text fields of received messages. Pure.
+"""Text fields of received messages, and their times as texts. Pure.
 
 The runtime hands a text field that is not UTF-8 over as ``bytes``: proto2 does not look when it parses. A command with
 such a field is refused; in what was stored long ago the wrong bytes are replaced.
 """
 
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from google.protobuf.descriptor import FieldDescriptor
 
 from engine.wire import pulsar_pb2 as pb
+
+ISO_MS_MAX = 253_402_300_799_999
+"""The end of the year 9999, the last moment that has a text here."""
 
 
 class Texts(NamedTuple):
@@ -61,3 +65,13 @@ def _wrong(message: Any, texts: Texts) -> str | None:
 def readable(value: Any) -> str:
     """A text field's value, what is not UTF-8 replaced."""
     return value if isinstance(value, str) else bytes(value).decode(errors="replace")
+
+
+def iso_time(ms: int) -> str:
+    """ISO 8601 in UTC of milliseconds since the epoch, which a client may have claimed at will: trailing zeros of the
+    fraction are dropped, as Java prints them; later than ``ISO_MS_MAX`` is that moment, before the epoch is the epoch.
+    """
+    second, rest = divmod(min(max(ms, 0), ISO_MS_MAX), 1000)
+    moment = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    fraction = f".{rest:03d}".rstrip("0") if rest else ""
+    return f"{moment}{fraction}Z"

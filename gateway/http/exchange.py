@@ -71,11 +71,21 @@ async def _read_rest(first: bytes, receive: Receive, limit: int) -> bytes:
     raise RequestDataTooBig
 
 
+class WithRepeatedHeaders(HttpResponse):
+    """An answer that gives some headers several times, which Django's have no room for: ``repeated_headers`` follow
+    the others."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.repeated_headers: list[tuple[str, str]] = []
+
+
 async def send_answer(answer: HttpResponseBase, send: Send, *, head: bool) -> None:
     """The answer as ASGI messages; of HEAD (``head``) without its body. Cancel-safe: the answer is then cut off."""
-    fields = [
-        (name.encode("ascii"), value.encode("latin-1")) for name, value in answer.headers.items()
-    ]
+    headers = list(answer.headers.items())
+    if isinstance(answer, WithRepeatedHeaders):
+        headers += answer.repeated_headers
+    fields = [(name.encode("ascii"), value.encode("latin-1")) for name, value in headers]
     fields += HEADERS
     for cookie in answer.cookies.values():
         fields.append((b"Set-Cookie", cookie.output(header="").encode("ascii").strip()))

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from engine.admin.api import EARLIEST_MESSAGE, LATEST_MESSAGE, LONG_MAX, MessagePosition
 from engine.base.errors import InvalidField
 from gateway.http.bodies import json_body, kind_of, whole_number
+from gateway.http.exchange import WithRepeatedHeaders
 
 WORDS = {"earliest": EARLIEST_MESSAGE, "latest": LATEST_MESSAGE}
 
@@ -61,10 +62,14 @@ def message_answer(found: dict[str, Any]) -> HttpResponse:
         body = base64.b64decode(found["body"], validate=True)
     except binascii.Error as error:
         raise RuntimeError("the broker sent a message that is not base64") from error
-    answer = HttpResponse(body, content_type="application/json")
+    answer = WithRepeatedHeaders(body, content_type="application/json")
     for name, value in found["headers"].items():
-        # Header values are bytes on the wire; properties may hold any text.
-        answer.headers[name] = (
-            str(value).encode().decode("latin-1").replace("\r", " ").replace("\n", " ")
-        )
+        texts = [_header_text(each) for each in (value if isinstance(value, list) else [value])]
+        answer.headers[name] = texts[0]
+        answer.repeated_headers += [(name, text) for text in texts[1:]]
     return answer
+
+
+def _header_text(value: Any) -> str:
+    """Header values are bytes on the wire; properties may hold any text."""
+    return str(value).encode().decode("latin-1").replace("\r", " ").replace("\n", " ")

@@ -2,13 +2,12 @@
 
 import json
 from binascii import b2a_base64
-from datetime import UTC, datetime
 from json.encoder import encode_basestring
 from typing import Any
 
 from engine.client.consuming.incoming import Encryption, Incoming
+from engine.wire.texts import ISO_MS_MAX, iso_time
 
-MS_MAX = 253_402_300_799_999
 _END_OF_TOPIC = {True: '{"endOfTopic":true}', False: '{"endOfTopic":false}'}
 
 
@@ -24,14 +23,14 @@ class DeliveryFrames:
         own = message.own
         ms = message.metadata.publish_time
         if ms != self._ms:
-            ms = min(ms, MS_MAX)
+            ms = min(ms, ISO_MS_MAX)
             self._ms, self._time = ms, self._iso(ms)
         properties = "{}"
         if own.properties:
             properties = json.dumps(message.properties, ensure_ascii=False, separators=(",", ":"))
         rest = ""
         if own.event_time:
-            rest = f',"eventTime":"{iso(own.event_time)}"'
+            rest = f',"eventTime":"{iso_time(own.event_time)}"'
         if message.encrypted:
             rest += f',"encryptionContext":{_context(message.encryption)}'
         key = message.key
@@ -46,7 +45,7 @@ class DeliveryFrames:
     def _iso(self, ms: int) -> str:
         second, rest = divmod(ms, 1000)
         if second != self._second:
-            self._second, self._date = second, iso(second * 1000)[:-1]
+            self._second, self._date = second, iso_time(second * 1000)[:-1]
         return f"{self._date}{_fraction(rest)}Z"
 
     @staticmethod
@@ -79,13 +78,6 @@ def _base64(data: bytes) -> str:
 def end_of_topic(reached: bool) -> str:
     """The answer to ``isEndOfTopic``."""
     return _END_OF_TOPIC[reached]
-
-
-def iso(ms: int) -> str:
-    """UTC with milliseconds, trailing zeros dropped, as Pulsar prints it; at most the end of the year 9999."""
-    ms = min(ms, MS_MAX)
-    at = datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{at}{_fraction(ms % 1000)}Z"
 
 
 def _fraction(ms: int) -> str:

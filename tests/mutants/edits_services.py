@@ -137,4 +137,31 @@ EDITS = (
         (f"{HISTORY}::test_a_file_damaged_inside_is_put_aside_and_readers_follow",),
         "",
     ),
+    Edit(
+        "keys-of-an-encrypted-message-hidden",
+        "engine/admin/messages.py::_headers",
+        "if metadata.encryption_keys:",
+        "if False:",
+        ("unit/admin/test_messages.py::test_what_opens_an_encrypted_message_is_there",),
+        "",
+    ),
+    Edit(
+        "far-time-hides-its-message",
+        "engine/wire/texts.py::iso_time",
+        "min(max(ms, 0), ISO_MS_MAX)",
+        "ms",
+        ("unit/admin/test_messages.py::test_a_time_beyond_all_years_is_shown_as_the_last_one",),
+        "",
+    ),
+    Edit(
+        "second-of-a-repeated-header-dropped",
+        "gateway/http/exchange.py::send_answer",
+        "headers += answer.repeated_headers",
+        "pass",
+        (
+            "unit/gateway/http/test_handler.py"
+            "::test_a_header_that_is_given_several_times_is_sent_so",
+        ),
+        "",
+    ),
 )

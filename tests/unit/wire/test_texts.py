@@ -1,10 +1,10 @@
-"""Text that is not UTF-8, which the protobuf runtime lets through."""
+"""Text that is not UTF-8, which the protobuf runtime lets through, and times as Java prints them."""
 
 import pytest
 
 from engine.wire import commands
 from engine.wire import pulsar_pb2 as pb
-from engine.wire.texts import readable, wrong_text
+from engine.wire.texts import iso_time, readable, wrong_text
 
 
 def parsed(field: str, text: bytes, **body: object) -> pb.BaseCommand:
@@ -63,3 +63,19 @@ def test_text_beyond_ascii_is_taken(field: str, name: str, body: dict[str, objec
 def test_stored_text_is_made_readable() -> None:
     assert readable("ü") == "ü"
     assert readable(b"a\xffb") == "a\ufffdb"
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [
+        (0, "1970-01-01T00:00:00Z"),
+        (1_795_256_802_770, "2026-11-21T10:26:42.77Z"),
+        (1 << 62, "9999-12-31T23:59:59.999Z"),
+        ((1 << 64) - 1, "9999-12-31T23:59:59.999Z"),
+        (-(1 << 63), "1970-01-01T00:00:00Z"),
+    ],
+)
+def test_times_are_without_zeros_at_the_end_and_within_the_years_that_have_texts(
+    ms: int, text: str
+) -> None:
+    assert iso_time(ms) == text

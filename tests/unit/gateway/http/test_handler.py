@@ -1,6 +1,7 @@
 """The handler of HTTP: bodies within bounds, changes that are finished, readings that are given up."""
 
 import asyncio
+import base64
 import json
 import logging
 from typing import Any
@@ -11,6 +12,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from admin_ui.models import AuditEntry
 from gateway.http import exchange, handler
+from gateway.rest.messages import message_answer
 from tests.support.admin.gateway_client import audited
 from tests.unit.gateway.http.conftest import HOST, Client, HeldStore
 
@@ -191,3 +193,22 @@ def test_every_route_is_served_by_a_coroutine() -> None:
     routes = views(get_resolver())
     assert len(routes) > 300
     assert [item for item in routes if not iscoroutinefunction(item.callback)] == []
+
+
+async def test_a_header_that_is_given_several_times_is_sent_so() -> None:
+    answer = message_answer(
+        {
+            "headers": {"X-One": "a", "X-Many": ["b", "c\nd"]},
+            "body": base64.b64encode(b"v").decode(),
+        }
+    )
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await exchange.send_answer(answer, send, head=False)
+    fields = [field for field in sent[0]["headers"] if field[0].startswith(b"X-")]
+    named = [(name, value) for name, value in fields if name in (b"X-One", b"X-Many")]
+    assert named == [(b"X-One", b"a"), (b"X-Many", b"b"), (b"X-Many", b"c d")]
+    assert sent[1]["body"] == b"v"

@@ -2,12 +2,10 @@
 
 import json
 
-import pytest
-
 from engine.base.ids import Position
 from engine.client.consuming.incoming import Incoming
 from engine.wire import pulsar_pb2 as pb
-from gateway.ws.deliveries import DeliveryFrames, end_of_topic, iso
+from gateway.ws.deliveries import DeliveryFrames, end_of_topic
 
 
 def message(content: bytes | None = b"x", **fields: object) -> Incoming:
@@ -48,18 +46,6 @@ def test_a_time_that_is_none_harms_nobody() -> None:
     found.metadata.publish_time = (1 << 64) - 1
     frame = json.loads(DeliveryFrames().frame("a", found))
     assert frame["publishTime"] == frame["eventTime"] == "9999-12-31T23:59:59.999Z"
-
-
-@pytest.mark.parametrize(
-    ("ms", "text"),
-    [
-        (0, "1970-01-01T00:00:00Z"),
-        (1_795_256_802_770, "2026-11-21T10:26:42.77Z"),
-        ((1 << 64) - 1, "9999-12-31T23:59:59.999Z"),
-    ],
-)
-def test_times_without_zeros_at_the_end(ms: int, text: str) -> None:
-    assert iso(ms) == text
 
 
 def test_the_end_of_a_topic() -> None:
