@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { parseNamespace, parseSearch, parseTopicName, stringifySearch } from "./url-state";
+import { parseNamespace, parseSearch, parseTopicName, partitionedOf, stringifySearch } from "./url-state";
 
 describe("search parameters", () => {
   test("text that looks like a number or a boolean stays text", () => {
@@ -19,6 +19,12 @@ describe("topic names", () => {
     ["non-persistent://t/n/a\nb", "n", "a\nb"],
   ])("%j splits into its parts as the server does it", (name, namespace, topic) => {
     expect(parseTopicName(name)).toEqual({ domain: "non-persistent", tenant: "t", namespace, topic });
+  });
+
+  test("only a suffix that the server writes makes a partition", () => {
+    expect(partitionedOf("a-partition-10")).toBe("a");
+    for (const name of ["a-partition-01", "a-partition-", "-partition-1", "a-partition-12345678901"])
+      expect(partitionedOf(name)).toBeNull();
   });
 
   test("a legacy namespace keeps its cluster", () => {

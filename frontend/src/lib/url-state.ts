@@ -48,3 +48,8 @@ export function parseTopicName(name: string): TopicName | null {
   const domain = match[1] === "non-persistent" ? "non-persistent" : "persistent";
   return { domain, tenant, namespace: below.join("/"), topic };
 }
+
+/** The local name of the partitioned topic whose partition this is by its name; null when it is none (`split_partition`). */
+export function partitionedOf(topic: string): string | null {
+  return /^([\s\S]+)-partition-(?:0|[1-9][0-9]{0,9})$/.exec(topic)?.[1] ?? null;
+}

@@ -1,7 +1,8 @@
 import { Button } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
-import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { getRouteApi, useNavigate, useRouter } from "@tanstack/react-router";
 import { lazy, Suspense } from "react";
+import { partitionedOf } from "../../lib/url-state";
 import { topicQuery } from "../../shared/topic/queries";
 import { useTopic, useTopicId } from "../../shared/topic/use-topic";
 import { Panel } from "../../ui/panel";
@@ -16,8 +17,8 @@ const TopicChangeDialog = lazy(() =>
 
 /** Why a change is not possible for this topic; null when it is. */
 function obstacle(change: TopicChange, id: { domain: string; topic: string }, partitions: number) {
-  const isPartition = /-partition-\d+$/.test(id.topic);
-  if (change === "delete" && isPartition) return "A partition goes with its topic: delete that.";
+  if (change === "delete" && partitionedOf(id.topic) !== null)
+    return "A partition goes with its topic: delete that.";
   if (change === "partitions" && partitions === 0) return "The topic was made without partitions.";
   if (change === "terminate" && id.domain !== "persistent") return "It stores no messages.";
   if (change === "terminate" && partitions > 0) return "Terminate its partitions, one by one.";
@@ -28,12 +29,16 @@ export function ManageTab() {
   const id = useTopicId();
   const topic = useTopic(id).data;
   const client = useQueryClient();
+  const router = useRouter();
   const { act } = route.useSearch();
   const navigate = useNavigate({ from: "/c/$cluster/t/$tenant/$namespace/$topic/manage" });
   if (!topic) return null;
   const partitions = topic.row.partitions;
   const ask = (change?: TopicChange) =>
     navigate({ search: ({ domain }) => ({ domain, act: change }), replace: change === undefined });
+  const isHere = () =>
+    router.matchRoute({ to: "/c/$cluster/t/$tenant/$namespace/$topic", params: id }, { fuzzy: true }) !==
+    false;
   const open = act && obstacle(act, id, partitions) === null ? act : undefined;
   return (
     <>
@@ -63,6 +68,7 @@ export function ManageTab() {
               if (open !== "delete") client.invalidateQueries({ queryKey: topicQuery(id).queryKey });
             }}
             onClose={(isGone) => {
+              if (isGone && !isHere()) return; // it went while another page was opened
               if (isGone)
                 navigate({
                   to: "/c/$cluster/topics",

@@ -1,5 +1,5 @@
 import { NumberInput } from "@mantine/core";
-import { useState } from "react";
+import { useRef, useState } from "react";
 import { bytes, count, dateTime, plural } from "../../lib/format";
 import { ChangeDialog } from "../../shared/changes/change-dialog";
 import { COMMANDS, type Commands } from "../../shared/commands/commands";
@@ -47,6 +47,7 @@ export function TopicChangeDialog({
   /** With true when the topic is gone. */
   onClose: (isGone: boolean) => void;
 }) {
+  const isClosed = useRef(false);
   const [more, setMore] = useState<number | null>(partitions + 1);
   const growth = more === null ? null : { partitions: more };
   return (
@@ -70,7 +71,11 @@ export function TopicChangeDialog({
           : undefined
       }
       ask={(wanted) => previewChange(id, change, wanted.partitions)}
-      apply={(token) => applyChange(id, change, token)}
+      apply={async (token) => {
+        const receipt = await applyChange(id, change, token);
+        if (isClosed.current && change === "delete") onClose(true); // the page shows a topic that is no more
+        return receipt;
+      }}
       preview={(_, preview) => <Preview change={change} preview={preview} />}
       losesData={(preview) => change === "delete" && lossOf(preview) !== null}
       receipt={(_, receipt, preview) => (
@@ -84,7 +89,10 @@ export function TopicChangeDialog({
       note={NOTES[change]}
       nothing={change === "delete" ? "Nothing was deleted" : undefined}
       onChanged={onChanged}
-      onClose={(isDone) => onClose(change === "delete" && isDone)}
+      onClose={(isDone) => {
+        isClosed.current = true;
+        onClose(change === "delete" && isDone);
+      }}
     />
   );
 }

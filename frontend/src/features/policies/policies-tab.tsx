@@ -2,6 +2,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { failureOf } from "../../lib/errors";
+import { partitionedOf } from "../../lib/url-state";
 import { PolicyDialog } from "../../shared/policies/policy-dialog";
 import { PolicyList } from "../../shared/policies/policy-list";
 import { type Policy, topicPoliciesQuery } from "../../shared/policies/policy-queries";
@@ -12,7 +13,7 @@ import { ErrorNotice, Loading, Notice } from "../../ui/states";
 
 export function PoliciesTab() {
   const id = useTopicId();
-  const partition = /^([\s\S]+)-partition-(?:0|[1-9]\d{0,9})$/.exec(id.topic);
+  const partitioned = partitionedOf(id.topic);
   const namespace = (
     <Link
       to="/c/$cluster/tenants/$tenant/$namespace"
@@ -27,12 +28,12 @@ export function PoliciesTab() {
         <p>A topic that is not persistent has no policies of its own: those of {namespace} hold.</p>
       </Notice>
     );
-  if (partition?.[1])
+  if (partitioned !== null)
     return (
       <Notice tone="info">
         <p>
           A partition has the policies of its topic,{" "}
-          <TopicLink topic={{ ...id, topic: partition[1] }} tab="policies" scope={false} />.
+          <TopicLink topic={{ ...id, topic: partitioned }} tab="policies" scope={false} />.
         </p>
       </Notice>
     );
