@@ -26,7 +26,7 @@ const precompressed: Plugin = {
 // The gateway serves dist/ below /static/ and answers every console route with dist/index.html.
 export default defineConfig({
   base: "/static/",
-  plugins: [react(), precompressed],
+  plugins: [react({ jsxImportSource: "#jsx" }), precompressed],
   build: {
     target: "es2022",
     sourcemap: false,

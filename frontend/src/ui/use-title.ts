@@ -1,7 +1,8 @@
 import { useEffect } from "react";
+import { visible } from "../lib/visible";
 
 export function useTitle(title: string): void {
   useEffect(() => {
-    document.title = `${title} · Magnetar`;
+    document.title = `${visible(title)} · Magnetar`;
   }, [title]);
 }

@@ -7,6 +7,7 @@ import { places } from "../../features";
 import { scopesQuery, topicsQuery, viewPath, viewsQuery } from "../../features/topics/queries";
 import { known, plural, short } from "../../lib/format";
 import { parseNamespace } from "../../lib/url-state";
+import { visible } from "../../lib/visible";
 import { type TopicId, topicQuery } from "../../shared/topic/queries";
 import { type TopicRef, topicSearchOf, useCluster } from "../../shared/topic-link";
 import {
@@ -325,8 +326,8 @@ function useTopicHere(): TopicRef | null {
 async function copy(text: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
-    notifications.show({ message: `Copied ${text}` });
+    notifications.show({ message: visible(`Copied ${text}`) });
   } catch {
-    notifications.show({ color: "red", title: "The browser did not allow copying", message: text });
+    notifications.show({ color: "red", title: "The browser did not allow copying", message: visible(text) });
   }
 }
