@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ListedRow } from "../../api/types";
-import { rowState, trendText } from "./row-state";
+import { rowState, severalTimes, trendText } from "./row-state";
 
 const row = (change: Partial<ListedRow>) =>
   ({ known: "live", attention: null, msg_rate_in: 0, msg_rate_out: 0, backlog: 0, ...change }) as ListedRow;
@@ -32,4 +32,14 @@ test("a trend says how old the first backlog is that is known", () => {
   expect(trendText([null, null, 7], 9)).toBe("backlog 7 1 min ago, 9 now");
   expect(trendText([null], 9)).toBe("backlog 9 now");
   expect(trendText([5], null)).toBe("not known now");
+});
+
+test("numbers of clients of a partitioned topic say that they count one on each partition", () => {
+  const partitioned = row({ partitions: 3, producers: 3, consumers: 0, backlog: 9 });
+  expect(severalTimes("producers", partitioned)).toBe(
+    "On its 3 partitions together: a client counts on each that it uses",
+  );
+  expect(severalTimes("consumers", partitioned)).toBeNull();
+  expect(severalTimes("backlog", partitioned)).toBeNull();
+  expect(severalTimes("producers", row({ partitions: 0, producers: 3 }))).toBeNull();
 });

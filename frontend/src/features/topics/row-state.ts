@@ -36,3 +36,9 @@ export function trendText(trend: readonly (number | null)[], now: number | null)
   if (past === undefined || past === null) return `backlog ${count(now)} now`;
   return `backlog ${count(past)} ${trend.length - first} min ago, ${count(now)} now`;
 }
+
+/** What a number of clients means that counts one of them several times; null: it does not. */
+export function severalTimes(column: string, row: ListedRow): string | null {
+  if (row.partitions < 2 || !(column === "producers" || column === "consumers") || !row[column]) return null;
+  return `On its ${count(row.partitions)} partitions together: a client counts on each that it uses`;
+}

@@ -28,7 +28,7 @@ import {
   withSorted,
 } from "./columns";
 import { ColumnsMenu, ExportMenu } from "./list-menus";
-import { rowState, trendText } from "./row-state";
+import { rowState, severalTimes, trendText } from "./row-state";
 import { ScopePicker } from "./scope-picker";
 import { DEFAULT_SORT, type SortOrder, type TopicSort, viewOf } from "./search";
 import styles from "./topics.module.css";
@@ -288,6 +288,8 @@ function useColumns(
       numeric: true,
       cell: (row) => {
         const figure = <Figure of={row} value={value(row)} text={text} />;
+        const several = severalTimes(key, row);
+        if (several) return <span title={several}>{figure}</span>;
         return value(row) === 0 ? <span className={styles.zero}>{figure}</span> : figure;
       },
     });
