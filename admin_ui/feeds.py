@@ -33,6 +33,8 @@ GAP_S = 0.2
 """Between news of a channel with a basis and the next body: several brokers count at different moments."""
 LEAVE_S = 1.0
 """How long a feed that nobody watches any more waits for Redis."""
+LISTEN_AGAIN_S = 1.0
+"""After Redis did not answer."""
 TIMES = re.compile(r'"(?:at|now)":\d+')
 """Members that change without anything having happened; within a JSON string no quote stands without a backslash."""
 
@@ -193,6 +195,18 @@ class Feed:
                 watch.tell()
 
     async def _listen(self, group: str) -> None:
+        """Wake at each message to the group, and again after Redis was away; meanwhile the interval alone wakes."""
+        failing = False
+        while True:
+            try:
+                await self._heed(group)
+            except Exception as error:
+                if not failing:
+                    log.warning("feed is not woken channel=%s error=%r", self.channel.name, error)
+                failing = True
+                await asyncio.sleep(LISTEN_AGAIN_S)
+
+    async def _heed(self, group: str) -> None:
         layer = get_channel_layer()
         name = await layer.new_channel()
         await layer.group_add(group, name)

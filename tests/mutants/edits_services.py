@@ -164,4 +164,23 @@ EDITS = (
         ),
         "",
     ),
+    Edit(
+        "feed-deaf-after-redis-was-away",
+        "admin_ui/feeds.py::Feed._listen",
+        "await asyncio.sleep(LISTEN_AGAIN_S)",
+        "return",
+        ("unit/admin_ui/test_feeds.py::test_a_feed_listens_again_after_its_layer_failed",),
+        "",
+    ),
+    Edit(
+        "part-asked-until-the-first-surprise",
+        "gateway/services/health/asking.py::Asker._keep_asking",
+        "except Exception as error:",
+        "except UnwellError as error:",
+        (
+            "unit/gateway/services/health/test_asking.py"
+            "::test_a_part_whose_question_breaks_is_down_and_asked_again",
+        ),
+        "",
+    ),
 )

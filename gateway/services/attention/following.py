@@ -89,7 +89,7 @@ class Following:
                 if not failing:
                     log.info("broker does not tell what is behind broker=%s: %r", broker_id, error)
                 failing, pause_s = True, RETRY_S
-            except (KeyError, TypeError, ValueError):
+            except Exception:  # a form that nobody thought of; it must be followed on all the same
                 if not failing:
                     log.exception("broker tells lags in another form broker=%s", broker_id)
                 asked, failing, pause_s = api.TopicRows(), True, RETRY_S

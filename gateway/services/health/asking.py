@@ -2,12 +2,15 @@
 before anybody needs it. While nobody looks they are asked seldom."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable
 
 from engine.base.errors import MagnetarError
 from engine.base.tasks import TaskScope
 from gateway.services.health.hops import Hops, HopState, Kind
+
+log = logging.getLogger(__name__)
 
 PERIOD_S = 0.5
 """From question to question while somebody looks. All are asked at multiples of their periods: parts that are asked at
@@ -130,6 +133,10 @@ class Asker:
                 hops.failed(kind, id, str(error), slow=error.slow)
             except (MagnetarError, OSError) as error:
                 hops.failed(kind, id, f"does not answer: {error}", slow=False)
+            except Exception as error:  # the part must be asked again: its last state is no state
+                if hops.expect(kind, id).state is not HopState.DOWN:
+                    log.exception("a part cannot be asked part=%s %s", kind.value, id)
+                hops.failed(kind, id, f"cannot be asked: {error!r}", slow=False)
             first.set()
             self.late_s = await self._pause(period_s, idle_s)
 

@@ -217,6 +217,31 @@ async def test_of_what_is_written_already_the_maker_says_what_is_news() -> None:
     await watcher.watch.end()
 
 
+async def test_a_feed_listens_again_after_its_layer_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "LISTEN_AGAIN_S", 0.0)
+    layer, added = get_channel_layer(), asyncio.Event()
+    group_add, failures = layer.group_add, [ConnectionError("Redis is away")]
+
+    async def add(group: str, name: str) -> None:
+        if failures:
+            raise failures.pop()
+        await group_add(group, name)
+        added.set()
+
+    monkeypatch.setattr(layer, "group_add", add)
+    source = Source()
+    channel = source.channel(group=lambda params: f"run.{params['q']}", interval_s=2.0)
+    watcher = Watcher(channel, {"q": "2"})
+    await watcher.value()
+    async with asyncio.timeout(TIMEOUT_S):
+        await added.wait()
+    await until_asked(source, 2)  # it looked in vain, and rests
+    source.value = 1
+    await layer.group_send("run.2", {"type": "run.changed", "id": "2"})
+    assert await watcher.value() == 1
+    await watcher.watch.end()
+
+
 async def test_a_message_to_its_group_wakes_a_resting_feed() -> None:
     source = Source()
     channel = source.channel(group=lambda params: f"run.{params['q']}", interval_s=2.0)

@@ -62,6 +62,18 @@ async def test_a_part_that_never_answered_or_refuses_is_down_at_once(asker: Aske
     assert [hop.reason for hop in asker.hops.of(Kind.SPARK)] == ["The analysis worker is away"]
 
 
+async def test_a_part_whose_question_breaks_is_down_and_asked_again(asker: Asker) -> None:
+    answers: list[Exception] = [KeyError("no such field")]
+
+    async def ask() -> None:
+        if answers:
+            raise answers.pop()
+
+    asker.ask(Kind.REDIS, "", ask)
+    await until(asker, HopState.OK)
+    assert not answers
+
+
 async def test_while_our_own_loop_stands_still_nobody_is_blamed(
     asker: Asker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
