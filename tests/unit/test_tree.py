@@ -1,6 +1,7 @@
 """The tree's shape: folders that can be overlooked, no circle of imports, one name for one thing."""
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -109,3 +110,27 @@ def test_pure_modules_import_nothing_of_the_world() -> None:
         if "Pure." in (ast.get_docstring(tree) or ""):
             touched = {name.partition(".")[0] for name in imported(tree)} & WORLD
             assert not touched, f"{module} calls itself pure and imports {touched}"
+
+
+DECOMPOSED = re.compile(
+    r"""r?partition\((PARTITION_SUFFIX|"-partition-)|\.r?split\("/", 3\)|\.r?partition\("://"\)"""
+)
+"""How a name of a topic, or a partition's, is taken apart by hand."""
+BY_HAND = {
+    "engine/base/names.py": "split_topic, split_partition: what all others use",
+    "engine/metadata/paths.py": "encoded names, to group what is cached: too much in a group is harmless",
+    "gateway/services/brokers.py": "addresses, no topics",
+    "gateway/ws/paths.py": "raw paths before they are decoded",
+}
+
+
+def test_names_are_taken_apart_in_one_place() -> None:
+    found = {
+        name
+        for package in PACKAGES
+        if package != "tests"
+        for path in (ROOT / package).rglob("*.py")
+        if not generated(path) and DECOMPOSED.search(path.read_text())
+        for name in [str(path.relative_to(ROOT))]
+    }
+    assert found <= BY_HAND.keys()
