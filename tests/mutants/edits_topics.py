@@ -130,9 +130,9 @@ EDITS = (
     ),
     Edit(
         "the-cluster-of-an-old-name-is-dropped",
-        "engine/base/names.py::NamespaceName.__str__",
-        'f"{self.cluster}/" if self.cluster is not None else ""',
-        '""',
+        "engine/base/names.py::NamespaceName.below_tenant",
+        'f"{self.cluster}/{self.local}" if self.cluster is not None else self.local',
+        "self.local",
         (f"{NAMES}::test_legacy_name_has_a_cluster_and_keeps_slashes_in_its_local_name",),
     ),
     Edit(
