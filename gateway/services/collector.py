@@ -186,8 +186,8 @@ class Collector:
         self._reading: asyncio.Task[None] | None = None
         self._turn = 0
         self._rounds = 0
-        self._failing = False
-        """Whether the last round failed."""
+        self._failed_rounds = 0
+        """Since the last one that did not fail."""
         self._succeeded_ms = 0
         """When the last round began that did not."""
         self._watchers: set[Callable[[], None]] = set()
@@ -256,7 +256,8 @@ class Collector:
         a registered broker, when the last one was. None before all of them were. While rounds fail it stands still: the
         store may answer, but nothing new is shown."""
         store_ms = self.health.store.heard_ms
-        times = [min(store_ms, self._succeeded_ms) if self._failing else store_ms]
+        failing = self._failed_rounds > 1  # one says little: it may have been slow
+        times = [min(store_ms, self._succeeded_ms) if failing else store_ms]
         times += [
             self._followed[broker.id].heard or self._before(broker) for broker in self._registered
         ]
@@ -369,9 +370,9 @@ class Collector:
         try:
             await self._look_at_everything(engine)
         except Exception:
-            self._failing = True
+            self._failed_rounds += 1
             raise
-        self._succeeded_ms, self._failing = began, False
+        self._succeeded_ms, self._failed_rounds = began, 0
 
     async def _look_at_everything(self, engine: Engine) -> None:
         failed = await self._read_metadata(engine)

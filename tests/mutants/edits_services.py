@@ -35,7 +35,7 @@ EDITS = (
     Edit(
         "fresh-although-rounds-fail",
         "gateway/services/collector.py::Collector.heard",
-        "min(store_ms, self._succeeded_ms) if self._failing else store_ms",
+        "min(store_ms, self._succeeded_ms) if failing else store_ms",
         "store_ms",
         (f"{COLLECTOR}::test_what_is_shown_is_as_of_the_last_round_that_succeeded",),
         "",

@@ -93,13 +93,14 @@ def test_what_is_shown_is_as_of_the_last_round_that_succeeded(
     assert collector.heard() == 2_000
     with monkeypatch.context() as once:
         once.setattr(collector, "_read_catalog", None)
-        pass_a_second()
-        with pytest.raises(TypeError):
-            a_round(engine, collector)
-        assert collector.heard() == 2_000
+        for heard in (3_000, 2_000, 2_000):  # one slow round is no outage
+            pass_a_second()
+            with pytest.raises(TypeError):
+                a_round(engine, collector)
+            assert collector.heard() == heard
     pass_a_second()
     a_round(engine, collector)
-    assert collector.heard() == 4_000
+    assert collector.heard() == clock[0]
 
 
 def test_a_broker_whose_answer_breaks_something_is_followed_on(
