@@ -13,7 +13,6 @@ from tests.mutants import (
     edits_metadata,
     edits_rest,
     edits_schemas,
-    edits_services,
     edits_topics,
 )
 
@@ -30,6 +29,5 @@ EDITS = (
     *edits_metadata.EDITS,
     *edits_rest.EDITS,
     *edits_schemas.EDITS,
-    *edits_services.EDITS,
     *edits_topics.EDITS,
 )
