@@ -48,10 +48,3 @@ export function nextStep(
       return null;
   }
 }
-
-/** The parts of a full name. */
-export function topicPathOf(name: string): TopicPath {
-  const [domain = "", rest = ""] = name.split("://");
-  const [tenant = "", namespace = "", ...topic] = rest.split("/");
-  return { domain, tenant, namespace, topic: topic.join("/") };
-}

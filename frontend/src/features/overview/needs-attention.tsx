@@ -1,7 +1,8 @@
 import type { Attention, AttentionItem, Overview } from "../../api/types";
 import { count, dateTime, plural, time } from "../../lib/format";
 import { withMoments } from "../../lib/moments";
-import { nextStep, type Step, topicPathOf } from "../../shared/next-step";
+import { parseTopicName } from "../../lib/url-state";
+import { nextStep, type Step } from "../../shared/next-step";
 import { Copy } from "../../ui/copy";
 import { CheckIcon, ClockIcon, ErrorIcon, WarningIcon } from "../../ui/icons";
 import { Panel } from "../../ui/panel";
@@ -146,8 +147,8 @@ function Item({ item, cluster, at }: { item: AttentionItem; cluster: string; at:
 /** What is advised, unless the item stands for many: those have a list. */
 function stepOf(item: AttentionItem, cluster: string): Step | null {
   if (item.command) return { label: "Copy the command that starts it", command: item.command };
-  if (item.count > 1 || !item.topic) return null;
-  return nextStep(item, cluster, topicPathOf(item.topic), item.subscription);
+  const topic = item.count > 1 ? null : parseTopicName(item.topic);
+  return topic && nextStep(item, cluster, topic, item.subscription);
 }
 
 function listPath(cluster: string, cause: string): string {
