@@ -13,7 +13,6 @@ THROUGH = {
     "bookie/opening.py": "unit/bookie/test_directories.py",
     "bookie/requests/requests.py": "unit/bookie/test_answers.py",
     "bookie/serving.py": "unit/bookie/test_server.py",
-    "engine/admin/messages.py": "integration/test_broker_control.py",
     "engine/broker/administration/nodes/broker_stats.py": "unit/broker/administration/nodes/test_node_operations.py",
     "engine/broker/dispatch/dropping.py": "unit/broker/topics/test_ephemeral.py",
     "engine/ledger/cluster/channel.py": "unit/ledger/test_faulty_bookies.py",
