@@ -241,6 +241,11 @@ class ManagedLedger:
         """Call ``callback`` once per confirmed range, after the sinks; returns how to stop it. Must not raise."""
         return self._appender.on_appended(callback)
 
+    def on_recovered(self, callback: Callable[[Position, Position], None]) -> None:
+        """Call ``callback`` with the first and last entry of those that closing a ledger brought into the log: their
+        appends had failed with an unknown outcome. Before anything is appended behind them; must not raise."""
+        self._appender.on_recovered(callback)
+
     async def terminate(self) -> Position:
         """Seal the topic: no appends any more. Returns the last entry's position; durable before it returns."""
         with self._tenure.owned():

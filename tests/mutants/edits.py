@@ -11,6 +11,7 @@ from tests.mutants import (
     edits_ledger,
     edits_managed,
     edits_metadata,
+    edits_publishing,
     edits_rest,
     edits_schemas,
     edits_topics,
@@ -30,4 +31,5 @@ EDITS = (
     *edits_rest.EDITS,
     *edits_schemas.EDITS,
     *edits_topics.EDITS,
+    *edits_publishing.EDITS,
 )

@@ -183,7 +183,7 @@ class Reading:
             name=TopicName.parse("persistent://public/default/shelf"),
             policies=policies,
             published=Traffic(),
-            stages=(),
+            arrange_stages=lambda: None,
             context=context,
             closing=False,
             terminated=False,

@@ -2,7 +2,9 @@
 
 What is known of a name is the highest sequence id that is stored. Only that makes a duplicate (D14): while something of
 the name is under way, nothing that may be the same is judged, it waits for the outcome (Apache's broker refuses it, and
-the client comes again until it is known). The producers' receipts keep their order so, too.
+the client comes again until it is known). The producers' receipts keep their order so, too. What becomes of entries
+whose append has failed is known when their ledger is closed, which may bring them into the log after all
+(``recovered``): until then nothing is judged at all.
 
 As Apache's broker does it the state is the properties of a cursor (``pulsar.dedup``), as of its mark-delete position;
 a topic that is loaded reads the entries behind it. So no entry is trimmed that is needed to know what was stored.
@@ -18,14 +20,16 @@ from engine.base.backoff import Backoff
 from engine.base.errors import WorldError
 from engine.base.ids import Position
 from engine.base.names import TopicName
+from engine.base.slices import Slice
 from engine.base.tasks import TaskScope
 from engine.broker.context import Context
-from engine.broker.errors import NotAllowed, ServiceNotReady
+from engine.broker.errors import NotAllowed, PersistenceError, ServiceNotReady
 from engine.broker.ports import TopicPolicies
 from engine.broker.topics.ports import Log, SubscriptionCursor
-from engine.broker.topics.publish import Producer, Publish, Stage
+from engine.broker.topics.publish import Place, Producer, Publish, Stage
+from engine.broker.topics.recovered import RecoveredEntries
 from engine.ledger.errors import LedgerError
-from engine.managed.errors import CursorNotFoundError, ManagedLedgerError
+from engine.managed.errors import AppendFailedError, CursorNotFoundError, ManagedLedgerError
 from engine.managed.ledger import InitialPosition
 from engine.managed.stored.records import COMPACTED_LEDGER, OWN_PREFIX
 from engine.wire import pulsar_pb2 as pb
@@ -56,13 +60,15 @@ class DeduplicationHost(Protocol):
     log: Log
     policies: TopicPolicies
     scope: TaskScope
-    stages: tuple[Stage, ...]
     context: Context
+    recovered: RecoveredEntries
 
     @property
     def producers(self) -> dict[str, Producer]: ...
 
     def admitted(self, publish: Publish, by: Stage) -> None: ...
+
+    def arrange_stages(self) -> None: ...
 
 
 class Deduplication:
@@ -71,9 +77,15 @@ class Deduplication:
     __slots__ = (
         "_absent",
         "_cursor",
+        "_doubting",
+        "_earlier",
         "_flying",
+        "_held",
         "_host",
+        "_judges",
+        "_landed_earlier",
         "_last",
+        "_period",
         "_since_snapshot",
         "_snapshot_ms",
         "_stored",
@@ -83,12 +95,17 @@ class Deduplication:
         "_work",
         "status",
     )
+    place = Place.DEDUPLICATION
 
     def __init__(self, host: DeduplicationHost) -> None:
         self._host = host
         self.status = "Disabled"
         self._why = ""
         self._wanted = False
+        self._judges = False
+        """It is a stage of the topic."""
+        self._period = 1
+        """Rises whenever it was on: what was judged in an earlier period is not among ``_flying``."""
         self._cursor: SubscriptionCursor | None = None
         self._work: asyncio.Task[None] | None = None
         self._stored: dict[str, int] = {}
@@ -96,6 +113,14 @@ class Deduplication:
         self._flying: dict[str, list[int]] = {}
         """Of names with entries under way: how many, and the highest sequence id when they are stored."""
         self._waiting: dict[str, deque[Publish]] = {}
+        self._doubting: asyncio.Task[None] | None = None
+        """Runs while it is not known whether entries whose append has failed are stored."""
+        self._held: list[Publish] = []
+        """What came meanwhile, in order, of one producer each."""
+        self._earlier = 0
+        """Entries under way that were appended before it was on."""
+        self._landed_earlier: asyncio.Future[None] | None = None
+        """Done when there are none of them."""
         self._absent: dict[str, int] = {}
         """Names without a producer, since which epoch millisecond; longest first."""
         self._last: Position | None = None
@@ -110,6 +135,11 @@ class Deduplication:
         self._wanted = self._host.policies.deduplication
         if self._work is None and not self._settled:
             self._work = self._host.scope.spawn("deduplication", self._follow())
+
+    @property
+    def wanted(self) -> list[Stage]:
+        """The stages that it is now."""
+        return [self] if self._judges else []
 
     @property
     def _settled(self) -> bool:
@@ -129,6 +159,12 @@ class Deduplication:
                 raise ServiceNotReady(
                     f"What is stored of {self._host.name} for deduplication is not known yet. "
                     f"{self._why}"
+                )
+        if self._doubting is not None:
+            await asyncio.wait([self._doubting], timeout=READY_WAIT_S)
+            if self._doubting is not None:
+                raise ServiceNotReady(
+                    f"Whether entries of {self._host.name} whose append failed are stored is not known yet"
                 )
 
     def last_sequence(self, name: str) -> int:
@@ -162,9 +198,12 @@ class Deduplication:
             CURSOR, InitialPosition.LATEST, durable=True, cursor_properties={}
         )
         self._cursor = cursor
-        if self not in self._host.stages:
+        if not self._judges:
             # From now on what is stored is noted; what was stored before is read.
-            self._host.stages += (self,)
+            self._judges = True
+            self._earlier = managed.stats().pending_entries
+            self._host.arrange_stages()
+        await self._know_earlier()
         for name, sequence in cursor.properties.items():
             self._remember(name.removeprefix(ESCAPE), sequence)
         start = cursor.mark
@@ -180,13 +219,23 @@ class Deduplication:
         self._snapshot_ms = self._host.context.clock.wall_ms()
         self.status, self._why = "Enabled", ""
 
+    async def _know_earlier(self) -> None:
+        """Return when what was under way before it was on is stored and can be read, or is known not to be."""
+        if self._earlier:
+            self._landed_earlier = asyncio.get_running_loop().create_future()
+            await self._landed_earlier
+        await self._host.recovered.settled(self._not_yet)
+
+    def _not_yet(self, error: AppendFailedError) -> None:
+        self._why = str(error)
+
     async def _end(self) -> None:
         self.status = "Removing"
-        for waiting in list(self._waiting.values()):
-            for publish in waiting:
-                self._host.admitted(publish, self)
-        self._host.stages = tuple(stage for stage in self._host.stages if stage is not self)
-        self._waiting.clear()
+        for publish in self._take_kept():
+            self._host.admitted(publish, self)
+        self._judges = False
+        self._host.arrange_stages()
+        self._period += 1  # what is under way was counted in the one before
         self._flying.clear()
         self._stored.clear()
         self._absent.clear()
@@ -213,6 +262,9 @@ class Deduplication:
 
     def admit(self, publish: Publish) -> bool:
         owners = publish.owners
+        if self._doubting is not None:
+            self._hold(publish)
+            return False
         if owners is None:
             return self._admit(publish, publish.producer.name)
         if self._all_new(publish, owners):
@@ -240,7 +292,7 @@ class Deduplication:
         for name, (entries, highest) in shares.items():
             self._flying.setdefault(name, [0, NOTHING])[0] += entries
             self._flying[name][1] = highest
-        publish.judged = True
+        publish.judged = self._period
         return True
 
     def _admit(self, publish: Publish, name: str) -> bool:
@@ -297,7 +349,7 @@ class Deduplication:
         return False
 
     def _fly(self, publish: Publish, name: str, highest: int) -> None:
-        publish.judged = True
+        publish.judged = self._period
         flying = self._flying.get(name)
         if flying is None:
             flying = self._flying[name] = [0, self.last_sequence(name)]
@@ -323,11 +375,19 @@ class Deduplication:
     def failed(self, publish: Publish, start: int) -> None:
         for name, (entries, _) in _shares(publish, start, publish.run.count).items():
             self._landed(publish, name, entries)
+        if self._doubting is None and not self._host.scope.closed:
+            self._doubting = self._host.scope.spawn("deduplication in doubt", self._resolve())
 
     def _landed(self, publish: Publish, name: str, entries: int) -> None:
         """So many entries of ``name`` are under way no more. When none is, what waits is judged, behind the receipts of
         these."""
-        flying = self._flying.get(name) if publish.judged else None
+        if publish.judged != self._period:
+            self._earlier -= entries
+            if not self._earlier and self._landed_earlier is not None:
+                self._landed_earlier.set_result(None)
+                self._landed_earlier = None
+            return
+        flying = self._flying.get(name)
         if flying is None:
             return
         flying[0] -= entries
@@ -337,7 +397,7 @@ class Deduplication:
                 asyncio.get_running_loop().call_soon(self._go_on, name)
 
     def _go_on(self, name: str) -> None:
-        if name in self._flying:
+        if name in self._flying or self._doubting is not None:
             return
         waiting = self._waiting.pop(name, deque())
         while waiting:
@@ -350,6 +410,58 @@ class Deduplication:
             if rest is not None:
                 rest.extend(waiting)
                 return
+
+    # --- in doubt -------------------------------------------------------------------------------
+
+    def _hold(self, publish: Publish) -> None:
+        owners = publish.owners
+        if owners is None:
+            self._held.append(publish)
+            return
+        for owner in dict.fromkeys(owners):
+            own = [i for i, one in enumerate(owners) if one is owner]
+            self._held.append(publish.part(own))
+
+    async def _resolve(self) -> None:
+        """Judge what was held once it is known which of the entries that failed are stored."""
+        await self._host.recovered.settled(self._refuse_kept)
+        self._doubting = None
+        for name in list(self._waiting):
+            self._go_on(name)
+        held, self._held = self._held, []
+        for publish in held:
+            if publish.producer.closed:
+                publish.drop()
+            elif self.admit(publish):
+                self._host.admitted(publish, self)
+
+    def _refuse_kept(self, error: AppendFailedError) -> None:
+        """There is no ledger: as an append would, refuse what is kept, and let its producers come again with it."""
+        for publish in self._take_kept():
+            publish.refuse(PersistenceError(f"The message could not be stored: {error}"))
+            publish.producer.disconnect()
+
+    def _take_kept(self) -> list[Publish]:
+        """What waits for a judgement, in the order of each producer; from now on it does not."""
+        kept = [publish for waiting in self._waiting.values() for publish in waiting]
+        kept += self._held
+        self._waiting.clear()
+        self._held = []
+        return kept
+
+    def take_recovered(self, run: Slice, i: int) -> None:
+        """Entry ``i`` of ``run`` came into the log by the recovery of a ledger."""
+        if self._judges:
+            self._recall(run.entry(i))
+            position = run.position(i)
+            self._last = max(self._last or position, position)
+            self._since_snapshot += 1
+
+    def end(self) -> None:
+        """The topic is closed: its clients send again what is kept."""
+        self._doubting = None
+        for publish in self._take_kept():
+            publish.drop()
 
     # --- the snapshot ---------------------------------------------------------------------------
 

@@ -7,15 +7,16 @@ from engine.broker.context import Context
 from engine.broker.dispatch.facts import facts_of
 from engine.broker.errors import NotAllowed
 from engine.broker.ports import TopicPolicies
-from engine.broker.topics.publish import Publish, Stage
+from engine.broker.topics.publish import Place, Publish, Stage
 
 
 class DelayLimitHost(Protocol):
     """What it needs of its topic."""
 
     policies: TopicPolicies
-    stages: tuple[Stage, ...]
     context: Context
+
+    def arrange_stages(self) -> None: ...
 
     def admitted(self, publish: Publish, by: Stage) -> None: ...
 
@@ -24,6 +25,7 @@ class DelayLimit:
     """Of one topic; a stage of it while there is a limit."""
 
     __slots__ = ("_host", "_max_ms")
+    place = Place.DELAY
 
     def __init__(self, host: DelayLimitHost) -> None:
         self._host = host
@@ -31,10 +33,14 @@ class DelayLimit:
 
     def apply(self) -> None:
         """The topic's policies may be others."""
-        host, policies = self._host, self._host.policies
+        policies = self._host.policies
         self._max_ms = policies.delay_max_ms if policies.delays else 0
-        others = tuple(stage for stage in host.stages if stage is not self)
-        host.stages = (self, *others) if self._max_ms else others
+        self._host.arrange_stages()
+
+    @property
+    def wanted(self) -> list[Stage]:
+        """The stages that it is now."""
+        return [self] if self._max_ms else []
 
     def admit(self, publish: Publish) -> bool:
         special = facts_of(publish.run).special

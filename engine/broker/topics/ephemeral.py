@@ -223,6 +223,9 @@ class EphemeralLog:
 
         return stop
 
+    def on_recovered(self, callback: Callable[[Position, Position], None], /) -> None:
+        pass
+
     @property
     def last_confirmed(self) -> Position:
         raise _refused("GetLastMessageId")

@@ -8,7 +8,7 @@ from typing import Protocol
 from engine.base.names import TopicName
 from engine.broker.errors import BrokerError, MetadataError, NotAllowed
 from engine.broker.ports import NO_LIMIT, BacklogQuota, TopicPolicies
-from engine.broker.topics.publish import Publish, Stage
+from engine.broker.topics.publish import Place, Publish, Stage
 from engine.tenancy.settings import SUBSCRIPTION_TYPES
 from engine.tenancy.topics import SYSTEM_PREFIX
 from engine.wire.kernels import is_encrypted
@@ -70,6 +70,7 @@ class MessageSize:
     """A stage of a topic that takes only messages and batches up to a size, chunks but for themselves, as Pulsar."""
 
     __slots__ = ("_host",)
+    place = Place.SIZE
 
     def __init__(self, host: LimitedHost) -> None:
         self._host = host
@@ -92,6 +93,9 @@ class MessageSize:
 class EncryptionRequired:
     """A stage of a topic that takes only what is encrypted: producers say that they do it, nothing else holds them to
     it."""
+
+    __slots__ = ("_host",)
+    place = Place.ENCRYPTION
 
     def __init__(self, host: LimitedHost) -> None:
         self._host = host

@@ -5,7 +5,8 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum, auto
 from typing import Protocol
 
 from engine.base.names import TopicName
@@ -22,8 +23,26 @@ from engine.wire.kernels import SendRun, build_receipts, head_sequences
 log = logging.getLogger(__name__)
 
 
+class Place(IntEnum):
+    """The order of a topic's stages (D16). What refuses by the run alone is before the rates, which must not be charged
+    for it; deduplication is last, so that what it lets pass is appended in the order in which it was judged."""
+
+    ENCRYPTION = auto()
+    SIZE = auto()
+    DELAY = auto()
+    TOPIC_RATE = auto()
+    GROUP_RATE = auto()
+    BROKER_RATE = auto()
+    DEDUPLICATION = auto()
+
+
 class Stage(Protocol):
     """What every run published to a topic passes. Called for each run in the order they came; must not raise."""
+
+    @property
+    def place(self) -> Place:
+        """Where it stands among the stages of a topic, which has one of each place at most."""
+        ...
 
     def admit(self, publish: "Publish") -> bool:
         """Before the append. False: it does not go on now. Then the stage has refused it (``Publish.refuse``) or keeps
@@ -37,6 +56,15 @@ class Stage(Protocol):
     def failed(self, publish: "Publish", start: int) -> None:
         """Entries from ``start`` on are not stored, or nobody knows; their producers are sent away."""
         ...
+
+
+def in_order(wanted: Iterable[Stage]) -> tuple[Stage, ...]:
+    """The stages of a topic, whichever of its parts want them and in whichever order they do."""
+    return tuple(sorted(wanted, key=_place))
+
+
+def _place(stage: Stage) -> Place:
+    return stage.place
 
 
 class PublishHost(Protocol):
@@ -149,7 +177,8 @@ class Publish:
 
     ``owners[i]`` sent entry ``i``; None: all are of ``producer``. ``chunk``: it is part of a chunked message. The heads
     for the receipts are taken out of the run, which stays cached for long: small entries weigh less than they do.
-    ``judged``: deduplication found it new. ``since_s``: when the topic was given it, by the monotonic clock.
+    ``judged``: in which period of deduplication it was found to be new; 0: in none. ``since_s``: when the topic was
+    given it, by the monotonic clock.
     """
 
     __slots__ = ("chunk", "heads", "judged", "owners", "producer", "run", "since_s")
@@ -166,7 +195,7 @@ class Publish:
         self.producer = producer
         self.owners = owners
         self.chunk = chunk
-        self.judged = False
+        self.judged = 0
         self.since_s = 0.0
         run.heads = []
         run.owners = None

@@ -12,17 +12,18 @@ from itertools import islice
 
 from engine.broker.control.rate_limit import RateLimit, fitting
 from engine.broker.outlet import Outlet
-from engine.broker.topics.publish import Publish
+from engine.broker.topics.publish import Place, Publish
 
 
 class PublishRate:
     """``times``: how often a connection was stopped. ``name`` is told apart from other reasons to stop it."""
 
-    __slots__ = ("_at_once", "_held", "_limit", "_name", "_waiting", "times")
+    __slots__ = ("_at_once", "_held", "_limit", "_name", "_waiting", "place", "times")
 
-    def __init__(self, limit: RateLimit, name: str) -> None:
+    def __init__(self, limit: RateLimit, name: str, place: Place) -> None:
         self._limit = limit
         self._name = name
+        self.place = place
         # A deque is 620 bytes, and most topics have no such limit: made when something waits.
         self._waiting: deque[tuple[Publish, int]] | tuple[()] = ()
         """Runs of one producer each, and their first entry that waits."""

@@ -18,7 +18,7 @@ from engine.broker.dispatch.consumer import Consumer
 from engine.broker.errors import NotAllowed
 from engine.broker.ports import MaxRate, TopicPolicies
 from engine.broker.topics.limits import EncryptionRequired, MessageSize, is_system
-from engine.broker.topics.publish import Publish, Stage
+from engine.broker.topics.publish import Place, Publish, Stage
 from engine.broker.topics.publish_rate import PublishRate
 
 CONSUMERS_REMEMBERED = 1000
@@ -31,7 +31,7 @@ class BrokerRates:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._published = RateLimit(context.clock)
-        self.publish = PublishRate(self._published, "the broker")
+        self.publish = PublishRate(self._published, "the broker", Place.BROKER_RATE)
         self.dispatch = RateLimit(context.clock)
         self.groups = Groups(context.clock)
         self.apply()
@@ -62,7 +62,7 @@ class GroupRates:
     def __init__(self, clock: Clock, name: str) -> None:
         self.name = name
         self.published = CountedLimit(clock)
-        self.publish = PublishRate(self.published, f"resource group {name}")
+        self.publish = PublishRate(self.published, f"resource group {name}", Place.GROUP_RATE)
         self.dispatched = CountedLimit(clock)
         self.hosts: dict[RatesHost, None] = {}
 
@@ -100,8 +100,9 @@ class RatesHost(Protocol):
     name: TopicName
     policies: TopicPolicies
     published: Traffic
-    stages: tuple[Stage, ...]
     context: Context
+
+    def arrange_stages(self) -> None: ...
 
     def settings_changed(self) -> None: ...
 
@@ -129,7 +130,7 @@ class TopicRates:
         self._broker = broker
         clock = host.context.clock
         self._published = RateLimit(clock)
-        self._publish = PublishRate(self._published, host.name.full)
+        self._publish = PublishRate(self._published, host.name.full, Place.TOPIC_RATE)
         self._encryption = EncryptionRequired(host)
         self._size = MessageSize(host)
         self._dispatched = RateLimit(clock, self.published, RateLevel.TOPIC)
@@ -149,22 +150,24 @@ class TopicRates:
 
     def apply(self) -> None:
         """The topic's policies may be others: they act at once. What waited for a rate that is gone has passed."""
-        host, policies = self._host, self._host.policies
+        policies = self._host.policies
         self._published.set(policies.publish_rate)
         self._dispatched.set(policies.dispatch_rate)
         self._subscribed.set(policies.subscribe_rate)
-        left = self._join(policies.resource_group)
+        self._join(policies.resource_group)
         self.dispatch = self._over_dispatch()
-        wanted: list[Stage] = []
+        self._host.arrange_stages()
+
+    @property
+    def wanted(self) -> list[Stage]:
+        """The stages by which publishing is limited now."""
+        policies = self._host.policies
+        stages: list[Stage] = [*self.publish]
         if policies.encryption_required:
-            wanted.append(self._encryption)
+            stages.append(self._encryption)
         if policies.message_bytes_max:
-            wanted.append(self._size)
-        wanted += self.publish
-        ours = (self._encryption, self._size, self._publish, self._broker.publish)
-        of_groups = [one.publish for one in (left, self._group) if one is not None]
-        others = (one for one in host.stages if one not in ours and one not in of_groups)
-        host.stages = (*wanted, *others)
+            stages.append(self._size)
+        return stages
 
     @property
     def publish(self) -> list[PublishRate]:
@@ -183,16 +186,15 @@ class TopicRates:
         of_group = () if self._group is None else (self._group.dispatched,)
         return (self._broker.dispatch, *of_group, self._dispatched)
 
-    def _join(self, name: str) -> GroupRates | None:
-        """Be in the resource group of this name; returns the one that was left."""
+    def _join(self, name: str) -> None:
+        """Be in the resource group of this name, and leave the one before."""
         left = self._group
         if name == (left.name if left is not None else ""):
-            return None
+            return
         self._group = self._broker.groups.joined(name, self._host) if name else None
         if left is not None:
             left.publish.pass_on(self._host)
             left.hosts.pop(self._host, None)
-        return left
 
     def check_subscribe(self, consumer: Consumer) -> None:
         """Whether it may subscribe now. Raises NotAllowed."""

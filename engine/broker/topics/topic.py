@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from engine.base.errors import MagnetarError, WorldError
 from engine.base.ids import EARLIEST, Position
 from engine.base.names import TopicName
+from engine.base.slices import Slice
 from engine.base.tasks import TaskScope, contained
 from engine.broker.compaction.ports import CompactionCursor
 from engine.broker.compaction.topic_compaction import CURSOR as COMPACTION
@@ -30,10 +31,11 @@ from engine.broker.topics.delay_limit import DelayLimit
 from engine.broker.topics.ephemeral import EphemeralSubscription
 from engine.broker.topics.limits import binding, reached
 from engine.broker.topics.ports import Log, SubscriptionCursor
-from engine.broker.topics.publish import Producer, Publish, Stage
+from engine.broker.topics.publish import Producer, Publish, Stage, in_order
 from engine.broker.topics.publishers import Publishers
 from engine.broker.topics.quotas import BacklogQuotas
 from engine.broker.topics.rates import BrokerRates, TopicRates
+from engine.broker.topics.recovered import RecoveredEntries
 from engine.broker.topics.subscription import CompactionSubscription, Subscription
 from engine.ledger.errors import LedgerError
 from engine.managed.errors import (
@@ -85,6 +87,7 @@ class Topic:
         "publishers",
         "quotas",
         "rates",
+        "recovered",
         "scope",
         "stages",
         "subscriptions",
@@ -120,6 +123,7 @@ class Topic:
         self._gone_out = (0, 0)
         """Messages and bytes that went out of subscriptions that are gone."""
         self.publishers = Publishers(self)
+        self.recovered = RecoveredEntries(self)
         self.deduplication = Deduplication(self)
         self.compaction = TopicCompaction(self)
         self._delay_limit = DelayLimit(self)
@@ -230,9 +234,14 @@ class Topic:
 
     def admitted(self, publish: Publish, by: Stage) -> None:
         """From a stage that kept ``publish``: it goes on behind that stage."""
-        behind = self.stages[self.stages.index(by) + 1 :]
-        if all(stage.admit(publish) for stage in behind):
+        place = by.place
+        if all(stage.admit(publish) for stage in self.stages if stage.place > place):
             self.log.append(publish.run, publish)
+
+    def arrange_stages(self) -> None:
+        """A part of the topic that may be stages of it wants others from now on (D16)."""
+        parts = (self._delay_limit, self.rates, self.deduplication)
+        self.stages = in_order(stage for part in parts for stage in part.wanted)
 
     def stored(self, publish: Publish, start: int, stop: int, messages: int, size: int) -> None:
         """Count what became durable, ``messages`` and ``size`` bytes of it, and tell the stages."""
@@ -245,6 +254,15 @@ class Topic:
             self.written.add(now_s, now_s - publish.since_s, publish.run, start, stop, size)
         for stage in self.stages:
             stage.stored(publish, start, stop)
+
+    def take_recovered(self, entries: list[tuple[Slice, int]]) -> None:
+        """Count entries that the recovery of a ledger brought in: they are published as any other. How long it took to
+        store them, nobody knows."""
+        for run, i in entries:
+            self.published.messages.total += run.messages_of(i, i + 1)
+            self.published.bytes.total += run.size_of(i, i + 1)
+            self.deduplication.take_recovered(run, i)
+        self.touched()
 
     def repeated(self, messages: int, size: int) -> None:
         """Count what came again and was stored before: it was published, too."""
@@ -653,6 +671,7 @@ class Topic:
         try:
             await closing
         finally:
+            self.deduplication.end()
             await self.scope.close()
 
     def lost(self) -> None:

@@ -54,6 +54,7 @@ class Appender:
         "_list",
         "_readers",
         "_reads",
+        "_recovered",
         "_retired",
         "_retry_at_s",
         "_retry_s",
@@ -89,12 +90,14 @@ class Appender:
         self._tail = state.tail
         self._tenure = tenure
         self._list = ledger_list
+        ledger_list.recovered = self._count_recovered
         self._reads = reads
         self._retry_s = settings.retry_initial_s
         self._clock = clock
         self._tasks = tasks
         self._rolled = rolled
         self._readers: tuple[Callable[[], None], ...] = ()
+        self._recovered: Callable[[Position, Position], None] | None = None
         self._writer: LedgerWriter | None = None
         self._retired: LedgerWriter | None = None  # its ledger is to be closed before the next one
         self._base = 0
@@ -112,6 +115,10 @@ class Appender:
             self._readers = tuple(one for one in self._readers if one is not callback)
 
         return stop
+
+    def on_recovered(self, callback: Callable[[Position, Position], None]) -> None:
+        """See ``ManagedLedger.on_recovered``."""
+        self._recovered = callback
 
     # Entries
 
@@ -327,8 +334,8 @@ class Appender:
         self._rolled()
 
     async def _settled(self, closing: Awaitable[T]) -> T:
-        """Its result. Closing the last ledger may find entries behind the last confirmed one: they are there to be
-        read, whatever becomes of the next ledger, and no append may follow that would tell of them."""
+        """Return its result. Closing the last ledger may find entries behind the last confirmed one: they are there to
+        be read, whatever becomes of the next ledger, and no append may follow that would tell of them."""
         line = self._line
         end = line.end
         try:
@@ -336,6 +343,14 @@ class Appender:
         finally:
             if line.end > end and not self._state.ended:
                 self._tell_readers()
+
+    def _count_recovered(self, entries: int, size: int) -> None:
+        """From the ledger list: the last ``entries`` of the log came into it by the recovery of a ledger."""
+        self.entries_added += entries
+        self.bytes_added += size
+        if self._recovered is not None:
+            end = self._line.end
+            self._recovered(self._line.position(end - entries), self._line.before(end))
 
     def _no_ledger(self, error: Exception) -> None:
         """There is no next ledger yet; an append after a while tries again."""

@@ -81,6 +81,7 @@ class LedgerList:
         "_sweeping",
         "created_ms",
         "line",
+        "recovered",
     )
 
     def __init__(
@@ -93,6 +94,8 @@ class LedgerList:
     ) -> None:
         self.line = line = state.line
         self.created_ms = 0
+        self.recovered: Callable[[int, int], None] = lambda entries, size: None
+        """Called with the number of entries and bytes that closing a ledger found behind the last confirmed entry."""
         self._state = state
         self._extra = record.extra
         self._highest = max((one.ledger_id for one in line.ledgers), default=-1)
@@ -203,7 +206,10 @@ class LedgerList:
         except LedgerError:
             # Recovery settles it too; what it finds behind the last confirmed entry is part of the topic then.
             reader = await self._ledgers.open(old.ledger_id, recover=True)
-            self.line.grow(reader.last_confirmed + 1 - last.entries, reader.length - last.size)
+            entries, size = reader.last_confirmed + 1 - last.entries, reader.length - last.size
+            self.line.grow(entries, size)
+            if entries:
+                self.recovered(entries, size)
         last.timestamp_ms = self._clock.wall_ms()
 
     async def seal(self, old: LedgerWriter | None) -> Position:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.broker.connection.sessions import Sessions
-from engine.broker.topics.publish import Publish
+from engine.broker.topics.publish import Place, Publish
 from engine.net.network import LoopNetwork
 from engine.wire import client_commands as say
 from tests.support.broker_bench import NAME, Bench, opened, until
@@ -28,6 +28,8 @@ READ = 512 << 10
 
 class SlowStorage:
     """A stage that lets nothing pass until it is told to."""
+
+    place = Place.DEDUPLICATION
 
     def __init__(self) -> None:
         self.kept: list[Publish] = []

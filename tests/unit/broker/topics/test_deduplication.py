@@ -1,7 +1,8 @@
 """What is sent again is stored once: over retries, connections, failures, restarts and changes of the policy."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,19 @@ from engine.broker.ports import TopicPolicies
 from engine.broker.topics import deduplication
 from engine.broker.topics.deduplication import CURSOR
 from engine.broker.topics.publish import Producer, Publish
+from engine.broker.topics.recovered import RecoveredEntries
+from engine.ledger.cluster.channel import BookieChannel
 from engine.managed.errors import ManagedLedgerError
 from engine.managed.ledger import InitialPosition, ManagedLedger
 from engine.managed.writing.appends import AppendSink
+from engine.metadata.store import MetadataStore, StoreUnavailableError
 from engine.wire import client_commands
 from engine.wire.batches import read_metadata
+from engine.wire.bookie_kernels import take_add_replies
 from engine.wire.errors import ServerError
 from engine.wire.kernels import following, head_sequences, take_sends
 from tests.support.broker_bench import NAME, Bench, Client, commands_in, opened, until
+from tests.support.ledger_cluster import FAST, Cluster
 from tests.support.raw_client import entry_of
 
 ON = TopicPolicies(deduplication=True)
@@ -248,6 +254,54 @@ async def test_producers_that_send_together_are_told_apart(bench: Bench) -> None
     assert [bench.topic.last_sequence(name) for name in "ab"] == [2, 7]
 
 
+class Late:
+    """Answers of bookies that do not get through. ``count``: of entries."""
+
+    def __init__(self) -> None:
+        self.kept: list[tuple[BookieChannel, bytes]] = []
+
+    @property
+    def count(self) -> int:
+        found = [take_add_replies(data, 0, len(data)) for _, data in self.kept]
+        return sum(count for _, _, runs in found for _, _, _, count in runs)
+
+
+class SilentStore:
+    """A metadata store that does not answer while ``silent``."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+        self.silent = False
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(self._store, name)
+        if name not in ("get", "put", "create", "delete", "exists", "children", "get_all"):
+            return real
+
+        async def call(*args: Any, **more: Any) -> Any:
+            if self.silent:
+                raise StoreUnavailableError(f"{name}: no answer")
+            return await real(*args, **more)
+
+        return call
+
+
+@contextmanager
+def late_answers(patch: pytest.MonkeyPatch) -> Iterator[Late]:
+    """What bookies answer comes when the context ends."""
+    late, received = Late(), BookieChannel.received
+
+    def keep(self: BookieChannel, buf: bytes, pos: int, end: int) -> int:
+        late.kept.append((self, buf[pos:end]))
+        return end
+
+    with patch.context() as inner:
+        inner.setattr(BookieChannel, "received", keep)
+        yield late
+    for channel, data in late.kept:
+        received(channel, data, 0, len(data))
+
+
 async def apply(bench: Bench, on: bool, status: str) -> None:
     policies = replace(ON, deduplication=on)
     await bench.topic.apply(policies, bench.everything.ledger_config(policies))
@@ -302,6 +356,117 @@ async def test_the_policy_takes_effect_at_once(bench: Bench) -> None:
     await apply(bench, True, "Enabled")
     one.sends(2, 2)
     assert DUPLICATE in [entry for _, entry in (await one.answered(6))[4:]]
+
+
+async def test_a_change_of_the_policy_while_entries_are_under_way_leaves_no_resend_waiting(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = await Sender(bench, "a").join()
+    with late_answers(monkeypatch) as answers:
+        one.sends(0, 1, 2)
+        await until(lambda: answers.count == 3)
+        await apply(bench, False, "Disabled")
+        policies = replace(ON, deduplication=True)
+        await bench.topic.apply(policies, bench.everything.ledger_config(policies))
+        await until(lambda: bench.topic.stages)
+        one.sends(3)
+    await one.answered(4)
+    await until(lambda: bench.topic.deduplication.status == "Enabled", 10)
+    one.sends(3)
+    assert (await one.answered(5))[4] == (3, DUPLICATE)
+    assert [sequence for _, sequence in await stored(bench)] == [0, 1, 2, 3]
+
+
+async def test_who_comes_while_entries_of_before_are_under_way_waits_for_them(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await apply(bench, False, "Disabled")
+    one = await Sender(bench, "a").join()
+    with late_answers(monkeypatch) as answers:
+        one.sends(0, 1)
+        await until(lambda: answers.count == 2)
+        await bench.topic.apply(ON, bench.everything.ledger_config(ON))
+        one.producer.leave()
+        again = asyncio.ensure_future(Sender(bench, "a").join())
+        await until(lambda: CURSOR in bench.topic.log.cursors)
+        await asyncio.sleep(0)
+        assert not again.done()
+    two = await again
+    two.sends(0, 1, 2)
+    assert [entry for _, entry in await two.answered(3)] == [DUPLICATE, DUPLICATE, 2]
+
+
+async def test_entries_that_recovery_brings_into_the_log_are_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stores: list[SilentStore] = []
+
+    def wrap(store: MetadataStore) -> MetadataStore:
+        stores.append(SilentStore(store))
+        return stores[-1]  # type: ignore[return-value]
+
+    hasty = replace(FAST, metadata_timeout_s=0.05)
+    monkeypatch.setattr(Cluster.client, "__defaults__", (hasty, None))
+    async with opened(tmp_path, wrap=wrap) as bench:
+        topic, store = bench.topic, stores[0]
+        bench.everything.in_force = ON
+        await apply(bench, True, "Enabled")
+        one = await Sender(bench, "a").join()
+        one.sends(0, 1, 2)
+        await one.answered(3)
+        with late_answers(monkeypatch) as answers:
+            store.silent = True  # so the ledger cannot be closed at its last confirmed entry
+            one.sends(3, 4)
+            await until(lambda: answers.count == 2)
+            channels = {channel for channel, _ in answers.kept}
+            answers.kept.clear()
+        for channel in channels:
+            channel.take_down("the link broke")
+        await until(lambda: one.producer.closed)
+        two, three = Sender(bench, "a"), Sender(bench, "a")
+        two.sends(3, 4)  # while there is no ledger
+        await until(lambda: two.errors)
+        assert [code for _, code, _ in two.errors] == [ServerError.PersistenceError] * 2
+        store.silent = False
+        await topic.recovered.settled(lambda error: None)
+        three.sends(3, 4, 5)
+        assert [entry for _, entry in await three.answered(3)][:2] == [DUPLICATE, DUPLICATE]
+        assert [sequence for _, sequence in await stored(bench)] == [0, 1, 2, 3, 4, 5]
+        assert topic.published.messages.total == 8, "with the two that came again"
+        assert topic.log.stats().entries == topic.log.stats().entries_added == 6
+        assert three.publish_budget.bytes == two.publish_budget.bytes == 0
+        await bench.registry.unload(NAME)
+        await bench.load()
+        await bench.topic.deduplication.ready()
+        assert bench.topic.last_sequence("a") == 5
+
+
+async def test_what_waits_for_a_recovery_is_given_back_when_the_topic_closes(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forever = asyncio.Event()
+
+    async def settled(*args: object) -> None:
+        await forever.wait()
+
+    one = await Sender(bench, "a").join()
+    monkeypatch.setattr(RecoveredEntries, "settled", settled)
+    with late_answers(monkeypatch) as answers:
+        one.sends(0)
+        await until(lambda: answers.count == 1)
+        channels = {channel for channel, _ in answers.kept}
+        answers.kept.clear()
+    for channel in channels:
+        channel.take_down("the link broke")
+    await until(lambda: one.producer.closed)
+    monkeypatch.setattr("engine.broker.topics.deduplication.READY_WAIT_S", 0.01)
+    with pytest.raises(ServiceNotReady, match="whose append failed"):
+        await Sender(bench, "a").join()
+    two = Sender(bench, "b")
+    two.sends(0, 1)
+    assert two.publish_budget.items == 2
+    await bench.registry.unload(NAME)
+    assert (two.publish_budget.items, two.producer.pending, two.told) == (0, 0, [])
 
 
 async def test_a_topic_loaded_without_it_keeps_no_cursor_of_it(bench: Bench) -> None:

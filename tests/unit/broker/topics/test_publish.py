@@ -8,7 +8,7 @@ import pytest
 from engine.base.names import TopicName
 from engine.broker.connection.produce import ProduceCommands
 from engine.broker.errors import TooManyRequests
-from engine.broker.topics.publish import Producer, Publish
+from engine.broker.topics.publish import Place, Producer, Publish
 from engine.broker.topics.topic import Topic
 from engine.wire import client_commands
 from engine.wire.events import Sends
@@ -102,7 +102,10 @@ async def test_a_burst_that_cannot_be_stored_is_refused_send_by_send(bench: Benc
 class Gate:
     """A stage that refuses runs, keeps them back, and notes what is stored."""
 
-    def __init__(self, refuses: bool = False, keeps: bool = False) -> None:
+    def __init__(
+        self, place: Place = Place.SIZE, refuses: bool = False, keeps: bool = False
+    ) -> None:
+        self.place = place
         self.refuses = refuses
         self.keeps = keeps
         self.kept: list[Publish] = []
@@ -128,7 +131,7 @@ class Gate:
 async def test_a_stage_refuses_each_send_and_the_producers_stay(bench: Bench) -> None:
     burst = Burst(bench)
     one, two = await burst.join(1, bench.topic), await burst.join(2, bench.topic)
-    behind = Gate()
+    behind = Gate(Place.DELAY)
     bench.topic.stages = (Gate(refuses=True), behind)
     burst.send((1, 7, 1), (2, 8, 3), (1, 9, 1))
     code = TooManyRequests.code
@@ -144,7 +147,7 @@ async def test_a_stage_refuses_each_send_and_the_producers_stay(bench: Bench) ->
 async def test_a_stage_keeps_a_run_and_lets_it_go_on_to_those_behind_it(bench: Bench) -> None:
     burst = Burst(bench)
     producer = await burst.join(1, bench.topic)
-    before, keeper, behind = Gate(), Gate(keeps=True), Gate()
+    before, keeper, behind = Gate(), Gate(Place.DELAY, keeps=True), Gate(Place.DEDUPLICATION)
     bench.topic.stages = (before, keeper, behind)
     burst.send((1, 0, 1), (1, 1, 1))
     assert (before.seen, len(keeper.kept), behind.seen) == (1, 1, 0)

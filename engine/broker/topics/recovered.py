@@ -1,0 +1,100 @@
+"""Entries that came into a topic's log by the recovery of a ledger: no append tells of them.
+
+Their producers were told that the outcome is unknown and send again, so what counts and judges a topic's entries must
+know of them as of any other (D14). They are read once, in the background; whoever must not go on before that waits.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import Protocol
+
+from engine.base.backoff import Backoff
+from engine.base.errors import WorldError
+from engine.base.ids import Position
+from engine.base.names import TopicName
+from engine.base.slices import Slice
+from engine.base.tasks import TaskScope
+from engine.broker.context import Context
+from engine.broker.topics.ports import Log
+from engine.ledger.errors import LedgerError
+from engine.managed.errors import (
+    AppendFailedError,
+    ManagedLedgerError,
+    ManagedLedgerTerminatedError,
+)
+
+log = logging.getLogger(__name__)
+
+RETRY_MAX_S = 5.0
+
+
+class RecoveredHost(Protocol):
+    """What they need of their topic."""
+
+    name: TopicName
+    log: Log
+    scope: TaskScope
+    context: Context
+
+    def take_recovered(self, entries: list[tuple[Slice, int]]) -> None: ...
+
+
+class RecoveredEntries:
+    """Of one topic, which is given them in order, with the slice and the index in it of each."""
+
+    __slots__ = ("_host", "_reading")
+
+    def __init__(self, host: RecoveredHost) -> None:
+        self._host = host
+        self._reading: set[asyncio.Task[None]] = set()
+        host.log.on_recovered(self._begin)
+
+    def _begin(self, first: Position, last: Position) -> None:
+        if self._host.scope.closed:
+            return
+        log.info("entries recovered topic=%s first=%s last=%s", self._host.name, first, last)
+        task = self._host.scope.spawn("recovered entries", self._take(first, last))
+        self._reading.add(task)
+        task.add_done_callback(self._reading.discard)
+
+    async def _take(self, first: Position, last: Position) -> None:
+        host, backoff = self._host, Backoff(max_s=RETRY_MAX_S)
+        while True:
+            try:
+                entries = await self._read(first, last)
+                break
+            except (LedgerError, ManagedLedgerError, WorldError) as error:
+                log.debug("recovered entries not read yet topic=%s: %s", host.name, error)
+                await asyncio.sleep(backoff.next_s(host.context.entropy.random()))
+        host.take_recovered(entries)
+
+    async def _read(self, first: Position, last: Position) -> list[tuple[Slice, int]]:
+        managed = self._host.log
+        entries: list[tuple[Slice, int]] = []
+        async with aclosing(managed.newest_first(managed.next_position(last))) as newest:
+            async for run, i in newest:
+                if run.position(i) < first:
+                    break
+                entries.append((run, i))
+        return entries[::-1]
+
+    async def settled(self, refused: Callable[[AppendFailedError], None]) -> None:
+        """Return when it is known what is stored of all whose append has failed until now: their ledger is closed, and
+        what that brought into the log is taken. Waits while no ledger can be opened; ``refused`` is called each time
+        that none could. Cancel-safe."""
+        host, backoff = self._host, Backoff(max_s=RETRY_MAX_S)
+        while True:
+            try:
+                await host.log.writable()
+                break
+            except ManagedLedgerTerminatedError:
+                break  # its last ledger is closed
+            except AppendFailedError as error:
+                refused(error)
+            except (LedgerError, ManagedLedgerError, WorldError) as error:
+                log.debug("the log takes no entries topic=%s: %s", host.name, error)
+            await asyncio.sleep(backoff.next_s(host.context.entropy.random()))
+        while self._reading:
+            await asyncio.wait(self._reading)
