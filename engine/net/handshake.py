@@ -16,6 +16,8 @@ from engine.wire.peer import Peer
 from engine.wire.states import CommandType, State
 
 HOLD = "handshake"
+VERSION_LENGTH_MAX = 256
+"""Characters of a client's version that are kept."""
 
 
 class HandshakeError(PeerError):
@@ -104,7 +106,7 @@ class Handshake:
 
     def connect(self, body: pb.CommandConnect) -> None:
         """CONNECT came."""
-        self.client.version = body.client_version
+        self.client.version = body.client_version[:VERSION_LENGTH_MAX]
         self.client.protocol_version = body.protocol_version
         self.client.takes_broker_metadata = body.feature_flags.supports_broker_entry_metadata
         self.client.partial_producers = body.feature_flags.supports_partial_producer

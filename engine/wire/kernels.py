@@ -15,9 +15,12 @@ bytes in the receipt, so they are copied, not parsed. The BookKeeper side lives 
 from collections.abc import Sequence
 from struct import Struct
 
+from google.protobuf.message import DecodeError
+
 from engine.base.crc32c import crc32c
 from engine.base.ids import Position
 from engine.base.slices import Slice, span_bytes
+from engine.wire import pulsar_pb2 as pb
 from engine.wire.bookie_kernels import (
     BAD_CHECKSUM,
     LARGE_ENTRY_BYTES,
@@ -34,6 +37,7 @@ from engine.wire.varints import LOW14, read_varint, skip_field, varint
 
 __all__ = [
     "BAD_CHECKSUM",
+    "BATCH_MESSAGES_MAX",
     "LARGE_ENTRY_BYTES",
     "NEED",
     "OTHER",
@@ -49,6 +53,7 @@ __all__ = [
     "entry_stamp",
     "following",
     "head_sequences",
+    "messages_in",
     "metadata_span",
     "stamped",
     "take_acks",
@@ -66,6 +71,8 @@ _SIZES = Struct(">II")
 _MAGIC = Struct(">HI")
 _HEAD = Struct(">IIHBB")  # total, command size, type field, command's tag, command's length
 _INT64_END = 1 << 63
+BATCH_MESSAGES_MAX = 1 << 20
+"""Metadata that claims more messages is not believed. Each takes 6 bytes: an entry of 5 MiB holds fewer."""
 _SEND_TYPE = b"\x08\x06\x32"
 _SHAPE_BYTES = 4  # 08 06 32 n
 _SHAPE_STOP_MIN = 8 + _SHAPE_BYTES + 3  # a producer id of one byte and the tags around it
@@ -195,7 +202,8 @@ def take_sends(buf: bytes, pos: int, end: int, frame_max: int) -> tuple[int, int
 
     Returns (position behind the run, why it ended, the run or None when it is empty). ``frame_max`` bounds a frame's
     ``total``. Checksums are verified where present; SENDs with fields other than the message count and the highest
-    sequence id end the run with OTHER.
+    sequence id, and with sequence ids beyond int64, end the run with OTHER. How many messages a batch has, its entry
+    says, as it will say whoever reads it from storage: what the command claims is not believed.
     """
     heads: list[bytes] = []
     spans: list[int] = []
@@ -228,7 +236,8 @@ def take_sends(buf: bytes, pos: int, end: int, frame_max: int) -> tuple[int, int
                 break
             shape_stop = id_stop + 1 - pos
             known = buf[pos + 4 : pos + shape_stop]
-            checked = sequence_size if sequence_size <= 10 else 0
+            # Ten bytes hold a number beyond int64: the slow path refuses it.
+            checked = sequence_size if sequence_size <= 9 else 0
             goes_on, ends_last = _GOES_ON[checked], _ENDS_LAST[checked]
             if owner != producer_id:
                 if owners is None and heads:
@@ -242,8 +251,9 @@ def take_sends(buf: bytes, pos: int, end: int, frame_max: int) -> tuple[int, int
             found = _batch_fields(buf, pos + shape_stop, start)
             if found is None:
                 break
-            sequence_stop, messages, highest = found
+            sequence_stop, highest = found
             head = buf[pos + 12 : sequence_stop] + highest
+            messages = messages_in(buf, start, stop)
             if messages != 1 and counts is None:
                 counts = [1] * len(heads)
             if counts is not None:
@@ -283,26 +293,26 @@ def _why(buf: bytes, pos: int, end: int, frame_max: int) -> int:
     return NEED if pos + 4 + total > end else OTHER
 
 
-def _batch_fields(buf: bytes, pos: int, stop: int) -> tuple[int, int, bytes] | None:
+def _batch_fields(buf: bytes, pos: int, stop: int) -> tuple[int, bytes] | None:
     """Sequence id, then optionally message count and highest sequence id, in this order and nothing else.
 
-    Returns (end of the sequence id, messages, the highest sequence id as the receipt's field 4 or empty).
+    Returns (end of the sequence id, the highest sequence id as the receipt's field 4 or empty).
     """
     sequence, pos = read_varint(buf, pos, stop)
-    if pos < 0:
+    if pos < 0 or sequence >= _INT64_END:
         return None
-    sequence_stop, messages, highest = pos, 1, b""
+    sequence_stop, highest = pos, b""
     if pos < stop and buf[pos] == 0x18:
         messages, pos = read_varint(buf, pos + 1, stop)
         if pos < 0 or not 0 < messages < 1 << 31:
             return None
     if pos < stop and buf[pos] == 0x30:
         last, after = read_varint(buf, pos + 1, stop)
-        if after < 0 or last < sequence:
+        if after < 0 or not sequence <= last < _INT64_END:
             return None
         highest = b"\x20" + buf[pos + 1 : after]
         pos = after
-    return (sequence_stop, messages, highest) if pos == stop else None
+    return (sequence_stop, highest) if pos == stop else None
 
 
 def build_receipts(
@@ -566,7 +576,7 @@ def _plain_ack(buf: bytes, pos: int, stop: int) -> tuple[int, list[Position], in
 
 
 def batch_sizes(buf: bytes, spans: list[int]) -> list[int] | None:
-    """Messages by entry (num_messages_in_batch, 1 when absent or unreadable); None when all are single."""
+    """Messages by entry, as ``messages_in``; None when all are single."""
     sizes: list[int] | None = None
     for i in range(0, len(spans), 2):
         start, stop = spans[i], spans[i + 1]
@@ -598,19 +608,19 @@ def metadata_span(buf: bytes, pos: int, stop: int) -> tuple[int, int] | None:
     return (start, metadata_stop) if metadata_stop <= stop else None
 
 
+def messages_in(buf: bytes, start: int, stop: int) -> int:
+    """Messages in the entry ``buf[start:stop]``: num_messages_in_batch of its metadata, 1 when it is absent, cannot be
+    read or is no number from 1 to BATCH_MESSAGES_MAX."""
+    found = metadata_span(buf, start, stop)
+    return 1 if found is None else _messages_in_batch(buf, *found)
+
+
 def _messages_in_batch(buf: bytes, pos: int, stop: int) -> int:
-    count = 1
-    while pos < stop:
-        tag, pos = read_varint(buf, pos, stop)
-        if pos < 0:
-            return 1
-        if tag == 0x58:
-            count, pos = read_varint(buf, pos, stop)
-        else:
-            pos = skip_field(buf, pos, stop, tag & 7)
-        if pos < 0:
-            return 1
-    return count if 0 < count < 1 << 31 else 1
+    try:
+        count: int = pb.MessageMetadata.FromString(buf[pos:stop]).num_messages_in_batch
+    except DecodeError:
+        return 1
+    return count if 0 < count <= BATCH_MESSAGES_MAX else 1
 
 
 def is_encrypted(buf: bytes, pos: int, stop: int) -> bool:

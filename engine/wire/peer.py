@@ -18,7 +18,14 @@ from engine.wire.events import (
     Told,
     Violation,
 )
-from engine.wire.kernels import BAD_CHECKSUM, CHECKSUM_MAGIC, SendRun, take_acks, take_sends
+from engine.wire.kernels import (
+    BAD_CHECKSUM,
+    CHECKSUM_MAGIC,
+    SendRun,
+    batch_sizes,
+    take_acks,
+    take_sends,
+)
 from engine.wire.states import (
     RECEIVED,
     SENT,
@@ -191,6 +198,6 @@ def _send_event(buf: bytes, send: pb.CommandSend, start: int, stop: int) -> Even
     head = b"\x08" + varint(send.producer_id) + b"\x10" + varint(send.sequence_id)
     if send.HasField("highest_sequence_id"):
         head += b"\x20" + varint(send.highest_sequence_id)
-    counts = [send.num_messages] if send.num_messages > 1 else None
-    run = SendRun(buf, [start, stop], stop - start, [head], counts, send.producer_id)
+    span = [start, stop]
+    run = SendRun(buf, span, stop - start, [head], batch_sizes(buf, span), send.producer_id)
     return Sends(run, send)

@@ -1,6 +1,8 @@
 """Protobuf base-128 integers, shared by the kernels. Pure."""
 
 UINT64_MAX = (1 << 64) - 1
+INT64_MAX = (1 << 63) - 1
+"""The largest number that clients, records and statistics, where it is signed, can hold."""
 
 LOW14 = tuple(bytes((i & 127 | 128, i >> 7 | 128)) for i in range(1 << 14))
 """The two low groups of a varint that goes on: ``LOW14[n & 16383] + varint(n >> 14)`` is n >= 16384 in one addition."""

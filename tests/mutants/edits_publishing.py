@@ -6,6 +6,8 @@ from tests.mutants.edit import Edit
 DEDUPLICATION = "engine/broker/topics/deduplication.py::Deduplication"
 DEDUPLICATION_TEST = "unit/broker/topics/test_deduplication.py"
 RECOVERED = (f"{DEDUPLICATION_TEST}::test_entries_that_recovery_brings_into_the_log_are_known",)
+KERNELS_TEST = "unit/wire/test_kernels.py"
+BOUNDS_TEST = "unit/broker/connection/test_bounds.py"
 STAGES_TEST = "unit/broker/topics/test_stages.py"
 
 EDITS = (
@@ -68,5 +70,50 @@ EDITS = (
             "test_who_comes_while_entries_of_before_are_under_way_waits_for_them",
         ),
         "D14",
+    ),
+    Edit(
+        "a-batch-has-as-many-messages-as-its-command-claims",
+        "engine/wire/kernels.py::take_sends",
+        "messages = messages_in(buf, start, stop)",
+        "messages = read_varint(buf, sequence_stop + 1, start)[0]",
+        (f"{KERNELS_TEST}::test_a_send_counts_as_many_messages_as_its_entry_says",),
+    ),
+    Edit(
+        "metadata-may-claim-any-number-of-messages",
+        "engine/wire/kernels.py::_messages_in_batch",
+        "0 < count <= BATCH_MESSAGES_MAX",
+        "0 < count",
+        (f"{KERNELS_TEST}::test_a_send_counts_as_many_messages_as_its_entry_says",),
+    ),
+    Edit(
+        "sequence-ids-beyond-int64-pass",
+        "engine/wire/kernels.py::take_sends",
+        "checked = sequence_size if sequence_size <= 9 else 0",
+        "checked = sequence_size if sequence_size <= 10 else 0",
+        (f"{KERNELS_TEST}::test_sequence_ids_beyond_int64_take_the_slow_path",),
+    ),
+    Edit(
+        "the-slow-path-takes-sequence-ids-beyond-int64",
+        "engine/broker/connection/produce.py::refuse_send",
+        "if number > INT64_MAX:",
+        "if False:",
+        (f"{BOUNDS_TEST}::test_a_send_with_a_sequence_id_beyond_int64_is_answered_and_not_stored",),
+    ),
+    Edit(
+        "any-epoch-is-adopted",
+        "engine/broker/topics/publishers.py::Publishers._grow",
+        "if epoch is None or (epoch > ADOPTED_MAX and epoch != self.epoch):",
+        "if epoch is None:",
+        (
+            "unit/broker/topics/test_publishers.py::"
+            "test_an_epoch_that_no_broker_gave_shuts_nobody_out",
+        ),
+    ),
+    Edit(
+        "names-of-producers-have-no-bound",
+        "engine/broker/connection/bounds.py::check_name",
+        "if size > NAME_BYTES_MAX:",
+        "if False:",
+        (f"{BOUNDS_TEST}::test_a_name_beyond_the_bound_is_refused",),
     ),
 )

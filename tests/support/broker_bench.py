@@ -222,6 +222,8 @@ class Bench:
         at = {"publish_time": publish_ms}
         if deliver_at_ms is not None:
             at["deliver_at_time"] = deliver_at_ms
+        if "num_messages" in fields:
+            at["num_messages_in_batch"] = fields["num_messages"]
         data = b"".join(
             frames.payload_frame(
                 command_bytes("send", {"producer_id": 1, "sequence_id": self._sent + i, **fields}),

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 
-from engine.base.errors import InvalidNameError, MagnetarError
+from engine.base.errors import MagnetarError
 from engine.base.ids import EARLIEST, LATEST, Position
-from engine.base.names import check_subscription
+from engine.broker.connection.bounds import (
+    check_metadata,
+    check_name,
+    check_new_subscription,
+    check_subscription_properties,
+)
 from engine.broker.connection.lookups import parse_topic
-from engine.broker.connection.produce import check_metadata
 from engine.broker.context import Context
 from engine.broker.dispatch.choose.keys import SLOTS, KeyPolicy
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
@@ -21,7 +25,6 @@ from engine.broker.errors import (
     ConsumerBusy,
     MetadataError,
     NotAllowed,
-    ProducerBusy,
     ServiceNotReady,
     TooManyRequests,
 )
@@ -29,7 +32,7 @@ from engine.broker.outlet import ClientConnection
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import SchemaRules
 from engine.broker.topics.subscription import CompactionSubscription, Subscription
-from engine.broker.topics.topic import RESERVED_CURSORS, Topic
+from engine.broker.topics.topic import Topic
 from engine.managed.errors import InvalidPositionError
 from engine.managed.ledger import InitialPosition
 from engine.net.routing import Access, Answer, Route, Routes
@@ -103,11 +106,12 @@ class ConsumeCommands:
         name = parse_topic(body.topic)
         kind = SubscriptionType(body.subType)
         check_subscribe(body, kind, persistent=name.persistent)
+        properties = check_subscription_properties(body.subscription_properties)
         context = self._context
         consumer = Consumer(
             self._connection,
             body.consumer_id,
-            body.consumer_name or context.entropy.hex(_NAME_BYTES),
+            check_name("consumer_name", body.consumer_name) or context.entropy.hex(_NAME_BYTES),
             kind,
             settings=context.settings,
             partition=name.partition,
@@ -132,7 +136,7 @@ class ConsumeCommands:
             body.subscription,
             durable=body.durable,
             initial=initial,
-            properties={pair.key: pair.value for pair in body.subscription_properties},
+            properties=properties,
             replicated=body.replicate_subscription_state,
             rolls_back=body.start_message_rollback_duration_sec > 0 and name.persistent,
         )
@@ -393,14 +397,8 @@ ROUTES: Routes = {
 
 
 def check_subscribe(body: pb.CommandSubscribe, kind: SubscriptionType, *, persistent: bool) -> None:
-    """Refuse what SUBSCRIBE must not ask. Naming errors go as ProducerBusy, as in Pulsar."""
-    name = body.subscription
-    if name.startswith(RESERVED_CURSORS):
-        raise ProducerBusy("Subscription with reserved subscription name attempted")
-    try:
-        check_subscription(name)
-    except InvalidNameError as error:
-        raise ProducerBusy(str(error)) from error
+    """Refuse what SUBSCRIBE must not ask."""
+    check_new_subscription(body.subscription)
     if body.read_compacted and not persistent:
         raise NotAllowed("readCompacted only valid on persistent topics")
     if body.read_compacted and kind not in (

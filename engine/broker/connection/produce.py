@@ -1,14 +1,18 @@
 """PRODUCER, SEND, CLOSE_PRODUCER of one connection."""
 
 import asyncio
-from collections.abc import Sequence
 from functools import partial
 
+from engine.broker.connection.bounds import (
+    check_int64,
+    check_metadata,
+    check_name,
+    check_new_subscription,
+)
 from engine.broker.connection.lookups import parse_topic
 from engine.broker.context import Context
 from engine.broker.errors import (
     BrokerError,
-    MetadataError,
     NotAllowed,
     ServiceNotReady,
     TooManyRequests,
@@ -25,10 +29,9 @@ from engine.wire.errors import ProtocolViolation, ServerError
 from engine.wire.events import CorruptSend, Sends
 from engine.wire.kernels import SendRun
 from engine.wire.states import CommandType
+from engine.wire.varints import INT64_MAX
 
 CLOSED_REMEMBERED_MAX = 1000
-METADATA_BYTES_MAX = 1024
-"""Producer and consumer metadata: keys and values together."""
 
 
 class ProduceCommands:
@@ -83,6 +86,12 @@ class ProduceCommands:
         if body.txn_enabled:
             raise NotAllowed("Transactions are not enabled.")
         metadata = check_metadata(body.metadata)
+        producer_name = check_name("producer_name", body.producer_name)
+        topic_epoch = None
+        if body.HasField("topic_epoch"):
+            topic_epoch = check_int64("topic_epoch", body.topic_epoch)
+        if body.initial_subscription_name:
+            check_new_subscription(body.initial_subscription_name)
         topic = await self._registry.get(name, create=True)
         await topic.quotas.admit()
         schema = body.schema if body.HasField("schema") else None
@@ -96,15 +105,15 @@ class ProduceCommands:
         producer = Producer(
             self._connection,
             body.producer_id,
-            body.producer_name or self._registry.producer_name(),
+            producer_name or self._registry.producer_name(),
             topic,
             now_ms=self._context.clock.wall_ms(),
             epoch=body.epoch,
-            named_by_user=body.user_provided_producer_name and bool(body.producer_name),
+            named_by_user=body.user_provided_producer_name and bool(producer_name),
             metadata=metadata,
             schema_version=version,
             access_mode=body.producer_access_mode,
-            topic_epoch=body.topic_epoch if body.HasField("topic_epoch") else None,
+            topic_epoch=topic_epoch,
             encrypted=body.encrypted,
         )
         await topic.deduplication.ready()
@@ -255,18 +264,12 @@ ROUTES: Routes = {
 }
 
 
-def check_metadata(pairs: Sequence[pb.KeyValue]) -> dict[str, str]:
-    """Producer or consumer metadata. Raises MetadataError above the bound."""
-    size = sum(len(pair.key) + len(pair.value) for pair in pairs)
-    if size > METADATA_BYTES_MAX:
-        raise MetadataError(
-            f"metadata of {size} characters: keys and values may have {METADATA_BYTES_MAX} together"
-        )
-    return {pair.key: pair.value for pair in pairs}
-
-
 def refuse_send(body: pb.CommandSend) -> tuple[ServerError, str] | None:
     """Why a SEND with rare fields is refused: error and text."""
+    for field in ("sequence_id", "highest_sequence_id"):
+        number: int = getattr(body, field)
+        if number > INT64_MAX:
+            return ServerError.MetadataError, f"{field} {number}: must be at most {INT64_MAX}"
     if body.HasField("highest_sequence_id") and body.highest_sequence_id < body.sequence_id:
         return (
             ServerError.MetadataError,

@@ -35,6 +35,7 @@ from engine.managed.stored.records import COMPACTED_LEDGER, OWN_PREFIX
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import read_metadata
 from engine.wire.kernels import following, head_sequences
+from engine.wire.varints import INT64_MAX
 
 log = logging.getLogger(__name__)
 
@@ -256,7 +257,8 @@ class Deduplication:
         if metadata is None or metadata.HasField("marker_type") or not _is_last(metadata):
             return
         highest = max(metadata.sequence_id, metadata.highest_sequence_id)
-        self._remember(metadata.producer_name, highest)
+        if highest <= INT64_MAX:  # no SEND has another, whatever the entry says
+            self._remember(metadata.producer_name, highest)
 
     # --- the stage ------------------------------------------------------------------------------
 

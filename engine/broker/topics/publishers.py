@@ -29,9 +29,23 @@ from engine.managed.errors import (
     ManagedLedgerTerminatedError,
 )
 from engine.wire import pulsar_pb2 as pb
+from engine.wire.varints import INT64_MAX
 
 EPOCH = "pulsar.topic.epoch"
 """The managed ledger's property that keeps the epoch, as Apache's broker names it."""
+
+
+ADOPTED_MAX = 1 << 62
+"""A producer's epoch is adopted up to this one, where the topic has a lower one or has lost its own: a greater one was
+given by no broker, and those that follow it must fit int64."""
+
+
+def stored_epoch(text: str) -> int | None:
+    """The epoch that a property holds; None for what none of our brokers has stored: then counting begins anew."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= len(str(INT64_MAX))):
+        return None
+    epoch = int(text)
+    return epoch if epoch < INT64_MAX else None
 
 
 class PublishersHost(Protocol):
@@ -65,8 +79,7 @@ class Publishers:
         """Has the topic to itself, or is about to."""
         self._one_at_a_time = asyncio.Lock()
         """Held by who asks for the topic alone, and by who gets its turn."""
-        stored = host.log.properties.get(EPOCH, "")
-        self.epoch = int(stored) if stored.isdecimal() else None
+        self.epoch = stored_epoch(host.log.properties.get(EPOCH, ""))
         """How often, less one, somebody got the topic alone; None: never."""
 
     @property
@@ -217,7 +230,7 @@ class Publishers:
     async def _grow(self, producer: Producer) -> int:
         """The epoch under which ``producer`` has the topic: a new one, or the one that it had when it went."""
         epoch = producer.topic_epoch
-        if epoch is None:
+        if epoch is None or (epoch > ADOPTED_MAX and epoch != self.epoch):
             epoch = 0 if self.epoch is None else self.epoch + 1
         if epoch != self.epoch:
             if self._host.name.persistent:

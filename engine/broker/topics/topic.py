@@ -48,6 +48,7 @@ from engine.managed.errors import (
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import LedgerConfig
 from engine.wire.batches import read_metadata
+from engine.wire.kernels import BATCH_MESSAGES_MAX
 
 logger = logging.getLogger(__name__)
 
@@ -388,8 +389,11 @@ class Topic:
     ) -> Subscription | None:
         """A new durable subscription for an administrator; None when it exists.
 
-        Raises NotAllowed at the limit, ServiceNotReady when it is not known whether it exists now; try again.
+        Raises NotAllowed at the limit and for a name that is reserved, ServiceNotReady when it is not known whether it
+        exists now; try again.
         """
+        if name.startswith(RESERVED_CURSORS):
+            raise NotAllowed(f"Subscription name {name} is reserved for the broker")
         self.check_open()
         async with self._changing(name):
             self.check_open()
@@ -713,8 +717,8 @@ class Topic:
 
 
 def last_batch_index(entry: bytes) -> int:
-    """Index of the last message of the batch ``entry``; -1 when it is no batch."""
+    """Index of the last message of the batch ``entry``; -1 when it is no batch, or claims to be what none is."""
     metadata = read_metadata(entry)
-    if metadata is None or not metadata.HasField("num_messages_in_batch"):
+    if metadata is None or not 0 < metadata.num_messages_in_batch <= BATCH_MESSAGES_MAX:
         return -1
-    return max(metadata.num_messages_in_batch - 1, -1)  # a client may have claimed anything
+    return metadata.num_messages_in_batch - 1

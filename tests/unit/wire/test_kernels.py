@@ -15,6 +15,7 @@ from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import Message, pack_entry
 from engine.wire.kernels import (
     BAD_CHECKSUM,
+    BATCH_MESSAGES_MAX,
     NEED,
     OTHER,
     TOO_LARGE,
@@ -42,8 +43,11 @@ NUMBERS = st.one_of(
 )
 
 
-def entry(value: bytes, checksum: bool = True) -> bytes:
-    return pack_entry([Message(value)], producer_name="p", publish_ms=1, checksum=checksum)
+def entry(value: bytes, checksum: bool = True, count: int | None = None) -> bytes:
+    extra = {} if count is None else {"num_messages_in_batch": count}
+    return pack_entry(
+        [Message(value)], producer_name="p", publish_ms=1, checksum=checksum, extra=extra
+    )
 
 
 def sends(producer_id: int, values: list[bytes], sequence: int = 0) -> bytes:
@@ -70,14 +74,14 @@ SENDS = st.lists(
 def test_a_run_of_sends_holds_what_protobuf_reads(
     producer_id: int, wanted: list[tuple[int, bytes, bool, int | None, int | None]]
 ) -> None:
-    entries = [entry(value, checksum) for _, value, checksum, _, _ in wanted]
+    entries = [entry(value, checksum, count) for _, value, checksum, count, _ in wanted]
     buf = b"".join(
         client_commands.send(
             producer_id,
             sequence,
             each,
             num_messages=count,
-            highest_sequence_id=None if above is None else sequence + above,
+            highest_sequence_id=None if above is None else min(sequence + above, 2**63 - 1),
         )
         for each, (sequence, _, _, count, above) in zip(entries, wanted, strict=True)
     )
@@ -87,7 +91,7 @@ def test_a_run_of_sends_holds_what_protobuf_reads(
     assert [run.entry(i) for i in range(run.count)] == entries
     assert run.size == sum(map(len, entries))
     assert run.messages == sum(count or 1 for _, _, _, count, _ in wanted)
-    highest = [s + (above or 0) for s, _, _, _, above in wanted]
+    highest = [min(s + (above or 0), 2**63 - 1) for s, _, _, _, above in wanted]
     assert head_sequences(run.heads) == [
         (sequence, high) for (sequence, *_), high in zip(wanted, highest, strict=True)
     ]
@@ -119,7 +123,9 @@ def test_sends_of_several_producers_are_one_run_that_knows_the_owners(
     wanted: list[tuple[int, int, int]],
 ) -> None:
     made = [
-        client_commands.send(producer_id, sequence, entry(b"%d" % i), num_messages=messages)
+        client_commands.send(
+            producer_id, sequence, entry(b"%d" % i, count=messages), num_messages=messages
+        )
         for i, (producer_id, sequence, messages) in enumerate(wanted)
     ]
     buf = b"".join(made)
@@ -149,6 +155,41 @@ def test_sends_with_further_fields_take_the_slow_path(field: dict[str, object]) 
 def test_a_highest_sequence_id_below_the_sequence_id_takes_the_slow_path() -> None:
     buf = client_commands.send(7, 9, entry(b"a"), highest_sequence_id=8)
     assert take_sends(buf, 0, len(buf), FRAME_MAX) == (0, OTHER, None)
+
+
+@pytest.mark.parametrize(
+    ("claimed", "held", "counted"),
+    [
+        (1_000_000, None, 1),
+        (2**31 - 1, 3, 3),
+        (2, 300, 300),
+        (2, BATCH_MESSAGES_MAX, BATCH_MESSAGES_MAX),
+        (2, BATCH_MESSAGES_MAX + 1, 1),
+        (2**31 - 1, 2**31 - 1, 1),
+        (5, -5, 1),
+    ],
+)
+def test_a_send_counts_as_many_messages_as_its_entry_says(
+    claimed: int, held: int | None, counted: int
+) -> None:
+    single = client_commands.send(7, 0, entry(b"a"))
+    batch = client_commands.send(7, 1, entry(b"b", count=held), num_messages=claimed)
+    buf = single + batch + single
+    run = take_sends(buf, 0, len(buf), FRAME_MAX)[2]
+    assert run is not None
+    assert [run.messages_of(i, i + 1) for i in range(run.count)] == [1, counted, 1]
+    assert run.counts == batch_sizes(run.buf, run.spans) or counted == 1
+
+
+@pytest.mark.parametrize("highest", [None, 2**63])
+def test_sequence_ids_beyond_int64_take_the_slow_path(highest: int | None) -> None:
+    sequence = 2**63 if highest is None else 2**63 - 1
+    good = client_commands.send(7, 2**63 - 1, entry(b"a"))
+    bad = client_commands.send(7, sequence, entry(b"b"), highest_sequence_id=highest)
+    pos, why, run = take_sends(good + bad, 0, len(good + bad), FRAME_MAX)
+    assert run is not None
+    assert (pos, why, run.last_sequence) == (len(good), OTHER, 2**63 - 1)
+    assert take_sends(bad, 0, len(bad), FRAME_MAX) == (0, OTHER, None)
 
 
 def test_a_wrong_checksum_ends_the_run_before_its_frame() -> None:
@@ -203,7 +244,7 @@ def test_receipts_are_what_protobuf_builds(
 ) -> None:
     buf = b"".join(
         client_commands.send(
-            producer_id, s, entry(b""), highest_sequence_id=s + 5 if high else None
+            producer_id, s, entry(b""), highest_sequence_id=min(s + 5, 2**63 - 1) if high else None
         )
         for s, high in wanted
     )
@@ -215,7 +256,10 @@ def test_receipts_are_what_protobuf_builds(
         stop = frames.whole_frame(made, pos, len(made), FRAME_MAX)
         found = commands.parse(made, *frames.command_span(made, pos, stop)).send_receipt
         expected = commands.send_receipt(
-            producer_id, sequence, Position(ledger_id, first + i), sequence + 5 if high else None
+            producer_id,
+            sequence,
+            Position(ledger_id, first + i),
+            min(sequence + 5, 2**63 - 1) if high else None,
         )
         assert found == commands.parse(expected, 8, len(expected)).send_receipt
         pos = stop

@@ -35,7 +35,12 @@ class Burst:
     def send(self, *sends: tuple[int, int, int]) -> None:
         """Producer id, sequence id and messages of each."""
         data = b"".join(
-            client_commands.send(owner, sequence, entry_of(b"v%d" % sequence), num_messages=count)
+            client_commands.send(
+                owner,
+                sequence,
+                entry_of(b"v%d" % sequence, num_messages_in_batch=count),
+                num_messages=count,
+            )
             for owner, sequence, count in sends
         )
         pos, _, run = take_sends(data, 0, len(data), 1 << 20)

@@ -53,8 +53,10 @@ class Flood:
         self.runs = 0
 
     def send(self) -> None:
+        entry = entry_of(bytes(SIZE), num_messages_in_batch=self.messages)
+        entry = ENTRY if self.messages == 1 else entry
         data = b"".join(
-            client_commands.send(1, self.sent + i, ENTRY, num_messages=self.messages)
+            client_commands.send(1, self.sent + i, entry, num_messages=self.messages)
             for i in range(self.entries)
         )
         pos, _, run = take_sends(data, 0, len(data), 1 << 20)

@@ -9,7 +9,7 @@ import pytest
 from engine.broker.connection.produce import ProduceCommands
 from engine.broker.errors import ProducerBusy, ProducerFenced, ServiceNotReady, TopicTerminated
 from engine.broker.topics.publish import Producer
-from engine.broker.topics.publishers import EPOCH
+from engine.broker.topics.publishers import ADOPTED_MAX, EPOCH, stored_epoch
 from engine.managed.errors import ManagedLedgerError
 from engine.managed.ledger import ManagedLedger
 from engine.wire import pulsar_pb2 as pb
@@ -175,6 +175,38 @@ async def test_the_epoch_outlives_the_broker(bench: Bench) -> None:
     old = someone(bench, "e", ALONE, reconnects=1, topic_epoch=0)
     with pytest.raises(ProducerFenced, match="already moved"):
         await topic.publishers.admit(old)
+
+
+async def test_an_epoch_that_no_broker_gave_shuts_nobody_out(bench: Bench) -> None:
+    for claimed in (2**63 - 1, 2**64 - 1):
+        claims = someone(bench, "claims", ALONE, topic_epoch=claimed)
+        epoch = await bench.topic.publishers.admit(claims)
+        assert isinstance(epoch, int)
+        assert epoch < 2
+        claims.leave()
+    largest = someone(bench, "largest", ALONE, topic_epoch=ADOPTED_MAX)
+    assert await bench.topic.publishers.admit(largest) == ADOPTED_MAX
+    largest.leave()
+    (await joined(bench, "next", ALONE)).leave()
+    back = someone(bench, "next", ALONE, reconnects=1, topic_epoch=ADOPTED_MAX + 1)
+    assert await bench.topic.publishers.admit(back) == ADOPTED_MAX + 1
+
+
+@pytest.mark.parametrize(
+    ("stored", "epoch"),
+    [
+        ("", None),
+        ("7", 7),
+        (str(2**63 - 2), 2**63 - 2),
+        (str(2**63 - 1), None),
+        (str(2**64 - 1), None),
+        ("9" * 5000, None),
+        ("-1", None),
+        ("٣", None),
+    ],
+)
+def test_a_stored_epoch_that_cannot_be_told_is_none(stored: str, epoch: int | None) -> None:
+    assert stored_epoch(stored) == epoch
 
 
 async def test_an_epoch_that_cannot_be_stored_changes_nothing(

@@ -1,0 +1,69 @@
+"""What clients may say of themselves and of what they make: sizes and numbers are checked where the command comes in.
+
+What is kept for as long as a producer, consumer or subscription is there has a bound in bytes, and a number that goes
+into records or answers fits them. Every refusal names the field, what came and the limit.
+"""
+
+from collections.abc import Sequence
+
+from engine.base.errors import InvalidNameError, PreconditionFailed
+from engine.base.names import check_subscription
+from engine.broker.errors import MetadataError, ProducerBusy
+from engine.broker.topics.topic import RESERVED_CURSORS
+from engine.tenancy.checks import check_properties_size
+from engine.wire import pulsar_pb2 as pb
+from engine.wire.varints import INT64_MAX
+
+METADATA_BYTES_MAX = 1024
+"""Producer and consumer metadata: keys and values together."""
+NAME_BYTES_MAX = 1024
+"""Names of producers and consumers."""
+
+
+def check_metadata(pairs: Sequence[pb.KeyValue]) -> dict[str, str]:
+    """Return producer or consumer metadata. Raises MetadataError above the bound."""
+    size = sum(_size(pair.key) + _size(pair.value) for pair in pairs)
+    if size > METADATA_BYTES_MAX:
+        raise MetadataError(
+            f"metadata of {size} bytes: keys and values may have {METADATA_BYTES_MAX} together"
+        )
+    return {pair.key: pair.value for pair in pairs}
+
+
+def check_name(field: str, name: str) -> str:
+    """Return ``name``, of a producer or consumer. Raises MetadataError above the bound."""
+    size = _size(name)
+    if size > NAME_BYTES_MAX:
+        raise MetadataError(f"{field} of {size} bytes: at most {NAME_BYTES_MAX}")
+    return name
+
+
+def check_int64(field: str, number: int) -> int:
+    """Return ``number``, of an unsigned field. Raises MetadataError when int64 cannot hold it."""
+    if number > INT64_MAX:
+        raise MetadataError(f"{field} {number}: at most {INT64_MAX}")
+    return number
+
+
+def check_new_subscription(name: str) -> str:
+    """Return ``name`` when a client may subscribe by it. Naming errors go as ProducerBusy, as in Pulsar."""
+    if name.startswith(RESERVED_CURSORS):
+        raise ProducerBusy("Subscription with reserved subscription name attempted")
+    try:
+        return check_subscription(name)
+    except InvalidNameError as error:
+        raise ProducerBusy(str(error)) from error
+
+
+def check_subscription_properties(pairs: Sequence[pb.KeyValue]) -> dict[str, str]:
+    """Return them. Raises MetadataError when they are more than the cursor's record takes."""
+    properties = {pair.key: pair.value for pair in pairs}
+    try:
+        check_properties_size(properties)
+    except PreconditionFailed as error:
+        raise MetadataError(f"subscription_properties: {error}") from error
+    return properties
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
