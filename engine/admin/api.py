@@ -503,6 +503,9 @@ CREATE_TOPIC = Operation("create_topic", CreateTopic, NoneType, AdminAccess.TENA
 DELETE_TOPIC = Operation("delete_topic", DeleteTopic, JsonObject, AdminAccess.TENANT)
 """NotFound when missing, PreconditionFailed when in use and not forced, Conflict when more than was seen would be
 lost: nothing was deleted then."""
+FORGET_PARTITIONED = Operation("forget_partitioned", OnTopic, NoneType, AdminAccess.TENANT)
+"""Delete the schemas, policies and permissions of a partitioned topic. Conflict unless its record is marked as deleted,
+PreconditionFailed while it has partitions."""
 HOLDINGS = Operation("holdings", OnTopic, JsonObject, AdminAccess.LOOKUP, reads=True)
 """What a topic holds, and who uses it: ``{"bytes", "entries": stored ones, "terminated", "last": its last message,
 "producers": [{name, address}], "subscriptions": [{name, durable, entries, messages, exact, consumers: [{name,

@@ -104,9 +104,10 @@ async def delete(
     """Delete all partitions, also those a failed growth left behind the count, then the record.
 
     NotFound when nothing of that name exists, Conflict for a plain topic, PreconditionFailed when a partition is in
-    use and not ``force``: then nothing was deleted. ``seen``: of each partition by name what DELETE_TOPIC takes;
-    Conflict when one holds more by now. The record is marked as deleted meanwhile, so that no client makes
-    a partition anew.
+    use and not ``force``: then nothing was deleted, unless it came into use meanwhile; it stays with all that it holds.
+    ``seen``: of each partition by name what DELETE_TOPIC takes; Conflict when one holds more by now. The record is
+    marked as deleted meanwhile, so that no client makes a partition anew. Schemas, policies and permissions, which are
+    of all partitions, go when the last of them is gone.
     """
     await _check_parent(store, topic)
     await require_partitioned(store, topic)
@@ -117,6 +118,7 @@ async def delete(
     version = await _mark(store, topic, deleted=True)
     try:
         await _delete_partitions(store, brokers, topic, force=force, seen=seen)
+        await brokers.call(api.FORGET_PARTITIONED, api.OnTopic(topic))
     except BaseException:
         await _unmark(store, topic)
         raise

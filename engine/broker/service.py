@@ -55,7 +55,7 @@ from engine.net.tls import server_context
 from engine.ownership.owner import BundleOwnership, OwnerRecord
 from engine.ownership.registration import BrokerRecord, BrokerRegistration
 from engine.schema.schema_registry import SchemaRegistry
-from engine.tenancy import grants
+from engine.tenancy import grants, topics
 from engine.tenancy.namespaces import bootstrap
 from engine.tenancy.settings import PolicySettings
 from engine.wire import commands
@@ -123,27 +123,30 @@ class Running:
         namespaces: Namespaces = self.catalog
         self.identity = BrokerIdentity(base.node.cluster_name, record.id, instance)
         self.context = context = Context(base.data_path, base.clock, base.entropy, self.identity)
+
+        async def forget(name: TopicName) -> None:
+            if not await topics.twin_exists(base.store, name):
+                await rules.forget(name)
+            await self.policy_log.forget(name)
+            await grants.forget_topic(base.store, name)
+
         self.registry = TopicRegistry(
             factory=base.factory,
             ownership=owned,
             namespaces=namespaces,
             context=context,
             ledger_config=base.ledger_config,
-            forget_schema=rules.forget,
+            forget=forget,
         )
         self.sessions = Sessions(context, self.registry, owned, namespaces, rules)
         incarnation = f"{record.id}-{instance}"
-
-        async def forget(name: TopicName) -> None:
-            await self.policy_log.forget(name)
-            await grants.forget_topic(base.store, name)
 
         rows = RowFeed(self.registry, base.clock, incarnation)
         lags = LagFeed(self.registry, context, incarnation)
         self.upkeep = Upkeep(
             *(self.registry, namespaces, base.ledger_config, base.data_path),
             counted=(rows.count, lags.count),
-            inactivity=Inactivity(self.registry, base.clock, forget),
+            inactivity=Inactivity(self.registry, base.clock),
         )
         self.catalog.on_change = self.upkeep.policies_changed
         self.catalog.is_loaded = lambda name: self.registry.loaded(name) is not None
@@ -167,6 +170,7 @@ class Running:
                 dynamic=self.dynamic,
                 settings=base.data_path,
                 ledger_config=base.ledger_config,
+                forget=forget,
             )
         )
         self.registration = BrokerRegistration(base.store, record)

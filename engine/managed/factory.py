@@ -29,6 +29,9 @@ from engine.managed.stored.survey import survey
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore, NoNodeError, NotEmptyError
 
+Forget = Callable[[], Awaitable[None]]
+"""Deletes what is stored elsewhere of a topic that is deleted. Done again, it changes nothing."""
+
 CLOSE_AT_ONCE = 16
 OPEN_ATTEMPTS = 4
 
@@ -71,12 +74,14 @@ class ManagedLedgerFactory:
         *,
         make: bool = True,
         admit: Callable[[], Awaitable[None]] | None = None,
+        forget: Forget | None = None,
     ) -> ManagedLedger:
         """Open ``tenant/ns/persistent/encoded-topic``, made if missing and ``make``, fencing its previous owner.
 
         Opening twice in one process: the second waits for the first and gets the same object. ``properties`` are those
-        of a topic that is made now. ``admit`` is awaited before a managed ledger that never had a ledger gets its first
-        one: when it raises, the node is removed and the opening ends by that. Cancel-safe: the opening goes on.
+        of a topic that is made now. ``forget`` is called first when an earlier ``delete`` was cut off. ``admit`` is
+        awaited before a managed ledger that never had a ledger gets its first one: when it raises, the node is removed
+        and the opening ends by that. Cancel-safe: the opening goes on.
         Raises LedgerError, ManagedLedgerFencedError (another owner opens it again and again), StoreUnavailableError,
         ManagedLedgerLoadError (nothing of these, but not in time), ManagedLedgerNotFoundError without ``make``.
         """
@@ -87,7 +92,9 @@ class ManagedLedgerFactory:
             await ready.update_config(config)
             return ready
         opening = self._opening.of(name) or self._opening.begin(
-            name, f"open {name}", self._start(name, config, properties or {}, make, admit)
+            name,
+            f"open {name}",
+            self._start(name, config, properties or {}, make, admit, forget),
         )
         return await asyncio.shield(opening)
 
@@ -98,10 +105,11 @@ class ManagedLedgerFactory:
         properties: dict[str, str],
         make: bool,
         admit: Callable[[], Awaitable[None]] | None,
+        forget: Forget | None,
     ) -> ManagedLedger:
         for attempt in range(OPEN_ATTEMPTS):
             try:
-                return await self._start_once(name, config, properties, make, admit)
+                return await self._start_once(name, config, properties, make, admit, forget)
             except ManagedLedgerFencedError:
                 # The previous owner may just have opened its next ledger: that one is to be fenced too.
                 if attempt + 1 == OPEN_ATTEMPTS:
@@ -115,6 +123,7 @@ class ManagedLedgerFactory:
         properties: dict[str, str],
         make: bool,
         admit: Callable[[], Awaitable[None]] | None,
+        forget: Forget | None,
     ) -> ManagedLedger:
         node = self._shared.node(paths.managed_ledger(name))
         try:
@@ -122,9 +131,10 @@ class ManagedLedgerFactory:
         except NoNodeError:
             raise ManagedLedgerNotFoundError(f"there is no managed ledger {name}") from None
         if record.deleted:
-            await self._remove_cursors(
-                node
-            )  # its ledgers are deleted with what else the record dooms
+            # Its ledgers are deleted with what else the record dooms.
+            await self._remove_cursors(node)
+            if forget is not None:
+                await forget()
         if not record.ledgers and admit is not None:
             await self._admit(node, admit)
         if not record.ledgers and not record.properties:
@@ -159,11 +169,12 @@ class ManagedLedgerFactory:
         if self._open.get(name) is ledger:
             del self._open[name]
 
-    async def delete(self, name: str) -> None:
+    async def delete(self, name: str, forget: Forget | None = None) -> None:
         """Delete a managed ledger with cursors and ledgers, closing it first. Raises ManagedLedgerNotFoundError.
 
-        Raises ManagedLedgerFencedError when another owner has it, and the store's errors. Cut off half-way it is there
-        whole, or deleted: then ``delete`` or ``open``, which begins anew, removes what is left (M17).
+        ``forget`` is called once it is deleted for good, before its node goes. Raises ManagedLedgerFencedError when
+        another owner has it, the store's errors and those of ``forget``. Cut off half-way it is there whole, or
+        deleted: then ``delete`` or ``open``, which begins anew, removes what is left (M17).
         """
         ledger = self._open.get(name)
         if ledger is not None:
@@ -178,6 +189,8 @@ class ManagedLedgerFactory:
         await self._remove_cursors(node)
         for ledger_id in record.doomed:
             await self._ledgers.delete(ledger_id)
+        if forget is not None:
+            await forget()
         await node.delete()
 
     async def _remove_cursors(self, topic: StoredNode) -> None:

@@ -155,6 +155,15 @@ async def topic_exists(store: MetadataStore, topic: TopicName) -> bool:
     return topic.persistent and await store.exists(ledger_path(topic)) is not None
 
 
+async def twin_exists(store: MetadataStore, topic: TopicName) -> bool:
+    """Whether there is a topic of the other domain with the same name, plain or partitioned, as far as metadata tells:
+    both have the same schemas."""
+    other = next(domain for domain in DOMAINS if domain != topic.domain)
+    twin = topic.namespace.topic(topic.local, other)
+    _, exists = await look_up(store, twin)
+    return exists or await find_partitions(fresh(store, partitioned_path(twin)), twin) is not None
+
+
 async def look_up(store: MetadataStore, topic: TopicName) -> tuple[Stored | None, bool]:
     """As ``find_partitions``, and where there are none ``topic_exists``, asked of the service in one request. A server
     that lags behind may not have heard yet of what was made elsewhere."""

@@ -8,6 +8,7 @@ DEDUPLICATION_TEST = "unit/broker/topics/test_deduplication.py"
 RECOVERED = (f"{DEDUPLICATION_TEST}::test_entries_that_recovery_brings_into_the_log_are_known",)
 KERNELS_TEST = "unit/wire/test_kernels.py"
 BOUNDS_TEST = "unit/broker/connection/test_bounds.py"
+DELETION_TEST = "unit/broker/administration/test_deletion.py"
 STAGES_TEST = "unit/broker/topics/test_stages.py"
 
 EDITS = (
@@ -115,5 +116,47 @@ EDITS = (
         "if size > NAME_BYTES_MAX:",
         "if False:",
         (f"{BOUNDS_TEST}::test_a_name_beyond_the_bound_is_refused",),
+    ),
+    Edit(
+        "a-partition-takes-with-it-what-is-of-all",
+        "engine/broker/topics/registry.py::TopicRegistry._forget_whole",
+        "if name.partition < 0:",
+        "if True:",
+        (f"{DELETION_TEST}::test_what_belongs_to_the_whole_topic_stays_when_a_partition_goes",),
+    ),
+    Edit(
+        "schemas-go-before-their-topic",
+        "engine/broker/topics/registry.py::TopicRegistry._remove",
+        "forget = partial(self._forget_whole, name)",
+        "await self._forget_whole(name); forget = partial(self._forget_whole, name)",
+        (f"{DELETION_TEST}::test_a_topic_that_could_not_be_deleted_has_its_schemas",),
+    ),
+    Edit(
+        "what-a-cut-off-deletion-left-stays",
+        "engine/managed/factory.py::ManagedLedgerFactory._start_once",
+        "if forget is not None:",
+        "if False:",
+        (f"{DELETION_TEST}::test_what_a_deletion_did_not_reach_goes_with_the_next_use",),
+    ),
+    Edit(
+        "nobody-looks-at-the-moment-of-the-deletion",
+        "engine/broker/topics/registry.py::TopicRegistry.delete_checked",
+        "check()",
+        "pass",
+        (f"{DELETION_TEST}::test_who_connects_under_a_deletion_keeps_the_topic_and_its_messages",),
+    ),
+    Edit(
+        "what-is-of-all-partitions-outlives-them",
+        "engine/admin/partitions.py::delete",
+        "await brokers.call(api.FORGET_PARTITIONED, api.OnTopic(topic))",
+        "pass",
+        (f"{DELETION_TEST}::test_what_belongs_to_the_whole_topic_goes_when_it_is_deleted",),
+    ),
+    Edit(
+        "schemas-of-the-other-domain-go-too",
+        "engine/tenancy/topics.py::twin_exists",
+        "return exists or",
+        "return False and exists or False and",
+        (f"{DELETION_TEST}::test_the_other_domains_topic_of_the_name_keeps_its_schemas",),
     ),
 )

@@ -336,7 +336,7 @@ async def opened(
         namespaces=everything,
         context=context,
         ledger_config=everything.ledger_config,
-        forget_schema=schemas.forget,
+        forget=schemas.forget,
     )
     yield Bench(cluster, registry, everything, schemas, await registry.get(NAME, create=True))
     await registry.close()

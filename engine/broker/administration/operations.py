@@ -13,6 +13,7 @@ from engine.admin import api
 from engine.admin.api import JsonObject, MessagePosition
 from engine.admin.messages import message_answer, publish_time_ms
 from engine.admin.operation import Handlers, bind
+from engine.admin.partitions import existing_partitions
 from engine.admin.unacknowledged import nth_unacknowledged
 from engine.base.clock import Clock
 from engine.base.errors import (
@@ -48,7 +49,7 @@ from engine.broker.errors import NotAllowed, NotServedHere, TopicIsPartitioned
 from engine.broker.ports import TopicPolicies
 from engine.broker.settings import DataPathSettings
 from engine.broker.topics.ephemeral import A_CHANGE, COMPACTION
-from engine.broker.topics.registry import TopicRegistry
+from engine.broker.topics.registry import Forget, TopicRegistry
 from engine.broker.topics.subscription import CompactionSubscription, Subscription
 from engine.broker.topics.topic import Topic, last_batch_index
 from engine.managed.errors import (
@@ -63,12 +64,13 @@ from engine.managed.stored.records import INTERNAL_PREFIX, OWN_PREFIX, LogRecord
 from engine.managed.stored.resting import RestingLogs
 from engine.managed.stored.survey import survey
 from engine.metadata import paths
+from engine.metadata.cached import fresh
 from engine.metadata.store import MetadataStore
 from engine.ownership.owner import BundleOwnership
 from engine.ownership.registration import BrokerRecord
 from engine.schema.schema_registry import SchemaRegistry
 from engine.schema.stored_versions import UnreadableError
-from engine.tenancy import grants, topics
+from engine.tenancy import topics
 from engine.tenancy.checks import check_expected, check_properties_size
 
 LOADS_MAX = 3
@@ -100,6 +102,7 @@ class Collaborators:
     dynamic: DynamicSettings
     settings: DataPathSettings
     ledger_config: Callable[[TopicPolicies], LedgerConfig]
+    forget: Forget
 
 
 class BrokerOperations:
@@ -124,6 +127,7 @@ class BrokerOperations:
             [
                 bind(api.CREATE_TOPIC, self.create_topic),
                 bind(api.DELETE_TOPIC, self.delete_topic),
+                bind(api.FORGET_PARTITIONED, self.forget_partitioned),
                 bind(api.HOLDINGS, self.holdings),
                 bind(api.POLICY_EFFECT, self.policy_effect),
                 bind(api.TOPIC_PROPERTIES, self.topic_properties),
@@ -257,23 +261,31 @@ class BrokerOperations:
                 "please call delete-partitioned-topic.",
             )
         topic = await self._topic(name)
-        users = len(topic.producers) + sum(
-            len(subscription.consumers) for subscription in topic.subscriptions.values()
-        )
-        if users and not args.force:
-            raise PreconditionFailed(f"Topic has {users} connected producers/consumers")
+
+        def check() -> None:
+            users = topic.users
+            if users and not args.force:
+                raise PreconditionFailed(f"Topic has {users} connected producers/consumers")
+            if args.seen is not None or args.dry:
+                holdings.check(topic, args.seen)
+
         if args.dry:
-            holdings.check(topic, args.seen)
+            check()
             return {}
         before = holdings.before_deletion(topic)
-        if args.seen is not None:
-            await self._registry.delete_checked(
-                topic, lambda: holdings.check(topic, args.seen), self._forget_policies
-            )
-        else:
-            await self._forget_policies(name)
-            await self._registry.delete(name, force=True)
+        await self._registry.delete_checked(topic, check)
         return {"before": before}
+
+    async def forget_partitioned(self, args: api.OnTopic) -> None:
+        name, store = args.topic, self._parts.store
+        await self._here(name)
+        path = topics.partitioned_path(name)
+        record = await topics.find_partitions(fresh(store, path), name)
+        if record is None or not record.get("deleted"):
+            raise Conflict(f"Topic {name} is not being deleted")
+        if name.persistent and (left := await existing_partitions(store, name)):
+            raise PreconditionFailed(f"Topic partition {left[0]} still exists")
+        await self._parts.forget(name)
 
     async def holdings(self, args: api.OnTopic) -> JsonObject:
         return await holdings.of(await self._topic(args.topic), self._parts.clock.wall_ms())
@@ -289,17 +301,6 @@ class BrokerOperations:
             now_ms,
             measured=args.measured,
         )
-
-    async def _forget_policies(self, name: TopicName) -> None:
-        """A topic's policies and permissions go with it, and before it: nobody could find them later. Those of a
-        partitioned topic go with the first of its partitions that is deleted because the whole topic is."""
-        parent = name.partitioned
-        if name.partition >= 0:
-            record = await topics.find_partitions(self._parts.store, parent)
-            if record is None or not record.get("deleted"):
-                return
-        await self._parts.catalog.own.forget(parent)
-        await grants.forget_topic(self._parts.store, parent)
 
     async def topic_properties(self, args: api.OnTopic) -> dict[str, str]:
         return dict((await self._kept(args.topic, "Properties")).log.properties)

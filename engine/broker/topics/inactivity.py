@@ -13,7 +13,7 @@ from engine.base.clock import Clock
 from engine.broker.compaction.topic_compaction import CURSOR as COMPACTION
 from engine.broker.errors import ConsumerBusy, SubscriptionNotFound
 from engine.broker.ports import TopicPolicies
-from engine.broker.topics.registry import Forget, TopicRegistry
+from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.topic import Topic
 from engine.tenancy.topics import SYSTEM_PREFIX
 
@@ -26,17 +26,11 @@ RETURN_MS = 300_000
 
 
 class Inactivity:
-    """Of one broker's topics. ``forget_policies``: those that the topic has of its own."""
+    """Of one broker's topics."""
 
-    def __init__(
-        self,
-        registry: TopicRegistry,
-        clock: Clock,
-        forget_policies: Forget,
-    ) -> None:
+    def __init__(self, registry: TopicRegistry, clock: Clock) -> None:
         self._registry = registry
         self._clock = clock
-        self._forget_policies = forget_policies
         self._since_s: dict[Topic, float] = {}
 
     def count(self, touched: Sequence[Topic]) -> None:
@@ -67,9 +61,7 @@ class Inactivity:
         rule = topic.policies.inactive_topics
         if topic not in self._since_s or not self._may_go(topic):
             return
-        if await self._registry.delete_unused(
-            topic, caught_up=rule.when_caught_up, forget_policies=self._forget_policies
-        ):
+        if await self._registry.delete_unused(topic, caught_up=rule.when_caught_up):
             log.info("topic deleted, nobody uses it topic=%s", topic.name)
 
     async def expire_subscriptions(self, topic: Topic) -> None:

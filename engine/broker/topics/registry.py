@@ -36,7 +36,7 @@ from engine.tenancy.topics import SYSTEM_PREFIX
 log = logging.getLogger(__name__)
 
 Forget = Callable[[TopicName], Awaitable[None]]
-"""Deletes something that is stored of a topic elsewhere."""
+"""Deletes what is stored of a topic elsewhere: schemas, policies, permissions."""
 
 UNLOAD_PARALLEL = 32
 BOOKIES_RETRY_S = 0.25
@@ -67,7 +67,8 @@ class TopicRegistry:
     """Loads, finds and unloads topics.
 
     Every method raises BrokerError where it refuses. ``ledger_config`` makes a managed ledger's settings from a topic's
-    policies.
+    policies. ``forget`` is called for topics that are deleted; what is stored of a partition is its partitioned topic's
+    and stays.
     """
 
     def __init__(
@@ -78,14 +79,14 @@ class TopicRegistry:
         namespaces: Namespaces,
         context: Context,
         ledger_config: Callable[[TopicPolicies], LedgerConfig],
-        forget_schema: Forget,
+        forget: Forget,
     ) -> None:
         self._factory = factory
         self._ownership = ownership
         self._namespaces = namespaces
         self._context = context
         self._ledger_config = ledger_config
-        self._forget_schema = forget_schema
+        self._forget = forget
         self._scope = TaskScope("topics", self._task_failed)
         self._loaded: dict[str, Topic] = {}
         self._loading = UnderWay[str, Topic](self._scope)
@@ -328,7 +329,11 @@ class TopicRegistry:
         while True:
             try:
                 return await self._factory.open(
-                    name.managed_ledger_name, config, make=make, admit=admit
+                    name.managed_ledger_name,
+                    config,
+                    make=make,
+                    admit=admit,
+                    forget=partial(self._forget_whole, name),
                 )
             except NotEnoughBookiesError:
                 if loop.time() >= until:
@@ -404,44 +409,46 @@ class TopicRegistry:
     async def delete(self, name: TopicName, *, force: bool) -> None:
         """Delete the topic and its data. Refused with producers, consumers or subscriptions unless ``force``."""
         topic = await self.get(name, create=False)
-        if not force and topic.in_use:
-            raise NotAllowed(f"Topic {name} has {topic.use}")
-        self._check_staying(name)
-        await self._remove(name, self._forget_schema)
 
-    async def delete_checked(
-        self, topic: Topic, check: Callable[[], None], forget_policies: Forget
-    ) -> None:
-        """As ``delete`` with force, if ``check`` does not raise: from then on nobody publishes or subscribes."""
+        def check() -> None:
+            if not force and topic.in_use:
+                raise NotAllowed(f"Topic {name} has {topic.use}")
+
+        await self.delete_checked(topic, check)
+
+    async def delete_checked(self, topic: Topic, check: Callable[[], None]) -> None:
+        """Delete the topic and its data, if ``check`` does not raise: from that moment on nobody publishes or
+        subscribes. What it raises is raised; after other errors the topic is there whole, or goes with its next use."""
         full = topic.name.full
         if self._loaded.get(full) is not topic or full in self._leaving or full in self._deleting:
             raise ServiceNotReady(f"Topic {full} is being unloaded")
         self._check_staying(topic.name)
         check()
         topic.closing = True
-        await self._remove(topic.name, forget_policies, self._forget_schema)
+        await self._remove(topic.name)
 
-    async def delete_unused(
-        self, topic: Topic, *, caught_up: bool, forget_policies: Forget
-    ) -> bool:
-        """Delete a topic that ``Topic.is_unused`` at this moment; False when it is used, or not served any more. Of a
-        partition schema and policies stay: they are its partitioned topic's."""
+    async def delete_unused(self, topic: Topic, *, caught_up: bool) -> bool:
+        """Delete a topic that ``Topic.is_unused`` at this moment; False when it is used, or not served any more."""
         full = topic.name.full
         if self._loaded.get(full) is not topic or full in self._leaving or full in self._deleting:
             return False
         if not topic.close_unused(caught_up=caught_up):
             return False
-        whole = topic.name.partition < 0
-        await self._remove(topic.name, *((forget_policies, self._forget_schema) if whole else ()))
+        await self._remove(topic.name)
         return True
 
-    async def _remove(self, name: TopicName, *forget: Forget) -> None:
+    async def _forget_whole(self, name: TopicName) -> None:
+        if name.partition < 0:
+            await self._forget(name)
+
+    async def _remove(self, name: TopicName) -> None:
         self._deleting[name.full] = None  # nobody makes it anew before all of it is gone
         try:
             await self.unload(name)
-            for what in forget:
-                await what(name)
+            forget = partial(self._forget_whole, name)
             if name.persistent:
-                await self._factory.delete(name.managed_ledger_name)
+                await self._factory.delete(name.managed_ledger_name, forget)
+            else:
+                await forget()
         finally:
             del self._deleting[name.full]

@@ -147,9 +147,8 @@ class SchemaRules:
         return await self._asked(self._registry.get(name, number))
 
     async def forget(self, name: TopicName) -> None:
-        """With the topic its schemas go. Those of a partitioned topic go with its first partition, which all have."""
-        if name.partition <= 0:
-            await self._asked(self._registry.remove(name))
+        """Delete the schemas of a whole topic that is deleted."""
+        await self._asked(self._registry.remove(name))
 
     async def _asked(self, answer: Awaitable[T]) -> T:
         """The registry's answer, its refusals in the protocol's words."""

@@ -159,6 +159,12 @@ class Topic:
         return self.publishers.attached
 
     @property
+    def users(self) -> int:
+        """Producers, also those in line, and consumers."""
+        consumers = sum(len(each.consumers) for each in self.subscriptions.values())
+        return len(self.producers) + len(self.publishers.waiting) + consumers
+
+    @property
     def in_use(self) -> bool:
         return bool(self.producers or self.subscription_names)
 

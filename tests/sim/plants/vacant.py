@@ -2,7 +2,7 @@
 
 import asyncio
 
-from engine.broker.topics.registry import Forget, TopicRegistry
+from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.topic import Topic
 from tests.sim.plants.planting import Patches
 
@@ -21,16 +21,12 @@ def decided_before_it_is_done() -> Patches:
     """A topic that was found unused is deleted a second later, whoever came."""
     delete_unused = TopicRegistry.delete_unused
 
-    async def delete(
-        self: TopicRegistry, topic: Topic, *, caught_up: bool, forget_policies: Forget
-    ) -> bool:
+    async def delete(self: TopicRegistry, topic: Topic, *, caught_up: bool) -> bool:
         if not topic.is_unused(caught_up=caught_up):
             return False
         await asyncio.sleep(1.0)
         topic.__dict__["close_unused"] = lambda caught_up: True
-        return await delete_unused(
-            self, topic, caught_up=caught_up, forget_policies=forget_policies
-        )
+        return await delete_unused(self, topic, caught_up=caught_up)
 
     return [(TopicRegistry, "delete_unused", delete)]
 

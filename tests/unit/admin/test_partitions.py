@@ -41,6 +41,8 @@ class Brokers:
         self.in_use: dict[str, int] = {}
         self.refusing: dict[str, Refusal] = {}
         self.deleted: list[str] = []
+        self.forgotten: list[list[str]] = []
+        """The partitions deleted by then, each time that what belongs to the whole topic was."""
 
     def has(self, index: int) -> list[str]:
         return sorted(self.subscriptions.get(str(TOPIC.partition_at(index)), {}))
@@ -66,6 +68,14 @@ class Brokers:
         self._of(args.topic)
         consumers = [{}] * self.in_use.get(str(args.topic), 0)
         return {"publishers": [], "subscriptions": {"s": {"consumers": consumers}}}
+
+    async def forget_partitioned(self, args: api.OnTopic) -> None:
+        self._of(args.topic)
+        record = await topics.find_partitions(self.store, args.topic)
+        assert record is not None
+        assert record["deleted"]
+        assert not await partitions.existing_partitions(self.store, args.topic)
+        self.forgotten.append(list(self.deleted))
 
     async def delete_topic(self, args: api.DeleteTopic) -> None:
         topic = args.topic
@@ -302,9 +312,12 @@ async def test_a_deletion_that_fails_on_one_partition_names_it_and_a_repeat_fini
         await partitions.delete(world.store, world.brokers, TOPIC)
     record = await topics.find_partitions(world.raw, TOPIC)
     assert record == {"partitions": 3, "deleted": False}
+    assert world.brokers.forgotten == [], "what belongs to all partitions goes with the last"
     world.brokers.delete_topic = real  # type: ignore[method-assign]
     await partitions.delete(world.store, world.brokers, TOPIC)
     assert await topics.find_partitions(world.raw, TOPIC) is None
+    ((*gone,),) = world.brokers.forgotten
+    assert len(gone) == 3
 
 
 async def test_a_partition_made_between_look_and_deletion_keeps_all_of_them(

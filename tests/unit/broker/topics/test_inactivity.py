@@ -40,7 +40,8 @@ class Looks:
         self.bench = bench
         self.clock = Hands()
         self.forgotten: list[TopicName] = []
-        self.inactivity = Inactivity(bench.registry, self.clock, self._forget)
+        bench.registry._forget = self._forget
+        self.inactivity = Inactivity(bench.registry, self.clock)
 
     async def _forget(self, name: TopicName) -> None:
         self.forgotten.append(name)
