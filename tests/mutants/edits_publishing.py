@@ -159,4 +159,14 @@ EDITS = (
         "return False and exists or False and",
         (f"{DELETION_TEST}::test_the_other_domains_topic_of_the_name_keeps_its_schemas",),
     ),
+    Edit(
+        "new-partitions-get-the-indexes-of-others",
+        "engine/broker/administration/operations.py::_given",
+        "if not key.startswith(INTERNAL_PREFIX)",
+        "",
+        (
+            "unit/broker/administration/test_operations.py::"
+            "test_a_new_partition_gets_no_property_that_a_broker_keeps_of_another_cursor",
+        ),
+    ),
 )

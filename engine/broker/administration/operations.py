@@ -5,7 +5,7 @@ Apache Pulsar's.
 """
 
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 
@@ -452,7 +452,7 @@ class BrokerOperations:
         for name, why in topic.unread.items():
             raise NotReady(f"Subscription {name} of {args.topic} cannot be read: {why}")
         return {
-            name: subscription.cursor.cursor_properties
+            name: _given(subscription.cursor.cursor_properties)
             for name, subscription in sorted(topic.subscriptions.items())
             if subscription.durable
         }
@@ -655,6 +655,11 @@ class BrokerOperations:
         if record is None or record.ephemeral_owner != self._parts.store.session_id:
             raise NotReady("This broker is not registered")
         return "ok"
+
+
+def _given(properties: Mapping[str, str]) -> dict[str, str]:
+    """Without those that a broker keeps there of this one cursor: other cursors must not get them."""
+    return {key: text for key, text in properties.items() if not key.startswith(INTERNAL_PREFIX)}
 
 
 def _check_properties(properties: dict[str, str], reserved: str) -> None:
