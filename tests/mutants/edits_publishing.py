@@ -169,4 +169,32 @@ EDITS = (
             "test_a_new_partition_gets_no_property_that_a_broker_keeps_of_another_cursor",
         ),
     ),
+    Edit(
+        "a-clock-set-forward-forgets-producers",
+        f"{DEDUPLICATION}._now_ms",
+        "return int(self._host.context.clock.monotonic_s() * 1000)",
+        "return self._host.context.clock.wall_ms()",
+        (f"{DEDUPLICATION_TEST}::test_a_clock_that_is_set_forward_makes_no_name_forgotten",),
+        "D14",
+    ),
+    Edit(
+        "names-that-came-first-go-first",
+        f"{DEDUPLICATION}._remember",
+        "self._stored.pop(name, None)",
+        "pass",
+        (
+            f"{DEDUPLICATION_TEST}::"
+            "test_a_snapshot_with_room_for_few_names_has_those_that_published_last",
+        ),
+    ),
+    Edit(
+        "negative-lifetimes-expire-everything",
+        "engine/broker/control/acted_upon.py::_off_below_0",
+        "return max(number, 0)",
+        "return number",
+        (
+            "unit/broker/control/test_acted_upon.py::"
+            "test_a_negative_number_that_somebody_stored_lets_nothing_go",
+        ),
+    ),
 )

@@ -52,7 +52,7 @@ def topic_policies(
         retention_minutes=value["retention"]["retentionTimeInMinutes"],
         retention_mb=value["retention"]["retentionSizeInMB"],
         auto_subscription=value["autoSubscriptionCreation"]["allowAutoSubscriptionCreation"],
-        message_ttl_s=value["messageTTL"],
+        message_ttl_s=_off_below_0(value["messageTTL"]),
         max_producers=value["maxProducersPerTopic"],
         max_subscriptions=value["maxSubscriptionsPerTopic"],
         max_consumers=value["maxConsumersPerTopic"],
@@ -63,7 +63,7 @@ def topic_policies(
         schema_auto_update=value["isAllowAutoUpdateSchema"],
         schema_enforced=value["schemaValidationEnforced"],
         deduplication=value["deduplication"],
-        snapshot_interval_s=value["deduplicationSnapshotInterval"],
+        snapshot_interval_s=_off_below_0(value["deduplicationSnapshotInterval"]),
         publish_rate=_max_rate(
             value["publishRate"]["publishThrottlingRateInMsg"],
             value["publishRate"]["publishThrottlingRateInByte"],
@@ -76,23 +76,29 @@ def topic_policies(
             0,
             value["subscribeRate"]["ratePeriodInSecond"],
         ),
-        message_bytes_max=value["maxMessageSize"],
+        message_bytes_max=_off_below_0(value["maxMessageSize"]),
         subscription_types=tuple(value["subscriptionTypesEnabled"]),
-        compaction_threshold=value["compactionThreshold"],
+        compaction_threshold=_off_below_0(value["compactionThreshold"]),
         inactive_topics=InactiveTopics(
             value["inactiveTopicPolicies"]["deleteWhileInactive"],
             value["inactiveTopicPolicies"]["inactiveTopicDeleteMode"] == WHEN_CAUGHT_UP,
             value["inactiveTopicPolicies"]["maxInactiveDurationSeconds"],
         ),
-        subscription_expiration_minutes=value["subscriptionExpirationTime"],
+        subscription_expiration_minutes=_off_below_0(value["subscriptionExpirationTime"]),
         delays=value["delayedDelivery"]["active"],
-        delay_tick_ms=value["delayedDelivery"]["tickTime"],
-        delay_max_ms=value["delayedDelivery"]["maxDeliveryDelayInMillis"],
+        delay_tick_ms=_off_below_0(value["delayedDelivery"]["tickTime"]),
+        delay_max_ms=_off_below_0(value["delayedDelivery"]["maxDeliveryDelayInMillis"]),
         unacked_per_consumer=value["maxUnackedMessagesPerConsumer"],
         unacked_per_subscription=value["maxUnackedMessagesPerSubscription"],
         encryption_required=value["encryptionRequired"],
         resource_group=group,
     )
+
+
+def _off_below_0(number: int) -> int:
+    """A number of which less than 0 says nothing: stored documents are not checked as those of administrators are, and
+    messages or subscriptions that go by it would go at once."""
+    return max(number, 0)
 
 
 def dispatch_rate(value: Mapping[str, Any]) -> MaxRate:

@@ -123,7 +123,7 @@ class Deduplication:
         self._landed_earlier: asyncio.Future[None] | None = None
         """Done when there are none of them."""
         self._absent: dict[str, int] = {}
-        """Names without a producer, since which epoch millisecond; longest first."""
+        """Names without a producer, since which monotonic millisecond; longest first."""
         self._last: Position | None = None
         """The last entry that the state is of; None: none since the snapshot."""
         self._since_snapshot = 0
@@ -217,7 +217,7 @@ class Deduplication:
         if start < stop:
             self._since_snapshot += stop - start
             self._last = max(self._last or last, last)
-        self._snapshot_ms = self._host.context.clock.wall_ms()
+        self._snapshot_ms = self._now_ms()
         self.status, self._why = "Enabled", ""
 
     async def _know_earlier(self) -> None:
@@ -249,6 +249,7 @@ class Deduplication:
 
     def _remember(self, name: str, sequence: int) -> None:
         if sequence > self.last_sequence(name):
+            self._stored.pop(name, None)  # the last one from now on: those that published long ago go first
             self._stored[name] = min(sequence, SEQUENCE_MAX)
 
     def _recall(self, entry: bytes) -> None:
@@ -476,7 +477,11 @@ class Deduplication:
             {_property(name): self._stored[name] for name in self._kept()},
         )
         self._last, self._since_snapshot = None, 0
-        self._snapshot_ms = self._host.context.clock.wall_ms()
+        self._snapshot_ms = self._now_ms()
+
+    def _now_ms(self) -> int:
+        """Monotonic: when somebody sets the clock forward no name is forgotten for it."""
+        return int(self._host.context.clock.monotonic_s() * 1000)
 
     def _kept(self) -> Iterable[str]:
         """Return the names that go into a snapshot: all, or as many as its bounds allow, those in use first and of the
@@ -499,7 +504,7 @@ class Deduplication:
     def check(self) -> None:
         """By the clock: a snapshot when it is time, and names that nobody has used for long are forgotten."""
         settings = self._host.context.settings
-        now_ms = self._host.context.clock.wall_ms()
+        now_ms = self._now_ms()
         interval_ms = 1000 * self._host.policies.snapshot_interval_s
         if interval_ms and now_ms >= self._snapshot_ms + interval_ms:
             self.take_snapshot()

@@ -117,3 +117,19 @@ def test_rates_of_the_namespace_and_the_topics_own() -> None:
         subscription_types=("Shared",),
         snapshot_interval_s=0,
     )
+
+
+def test_a_negative_number_that_somebody_stored_lets_nothing_go() -> None:
+    own = {
+        "messageTTLInSeconds": -1,
+        "deduplicationSnapshotIntervalSeconds": -5,
+        "maxMessageSize": -1,
+        "compactionThreshold": -1,
+        "delayedDeliveryEnabled": True,
+        "delayedDeliveryTickTimeMillis": -(1 << 63),
+        "delayedDeliveryMaxDelayInMillis": -1,
+    }
+    policies = topic_policies(found({"subscription_expiration_time_minutes": -1}, own), {})
+    assert policies.message_ttl_s == policies.subscription_expiration_minutes == 0
+    assert policies.snapshot_interval_s == policies.message_bytes_max == 0
+    assert policies.compaction_threshold == policies.delay_tick_ms == policies.delay_max_ms == 0

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.base.clock import SystemClock
 from engine.base.ids import Position
 from engine.base.slices import Slice
 from engine.broker.errors import ServiceNotReady
@@ -581,6 +582,42 @@ async def test_a_sequence_id_beyond_those_that_can_be_stored_leaves_a_state_that
     await bench.registry.unload(NAME)
     topic = await bench.load()
     assert topic.last_sequence("a") == (1 << 63) - 1
+
+
+class ClockAhead:
+    """A clock of which somebody has set the time of day forward by a week."""
+
+    def wall_ms(self) -> int:
+        return SystemClock().wall_ms() + 7 * 86_400_000
+
+    def monotonic_s(self) -> float:
+        return SystemClock().monotonic_s()
+
+
+async def test_a_clock_that_is_set_forward_makes_no_name_forgotten(bench: Bench) -> None:
+    one = await Sender(bench, "a").join()
+    one.sends(3)
+    await one.answered(1)
+    one.producer.leave()
+    bench.topic.deduplication.check()
+    bench.topic.context = replace(bench.context, clock=ClockAhead())
+    bench.topic.deduplication.check()
+    assert bench.topic.last_sequence("a") == 3
+
+
+async def test_a_snapshot_with_room_for_few_names_has_those_that_published_last(
+    bench: Bench,
+) -> None:
+    settings = replace(bench.context.settings, deduplication_max_number_of_producers=2)
+    bench.topic.context = replace(bench.context, settings=settings)
+    senders = [await Sender(bench, f"p{i}").join() for i in range(3)]
+    for count, one in enumerate([*senders, senders[0]]):
+        one.sends(count)
+        await one.answered(1 if count < 3 else 2)
+    await bench.registry.unload(NAME)
+    topic = await bench.load()
+    await topic.deduplication.ready()
+    assert [topic.last_sequence(f"p{i}") for i in range(3)] == [3, -1, 2]
 
 
 @given(
