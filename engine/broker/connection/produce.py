@@ -49,7 +49,8 @@ class ProduceCommands:
         self._registry = registry
         self._schemas = schemas
         self.producers: dict[int, Producer] = {}
-        self._pending: set[int] = set()
+        self._pending: dict[int, bool] = {}
+        """Being created, by id; True: the client closed it meanwhile."""
         self._waiting: dict[int, Producer] = {}
         """In line for having a topic to itself."""
         self._closed: dict[int, None] = {}
@@ -75,11 +76,11 @@ class ProduceCommands:
             self._context.settings.max_producers_per_connection
         ):
             raise TooManyRequests("Too many producers on the connection")
-        self._pending.add(producer_id)
+        self._pending[producer_id] = False
         try:
             return await self._create(body)
         finally:
-            self._pending.discard(producer_id)
+            del self._pending[producer_id]
 
     async def _create(self, body: pb.CommandProducer) -> bytes:
         name = parse_topic(body.topic)
@@ -120,9 +121,9 @@ class ProduceCommands:
         if topic.rates.publish:
             self._connection.read_little()
         epoch = await topic.publishers.admit(producer)
-        if self._connection.closing:
+        if self._connection.closing or self._pending[producer.producer_id]:
             producer.leave()
-            raise ServiceNotReady("The connection is closed")
+            raise ServiceNotReady("The producer was closed while it was being created")
         if isinstance(epoch, asyncio.Future):
             self._waiting[producer.producer_id] = producer
             epoch.add_done_callback(partial(self._has_turn, body.request_id, producer))
@@ -227,6 +228,8 @@ class ProduceCommands:
     async def close(self, body: pb.CommandCloseProducer) -> bytes:
         """CLOSE_PRODUCER of the client: what it sent is stored first. Unknown ids succeed."""
         self._give_up(body.producer_id)
+        if body.producer_id in self._pending:
+            self._pending[body.producer_id] = True
         producer = self.producers.get(body.producer_id)
         if producer is not None:
             await producer.drained()

@@ -10,6 +10,7 @@ from engine.broker.connection.produce import ProduceCommands
 from engine.broker.errors import ProducerBusy, ProducerFenced, ServiceNotReady, TopicTerminated
 from engine.broker.topics.publish import Producer
 from engine.broker.topics.publishers import ADOPTED_MAX, EPOCH, stored_epoch
+from engine.broker.topics.quotas import BacklogQuotas
 from engine.managed.errors import ManagedLedgerError
 from engine.managed.ledger import ManagedLedger
 from engine.wire import pulsar_pb2 as pb
@@ -301,3 +302,27 @@ async def test_a_client_that_goes_leaves_the_line(bench: Bench) -> None:
     assert bench.topic.publishers.waiting == {}
     holder.leave()
     await joined(bench, "s")
+
+
+async def test_a_producer_that_its_client_closed_while_it_was_made_is_not_there(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands = ProduceCommands(Client(), bench.context, bench.registry, bench.schemas)
+    asked, go = asyncio.Event(), asyncio.Event()
+
+    async def slow(self: BacklogQuotas) -> None:
+        asked.set()
+        await go.wait()
+
+    body = pb.CommandProducer(topic=str(NAME), producer_id=1, request_id=7, producer_name="p")
+    with monkeypatch.context() as patch:
+        patch.setattr(BacklogQuotas, "admit", slow)
+        making = asyncio.ensure_future(commands.producer(body))
+        await asked.wait()
+        await commands.close(pb.CommandCloseProducer(producer_id=1, request_id=8))
+        go.set()
+        with pytest.raises(ServiceNotReady, match="closed while it was being created"):
+            await making
+    assert not bench.topic.producers
+    await commands.producer(body)
+    assert list(bench.topic.producers) == ["p"]
