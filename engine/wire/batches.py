@@ -24,7 +24,12 @@ from engine.wire.compression import (
     compress,
     decompress,
 )
-from engine.wire.kernels import BROKER_METADATA_MAGIC, CHECKSUM_MAGIC, metadata_span
+from engine.wire.kernels import (
+    BATCH_MESSAGES_MAX,
+    BROKER_METADATA_MAGIC,
+    CHECKSUM_MAGIC,
+    metadata_span,
+)
 from engine.wire.texts import readable
 
 _MAGIC = Struct(">HI")
@@ -93,6 +98,14 @@ def read_metadata(entry: bytes) -> pb.MessageMetadata | None:
         return pb.MessageMetadata.FromString(entry[span[0] : span[1]])
     except DecodeError:
         return None
+
+
+def last_batch_index(entry: bytes) -> int:
+    """Index of the last message of the batch ``entry``; -1 when it is no batch, or claims to be what none is."""
+    metadata = read_metadata(entry)
+    if metadata is None or not 0 < metadata.num_messages_in_batch <= BATCH_MESSAGES_MAX:
+        return -1
+    return metadata.num_messages_in_batch - 1
 
 
 def unpack_entry(entry: bytes, payload_bytes_max: int = UNCOMPRESSED_BYTES_MAX) -> EntryMessages:

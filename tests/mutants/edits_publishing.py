@@ -214,4 +214,24 @@ EDITS = (
         "self.appends.take_all()",
         ("unit/broker/topics/test_terminate.py::test_entries_under_way_get_their_receipts",),
     ),
+    Edit(
+        "a-subscription-that-came-into-use-goes",
+        "engine/broker/topics/inactivity.py::Inactivity.expire_subscriptions",
+        "if name not in expired(topic, topic.policies, self._clock.wall_ms()):",
+        "if False:",
+        (
+            "unit/broker/topics/test_inactivity.py::"
+            "test_a_subscription_that_was_used_while_others_went_stays",
+        ),
+    ),
+    Edit(
+        "properties-are-looked-at-before-others-changed-them",
+        "engine/broker/topics/topic.py::Topic.change_properties",
+        "async with self._changing(PROPERTIES):",
+        "if True:",
+        (
+            "unit/broker/administration/test_operations.py::"
+            "test_of_two_changes_of_the_same_properties_at_once_one_is_refused",
+        ),
+    ),
 )

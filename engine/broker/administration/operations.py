@@ -51,7 +51,7 @@ from engine.broker.settings import DataPathSettings
 from engine.broker.topics.ephemeral import A_CHANGE, COMPACTION
 from engine.broker.topics.registry import Forget, TopicRegistry
 from engine.broker.topics.subscription import CompactionSubscription, Subscription
-from engine.broker.topics.topic import Topic, last_batch_index
+from engine.broker.topics.topic import Topic
 from engine.managed.errors import (
     InvalidPositionError,
     ManagedLedgerNotFoundError,
@@ -72,6 +72,7 @@ from engine.schema.schema_registry import SchemaRegistry
 from engine.schema.stored_versions import UnreadableError
 from engine.tenancy import topics
 from engine.tenancy.checks import check_expected, check_properties_size
+from engine.wire.batches import last_batch_index
 
 LOADS_MAX = 3
 """Attempts to load a topic that was just made, while its bundle is taken anew."""
@@ -307,11 +308,15 @@ class BrokerOperations:
 
     async def change_properties(self, args: api.ChangeProperties) -> JsonObject:
         topic = await self._kept(args.topic, "Properties")
-        if args.properties:
-            _check_properties({**topic.log.properties, **args.properties}, OWN_PREFIX)
-        check_expected(topic.log.properties, args.expected)
-        before = dict(topic.log.properties)
-        await topic.change_properties(args.changes)
+        before: dict[str, str] = {}
+
+        def check(present: Mapping[str, str]) -> None:
+            if args.properties:
+                _check_properties({**present, **args.properties}, OWN_PREFIX)
+            check_expected(present, args.expected)
+            before.update(present)
+
+        await topic.change_properties(args.changes, check)
         return {"before": before}
 
     async def topic_stats(self, args: api.TopicStats) -> JsonObject:

@@ -71,6 +71,8 @@ class Inactivity:
         if not limit_ms or now_ms - topic.loaded_ms < min(limit_ms, RETURN_MS):
             return
         for name in expired(topic, topic.policies, now_ms):
+            if name not in expired(topic, topic.policies, self._clock.wall_ms()):
+                continue  # it was used while others were deleted
             try:
                 await topic.delete_subscription(name)
             except (ConsumerBusy, SubscriptionNotFound) as error:

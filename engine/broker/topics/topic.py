@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from engine.base.errors import MagnetarError, WorldError
@@ -47,8 +47,7 @@ from engine.managed.errors import (
 )
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import LedgerConfig
-from engine.wire.batches import read_metadata
-from engine.wire.kernels import BATCH_MESSAGES_MAX
+from engine.wire.batches import last_batch_index
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +56,8 @@ NOTES_OF_AN_AGE = 16
 RESERVED_CURSORS = ("pulsar.repl", "pulsar.dedup")
 """Cursors with these prefixes are the broker's own."""
 
+PROPERTIES = ""
+"""Stands for the topic's properties where subscriptions that are being changed have their names."""
 RETURN_GRACE_S = 60.0
 """How long a non-durable subscription without consumers is kept after a seek."""
 CONFIRM_GRACE_S = 3.0
@@ -132,7 +133,7 @@ class Topic:
         self.rates = TopicRates(self, rates)
         self.rates.apply()
         self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
-        """By name of a subscription, while it is being changed, and how many hold it or wait for it."""
+        """By name of a subscription (or PROPERTIES), while it is being changed, and how many hold it or wait for it."""
         self._leaving: dict[str, asyncio.Task[None]] = {}
         """Cursors being deleted, by name: who subscribes under the name must not get the old one."""
         self._coming = 0
@@ -698,15 +699,21 @@ class Topic:
             subscription.tell_end()
         return position
 
-    async def change_properties(self, changes: dict[str, str | None]) -> None:
-        """Set properties, or remove those given None; durable before it returns. Raises ServiceNotReady when they may
-        or may not be stored."""
-        try:
-            await self.log.update_properties(changes)
-        except (WorldError, ManagedLedgerError) as error:
-            raise ServiceNotReady(
-                f"Properties of {self.name} may not be stored: {error}"
-            ) from error
+    async def change_properties(
+        self,
+        changes: dict[str, str | None],
+        check: Callable[[Mapping[str, str]], None] = lambda present: None,
+    ) -> None:
+        """Set properties, or remove those given None; durable before it returns. ``check`` is asked of those that they
+        are added to and raises when they must not be. Raises ServiceNotReady when they may or may not be stored."""
+        async with self._changing(PROPERTIES):
+            check(self.log.properties)
+            try:
+                await self.log.update_properties(changes)
+            except (WorldError, ManagedLedgerError) as error:
+                raise ServiceNotReady(
+                    f"Properties of {self.name} may not be stored: {error}"
+                ) from error
 
     def tick(self, elapsed_s: float) -> bool:
         """Once a second, rates from counters. False when all are zero and nothing else changes by itself: then it is
@@ -720,11 +727,3 @@ class Topic:
         for subscription in self.subscriptions.values():
             moves = subscription.tick(elapsed_s) or moves
         return moves or bool(self.log.unread_cursors)
-
-
-def last_batch_index(entry: bytes) -> int:
-    """Index of the last message of the batch ``entry``; -1 when it is no batch, or claims to be what none is."""
-    metadata = read_metadata(entry)
-    if metadata is None or not 0 < metadata.num_messages_in_batch <= BATCH_MESSAGES_MAX:
-        return -1
-    return metadata.num_messages_in_batch - 1

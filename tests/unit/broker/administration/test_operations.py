@@ -1,5 +1,6 @@
 """The handlers that a broker binds to the declared operations."""
 
+import asyncio
 import base64
 from pathlib import Path
 
@@ -100,4 +101,23 @@ async def test_a_new_partition_gets_no_property_that_a_broker_keeps_of_another_c
     cursor._store.cursor_properties[f"{INDEX_ONE}1"] = "7"
     await topics.grow(bench.engine, TOPIC, 2)
     assert (await bench.loaded(second)).log.cursors["s"].cursor_properties == {"team": "me"}
+    await bench.close()
+
+
+async def test_of_two_changes_of_the_same_properties_at_once_one_is_refused(tmp_path: Path) -> None:
+    bench = AdminBench(tmp_path)
+    await bench.start()
+    await topics.create(bench.engine, TOPIC, {"owner": "me"})
+    await bench.loaded(TOPIC)
+    outcomes = await asyncio.gather(
+        *(
+            bench.engine.call(
+                api.CHANGE_PROPERTIES,
+                api.ChangeProperties(TOPIC, {"owner": name}, expected={"owner": "me"}),
+            )
+            for name in ("you", "them")
+        ),
+        return_exceptions=True,
+    )
+    assert sorted(type(one).__name__ for one in outcomes) == ["Conflict", "dict"]
     await bench.close()

@@ -220,3 +220,22 @@ async def test_consumers_may_come_again_after_a_crash(bench: Bench, looks: Looks
     bench.topic.loaded_ms -= 1
     await looks.inactivity.expire_subscriptions(bench.topic)
     assert bench.topic.subscription_names == []
+
+
+async def test_a_subscription_that_was_used_while_others_went_stays(
+    bench: Bench, looks: Looks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.topic.policies = TopicPolicies(subscription_expiration_minutes=10)
+    for name in ("a", "b"):
+        await bench.topic.create_subscription(name, InitialPosition.LATEST, {})
+    looks.clock.now_s = bench.context.clock.wall_ms() / 1000 + 100_000
+    bench.topic.loaded_ms = 0
+    delete = Topic.delete_subscription
+
+    async def delete_while_b_is_used(self: Topic, name: str) -> None:
+        await delete(self, name)
+        self.subscriptions["b"].left_ms = looks.clock.wall_ms()
+
+    monkeypatch.setattr(Topic, "delete_subscription", delete_while_b_is_used)
+    await looks.inactivity.expire_subscriptions(bench.topic)
+    assert bench.topic.subscription_names == ["b"]
