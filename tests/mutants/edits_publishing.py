@@ -234,4 +234,14 @@ EDITS = (
             "test_of_two_changes_of_the_same_properties_at_once_one_is_refused",
         ),
     ),
+    Edit(
+        "what-entries-say-of-their-producer-is-believed",
+        f"{DEDUPLICATION}._recall",
+        "if highest <= INT64_MAX and len(name) <= NAME_BYTES_MAX:",
+        "if True:",
+        (
+            f"{DEDUPLICATION_TEST}::"
+            "test_entries_that_say_what_no_producer_can_be_are_not_remembered",
+        ),
+    ),
 )

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from engine.base.errors import InvalidNameError, PreconditionFailed
 from engine.base.names import check_subscription
 from engine.broker.errors import MetadataError, ProducerBusy
+from engine.broker.topics.publishers import NAME_BYTES_MAX
 from engine.broker.topics.topic import RESERVED_CURSORS
 from engine.tenancy.checks import check_properties_size
 from engine.wire import pulsar_pb2 as pb
@@ -16,8 +17,6 @@ from engine.wire.varints import INT64_MAX
 
 METADATA_BYTES_MAX = 1024
 """Producer and consumer metadata: keys and values together."""
-NAME_BYTES_MAX = 1024
-"""Names of producers and consumers."""
 
 
 def check_metadata(pairs: Sequence[pb.KeyValue]) -> dict[str, str]:

@@ -27,6 +27,7 @@ from engine.broker.errors import NotAllowed, PersistenceError, ServiceNotReady
 from engine.broker.ports import TopicPolicies
 from engine.broker.topics.ports import Log, SubscriptionCursor
 from engine.broker.topics.publish import Place, Producer, Publish, Stage
+from engine.broker.topics.publishers import NAME_BYTES_MAX
 from engine.broker.topics.recovered import RecoveredEntries
 from engine.ledger.errors import LedgerError
 from engine.managed.errors import AppendFailedError, CursorNotFoundError, ManagedLedgerError
@@ -257,9 +258,13 @@ class Deduplication:
         metadata = read_metadata(entry)
         if metadata is None or metadata.HasField("marker_type") or not _is_last(metadata):
             return
-        highest = max(metadata.sequence_id, metadata.highest_sequence_id)
-        if highest <= INT64_MAX:  # no SEND has another, whatever the entry says
-            self._remember(metadata.producer_name, highest)
+        name, highest = (
+            metadata.producer_name,
+            max(metadata.sequence_id, metadata.highest_sequence_id),
+        )
+        # No producer has another name and no SEND another number, whatever the entry says.
+        if highest <= INT64_MAX and len(name) <= NAME_BYTES_MAX:
+            self._remember(name, highest)
 
     # --- the stage ------------------------------------------------------------------------------
 

@@ -35,6 +35,8 @@ EPOCH = "pulsar.topic.epoch"
 """The managed ledger's property that keeps the epoch, as Apache's broker names it."""
 
 
+NAME_BYTES_MAX = 1024
+"""Names of producers and consumers."""
 ADOPTED_MAX = 1 << 62
 """A producer's epoch is adopted up to this one, where the topic has a lower one or has lost its own: a greater one was
 given by no broker, and those that follow it must fit int64."""

@@ -637,3 +637,22 @@ def test_following_is_what_it_seems(breaks: list[int], first: int, count: int) -
     sequences = [one for one, _ in head_sequences(run.heads)]
     plain = sequences == list(range(sequences[0], sequences[0] + count))
     assert found == ((sequences[0], sequences[-1]) if plain else None)
+
+
+async def test_entries_that_say_what_no_producer_can_be_are_not_remembered(bench: Bench) -> None:
+    one = await Sender(bench, "a").join()
+    for number, odd in enumerate(
+        ({"producer_name": "n" * 2000}, {"producer_name": "b", "sequence_id": 2**64 - 1})
+    ):
+        entry = entry_of(b"v", **{"sequence_id": number, **odd})
+        data = client_commands.send(1, number, entry)
+        _, _, run = take_sends(data, 0, len(data), 1 << 20)
+        assert run is not None
+        Publish(run, one.producer).start()
+    await one.answered(2)
+    await bench.kill()
+    topic = await bench.load()
+    await topic.deduplication.ready()
+    assert topic.last_sequence("n" * 2000) == topic.last_sequence("b") == -1
+    await bench.registry.unload(NAME)
+    assert (await bench.load()).log.stats().entries == 2
