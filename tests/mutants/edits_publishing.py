@@ -9,7 +9,7 @@ RECOVERED = (f"{DEDUPLICATION_TEST}::test_entries_that_recovery_brings_into_the_
 KERNELS_TEST = "unit/wire/test_kernels.py"
 BOUNDS_TEST = "unit/broker/connection/test_bounds.py"
 DELETION_TEST = "unit/broker/administration/test_deletion.py"
-STAGES_TEST = "unit/broker/topics/test_stages.py"
+STAGES_TEST = "unit/broker/topics/test_publish.py"
 
 EDITS = (
     Edit(
@@ -212,7 +212,7 @@ EDITS = (
         "engine/managed/writing/appender.py::Appender.terminate",
         "self._fail_waiting()",
         "self.appends.take_all()",
-        ("unit/broker/topics/test_terminate.py::test_entries_under_way_get_their_receipts",),
+        ("unit/broker/topics/test_storage_failures.py::test_entries_under_way_get_their_receipts",),
     ),
     Edit(
         "a-subscription-that-came-into-use-goes",

@@ -26,7 +26,7 @@ from engine.broker.context import Context
 from engine.broker.errors import NotAllowed, PersistenceError, ServiceNotReady
 from engine.broker.ports import TopicPolicies
 from engine.broker.topics.ports import Log, SubscriptionCursor
-from engine.broker.topics.publish import Place, Producer, Publish, Stage
+from engine.broker.topics.publish import Producer, Publish, Stage, StagePlace
 from engine.broker.topics.publishers import NAME_BYTES_MAX
 from engine.broker.topics.recovered import RecoveredEntries
 from engine.ledger.errors import LedgerError
@@ -97,7 +97,7 @@ class Deduplication:
         "_work",
         "status",
     )
-    place = Place.DEDUPLICATION
+    place = StagePlace.DEDUPLICATION
 
     def __init__(self, host: DeduplicationHost) -> None:
         self._host = host
@@ -250,7 +250,9 @@ class Deduplication:
 
     def _remember(self, name: str, sequence: int) -> None:
         if sequence > self.last_sequence(name):
-            self._stored.pop(name, None)  # the last one from now on: those that published long ago go first
+            self._stored.pop(
+                name, None
+            )  # the last one from now on: those that published long ago go first
             self._stored[name] = min(sequence, SEQUENCE_MAX)
 
     def _recall(self, entry: bytes) -> None:

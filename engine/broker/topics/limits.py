@@ -1,14 +1,16 @@
-"""How many producers, consumers and subscriptions a topic may have, how large messages and whether they must be
-encrypted, and which policies bind it."""
+"""How many producers, consumers and subscriptions a topic may have, how large messages may be, how late they may be
+delivered and whether they must be encrypted, and which policies bind it."""
 
 from dataclasses import replace
 from itertools import groupby
 from typing import Protocol
 
 from engine.base.names import TopicName
+from engine.broker.context import Context
+from engine.broker.dispatch.facts import facts_of
 from engine.broker.errors import BrokerError, MetadataError, NotAllowed
 from engine.broker.ports import NO_LIMIT, BacklogQuota, TopicPolicies
-from engine.broker.topics.publish import Place, Publish, Stage
+from engine.broker.topics.publish import Publish, Stage, StagePlace
 from engine.tenancy.settings import SUBSCRIPTION_TYPES
 from engine.tenancy.topics import SYSTEM_PREFIX
 from engine.wire.kernels import is_encrypted
@@ -70,7 +72,7 @@ class MessageSize:
     """A stage of a topic that takes only messages and batches up to a size, chunks but for themselves, as Pulsar."""
 
     __slots__ = ("_host",)
-    place = Place.SIZE
+    place = StagePlace.SIZE
 
     def __init__(self, host: LimitedHost) -> None:
         self._host = host
@@ -95,7 +97,7 @@ class EncryptionRequired:
     it."""
 
     __slots__ = ("_host",)
-    place = Place.ENCRYPTION
+    place = StagePlace.ENCRYPTION
 
     def __init__(self, host: LimitedHost) -> None:
         self._host = host
@@ -104,6 +106,65 @@ class EncryptionRequired:
         buf, spans = publish.run.buf, publish.run.spans
         fits = [is_encrypted(buf, spans[2 * i], spans[2 * i + 1]) for i in range(publish.run.count)]
         return _sorted(self._host, self, publish, fits, MetadataError("Messages must be encrypted"))
+
+    def stored(self, publish: Publish, start: int, stop: int) -> None:
+        pass
+
+    def failed(self, publish: Publish, start: int) -> None:
+        pass
+
+
+class DelayLimitHost(Protocol):
+    """What the limit of delays needs of its topic."""
+
+    policies: TopicPolicies
+    context: Context
+
+    def arrange_stages(self) -> None: ...
+
+    def admitted(self, publish: Publish, by: Stage) -> None: ...
+
+
+class DelayLimit:
+    """A stage of a topic that refuses messages that are to be delivered too far ahead, while there is a limit."""
+
+    __slots__ = ("_host", "_max_ms")
+    place = StagePlace.DELAY
+
+    def __init__(self, host: DelayLimitHost) -> None:
+        self._host = host
+        self._max_ms = 0
+
+    def apply(self) -> None:
+        """The topic's policies may be others."""
+        policies = self._host.policies
+        self._max_ms = policies.delay_max_ms if policies.delays else 0
+        self._host.arrange_stages()
+
+    @property
+    def wanted(self) -> list[Stage]:
+        """The stages that it is now."""
+        return [self] if self._max_ms else []
+
+    def admit(self, publish: Publish) -> bool:
+        special = facts_of(publish.run).special
+        if not special:
+            return True
+        latest_ms = self._host.context.clock.wall_ms() + self._max_ms
+        late = {i for i, facts in special.items() if facts.deliver_at_ms > latest_ms}
+        if not late:
+            return True
+        owners = publish.owners or [publish.producer] * publish.run.count
+        for (_, refused), those in groupby(
+            range(publish.run.count), lambda i: (owners[i], i in late)
+        ):
+            part = publish.part(list(those))
+            if refused:
+                text = f"Exceeds max allowed delivery delay of {self._max_ms} milliseconds"
+                part.refuse(NotAllowed(text))
+            else:
+                self._host.admitted(part, self)
+        return False
 
     def stored(self, publish: Publish, start: int, stop: int) -> None:
         pass

@@ -23,7 +23,7 @@ from engine.wire.kernels import SendRun, build_receipts, head_sequences
 log = logging.getLogger(__name__)
 
 
-class Place(IntEnum):
+class StagePlace(IntEnum):
     """The order of a topic's stages (D16). What refuses by the run alone is before the rates, which must not be charged
     for it; deduplication is last, so that what it lets pass is appended in the order in which it was judged."""
 
@@ -40,7 +40,7 @@ class Stage(Protocol):
     """What every run published to a topic passes. Called for each run in the order they came; must not raise."""
 
     @property
-    def place(self) -> Place:
+    def place(self) -> StagePlace:
         """Where it stands among the stages of a topic, which has one of each place at most."""
         ...
 
@@ -63,7 +63,7 @@ def in_order(wanted: Iterable[Stage]) -> tuple[Stage, ...]:
     return tuple(sorted(wanted, key=_place))
 
 
-def _place(stage: Stage) -> Place:
+def _place(stage: Stage) -> StagePlace:
     return stage.place
 
 

@@ -12,7 +12,7 @@ from itertools import islice
 
 from engine.broker.control.rate_limit import RateLimit, fitting
 from engine.broker.outlet import Outlet
-from engine.broker.topics.publish import Place, Publish
+from engine.broker.topics.publish import Publish, StagePlace
 
 
 class PublishRate:
@@ -20,7 +20,7 @@ class PublishRate:
 
     __slots__ = ("_at_once", "_held", "_limit", "_name", "_waiting", "place", "times")
 
-    def __init__(self, limit: RateLimit, name: str, place: Place) -> None:
+    def __init__(self, limit: RateLimit, name: str, place: StagePlace) -> None:
         self._limit = limit
         self._name = name
         self.place = place

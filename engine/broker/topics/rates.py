@@ -18,7 +18,7 @@ from engine.broker.dispatch.consumer import Consumer
 from engine.broker.errors import NotAllowed
 from engine.broker.ports import MaxRate, TopicPolicies
 from engine.broker.topics.limits import EncryptionRequired, MessageSize, is_system
-from engine.broker.topics.publish import Place, Publish, Stage
+from engine.broker.topics.publish import Publish, Stage, StagePlace
 from engine.broker.topics.publish_rate import PublishRate
 
 CONSUMERS_REMEMBERED = 1000
@@ -31,7 +31,7 @@ class BrokerRates:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._published = RateLimit(context.clock)
-        self.publish = PublishRate(self._published, "the broker", Place.BROKER_RATE)
+        self.publish = PublishRate(self._published, "the broker", StagePlace.BROKER_RATE)
         self.dispatch = RateLimit(context.clock)
         self.groups = Groups(context.clock)
         self.apply()
@@ -62,7 +62,7 @@ class GroupRates:
     def __init__(self, clock: Clock, name: str) -> None:
         self.name = name
         self.published = CountedLimit(clock)
-        self.publish = PublishRate(self.published, f"resource group {name}", Place.GROUP_RATE)
+        self.publish = PublishRate(self.published, f"resource group {name}", StagePlace.GROUP_RATE)
         self.dispatched = CountedLimit(clock)
         self.hosts: dict[RatesHost, None] = {}
 
@@ -130,7 +130,7 @@ class TopicRates:
         self._broker = broker
         clock = host.context.clock
         self._published = RateLimit(clock)
-        self._publish = PublishRate(self._published, host.name.full, Place.TOPIC_RATE)
+        self._publish = PublishRate(self._published, host.name.full, StagePlace.TOPIC_RATE)
         self._encryption = EncryptionRequired(host)
         self._size = MessageSize(host)
         self._dispatched = RateLimit(clock, self.published, RateLevel.TOPIC)

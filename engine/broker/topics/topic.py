@@ -27,9 +27,8 @@ from engine.broker.errors import (
 )
 from engine.broker.ports import TopicPolicies
 from engine.broker.topics.deduplication import Deduplication
-from engine.broker.topics.delay_limit import DelayLimit
 from engine.broker.topics.ephemeral import EphemeralSubscription
-from engine.broker.topics.limits import binding, reached
+from engine.broker.topics.limits import DelayLimit, binding, reached
 from engine.broker.topics.ports import Log, SubscriptionCursor
 from engine.broker.topics.publish import Producer, Publish, Stage, in_order
 from engine.broker.topics.publishers import Publishers

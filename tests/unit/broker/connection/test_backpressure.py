@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.broker.connection.sessions import Sessions
-from engine.broker.topics.publish import Place, Publish
+from engine.broker.topics.publish import Publish, StagePlace
 from engine.net.network import LoopNetwork
 from engine.wire import client_commands as say
 from tests.support.broker_bench import NAME, Bench, opened, until
@@ -29,7 +29,7 @@ READ = 512 << 10
 class SlowStorage:
     """A stage that lets nothing pass until it is told to."""
 
-    place = Place.DEDUPLICATION
+    place = StagePlace.DEDUPLICATION
 
     def __init__(self) -> None:
         self.kept: list[Publish] = []

@@ -1,19 +1,23 @@
 """Runs of SENDs: of several producers that arrive together, through the stages of their topic, within the budget."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from engine.base.names import TopicName
 from engine.broker.connection.produce import ProduceCommands
 from engine.broker.errors import TooManyRequests
-from engine.broker.topics.publish import Place, Producer, Publish
+from engine.broker.ports import MaxRate, TopicPolicies
+from engine.broker.topics.publish import Producer, Publish, StagePlace
 from engine.broker.topics.topic import Topic
 from engine.wire import client_commands
 from engine.wire.events import Sends
 from engine.wire.kernels import take_sends
-from tests.support.broker_bench import Bench, Client, opened, until
+from tests.support.broker_bench import NAME, Bench, Client, opened, until
 from tests.support.raw_client import entry_of
 
 OTHER = TopicName.parse("persistent://public/default/other")
@@ -108,7 +112,7 @@ class Gate:
     """A stage that refuses runs, keeps them back, and notes what is stored."""
 
     def __init__(
-        self, place: Place = Place.SIZE, refuses: bool = False, keeps: bool = False
+        self, place: StagePlace = StagePlace.SIZE, refuses: bool = False, keeps: bool = False
     ) -> None:
         self.place = place
         self.refuses = refuses
@@ -136,7 +140,7 @@ class Gate:
 async def test_a_stage_refuses_each_send_and_the_producers_stay(bench: Bench) -> None:
     burst = Burst(bench)
     one, two = await burst.join(1, bench.topic), await burst.join(2, bench.topic)
-    behind = Gate(Place.DELAY)
+    behind = Gate(StagePlace.DELAY)
     bench.topic.stages = (Gate(refuses=True), behind)
     burst.send((1, 7, 1), (2, 8, 3), (1, 9, 1))
     code = TooManyRequests.code
@@ -152,7 +156,11 @@ async def test_a_stage_refuses_each_send_and_the_producers_stay(bench: Bench) ->
 async def test_a_stage_keeps_a_run_and_lets_it_go_on_to_those_behind_it(bench: Bench) -> None:
     burst = Burst(bench)
     producer = await burst.join(1, bench.topic)
-    before, keeper, behind = Gate(), Gate(Place.DELAY, keeps=True), Gate(Place.DEDUPLICATION)
+    before, keeper, behind = (
+        Gate(),
+        Gate(StagePlace.DELAY, keeps=True),
+        Gate(StagePlace.DEDUPLICATION),
+    )
     bench.topic.stages = (before, keeper, behind)
     burst.send((1, 0, 1), (1, 1, 1))
     assert (before.seen, len(keeper.kept), behind.seen) == (1, 1, 0)
@@ -173,3 +181,57 @@ async def test_no_head_of_a_receipt_stays_in_the_run_that_is_cached(bench: Bench
     publish.start()
     assert (run.heads, len(publish.heads)) == ([], 3)
     await until(lambda: bench.publisher.receipts == 3)
+
+
+EACH: dict[StagePlace, dict[str, Any]] = {
+    StagePlace.ENCRYPTION: {"encryption_required": True},
+    StagePlace.SIZE: {"message_bytes_max": 1000},
+    StagePlace.DELAY: {"delay_max_ms": 1000},
+    StagePlace.TOPIC_RATE: {"publish_rate": MaxRate(messages=1)},
+}
+
+
+def all_of(*places: StagePlace, deduplication: bool = True) -> TopicPolicies:
+    policies = TopicPolicies(deduplication=deduplication)
+    for place in places:
+        policies = replace(policies, **EACH[place])
+    return policies
+
+
+async def test_stages_stand_in_one_order_whichever_policy_comes_first(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bench:
+        config = bench.everything.ledger_config(TopicPolicies())
+
+        async def in_force(policies: TopicPolicies) -> list[StagePlace]:
+            await bench.topic.apply(policies, config)
+            wanted = "Enabled" if policies.deduplication else "Disabled"
+            await until(lambda: bench.topic.deduplication.status == wanted)
+            return [stage.place for stage in bench.topic.stages]
+
+        for order in permutations(EACH):
+            assert await in_force(TopicPolicies()) == []
+            for count in range(1, len(order) + 1):
+                present = await in_force(all_of(*order[:count], deduplication=False))
+                assert present == sorted(order[:count])
+        for first in EACH:
+            assert await in_force(TopicPolicies()) == []
+            assert await in_force(all_of()) == [StagePlace.DEDUPLICATION]
+            assert await in_force(all_of(first)) == [first, StagePlace.DEDUPLICATION]
+        assert await in_force(all_of(*EACH)) == [*EACH, StagePlace.DEDUPLICATION]
+
+
+async def test_a_loaded_topic_has_the_stages_that_one_with_changed_policies_has(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as bench:
+        bench.everything.in_force = all_of(*EACH)
+        await bench.registry.unload(NAME)
+        topic = await bench.load()
+        await until(lambda: topic.deduplication.status == "Enabled")
+        loaded = [stage.place for stage in topic.stages]
+        await topic.apply(
+            replace(all_of(*EACH), max_consumers=7), bench.everything.ledger_config(topic.policies)
+        )
+        assert (
+            [stage.place for stage in topic.stages] == loaded == [*EACH, StagePlace.DEDUPLICATION]
+        )
