@@ -49,8 +49,6 @@ RETRY_MAX_S = 30.0
 SNAPSHOT_BYTES_MAX = 2 << 20
 """Of the names in a snapshot, by ``NAME_BYTES`` and their length: half of the largest state that a cursor stores."""
 NAME_BYTES = 16
-SEQUENCE_MAX = (1 << 63) - 1
-"""The largest sequence id that a snapshot holds."""
 ESCAPE = "#magnetar.dedup:"
 """Stands in a snapshot before names that mean something else among a cursor's properties."""
 
@@ -250,10 +248,8 @@ class Deduplication:
 
     def _remember(self, name: str, sequence: int) -> None:
         if sequence > self.last_sequence(name):
-            self._stored.pop(
-                name, None
-            )  # the last one from now on: those that published long ago go first
-            self._stored[name] = min(sequence, SEQUENCE_MAX)
+            self._stored.pop(name, None)  # moved to the end: a cut snapshot keeps the last ones
+            self._stored[name] = sequence
 
     def _recall(self, entry: bytes) -> None:
         """An entry stored since the snapshot."""
@@ -501,12 +497,12 @@ class Deduplication:
         last = [name for name in self._absent if name in self._stored]
         kept: list[str] = []
         size = 0
-        for name in dict.fromkeys([*first, *reversed(rest), *reversed(last)]):
+        for name in dict.fromkeys([*reversed(first), *reversed(rest), *reversed(last)]):
             size += _size((name,))
             if len(kept) == names_max or size > SNAPSHOT_BYTES_MAX:
                 break
             kept.append(name)
-        return kept
+        return kept[::-1]
 
     def check(self) -> None:
         """By the clock: a snapshot when it is time, and names that nobody has used for long are forgotten."""

@@ -573,17 +573,6 @@ async def test_a_producer_named_as_a_property_of_the_broker_deletes_no_ledger_an
     assert len(await stored(bench)) == 3
 
 
-async def test_a_sequence_id_beyond_those_that_can_be_stored_leaves_a_state_that_can(
-    bench: Bench,
-) -> None:
-    one = await Sender(bench, "a").join()
-    one.sends((1 << 64) - 2)
-    await one.answered(1)
-    await bench.registry.unload(NAME)
-    topic = await bench.load()
-    assert topic.last_sequence("a") == (1 << 63) - 1
-
-
 class ClockAhead:
     """A clock of which somebody has set the time of day forward by a week."""
 
