@@ -11,7 +11,6 @@ from tests.mutants import (
     edits_ledger,
     edits_managed,
     edits_metadata,
-    edits_publishing,
     edits_rest,
     edits_schemas,
     edits_topics,
@@ -31,5 +30,4 @@ EDITS = (
     *edits_rest.EDITS,
     *edits_schemas.EDITS,
     *edits_topics.EDITS,
-    *edits_publishing.EDITS,
 )
