@@ -15,7 +15,6 @@ THROUGH = {
     "bookie/serving.py": "unit/bookie/test_server.py",
     "engine/broker/administration/nodes/broker_stats.py": "unit/broker/administration/nodes/test_node_operations.py",
     "engine/broker/dispatch/dropping.py": "unit/broker/topics/test_ephemeral.py",
-    "engine/ledger/cluster/channel.py": "unit/ledger/test_faulty_bookies.py",
     "engine/ledger/cluster/choice.py": "unit/ledger/test_placement.py",
     "engine/ledger/cluster/cluster.py": "unit/ledger/test_faulty_bookies.py",
     "engine/ledger/cluster/link.py": "unit/ledger/test_faulty_bookies.py",
@@ -37,8 +36,8 @@ THROUGH = {
     "engine/schema/values/json_values.py": "unit/schema/test_decoding.py",
     "engine/schema/values/primitive_values.py": "unit/schema/test_decoding.py",
     "engine/schema/values/shown.py": "unit/schema/test_decoding.py",
+    "engine/tenancy/listing.py": "unit/gateway/services/test_catalog.py",
     "engine/tenancy/policies/forms.py": "unit/tenancy/policies/test_table.py",
-    "engine/wire/bookie_kernels.py": "unit/wire/test_kernels.py",
 }
 """Sources whose tests use them by way of others: which test that is."""
 

@@ -71,8 +71,6 @@ OURS: dict[tuple[str, str, str], tuple[int, str]] = {
     ("clusters", "cluster of live namespaces and tenants", "DELETE /admin/v2/clusters/standalone"): (
         412, "deleting a cluster that namespaces live on would orphan them",
     ),
-    ("http-generic", "v1 clusters", "GET /admin/clusters"): (404, "no v1 interface"),
-    ("http-generic", "v1 properties", "GET /admin/properties"): (404, "no v1 interface"),
     ("http-generic", "admin root", "GET /admin"): (404, "nothing lives at the root of the tree"),
     ("http-generic", "delete (no such row)", "DELETE /admin/v2/namespaces/t1/pol/replication"): (
         405, "a known word is not taken for a bundle",
