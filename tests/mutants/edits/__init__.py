@@ -1,0 +1,33 @@
+"""The list of edits; docs/mutants.md says what belongs into it."""
+
+from tests.mutants.edits import (
+    attention,
+    bookie,
+    broker,
+    compaction,
+    dispatch,
+    gateway,
+    jobs,
+    ledger,
+    managed,
+    metadata,
+    rest,
+    schemas,
+    topics,
+)
+
+EDITS = (
+    *bookie.EDITS,
+    *ledger.EDITS,
+    *managed.EDITS,
+    *broker.EDITS,
+    *compaction.EDITS,
+    *dispatch.EDITS,
+    *gateway.EDITS,
+    *jobs.EDITS,
+    *attention.EDITS,
+    *metadata.EDITS,
+    *rest.EDITS,
+    *schemas.EDITS,
+    *topics.EDITS,
+)
