@@ -8,7 +8,7 @@ JOBS ?= 2
 OUT ?= test-results/screenshots
 PYTEST ?= $(VENV)/pytest
 
-.PHONY: run demo setup dev have-dev test check unit slow oracle console e2e incidents life screenshots sim bugs mutants torture fuzz fuzz-live bench lock proto clean
+.PHONY: run demo setup dev have-dev test check unit slow oracle console e2e incidents life screenshots sim bugs mutants torture fuzz fuzz-live fuzz-doors bench lock proto clean
 
 run: setup
 	@exec $(VENV)/python manage.py standalone run $(ARGS)
@@ -27,7 +27,7 @@ dev:
 have-dev:
 	@test -x $(VENV)/pytest || { echo "magnetar: the development packages are missing. Mend it with: make dev" >&2; exit 1; }
 
-check unit slow oracle e2e incidents life screenshots sim bugs mutants torture fuzz fuzz-live bench proto: have-dev
+check unit slow oracle e2e incidents life screenshots sim bugs mutants torture fuzz fuzz-live fuzz-doors bench proto: have-dev
 
 # Fast things first: a broken line of code should not wait for a browser.
 test: dev check unit console sim slow e2e
@@ -86,10 +86,11 @@ bugs:
 mutants:
 	$(VENV)/python -m tests.mutants.run $(ARGS)
 
-# Each named point of a bookie's storage several times, then a million messages under kills, stops and wipes.
+# Each named point of a bookie's storage several times, a million messages under kills, stops and wipes, damaged files.
 torture:
 	CRASH_TIMES=5 $(VENV)/pytest -q --timeout 1800 tests/crash/test_points.py
 	$(VENV)/python -m tests.crash.torture $(ARGS)
+	$(VENV)/python -m tests.crash.bits
 
 # Hostile bytes against every parser; coverage-guided where atheris is installed.
 fuzz:
@@ -98,6 +99,10 @@ fuzz:
 # A million frames of hostile clients to a broker, beside an honest one whose times are told.
 fuzz-live:
 	$(VENV)/python -m tests.fuzz.live $(ARGS)
+
+# Extreme claims at the three doors of an instance (binary, REST, WebSocket) beside an honest client; `ARGS="--minutes 30"`.
+fuzz-doors:
+	$(VENV)/python -m tests.fuzz.doors $(ARGS)
 
 # Side by side with Apache Pulsar where Maven is at hand. Prints ratios, asserts nothing.
 bench:
