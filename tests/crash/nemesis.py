@@ -90,7 +90,7 @@ class Nemesis:
         bookie.start()
         bookie.wait_ready()
         bookie.arm()
-        until = time.monotonic() + POINT_S
+        until = time.monotonic() + POINT_S  # time: a point that is not reached is left
         while bookie.alive and time.monotonic() < until:
             time.sleep(0.02)
         if bookie.alive:

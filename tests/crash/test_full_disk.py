@@ -14,6 +14,7 @@ from tests.conftest import ZooKeeperProcess
 from tests.crash.kit.processes import Process, running_cluster
 from tests.crash.load import Load, quiet_client
 from tests.support.instance import Instance, running_instance
+from tests.support.waiting import until_blocking
 
 TOPIC = "persistent://public/default/full"
 ENTRY_BYTES = 200_000
@@ -68,10 +69,9 @@ def bookies(instance: Instance) -> dict[str, str]:
 
 
 def wait_state(instance: Instance, state: str) -> None:
-    until = time.monotonic() + 20
-    while (seen := bookies(instance)) != {"bookie-1": state}:
-        assert time.monotonic() < until, seen
-        time.sleep(0.2)
+    until_blocking(
+        lambda: bookies(instance) == {"bookie-1": state}, lambda: bookies(instance), poll_s=0.2
+    )
 
 
 def test_a_full_disk_makes_the_bookie_read_only_and_loses_nothing(

@@ -52,7 +52,7 @@ def test_confirmed_messages_survive_kills_of_every_tier(
     load = Load(instance.url, "persistent://public/default/crash")
     try:
         for victim in victims:
-            time.sleep(0.3 + chance.random())  # the moment of the kill is drawn
+            time.sleep(0.3 + chance.random())  # time: the moment of the kill is drawn
             kill(instance, victim)
             kills[victim] += 1
             instance.wait_running(victim)
@@ -83,7 +83,7 @@ def test_acknowledged_messages_do_not_come_back_after_a_kill(instance: Instance)
             assert int(message.data()) == number
             consumer.acknowledge(message)
         consumer.close()
-        time.sleep(1.5)  # lazily persisted acknowledgements are written once a second
+        time.sleep(1.5)  # time: lazily persisted acknowledgements are written once a second
         kill(instance, "broker-1")
         instance.wait_running("broker-1")
         consumer = client.subscribe(topic, "s")

@@ -79,7 +79,7 @@ def test_a_process_that_stood_still_catches_up(
         try:
             if name.startswith("bookie"):
                 load.wait_confirmed(200, 10)
-            time.sleep(pause_s)
+            time.sleep(pause_s)  # time: less or more than the ZooKeeper session
         finally:
             os.kill(pid, signal.SIGCONT)
         load.wait_confirmed(200, 30)

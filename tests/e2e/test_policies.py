@@ -1,7 +1,5 @@
 """Policies set in a browser: what the dialog says that goes is what goes, on a topic and on a namespace."""
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pulsar
@@ -10,6 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.e2e.test_accessibility import violations
 from tests.support.instance import Instance
+from tests.support.waiting import until_blocking
 
 ADMIN = "/admin/v2/persistent/public"
 KEEP = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
@@ -33,13 +32,6 @@ def done(instance: Instance, method: str, path: str, body: Any = None) -> Any:
 
 def stats(instance: Instance, topic: str) -> Any:
     return done(instance, "GET", f"{ADMIN}/{topic}/stats")
-
-
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WITHIN_S
-    while not holds():
-        assert time.monotonic() < deadline, "did not come to hold"
-        time.sleep(0.5)
 
 
 def policy(page: Page, title: str):  # type: ignore[no-untyped-def]
@@ -79,7 +71,7 @@ def test_a_topics_ttl_expires_the_messages_that_it_was_said_to(
     def reader() -> Any:
         return stats(instance, topic)["subscriptions"]["reader"]
 
-    until(lambda: reader()["msgBacklog"] == 0)
+    until_blocking(lambda: reader()["msgBacklog"] == 0, poll_s=0.2)
     assert reader()["totalMsgExpired"] == 7
 
     # and back to the brokers': somebody else's change is seen first
@@ -144,7 +136,9 @@ def test_a_namespaces_retention_frees_the_bytes_that_it_was_said_to(
     expect(preview).to_contain_text("persistent://public/kept/own")
     dialog.get_by_role("button", name="Save").click()
     expect(dialog.get_by_role("status")).to_contain_text("of storage can be freed")
-    until(lambda: stats(instance, "kept/a")["storageSize"] == before - effects["bytes"])
+    until_blocking(
+        lambda: stats(instance, "kept/a")["storageSize"] == before - effects["bytes"], poll_s=0.2
+    )
     assert stats(instance, "kept/own")["storageSize"] == kept
 
 

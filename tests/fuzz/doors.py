@@ -54,7 +54,7 @@ class Campaign:
 
     def phase(self) -> None:
         """Let all three doors hear hostile clients for a while."""
-        until = time.monotonic() + PHASE_S
+        until = time.monotonic() + PHASE_S  # time: how long clients are hostile
         doors = [
             threading.Thread(target=door, args=(until,))
             for door in (self._binary, self._rest, self._sockets)

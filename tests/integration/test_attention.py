@@ -2,7 +2,7 @@
 small subscriptions that come and go the most harmful one first, with its cause."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -14,6 +14,7 @@ import pytest
 from tests.support.instance import Instance
 from tests.support.life.cast import CLUSTER, STORIES, Role, small_topics
 from tests.support.life.life import Life, admin_path, living_instance
+from tests.support.waiting import until_blocking
 
 CAUSES = {
     Role.STUCK: "not-acknowledged",
@@ -58,14 +59,6 @@ def lag(instance: Instance, topic: str, subscription: str) -> Any:
     return found[0]["cause"] if found and found[0] else None
 
 
-def until(holds: Callable[[], object], what: Callable[[], object]) -> None:
-    """Raises with ``what`` there is instead."""
-    end = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < end, what()
-        time.sleep(0.5)
-
-
 @pytest.mark.timeout(300)
 def test_a_healthy_instance_has_nothing_that_needs_attention(tmp_path: Path) -> None:
     """300 messages a second, consumers of all types."""
@@ -90,7 +83,9 @@ def test_a_healthy_instance_has_nothing_that_needs_attention(tmp_path: Path) -> 
                 asked = time.monotonic()
                 said = [item for item in attention(instance)["items"] if item["topic"]]
                 assert said == []
-        until(lambda: attention(instance)["settled"], lambda: attention(instance))
+        until_blocking(
+            lambda: attention(instance)["settled"], lambda: attention(instance), poll_s=0.2
+        )
     finally:
         client.close()
         instance.stop()
@@ -157,9 +152,10 @@ def test_each_situation_has_its_cause_and_the_most_harmful_is_first(life: Life) 
     expected |= {(topic, "s"): cause for topic, cause in MORE.items()}
     for (topic, subscription), cause in expected.items():
         if topic not in at_rest:
-            until(
+            until_blocking(
                 lambda: lag(instance, topic, subscription) == cause,  # noqa: B023
                 lambda: (topic, cause, lag(instance, topic, subscription)),  # noqa: B023
+                poll_s=0.2,
             )
     for story in small_topics()[:30]:
         assert lag(instance, story.topic, story.subscription) is None
@@ -170,7 +166,9 @@ def test_each_situation_has_its_cause_and_the_most_harmful_is_first(life: Life) 
     story = next(one for one in STORIES if one.topic == worst["topic"])
     path = f"{admin_path(story)}/subscription/{story.subscription}"
     assert instance.rest("DELETE", path)[0] == 204
-    until(lambda: first(instance)["topic"] != worst["topic"], lambda: first(instance))
+    until_blocking(
+        lambda: first(instance)["topic"] != worst["topic"], lambda: first(instance), poll_s=0.2
+    )
     now = first(instance)
     assert expected[now["topic"], now["subscription"]] == now["cause"]
 

@@ -2,9 +2,11 @@
 
 import asyncio
 import base64
+import contextlib
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +22,7 @@ from engine.base.errors import (
 from engine.base.names import NamespaceName, TopicName
 from engine.tenancy import topics
 from tests.support.admin.broker_instance import BrokerInstance
+from tests.support.waiting import until
 
 TOPIC = TopicName.parse("hello")
 
@@ -155,12 +158,16 @@ async def test_a_broker_without_session_stops_and_another_takes_over(
     assert not one.running.ownership.serves(TOPIC)
     address = BrokerAddress(two.record.id, two.record.web_url, two.record.service_url)
     args = api.TopicStats(TOPIC)
-    for _ in range(200):  # the old owner's address is listed until its node is seen gone
-        try:
+    stats: dict[str, Any] = {}
+
+    async def answered() -> bool:
+        """The old owner's address is listed until its node is seen gone."""
+        nonlocal stats
+        with contextlib.suppress(NotReady, Conflict):
             stats = await instance.admin.call_on(address, api.TOPIC_STATS, args)
-            break
-        except (NotReady, Conflict):
-            await asyncio.sleep(0.02)
+        return bool(stats)
+
+    await until(answered)
     assert stats["ownerBroker"] == two.record.id
     assert stats["subscriptions"]["s"]["msgBacklog"] == 5
     instance.cluster.server.heal(session)

@@ -160,7 +160,7 @@ def test_a_reset_ahead_of_the_cursor_says_what_is_lost(
 ) -> None:
     where = subscribed(instance, "ahead")
     publish(client, "ahead", 300)
-    time.sleep(0.01)
+    time.sleep(0.01)  # time: the clock goes past the last message's millisecond
     ten_minutes_ago = int(time.time() * 1000)  # for a subscription that is further behind
     said = preview(instance, where, "reset", timestamp=ten_minutes_ago)
     assert (said["direction"], said["lost"], said["again"]) == ("forward", 300, 0)
@@ -228,7 +228,7 @@ def test_a_broker_killed_while_it_changes_makes_no_answer_a_lie(
 
         caller = threading.Thread(target=apply)
         caller.start()
-        time.sleep(rng.uniform(0, 0.02))
+        time.sleep(rng.uniform(0, 0.02))  # time: the moment of the kill is drawn
         instance.control("kill", "broker-1")
         caller.join()
         ((status, done),) = answers

@@ -68,7 +68,7 @@ def call(
     instance: Instance, method: str, target: str, body: str | None = None, **headers: str
 ) -> tuple[int, dict[str, str], bytes]:
     """A request whose target goes out as given."""
-    connection = http.client.HTTPConnection("127.0.0.1", instance.ports["HTTP"], timeout=15)
+    connection = http.client.HTTPConnection("127.0.0.1", instance.ports["HTTP"], timeout=60)
     try:
         connection.request(method, target, body.encode() if body is not None else None, headers)
         answer = connection.getresponse()

@@ -34,7 +34,7 @@ def test_history_outlives_the_gateway(tmp_path: Path, gateways: int) -> None:
         before = points(instance, 2)
         name = "gateway-1" if gateways > 1 else "gateway"
         instance.control("kill", name)
-        time.sleep(11)  # longer than a step: the gap shows when nobody else writes
+        time.sleep(11)  # time: longer than a step: the gap shows when nobody else writes
         instance.control("start", name)
         instance.wait_running(name)
         after = points(instance, len(before) + 1)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.support.instance import Instance, running_instance
+from tests.support.waiting import until_blocking
 
 NAMES = ("gateway-1", "gateway-2")
 
@@ -120,10 +121,7 @@ def test_a_change_whose_gateway_is_killed_has_no_outcome_in_the_audit_log(
         with ThreadPoolExecutor(1) as pool:
             path = "/admin/v2/persistent/public/default/doomed"
             change = pool.submit(called, doomed, "PUT", path)
-            until = time.monotonic() + 20
-            while b"doomed" not in called(other, "GET", "/api/v1/audit?q=doomed")[1]:
-                assert time.monotonic() < until
-                time.sleep(0.05)
+            until_blocking(lambda: b"doomed" in called(other, "GET", "/api/v1/audit?q=doomed")[1])
             instance.control("kill", "gateway-1")
             with pytest.raises((OSError, http.client.HTTPException)):
                 change.result()

@@ -24,6 +24,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from tests.support.instance import Instance, running_instance
 from tests.support.net.sealing import Sealer
+from tests.support.waiting import until_blocking
 
 CAPTURE = Path(__file__).parents[1] / "golden" / "captures" / "websocket.jsonl"
 NS = "persistent/ws/one"
@@ -121,14 +122,6 @@ def stats(instance: Instance, topic: str) -> dict[str, Any]:
     assert status == 200, body
     found: dict[str, Any] = body
     return found
-
-
-def until(check: Any, seconds: float = 60.0) -> None:
-    """Until ``check()`` is true; fails after ``seconds``."""
-    end = time.monotonic() + seconds
-    while not check():
-        assert time.monotonic() < end, "the condition never came true"
-        time.sleep(0.02)
 
 
 # Producer
@@ -237,7 +230,7 @@ def test_a_message_above_a_mebibyte_closes_with_1009(
     assert code == 1009
     limit = "is too large for configured max of [1048576]"
     assert reason == f"Resulting message size [{size * 4}] {limit}"
-    until(lambda: not stats(instance, topic)["publishers"])
+    until_blocking(lambda: not stats(instance, topic)["publishers"])
 
 
 def test_a_gigabyte_is_announced_and_none_of_it_is_kept(instance: Instance, topic: str) -> None:
@@ -257,7 +250,7 @@ def test_a_gigabyte_is_announced_and_none_of_it_is_kept(instance: Instance, topi
                 sent += producer.socket.send(b"x" * (1 << 20))
         except OSError:
             pass  # the server went away, which is the point
-        until(lambda: not stats(instance, topic)["publishers"])
+        until_blocking(lambda: not stats(instance, topic)["publishers"])
         assert resident_kb() - before < 30_000
 
 
@@ -299,7 +292,7 @@ def test_a_thousand_messages_through_one_socket(instance: Instance, topic: str) 
     assert [answer["context"] for answer in answers] == [str(number) for number in range(count)]
     assert {answer["result"] for answer in answers} == {"ok"}
     assert got == [encoded(b"%d" % number) for number in range(count)]
-    until(lambda: stats(instance, topic)["subscriptions"]["s"]["msgBacklog"] == 0)
+    until_blocking(lambda: stats(instance, topic)["subscriptions"]["s"]["msgBacklog"] == 0)
 
 
 # Consumer
@@ -345,7 +338,7 @@ def test_messages_that_come_again_cost_no_room_for_good(instance: Instance, topi
         assert [received(consumer)["messageId"] for _ in ids] == ids, "nothing was acknowledged"
         for message_id in ids * 2:  # a client answers every frame
             consumer.send(json.dumps({"messageId": message_id}))
-        until(lambda: stats(instance, topic)["subscriptions"]["s"]["msgBacklog"] == 0)
+        until_blocking(lambda: stats(instance, topic)["subscriptions"]["s"]["msgBacklog"] == 0)
         more = published(instance, topic, b"2", b"3", b"4", b"5")
         assert [received(consumer)["messageId"] for _ in more] == more
 
@@ -360,7 +353,7 @@ def test_a_refused_message_comes_again_with_its_count(instance: Instance, topic:
             nack = {"type": "negativeAcknowledge", "messageId": got["messageId"]}
             consumer.send(json.dumps(nack))
         consumer.send(json.dumps({"messageId": received(consumer)["messageId"]}))
-        until(lambda: stats(instance, topic)["subscriptions"]["s"]["msgBacklog"] == 0)
+        until_blocking(lambda: stats(instance, topic)["subscriptions"]["s"]["msgBacklog"] == 0)
 
 
 def test_pull_mode_sends_what_was_permitted(instance: Instance, topic: str) -> None:
@@ -429,7 +422,7 @@ def test_unsubscribing_is_silent_and_removes_the_subscription(
         published(instance, topic, b"x")
         got = received(consumer)
         consumer.send(json.dumps({"type": "unsubscribe"}))
-        until(lambda: "s" not in stats(instance, topic)["subscriptions"])
+        until_blocking(lambda: "s" not in stats(instance, topic)["subscriptions"])
         consumer.send(json.dumps({"messageId": got["messageId"]}))
         assert silent(consumer)
 
@@ -442,13 +435,13 @@ def test_what_a_closed_socket_held_goes_to_the_next(
     with opened(instance, path):
         pass
     ids = published(instance, topic, b"0", b"1", b"2")
-    until(lambda: not stats(instance, topic)["subscriptions"]["s"]["consumers"])
+    until_blocking(lambda: not stats(instance, topic)["subscriptions"]["s"]["consumers"])
     with opened(instance, path) as first:
         assert payloads(first, 3) == [b"0", b"1", b"2"]
         assert stats(instance, topic)["subscriptions"]["s"]["type"] == kind
         first.send(json.dumps({"messageId": ids[1]}))
-        until(lambda: stats(instance, topic)["subscriptions"]["s"]["msgBacklog"] == 2)
-    until(lambda: not stats(instance, topic)["subscriptions"]["s"]["consumers"])
+        until_blocking(lambda: stats(instance, topic)["subscriptions"]["s"]["msgBacklog"] == 2)
+    until_blocking(lambda: not stats(instance, topic)["subscriptions"]["s"]["consumers"])
     with opened(instance, path) as second:
         assert payloads(second, 2) == [b"0", b"2"]
 
@@ -458,10 +451,10 @@ def test_a_message_of_an_earlier_socket_can_be_acknowledged(instance: Instance, 
     with opened(instance, path):
         pass
     (message_id,) = published(instance, topic, b"x")
-    until(lambda: not stats(instance, topic)["subscriptions"]["s"]["consumers"])
+    until_blocking(lambda: not stats(instance, topic)["subscriptions"]["s"]["consumers"])
     with opened(instance, f"{path}&pullMode=true") as consumer:
         consumer.send(json.dumps({"messageId": message_id}))
-        until(lambda: stats(instance, topic)["subscriptions"]["s"]["msgBacklog"] == 0)
+        until_blocking(lambda: stats(instance, topic)["subscriptions"]["s"]["msgBacklog"] == 0)
 
 
 def test_dead_letters_after_the_allowed_redeliveries(instance: Instance, topic: str) -> None:
@@ -494,9 +487,9 @@ def test_the_end_of_a_terminated_topic(instance: Instance, topic: str) -> None:
         assert instance.rest("POST", f"/admin/v2/{topic}/terminate")[0] == 200
         assert asked(consumer, {"type": "isEndOfTopic"}) == {"endOfTopic": False}
         consumer.send(json.dumps({"messageId": message_id}))
-        until(lambda: asked(consumer, {"type": "isEndOfTopic"}) == {"endOfTopic": True})
+        until_blocking(lambda: asked(consumer, {"type": "isEndOfTopic"}) == {"endOfTopic": True})
         received(reader)
-        until(lambda: asked(reader, {"type": "isEndOfTopic"}) == {"endOfTopic": True})
+        until_blocking(lambda: asked(reader, {"type": "isEndOfTopic"}) == {"endOfTopic": True})
 
 
 def test_several_topics_in_one_socket(instance: Instance) -> None:
@@ -513,7 +506,7 @@ def test_several_topics_in_one_socket(instance: Instance) -> None:
             for frame in frames:
                 consumer.send(json.dumps({"messageId": frame["messageId"]}))
             for name in names:
-                until(
+                until_blocking(
                     lambda n=name, q=query: (
                         stats(instance, n)["subscriptions"][f"s-{q[6]}"]["msgBacklog"] == 0
                     )
@@ -578,7 +571,7 @@ def test_a_reader_starts_behind_an_id_or_at_the_end(instance: Instance, topic: s
         published(instance, topic, b"new")
         assert payloads(latest, 1) == [b"new"]
         assert payloads(behind, 1) == [b"new"]
-    until(lambda: not stats(instance, topic)["subscriptions"])
+    until_blocking(lambda: not stats(instance, topic)["subscriptions"])
 
 
 # Refusals
@@ -651,7 +644,7 @@ def test_a_foreign_page_is_refused(instance: Instance, topic: str) -> None:
 
 @pytest.mark.parametrize("path", ["producer/{t}", "consumer/{t}/s", "reader/{t}"])
 def test_a_plain_get_is_the_wrong_method(instance: Instance, topic: str, path: str) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", instance.ports["HTTP"], timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", instance.ports["HTTP"], timeout=60)
     connection.request("GET", f"/ws/v2/{path.format(t=topic)}")
     answer = connection.getresponse()
     answer.read()
@@ -684,7 +677,7 @@ def test_nothing_is_left_of_many_sockets(instance: Instance, topic: str) -> None
         consumers = [len(sub["consumers"]) for sub in now["subscriptions"].values()]
         return not now["publishers"] and consumers == [0]
 
-    until(empty)
+    until_blocking(empty)
 
 
 def test_the_official_client_and_sockets_share_a_topic(instance: Instance, topic: str) -> None:
@@ -752,7 +745,7 @@ def test_a_socket_gets_what_the_official_client_published(
         assert found == frames
         for frame in frames:
             consumer.send(json.dumps({"messageId": frame["messageId"]}))
-        until(lambda: stats(instance, topic)["subscriptions"]["s"]["msgBacklog"] == 0)
+        until_blocking(lambda: stats(instance, topic)["subscriptions"]["s"]["msgBacklog"] == 0)
     producer.close()
 
 
@@ -774,7 +767,7 @@ def test_a_socket_reads_all_partitions(
             assert {received(reader)["messageId"] for _ in range(12)} == {
                 frame["messageId"] for frame in frames
             }
-        until(
+        until_blocking(
             lambda: all(
                 stats(instance, f"{topic}-partition-{index}")["subscriptions"]["s"]["msgBacklog"]
                 == 0
@@ -800,7 +793,7 @@ def test_a_subscription_that_is_not_durable_goes_with_its_socket(
         assert instance.rest("PUT", f"/admin/v2/{topic}/unload")[0] == 204
         published(instance, topic, b"2")
         assert payloads(consumer, 1) == [b"2"], "it goes on where it was"
-    until(lambda: "s" not in stats(instance, topic)["subscriptions"])
+    until_blocking(lambda: "s" not in stats(instance, topic)["subscriptions"])
 
 
 def test_a_higher_priority_is_served_first(instance: Instance, topic: str) -> None:
@@ -819,7 +812,7 @@ def test_sockets_outlive_a_killed_broker(instance: Instance, topic: str) -> None
         frames = [received(consumer) for _ in range(20)]
         for frame in frames[:10]:
             consumer.send(json.dumps({"messageId": frame["messageId"]}))
-        until(lambda: stats(instance, topic)["subscriptions"]["s"]["msgBacklog"] == 10)
+        until_blocking(lambda: stats(instance, topic)["subscriptions"]["s"]["msgBacklog"] == 10)
         os.kill(instance.child("broker-1")["pid"], signal.SIGKILL)
         producer.send(json.dumps({"payload": encoded(b"after")}))
         last = json.loads(producer.recv(60))
@@ -829,7 +822,7 @@ def test_sockets_outlive_a_killed_broker(instance: Instance, topic: str) -> None
             frame = json.loads(consumer.recv(60))
             left.discard(base64.b64decode(frame["payload"]))
             consumer.send(json.dumps({"messageId": frame["messageId"]}))
-        until(lambda: stats(instance, topic)["subscriptions"]["s"]["msgBacklog"] == 0, 30)
+        until_blocking(lambda: stats(instance, topic)["subscriptions"]["s"]["msgBacklog"] == 0)
     instance.wait_running("broker-1")
 
 

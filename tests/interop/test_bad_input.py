@@ -240,7 +240,7 @@ def test_a_half_open_handshake_ends_at_its_deadline(instance: Instance, innocent
         half.sendall(CONNECT[:-3])
         for byte in CONNECT[:6]:
             slow.sendall(bytes([byte]))
-            time.sleep(0.1)
+            time.sleep(0.1)  # time: a byte now and then
         assert is_closed(mute)
         assert is_closed(half)
         assert is_closed(slow)

@@ -10,6 +10,7 @@ from engine.base.names import TopicName
 from engine.broker.errors import ServiceNotReady
 from engine.broker.topics.topic import Topic
 from tests.support.standalone import Standalone
+from tests.support.waiting import stays_blocking
 
 QUIET = pulsar.LoggerLevel.Error
 
@@ -49,8 +50,7 @@ def test_messages_sent_while_it_was_away_are_stored_when_it_is_back(
     own.run(getattr(own, f"stop_{victim}")())
     for i in range(20, 40):
         producer.send_async(b"%d" % i, lambda result, _: receipts.append(result))
-    time.sleep(0.5)
-    assert receipts == []
+    stays_blocking(lambda: receipts == [], 0.5)
     own.run(getattr(own, f"start_{victim}")())
     got = _drain(consumer, b"39")
     # Without deduplication a message whose receipt was lost may be there twice, but none is missing or out of order.

@@ -8,6 +8,7 @@ import pytest
 from pulsar import ConsumerKeySharedPolicy, ConsumerType, InitialPosition, KeySharedMode
 
 from tests.support.standalone import Standalone
+from tests.support.waiting import until_blocking
 
 KEYS = [f"key-{i}" for i in range(50)]
 
@@ -84,11 +85,11 @@ def test_keys_keep_their_order_while_consumers_come_and_go(
             if start % 1000:
                 workers.pop(0).leave()
             workers.append(Worker(standalone, topic, seen))
-        waited = threading.Event()
-        for _ in range(300):
-            if {n for each in list(seen.values()) for n, _ in list(each)} == everything:
-                break
-            waited.wait(0.1)
+        until_blocking(
+            lambda: {n for each in list(seen.values()) for n, _ in list(each)} == everything,
+            "all messages",
+            poll_s=0.1,
+        )
     finally:
         for worker in workers:
             worker.leave()

@@ -17,6 +17,7 @@ from engine.broker.topics.topic import Topic
 from engine.tenancy.namespaces import create_namespace, namespace_name, set_policy
 from engine.tenancy.policies.table import BY_NAME
 from tests.support.standalone import Standalone
+from tests.support.waiting import stays_blocking, until_blocking
 
 RECEIVE_MS = 30_000  # a machine may be busy
 QUIET_MS = 500
@@ -65,13 +66,6 @@ class Policies:
 @pytest.fixture
 def policies(standalone: Standalone, topic: str) -> Policies:
     return Policies(standalone, topic)
-
-
-def eventually(condition: Callable[[], object], wait_s: float = 60.0) -> None:
-    until = time.monotonic() + wait_s
-    while not condition():
-        assert time.monotonic() < until, "not within the time"
-        time.sleep(0.02)
 
 
 def publish(producer: pulsar.Producer, count: int, start: int = 0) -> None:
@@ -136,7 +130,7 @@ def test_messages_older_than_the_ttl_do_not_come_any_more(
     client.subscribe(topic, "s", initial_position=InitialPosition.Earliest).close()
     producer = client.create_producer(topic)
     publish(producer, 3)
-    time.sleep(1.5)
+    time.sleep(1.5)  # time: longer than the TTL of a second
     publish(producer, 2, start=3)
     policies.set(TopicPolicies(message_ttl_s=1))
     policies.look("expiry")
@@ -149,7 +143,7 @@ def test_an_administrators_expiry_is_the_same_and_refused_when_nothing_is_old(
 ) -> None:
     client.subscribe(topic, "s", initial_position=InitialPosition.Earliest).close()
     publish(client.create_producer(topic), 3)
-    time.sleep(1.1)
+    time.sleep(1.1)  # time: longer than the age of a second that is asked for
     args = api.ExpireMessages(policies.name, "s", 1)
     policies.administer(lambda broker: broker.expire_messages(args))
     assert policies.topic.subscriptions["s"].expired.total == 3
@@ -171,7 +165,7 @@ def test_a_producer_is_refused_while_the_backlog_is_beyond_its_quota(
         with pytest.raises(refusal):
             client.create_producer(topic)
     assert len(drain(consumer, 5)) == 5
-    eventually(lambda: not policies.topic.subscriptions["s"].cursor.backlog_entries())
+    until_blocking(lambda: not policies.topic.subscriptions["s"].cursor.backlog_entries())
     client.create_producer(topic)
 
 
@@ -186,10 +180,9 @@ def test_who_is_held_goes_on_by_itself_when_the_consumer_caught_up(
     assert policies.topic.producers == {}
     confirmed: list[pulsar.MessageId] = []
     producer.send_async(b"5", lambda result, message_id: confirmed.append(message_id))
-    time.sleep(0.5)
-    assert (confirmed, policies.topic.producers) == ([], {})
+    stays_blocking(lambda: (confirmed, policies.topic.producers) == ([], {}), 0.5)
     received = drain(consumer, 5)
-    eventually(lambda: confirmed)
+    until_blocking(lambda: confirmed)
     assert received + drain(consumer, 6 - len(received)) == [0, 1, 2, 3, 4, 5]
 
 
@@ -221,6 +214,6 @@ def test_what_an_administrator_sets_for_a_namespace_binds_topics_in_use(
         set_policy(store, namespace, BY_NAME["maxProducersPerTopic"], 1, cluster="standalone")
     )
     in_force = Policies(standalone, topic)
-    eventually(lambda: in_force.topic.policies.max_producers == 1)
+    until_blocking(lambda: in_force.topic.policies.max_producers == 1)
     with pytest.raises(pulsar.ProducerBusy):
         client.create_producer(topic)

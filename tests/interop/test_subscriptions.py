@@ -246,9 +246,9 @@ def test_seek_by_time_starts_at_the_first_message_published_then(
     keeper = client.subscribe(topic, "keeper")
     consumer = client.subscribe(topic, "s")
     _publish(client, topic, 5)
-    time.sleep(0.05)
+    time.sleep(0.05)  # time: what was published lies before the moment that is sought
     since = int(time.time() * 1000)
-    time.sleep(0.05)
+    time.sleep(0.05)  # time: and what follows behind it
     _publish(client, topic, 3)
     assert len(_drain(consumer, 8)) == 8
     consumer.seek(since)

@@ -37,6 +37,7 @@ from engine.wire.commands import command_bytes
 from engine.wire.kernels import take_sends
 from tests.support.ledger_cluster import Cluster
 from tests.support.raw_client import entry_of
+from tests.support.waiting import until as until
 
 NAME = TopicName.parse("persistent://public/default/d")
 PATIENT = LinkSettings(connect_timeout_s=60.0, request_timeout_s=60.0)
@@ -372,10 +373,3 @@ async def round_of(bench: Bench, name: str) -> None:
     upkeep = Upkeep(bench.registry, everything, everything.ledger_config, settings)
     (job,) = (job for job in upkeep.jobs if job.name == name)
     await job.work(0.0)
-
-
-async def until(condition: Callable[[], object], timeout_s: float = 120.0) -> None:
-    """Return when ``condition`` holds. Raises TimeoutError."""
-    async with asyncio.timeout(timeout_s):
-        while not condition():
-            await asyncio.sleep(0.001)

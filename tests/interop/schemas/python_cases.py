@@ -292,7 +292,7 @@ class Cases:
     def after_restart(self) -> Any:
         assert self._producing(StringSchema(), self._topic("attached") + "-words") == "taken"
         self._stop.set()
-        self._thread.join(20)
+        self._thread.join(60)
         until = time.monotonic() + 40
         while len(self._receipts) < self._count and time.monotonic() < until:
             time.sleep(0.01)

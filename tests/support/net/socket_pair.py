@@ -10,7 +10,7 @@ from websockets.uri import parse_uri
 
 from gateway.servers.websocket import Application, Connection, Sockets
 
-TIMEOUT_S = 5.0
+TIMEOUT_S = 60.0
 
 
 class MemoryTransport(asyncio.Transport):

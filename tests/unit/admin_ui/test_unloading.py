@@ -216,7 +216,7 @@ def test_each_bundle_is_given_up_by_the_broker_that_was_seen_or_not_at_all(link:
 
     async def some(engine: Engine) -> dict[BundleName, unloading.Ended]:
         owners = dict.fromkeys(others, "pulsar://other:1") | {mine: record.service_url}
-        return await unloading.give_up(engine, owners, asyncio.get_running_loop().time() + 10)
+        return await unloading.give_up(engine, owners, asyncio.get_running_loop().time() + 60)
 
     ended = link.run(some)
     assert ended[mine] == (Outcome.DONE, "")

@@ -152,7 +152,7 @@ class HeldWriter(AuditWriter):
 
     def _commit(self, entries: Any, outcomes: Any) -> None:
         self.held.set()
-        self.go.wait(5)
+        self.go.wait(60)
         self.groups.append((len(entries), len(outcomes)))
         super()._commit(entries, outcomes)
 

@@ -8,6 +8,7 @@ from engine.ledger.id_generator import LedgerIds
 from engine.metadata import paths
 from engine.metadata.memory import MemoryServer, MemoryStore
 from tests.support.stores.failing import FailingStore
+from tests.support.waiting import until
 
 
 async def test_ids_count_up_and_leave_no_nodes() -> None:
@@ -34,7 +35,7 @@ async def test_long_ids_once_their_node_is_there() -> None:
     ids = LedgerIds(store)
     await ids.next()
     await other.create(paths.LONG_ID_GENERATOR)
-    await asyncio.sleep(0.01)  # the watch's event
+    await until(lambda: ids._changes)  # the watch's event
     assert await ids.next() == 1 << 32
     assert await ids.next() == (1 << 32) + 1
     await store.create(paths.long_id_directory(2))

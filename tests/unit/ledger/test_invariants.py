@@ -38,6 +38,7 @@ from tests.support.scripted_bookies import (
     refusing,
     silent,
 )
+from tests.support.waiting import stays, until
 
 
 def members_of(world: World, writer: LedgerWriter) -> list[Scripted]:
@@ -63,12 +64,6 @@ class Holding:
         """Over the oldest connection."""
         self._bookie.transports[0].write(b"".join(self.held))
         self.held.clear()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(120):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 async def written(
@@ -342,8 +337,7 @@ async def test_i10_confirmations_come_in_order_without_gaps(world: World) -> Non
     first, rest = held.held[0], held.held[1:]
     held.held = rest
     held.release()
-    await asyncio.sleep(0.05)
-    assert listener.below == 0  # entry 0 is missing
+    await stays(lambda: listener.below == 0, 0.05)  # entry 0 is missing
     held.held = [first]
     held.release()
     await listener.reach(5)
@@ -362,8 +356,7 @@ async def test_i11_an_answer_of_a_replaced_bookie_counts_no_more(world: World) -
     members[0].transports[0].write(wire.add_reply(wire.EIO, writer.ledger_id, 0))
     await until(lambda: len(new.held) == 3)
     old.release()
-    await asyncio.sleep(0.05)
-    assert listener.below == 0
+    await stays(lambda: listener.below == 0, 0.05)
     new.release()
     await listener.reach(3)
 
@@ -382,12 +375,19 @@ async def test_i12_a_new_segment_starts_behind_the_confirmed_and_nothing_slips_i
     members[0].answer = silent
     writer.append(run_of(*numbered(4)))
     await until(lambda: len(held.held) == 4)
-    world.server.on_call = lambda _s, op, _path: Fault(delay_s=0.3) if op == "put" else None
+    changing = asyncio.Event()
+
+    def slow(_session: int, operation: str, _path: str) -> Fault | None:
+        if operation != "put":
+            return None
+        changing.set()
+        return Fault(delay_s=0.3)
+
+    world.server.on_call = slow
     members[0].transports[0].write(wire.add_reply(wire.EIO, writer.ledger_id, 4))
-    await asyncio.sleep(0.1)
+    await changing.wait()
     held.release()  # an ack quorum of one holds all eight now, in mid-change
-    await asyncio.sleep(0.1)
-    assert listener.below == 4
+    await stays(lambda: listener.below == 4 or len(writer.metadata.segments) == 2, 0.1)
     await listener.reach(8)
     assert [segment.first for segment in writer.metadata.segments] == [0, 4]
 

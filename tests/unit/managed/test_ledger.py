@@ -249,13 +249,15 @@ async def test_a_lost_bookie_fails_pending_appends_and_a_fresh_ledger_takes_over
     await sink.settle(3)
     assert len(sink.failures) == 3
     await brokers.cluster.start("b0")
-    for _ in range(200):
+
+    async def stored() -> bool:
+        nonlocal sink
         sink = Sink()
         ledger.append(run_of(b"m5"), sink)
         await sink.settle(1)
-        if sink.payloads:
-            break
-        await asyncio.sleep(0.05)
+        return bool(sink.payloads)
+
+    await until(stored)
     assert sink.payloads == [b"m5"]
     assert sink.positions[0][0] > before.ledger_id
     assert await drain(cursor) == numbered(0, 6)

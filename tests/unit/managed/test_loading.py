@@ -28,6 +28,7 @@ from tests.support.managed_cluster import (
     publish,
     rolling,
 )
+from tests.support.waiting import stays
 
 FIRST = InitialPosition.EARLIEST
 HASTY = ManagedSettings(
@@ -109,7 +110,7 @@ async def test_nobody_waits_for_silent_storage_that_he_does_not_need(
     assert sorted(ledger.stats().unread_cursors) == ["bad", "worse"]
     loop = asyncio.get_running_loop()
     waiting = [loop.create_task(ledger.open_cursor("bad", FIRST)) for _ in range(3)]
-    await asyncio.sleep(0.01)
+    await stays(lambda: not any(one.done() for one in waiting), 0.01)
     fresh = await ledger.open_cursor("fresh", FIRST)
     await ledger.delete_cursor("fresh")
     assert fresh.backlog_entries() == 5

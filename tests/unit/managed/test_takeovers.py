@@ -33,7 +33,7 @@ async def test_confirmed_is_delivered_until_its_acknowledgement_is_confirmed(
             ledger.append(run_of(*[b"m%d" % (number + i) for i in range(count)]), sink)
             number += count
             if chance.random() < 0.4:
-                await asyncio.sleep(0.002)
+                await asyncio.sleep(0.002)  # time: drawn; some appends are stored before the next
         if chance.random() < 0.5:
             await sink.settle(1)
         delivered: dict[Position, bytes] = {}
@@ -80,7 +80,7 @@ async def test_deleting_a_cursor_under_write_leaves_the_topic_alone(brokers: Bro
         await sink.settle(2)
         cursor.acknowledge([Position(*sink.positions[0])])
         waiting = asyncio.get_running_loop().create_task(cursor.persisted())
-        await asyncio.sleep(0.0003 * i)
+        await asyncio.sleep(0.0003 * i)  # time: the deletion comes at each moment of the write
         await ledger.delete_cursor("s")
         await asyncio.gather(waiting, return_exceptions=True)
     assert not ledger.ended

@@ -1,7 +1,6 @@
 """Faults of the in-memory metadata service, which the simulator drives: each looks as ZooKeeper's does."""
 
 import asyncio
-from collections.abc import Callable
 
 import pytest
 
@@ -13,16 +12,11 @@ from engine.metadata.store import (
     SessionState,
     StoreUnavailableError,
 )
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.virtual_time
 
 T = 0.3  # session timeout, seconds
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(120):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 def states_of(store: MetadataStore) -> list[SessionState]:

@@ -19,6 +19,7 @@ from engine.net.http import (
     ready_page,
 )
 from engine.net.network import LoopNetwork
+from tests.support.waiting import stays, until
 
 CONNECTIONS_MAX = 4
 BODY_BYTES_MAX = 100_000
@@ -144,8 +145,7 @@ async def test_pieces_wait_for_who_takes_them(service: Service) -> None:
     writer.write(get("/long") + get("/ready"))
     while service.pieces < 3:
         await asyncio.sleep(0.01)
-    await asyncio.sleep(0.1)
-    assert service.pieces < LONG, "all was made for nobody"
+    await stays(lambda: service.pieces < LONG, 0.1)  # not all is made for nobody
     writer.transport.resume_reading()  # type: ignore[attr-defined]
     assert len((await answer_of(reader))[1]) == LONG << 20
     assert await answer_of(reader) == (200, b"ok\n")
@@ -159,7 +159,7 @@ async def test_who_takes_no_pieces_is_cut(
     reader, writer = await connect(service)
     writer.transport.pause_reading()  # type: ignore[attr-defined]
     writer.write(get("/long"))
-    await asyncio.sleep(0.4)
+    await until(lambda: service.pieces and not service.server._listener.connections)
     writer.transport.resume_reading()  # type: ignore[attr-defined]
     with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
         await reader.readexactly(LONG << 20)
@@ -275,8 +275,7 @@ async def test_requests_behind_one_being_answered_wait_unread(service: Service) 
     while not service.answered:
         await asyncio.sleep(0)
     writer.write(get("/echo?second") * 10)
-    await asyncio.sleep(0.05)
-    assert service.answered == 1
+    await stays(lambda: service.answered == 1, 0.05)
     service.let_go.set()
     queries = [json.loads((await answer_of(reader))[1])[1] for _ in range(11)]
     assert queries == ["first"] + ["second"] * 10
@@ -324,7 +323,7 @@ async def test_a_client_that_does_not_take_its_answer_is_cut_and_asks_no_more(
     reader, writer = await connect(service)
     writer.transport.pause_reading()  # type: ignore[attr-defined]
     writer.write(get("/large") * 3)
-    await asyncio.sleep(0.3)
+    await until(lambda: service.answered and not service.server._listener.connections)
     writer.transport.resume_reading()  # type: ignore[attr-defined]
     with pytest.raises(asyncio.IncompleteReadError):
         await reader.readexactly(8 << 20)
@@ -336,7 +335,7 @@ async def test_a_client_that_takes_a_large_answer_late_is_served_on(service: Ser
     reader, writer = await connect(service)
     writer.transport.pause_reading()  # type: ignore[attr-defined]
     writer.write(get("/large") + get("/ready"))
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(0.05)  # time: the client is late by this
     writer.transport.resume_reading()  # type: ignore[attr-defined]
     assert len((await answer_of(reader))[1]) == 8 << 20
     assert await answer_of(reader) == (200, b"ok\n")

@@ -21,6 +21,7 @@ from engine.net.listener import Listener
 from engine.net.network import LoopNetwork
 from engine.net.tls import client_context, server_context
 from tests.support.net.certificates import Authority
+from tests.support.waiting import until
 
 
 class Service:
@@ -64,12 +65,6 @@ def url(service: Service, path: str) -> str:
 
 def open_connections(service: Service) -> int:
     return len(service.server._listener.connections)
-
-
-async def until(done: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not done():
-            await asyncio.sleep(0.001)
 
 
 async def test_requests_follow_each_other_on_one_kept_connection(

@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from engine.net.transport import Connection
 from tests.sim.kit.loop import SimLoop
 from tests.sim.kit.network import SimNetwork, World
 from tests.support.net.certificates import Authority
+from tests.support.waiting import until
 
 FRAME = (5 << 20).to_bytes(4, "big") + bytes(5 << 20)
 
@@ -66,12 +67,6 @@ async def connect(
     transport, client = await LoopNetwork().connect(host, listener.port, Client, tls=context)
     assert isinstance(client, Client)
     return transport, client
-
-
-async def until(done: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not done():
-            await asyncio.sleep(0.001)
 
 
 async def test_frames_pass_through_a_listeners_connection(authority: Authority) -> None:

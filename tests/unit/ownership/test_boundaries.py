@@ -2,23 +2,17 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
 
 import pytest
 
 from engine.base.names import NamespaceName, TopicName
 from engine.metadata.memory import MemoryServer, MemoryStore
 from engine.ownership.owner import NoNamespaceError
+from tests.support.waiting import until
 from tests.unit.ownership.test_owner import TOPIC, Broker, path_of, server
 
 __all__ = ["server"]
 PATH = "/admin/local-policies/public/default"
-
-
-async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(60):
-        while not await condition():
-            await asyncio.sleep(0)
 
 
 async def split(one: Broker) -> None:

@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from engine.schema.apart import LONG_BYTES, Apart
+from tests.support.waiting import stays
 
 
 def thread_of() -> str:
@@ -36,8 +37,7 @@ async def test_the_loop_goes_on_and_one_is_done_at_a_time() -> None:
     tasks[0].cancel()
     with pytest.raises(asyncio.CancelledError):
         await tasks[0]
-    await asyncio.sleep(0.01)
-    assert running == [0]  # given up, and still the one at work
+    await stays(lambda: running == [0], 0.01)  # given up, and still the one at work
     go.set()
     assert await asyncio.gather(*tasks[1:]) == [1, 2]
 

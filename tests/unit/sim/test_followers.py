@@ -1,7 +1,5 @@
 """Metadata servers that are behind: old reads, but never older than what a session wrote, asked for or was told."""
 
-import asyncio
-
 import pytest
 
 from bookie.identity import check_cookie
@@ -10,6 +8,7 @@ from engine.metadata import paths
 from engine.metadata.memory import MemoryStore
 from engine.metadata.store import NoNodeError
 from tests.sim.kit.followers import FOLLOWERS, FollowedServer
+from tests.support.waiting import stays
 
 
 async def stores() -> tuple[FollowedServer, MemoryStore, MemoryStore]:
@@ -53,8 +52,7 @@ async def test_a_watch_tells_of_a_change_when_it_can_be_read() -> None:
     behind.watch("/a", told.append)
     await ahead.put("/a", b"new")
     await behind.get("/a")
-    await asyncio.sleep(0.01)
-    assert told == []
+    await stays(lambda: told == [], 0.01)
     server.catch_up(behind.session_id % FOLLOWERS)
     await behind.get("/a")
     assert told == ["/a"]

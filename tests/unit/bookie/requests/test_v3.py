@@ -1,6 +1,5 @@
 """The V3 protocol over a real socket: durable as V2, long polls, explicit LAC, and what is told about a bookie."""
 
-import asyncio
 import itertools
 from collections.abc import Iterator
 
@@ -11,6 +10,7 @@ from engine.wire import availability
 from engine.wire import bookie_v3 as v3
 from engine.wire import bookkeeper_pb2 as pb
 from tests.support.bookies import KEY, OTHER_KEY, Client, Machine, add, read
+from tests.support.waiting import until
 
 TXN: Iterator[int] = itertools.count(1)
 
@@ -47,12 +47,6 @@ def waits(ledger: int, previous: int, timeout_ms: int = 10_000, **more: bool) ->
     return v3.read_request(
         next(TXN), ledger, -1, previous_lac=previous, timeout_ms=timeout_ms, piggyback=True
     )
-
-
-async def until(condition: object) -> None:
-    async with asyncio.timeout(120):
-        while not condition():  # type: ignore[operator]
-            await asyncio.sleep(0)
 
 
 async def test_entries_added_by_v3_are_the_bytes_that_v2_stores_and_survive_a_crash() -> None:

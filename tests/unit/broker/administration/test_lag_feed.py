@@ -144,7 +144,7 @@ async def test_the_active_one_takes_nothing_and_others_stand_by(found: Found) ->
     for name in "ab":
         await found.bench.join(SubscriptionType.FAILOVER, permits=10, name=name)
     await found.live(20)
-    await asyncio.sleep(0.1)  # who is active is settled
+    await until(lambda: found.bench.subscription.state.active is not None)
     await found.live(20)
     found.expect(LagCause.STANDBY, consumer="a", standby=1)
 

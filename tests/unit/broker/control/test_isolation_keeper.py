@@ -14,6 +14,7 @@ from engine.metadata import paths
 from engine.tenancy.namespaces import create_namespace
 from engine.tenancy.resources.isolation import delete_isolation_policy, set_isolation_policy
 from tests.support.admin.broker_instance import BrokerInstance
+from tests.support.waiting import stays
 
 C = "standalone"
 NAMESPACE = NamespaceName.parse("public/iso")
@@ -94,8 +95,11 @@ async def test_what_is_to_stay_stays_and_new_bundles_go_where_they_belong(
     await namespace(instance)
     before = {topic: await place(instance, [topic]) for topic in TOPICS}
     await isolate(instance, one, one, scope="none")
-    await asyncio.sleep(0.2)
-    assert {topic: await place(instance, [topic]) for topic in TOPICS} == before
+
+    async def unmoved() -> bool:
+        return {topic: await place(instance, [topic]) for topic in TOPICS} == before
+
+    await stays(unmoved, 0.2)
     for broker in (one, two):
         await instance.admin.call_on(
             next(b for b in await instance.admin.brokers() if b.id == broker.record.id),

@@ -31,11 +31,12 @@ from tests.support.admin.later_release import newer, register
 from tests.support.admin.several_brokers import TOKEN, SeveralBrokers, policies
 from tests.support.broker_bench import until
 from tests.support.ledger_cluster import Listener, run_of
+from tests.support.waiting import stays
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden/change_events/apache.json"
 NAMESPACE = NamespaceName.parse("public/default")
 TOPIC = NAMESPACE.topic("t")
-SOON_S = 5.0
+SOON_S = 60.0
 """A change is seen everywhere in milliseconds; a busy machine gets this long."""
 
 
@@ -211,7 +212,7 @@ async def test_the_logs_owner_is_killed_what_was_known_is_served_and_changes_go_
     await policies(left[0]).change(TOPIC, put(messageTTLInSeconds=2))
     expected = {"maxMessageSize": 1, "messageTTLInSeconds": 2}
     for broker in left:
-        await settled(policies(broker), TOPIC, expected, 10 * SOON_S)
+        await settled(policies(broker), TOPIC, expected, SOON_S)
 
 
 async def test_the_logs_owner_leaves_while_it_is_changed_and_no_confirmed_change_is_lost(
@@ -228,7 +229,7 @@ async def test_the_logs_owner_leaves_while_it_is_changed_and_no_confirmed_change
         await writer.change(TOPIC, put(maxMessageSize=done))
         assert await writer.get(TOPIC) == {"maxMessageSize": done}
     await moving
-    await settled(reader, TOPIC, {"maxMessageSize": done}, 10 * SOON_S)
+    await settled(reader, TOPIC, {"maxMessageSize": done}, SOON_S)
 
 
 async def moved(two: SeveralBrokers, times: int) -> None:
@@ -258,7 +259,7 @@ async def test_unknown_is_not_none(two: SeveralBrokers, monkeypatch: pytest.Monk
         await late.change(TOPIC, put(maxMessageSize=2))
     await two.cluster.start("b0")
     monkeypatch.undo()
-    await settled(late, TOPIC, {"maxMessageSize": 1}, 10 * SOON_S)
+    await settled(late, TOPIC, {"maxMessageSize": 1}, SOON_S)
 
 
 async def test_a_log_is_followed_no_longer_than_it_is_used(
@@ -273,8 +274,7 @@ async def test_a_log_is_followed_no_longer_than_it_is_used(
     loaded = [NAMESPACE.topic("another")]
     log._loaded = lambda: loaded
     assert await log.get(TOPIC) == {"maxMessageSize": 1}
-    await asyncio.sleep(1.0)
-    assert list(log._logs) == [NAMESPACE]
+    await stays(lambda: list(log._logs) == [NAMESPACE], 1.0)
     loaded[:] = [log_topic(NAMESPACE)]
     await until(lambda: not log._logs)
 
@@ -288,7 +288,7 @@ async def test_many_topics_and_a_restart(two: SeveralBrokers) -> None:
         await two.kill(broker)
     late = policies(await two.add())
     for index, name in enumerate(names):
-        await settled(late, name, {"maxMessageSize": index}, 10 * SOON_S)
+        await settled(late, name, {"maxMessageSize": index}, SOON_S)
 
 
 async def test_the_log_is_kept_whole_though_nothing_is_retained(tmp_path: Path) -> None:

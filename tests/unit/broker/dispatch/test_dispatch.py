@@ -18,6 +18,7 @@ from engine.managed.settings import ManagedSettings
 from engine.wire.kernels import SendRun
 from tests.support.broker_bench import NAME, Bench, Client, opened, until
 from tests.support.raw_client import entry_of
+from tests.support.waiting import stays
 
 
 async def _received(client: Client, count: int) -> None:
@@ -104,7 +105,7 @@ async def test_an_acknowledgement_while_queued_for_replay_stops_it(bench: Bench)
     bench.subscription.acknowledge(consumer, [client.received[0]])
     bench.subscription.flow(consumer, 10)
     await until(lambda: len(client.received) == 5)
-    await asyncio.sleep(0.01)
+    await stays(lambda: len(client.received) == 5, 0.01)
     assert Counter(client.received) == Counter(client.received[:3] + client.received[1:3])
 
 
@@ -122,10 +123,10 @@ async def test_all_chunks_of_a_message_go_to_one_consumer(bench: Bench) -> None:
     heads = [b"\x08\x01\x10" + bytes((i,)) for i in range(12)]
     Publish(SendRun(buf, spans, len(buf), heads, None, 1), bench.producer).start()
     await until(lambda: bench.publisher.receipts == 12)
-    await asyncio.sleep(0.02)
+    await until(lambda: sum(len(c.received) for c in clients) == 8)
+    await stays(lambda: sum(len(c.received) for c in clients) == 8, 0.02)  # two with four permits
     for client in clients:
         assert len({p.entry_id % 2 for p in client.received}) <= 1
-    assert sum(len(c.received) for c in clients) == 8  # two owners with four permits each
 
 
 async def test_a_handover_that_a_reset_cut_off_never_comes(bench: Bench) -> None:
@@ -137,9 +138,8 @@ async def test_a_handover_that_a_reset_cut_off_never_comes(bench: Bench) -> None
     await bench.subscription.reset(Position(0, 0))
     third, client = await bench.join(SubscriptionType.FAILOVER, name="c")
     await until(lambda: len(client.received) == 3)
-    await asyncio.sleep(
-        2 * bench.context.settings.active_consumer_failover_delay_time_millis / 1000
-    )
+    delay_s = bench.context.settings.active_consumer_failover_delay_time_millis / 1000
+    await stays(lambda: len(client.received) == 3, 2 * delay_s)
     bench.subscription.wake()
     assert len(client.received) == 3
     assert third.permits == 997
@@ -288,7 +288,7 @@ async def test_shared_under_random_comings_and_goings_delivers_all_and_never_twi
             bench.subscription.detach(consumer)
             present.remove((consumer, client))
         else:
-            await asyncio.sleep(0.002)
+            await asyncio.sleep(0.002)  # time: one of the steps that are drawn is a pause
         held = Counter(p for _, c in present for p in c.fresh)
         assert not held or max(held.values()) == 1, "out at two consumers"
         for each, its in present:

@@ -15,6 +15,7 @@ from engine.managed.errors import ManagedLedgerError
 from engine.managed.ledger import ManagedLedger
 from engine.wire import pulsar_pb2 as pb
 from tests.support.broker_bench import NAME, Bench, Client, opened, until
+from tests.support.waiting import stays
 
 ALONE, WAITS, FENCES = pb.Exclusive, pb.WaitForExclusive, pb.ExclusiveWithFencing
 
@@ -109,8 +110,7 @@ async def test_one_waits_for_shared_producers_too_and_no_new_ones_come(bench: Be
         bench, someone(bench, "e", ALONE), ProducerFenced, "Topic has existing shared producers"
     )
     one.leave()
-    await asyncio.sleep(0.05)
-    assert not turn.done()
+    await stays(lambda: not turn.done(), 0.05)
     two.leave()
     assert await turn == 0
 

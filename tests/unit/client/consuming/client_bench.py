@@ -1,6 +1,6 @@
 """A client of the cluster and what its consumers are given, beside a broker bench."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,13 +17,7 @@ from engine.client.raw_producer import RawProducer
 from engine.net.network import LoopNetwork
 from engine.wire.batches import Message, pack_entry
 from tests.support.broker_bench import NAME, PATIENT, Bench, served
-from tests.support.broker_bench import until as until_at_last
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Within 30 seconds."""
-    await until_at_last(condition, 30.0)
-
+from tests.support.waiting import until as until
 
 EARLY = ConsumerSettings("s", initial=FROM_EARLIEST)
 

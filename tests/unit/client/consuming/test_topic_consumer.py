@@ -28,6 +28,7 @@ from engine.client.raw_consumer import (
 )
 from engine.wire.batches import Message
 from tests.support.broker_bench import NAME, Bench
+from tests.support.waiting import stays
 from tests.unit.client.consuming.client_bench import Publisher, backlog, client_of, consuming, until
 
 
@@ -176,8 +177,8 @@ async def test_permits_count_the_messages_of_batches(bench: tuple[Bench, PulsarC
         await publisher.entry(*(b"%d" % (10 * number + i) for i in range(10)))
     async with consuming(client, allow=0, queue_size=25) as (consumer, taken):
         await until(lambda: len(consumer._queue) >= 25)
-        await asyncio.sleep(0.1)
-        assert len(consumer._queue) < 25 + 10, "at most the rest of a batch more"
+        # At most the rest of a batch more.
+        await stays(lambda: len(consumer._queue) < 25 + 10, 0.1)
         for _ in range(500):
             await until(lambda: consumer.has_queued)
             consumer.allow(1)
@@ -195,8 +196,7 @@ async def test_a_user_that_takes_nothing_bounds_the_bytes_kept(
         await publisher.entry(b"x" * 20_000)
     async with consuming(client, allow=0, queue_size=1000) as (consumer, taken):
         await until(lambda: consumer.has_queued)
-        await asyncio.sleep(0.2)
-        assert consumer._queued_bytes <= 400_000
+        await stays(lambda: consumer._queued_bytes <= 400_000, 0.2)
         consumer.allow(1000)
         await until(lambda: len(taken.messages) == 60)
 
@@ -210,7 +210,8 @@ async def test_types_with_order_start_over_when_something_is_refused(
         await until(lambda: len(taken.messages) == 4)
         consumer.acknowledge(taken.messages[0])
         consumer.refuse(taken.messages[2])
-        await asyncio.sleep(0.3)
+        # What waited here has given way to all from the refused one on.
+        await until(lambda: [one.position.entry_id for one in consumer._queue[:1]] == [1])
         consumer.allow(100)
         await until(lambda: len(taken.messages) >= 9)
         assert taken.entries[4:] == [1, 2, 3, 4, 5], "once each, though some waited here"
@@ -324,8 +325,7 @@ async def test_unsubscribing_ends_the_subscription(bench: tuple[Bench, PulsarCli
     async with consuming(client) as (consumer, taken):
         await consumer.unsubscribe()
         assert broker.topic.subscriptions == {}
-        await asyncio.sleep(0.2)
-        assert broker.topic.subscriptions == {}, "nobody comes again"
+        await stays(lambda: broker.topic.subscriptions == {}, 0.2)  # nobody comes again
     assert taken.ends == []
 
 

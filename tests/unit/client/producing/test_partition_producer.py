@@ -219,9 +219,9 @@ async def test_a_message_refused_for_itself_harms_no_other(tmp_path: Path) -> No
     async with publishing(tmp_path) as (bench, publisher):
         refusing(bench, NotAllowed("too rare"), 1)
         name = publisher.producer.name
-        for content in numbered(0, 4):
+        for count, content in enumerate(numbered(0, 4), 1):
             publisher.send(content)
-            await asyncio.sleep(0.05)
+            await publisher.told(count)
         results = {one.token: one for one in await publisher.told(4)}
         assert isinstance(results[b"1"].error, RefusedError)
         assert [results[n].error for n in (b"0", b"2", b"3")] == [None] * 3

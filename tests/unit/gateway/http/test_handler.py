@@ -14,6 +14,7 @@ from admin_ui.models import AuditEntry
 from gateway.http import exchange, handler
 from gateway.rest.messages import message_answer
 from tests.support.admin.gateway_client import audited
+from tests.support.waiting import stays
 from tests.unit.gateway.http.conftest import HOST, Client, HeldStore
 
 TENANTS = "/admin/v2/tenants"
@@ -117,7 +118,7 @@ async def test_a_reading_goes_on_while_its_client_waits(
     client = Client("GET", TENANTS).say()
     served = asyncio.get_running_loop().create_task(client.served())
     await store.waiting.wait()
-    await asyncio.sleep(0.01)
+    await stays(lambda: not served.done(), 0.01)
     store.open.set()
     await served
     assert client.status == 200
@@ -163,7 +164,7 @@ async def test_a_reader_that_takes_nothing_is_cut_off(
             await asyncio.Event().wait()
 
     client._send = send  # type: ignore[method-assign]
-    await asyncio.wait_for(loop.create_task(client.served()), 5)
+    await asyncio.wait_for(loop.create_task(client.served()), 60)
     assert all(message.get("more_body") for message in client.sent[1:])
 
 

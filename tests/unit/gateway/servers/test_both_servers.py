@@ -18,7 +18,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from tests.support.ports import free_ports
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 
 
 class Server:
@@ -133,7 +133,7 @@ def test_a_head_is_bounded(server: Server, line: bytes) -> None:
                 sock.sendall(b"x" * 1000)
             except OSError:
                 break
-            time.sleep(0.001)
+            time.sleep(0.001)  # time: leaves the server a turn between the pieces
         else:
             pytest.fail("the server took a megabyte of headers")
         assert said[:12] in (b"HTTP/1.1 400", b"")

@@ -229,7 +229,7 @@ async def test_a_client_that_does_not_read_is_seen_and_waited_for(
     assert not waiting.done()
     pair.reads = True
     pair.transport.drain()
-    await asyncio.wait_for(waiting, 1)
+    await asyncio.wait_for(waiting, 60)
     assert endpoint.port.buffered_bytes() == 0
 
 
@@ -298,7 +298,7 @@ async def test_who_waits_for_a_slow_client_is_woken_by_its_end(
     waiting = asyncio.create_task(endpoint.port.drained())
     await settled()
     pair.transport.abort()
-    await asyncio.wait_for(waiting, 1)
+    await asyncio.wait_for(waiting, 60)
 
 
 async def test_an_endpoint_holds_its_client_back(pair: SocketPair, endpoint: Endpoint) -> None:

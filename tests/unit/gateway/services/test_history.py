@@ -43,6 +43,7 @@ from gateway.services.history.slots import (
     joined,
 )
 from tests.support.admin.gateway_client import engine
+from tests.support.waiting import until
 
 __all__ = ["engine"]
 
@@ -258,12 +259,6 @@ def times(monkeypatch: pytest.MonkeyPatch) -> Times:
     monkeypatch.setattr(recorder, "LIVE_ROUND_MS", 1 << 60)
     monkeypatch.setattr(readings, "now_ms", made)
     return made
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(30):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 def recorded_slots(folder: Path) -> int:

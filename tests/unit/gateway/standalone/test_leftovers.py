@@ -24,7 +24,7 @@ def test_a_child_that_would_not_end_is_killed_and_nobody_else(tmp_path: Path) ->
     try:
         assert leftovers(logs) == [child.pid]
         end_leftovers(logs, 0.0, lines.append)
-        assert child.wait(10) == -9
+        assert child.wait(60) == -9
         assert lines == [f"killing what an earlier instance left behind: process {child.pid}"]
         assert leftovers(logs) == []
         assert (other.poll(), reader.poll()) == (None, None)
@@ -40,7 +40,7 @@ def test_a_child_that_is_about_to_end_is_waited_for(tmp_path: Path) -> None:
         child = subprocess.Popen(["sleep", "0.3"], stdout=log)
     try:
         end_leftovers(tmp_path, 60.0, lines.append)
-        assert child.wait(10) == 0
+        assert child.wait(60) == 0
         assert lines == []
     finally:
         child.kill()

@@ -4,7 +4,6 @@ import asyncio
 import itertools
 import os
 import signal
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from gateway.standalone import supervisor
 from gateway.standalone.plan import Child, Ready
 from gateway.standalone.supervisor import Running, State
+from tests.support.waiting import until
 
 TURNS = range(1, 10)
 """Turns of the loop between two orders. A spawn takes three, an end about as many; a stop begins in the first."""
@@ -59,15 +59,6 @@ class Bench:
             if self._mark.encode() in words:
                 found.append(int(folder.name))
         return found
-
-
-async def until(condition: Callable[[], bool], case: str = "") -> None:
-    try:
-        async with asyncio.timeout(120):
-            while not condition():
-                await asyncio.sleep(0.001)
-    except TimeoutError:
-        pytest.fail(f"not within 10 s: {case}")
 
 
 async def turns(count: int) -> None:

@@ -15,6 +15,7 @@ from gateway.ws import clients, producer
 from gateway.ws.routing import application
 from tests.support.broker_bench import NAME, Bench, served, until
 from tests.support.net.socket_pair import SocketPair
+from tests.support.waiting import stays
 from tests.unit.client.test_client import client_of
 
 PATH = f"/ws/v2/producer/{NAME.full.replace('://', '/')}"
@@ -238,7 +239,7 @@ async def test_a_client_that_reads_no_answers_is_not_read_from(tmp_path: Path) -
             await asyncio.sleep(0.01)
             assert sent < 100, "answers that nobody reads are kept without end"
         pair.send(json.dumps({"payload": "", "context": "last"}))
-        await asyncio.sleep(0.05)
+        await stays(lambda: not pair.transport.reading, 0.05)
         pair.reads = True
         pair.transport.drain()
         found = await answers(pair, sent + 1)

@@ -46,7 +46,7 @@ async def test_without_the_setting_nothing_is_told(start_cluster: Start) -> None
     writer = await cluster.client().create(1, 1, 1, listener=listener)
     writer.append(run_of(*numbered(3)))
     await listener.reach(3)
-    await asyncio.sleep(0.1)
+    await asyncio.sleep(0.1)  # time: five intervals, were there the setting
     reader = await cluster.client(TOLD).open(writer.ledger_id, recover=False)
     assert reader.last_confirmed == -1
 
@@ -60,7 +60,7 @@ async def test_bookies_without_v3_cost_nothing_but_the_news(world: World) -> Non
     for count in range(1, 6):
         writer.append(run_of(b"x"))
         await listener.reach(count)
-        await asyncio.sleep(0.03)
+        await asyncio.sleep(0.03)  # time: an interval passes between two entries
     reader = await client.open(writer.ledger_id, recover=False)
     assert reader.last_confirmed == 3  # by the header of the last entry
     assert len(writer.metadata.segments) == 1

@@ -38,6 +38,7 @@ from tests.support.managed_cluster import (
     publish,
     rolling,
 )
+from tests.support.waiting import stays
 
 FIRST = InitialPosition.EARLIEST
 
@@ -312,8 +313,7 @@ async def test_persisting_heals_after_the_bookie_comes_back(brokers: Brokers) ->
     await brokers.cluster.stop("b0")
     cursor.acknowledge([places[1]])
     waiting = asyncio.get_running_loop().create_task(cursor.persisted())
-    await asyncio.sleep(0.1)
-    assert not waiting.done()
+    await stays(lambda: not waiting.done(), 0.1)
     await brokers.cluster.start("b0")
     await asyncio.wait_for(waiting, 120)
     assert (await reopened(brokers, factory)).mark_delete == places[1]
@@ -525,7 +525,7 @@ async def test_a_state_that_cannot_be_encoded_fails_who_waits_and_is_tried_again
 
     monkeypatch.setattr(AckSnapshot, "encoding", encoding)
     cursor.acknowledge([places[0]])
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         with pytest.raises(ManagedLedgerError, match="planted"):
             await cursor.persisted()
     for _ in range(100):

@@ -1,7 +1,6 @@
 """What a policy is told to take is what goes when it is saved."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from engine.broker.topics.topic import Topic
 from engine.tenancy.policies.table import BY_NAME, POLICIES
 from gateway.services import policies, topics
 from tests.support.admin.bench import AdminBench
+from tests.support.waiting import until
 
 NAMESPACE = NamespaceName.of("public", "default")
 TOPIC = NAMESPACE.topic("t")
@@ -44,12 +44,6 @@ async def subscribe(bench: AdminBench, name: str, at: Any = api.EARLIEST_MESSAGE
 async def effect(bench: AdminBench, name: str, value: Any, **more: Any) -> dict[str, Any]:
     args = api.PolicyEffect(TOPIC, name, value, **more)
     return await bench.engine.call(api.POLICY_EFFECT, args)
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(WITHIN_S):
-        while not holds():
-            await asyncio.sleep(0.01)
 
 
 async def closed_ledger(bench: AdminBench) -> Topic:

@@ -9,6 +9,7 @@ import pytest
 from gateway.services.health import asking
 from gateway.services.health.asking import Asker, UnwellError
 from gateway.services.health.hops import Hops, HopState, Kind
+from tests.support.waiting import stays
 
 
 @pytest.fixture
@@ -86,9 +87,8 @@ async def test_while_our_own_loop_stands_still_nobody_is_blamed(
 
     asker.ask(Kind.REDIS, "", ask)
     await asked.wait()
-    time.sleep(0.5)  # noqa: ASYNC251 - the answer and its time-out are both due when we go on
-    await asyncio.sleep(0.02)
-    assert asker.hops.bad == []
+    time.sleep(0.5)  # noqa: ASYNC251  # time: longer than the answer and its time-out take
+    await stays(lambda: asker.hops.bad == [], 0.02)
 
 
 async def test_while_nobody_looks_parts_are_asked_seldom_and_at_once_when_somebody_does(
@@ -104,8 +104,7 @@ async def test_while_nobody_looks_parts_are_asked_seldom_and_at_once_when_somebo
     asker.ask(Kind.REDIS, "", ask, idle_s=600)
     async with asyncio.timeout(30):
         await asker.first()
-        await asyncio.sleep(0.1)
-        assert times == 1
+        await stays(lambda: times == 1, 0.1)
         while times == 1:
             asker.look()
             await asyncio.sleep(0.01)
@@ -119,5 +118,4 @@ async def test_a_part_that_is_gone_is_not_asked_and_not_told(asker: Asker) -> No
     await asker.first()
     assert [hop.id for hop in asker.hops.bad] == ["k:1"]
     asker.stop(Kind.BOOKIE, "k:1")
-    await asyncio.sleep(0.1)
-    assert asker.hops.all == []
+    await stays(lambda: asker.hops.all == [], 0.1)
