@@ -8,7 +8,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -31,7 +31,22 @@ NS = "persistent/ws/one"
 _numbers = itertools.count()
 
 
-@pytest.fixture(scope="module", params=["daphne", "uvicorn"])
+SERVERS = ("daphne", "uvicorn")
+
+
+def on_both_servers(test: Callable[..., None]) -> Callable[..., None]:
+    """What a server does itself: the handshake, frames and the end of connections. All behind is the same for both."""
+    test.servers = SERVERS  # type: ignore[attr-defined]
+    return test
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "instance" in metafunc.fixturenames:
+        servers = getattr(metafunc.function, "servers", SERVERS[:1])
+        metafunc.parametrize("instance", servers, indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module")
 def instance(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Instance]:
@@ -127,6 +142,7 @@ def stats(instance: Instance, topic: str) -> dict[str, Any]:
 # Producer
 
 
+@on_both_servers
 def test_everything_of_a_message_arrives(instance: Instance, topic: str) -> None:
     with opened(instance, f"consumer/{topic}/s") as consumer:
         frame = {
@@ -182,6 +198,7 @@ def test_a_recorded_session_gets_the_recorded_answers(instance: Instance, topic:
             assert got == want, sent["frame"]
 
 
+@on_both_servers
 def test_frame_errors_say_what_is_wrong_and_keep_the_socket(instance: Instance, topic: str) -> None:
     bad: list[tuple[Any, str, str]] = [
         ({"payload": "eA==", "eventTime": "nonsense", "context": "a"}, "send-error:7", "eventTime"),
@@ -208,6 +225,7 @@ def test_frame_errors_say_what_is_wrong_and_keep_the_socket(instance: Instance, 
         assert asked(producer, {"payload": "eA=="})["result"] == "ok"
 
 
+@on_both_servers
 def test_binary_frames_are_ignored(instance: Instance, topic: str) -> None:
     with opened(instance, f"producer/{topic}") as producer:
         producer.send(b"\x01\x02")
@@ -215,6 +233,7 @@ def test_binary_frames_are_ignored(instance: Instance, topic: str) -> None:
         assert asked(producer, {"payload": "eA=="})["result"] == "ok"
 
 
+@on_both_servers
 @pytest.mark.parametrize("pieces", [1, 4])
 def test_a_message_above_a_mebibyte_closes_with_1009(
     instance: Instance, topic: str, pieces: int
@@ -233,6 +252,7 @@ def test_a_message_above_a_mebibyte_closes_with_1009(
     until_blocking(lambda: not stats(instance, topic)["publishers"])
 
 
+@on_both_servers
 def test_a_gigabyte_is_announced_and_none_of_it_is_kept(instance: Instance, topic: str) -> None:
     pid = instance.child("gateway")["pid"]
 
@@ -270,6 +290,7 @@ def test_compression_batching_and_all_documented_parameters(instance: Instance, 
         assert payloads(reader, 10) == [b"bat" * 50] * 10
 
 
+@on_both_servers
 def test_a_thousand_messages_through_one_socket(instance: Instance, topic: str) -> None:
     count = 1000
     with (
@@ -298,6 +319,7 @@ def test_a_thousand_messages_through_one_socket(instance: Instance, topic: str) 
 # Consumer
 
 
+@on_both_servers
 def test_messages_above_a_mebibyte_are_delivered(instance: Instance, topic: str) -> None:
     big = bytes(range(256)) * 12_000
     with opened(instance, f"consumer/{topic}/s", max_size=None) as consumer:
@@ -369,6 +391,7 @@ def test_pull_mode_sends_what_was_permitted(instance: Instance, topic: str) -> N
         assert got["messageId"] == ids[2]
 
 
+@on_both_servers
 @pytest.mark.parametrize(
     ("count", "code"),
     [
@@ -389,6 +412,7 @@ def test_nonsense_permits_end_the_socket(
         assert closing_code(consumer) == code
 
 
+@on_both_servers
 @pytest.mark.parametrize(
     ("frame", "code"),
     [
@@ -415,6 +439,7 @@ def test_an_unusable_answer_ends_only_its_own_socket(
         assert payloads(other, 1) == [b"x"]
 
 
+@on_both_servers
 def test_unsubscribing_is_silent_and_removes_the_subscription(
     instance: Instance, topic: str
 ) -> None:
@@ -514,6 +539,7 @@ def test_several_topics_in_one_socket(instance: Instance) -> None:
         assert got == set(names)
 
 
+@on_both_servers
 def test_names_with_a_slash_travel_encoded(instance: Instance, topic: str) -> None:
     with opened(instance, f"consumer/{topic}/a%2Fb"):
         assert list(stats(instance, topic)["subscriptions"]) == ["a/b"]
@@ -613,6 +639,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
+@on_both_servers
 @pytest.mark.parametrize(("path", "status", "text"), REFUSED)
 def test_a_handshake_is_refused_with_its_own_status_and_text(
     instance: Instance, topic: str, path: str, status: int, text: str
@@ -634,6 +661,7 @@ def test_a_busy_name_or_subscription_is_a_conflict(instance: Instance, topic: st
         published(instance, topic, b"x")
 
 
+@on_both_servers
 def test_a_foreign_page_is_refused(instance: Instance, topic: str) -> None:
     status, _ = refused(instance, f"producer/{topic}", origin="http://evil.example")
     assert status == 403
@@ -642,6 +670,7 @@ def test_a_foreign_page_is_refused(instance: Instance, topic: str) -> None:
         pass
 
 
+@on_both_servers
 @pytest.mark.parametrize("path", ["producer/{t}", "consumer/{t}/s", "reader/{t}"])
 def test_a_plain_get_is_the_wrong_method(instance: Instance, topic: str, path: str) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", instance.ports["HTTP"], timeout=60)
@@ -655,6 +684,7 @@ def test_a_plain_get_is_the_wrong_method(instance: Instance, topic: str, path: s
 # What sockets leave behind
 
 
+@on_both_servers
 def test_nothing_is_left_of_many_sockets(instance: Instance, topic: str) -> None:
     path = f"consumer/{topic}/s?subscriptionType=Shared"
 
