@@ -154,12 +154,12 @@ def test_publishing_goes_on_while_one_disk_of_three_is_full(
             cluster.url, "persistent://public/default/third", payload_bytes=50_000, rate_max=800
         )
         try:
-            load.wait_confirmed(1, 20)
+            load.wait_confirmed(1, 60)
             wait_said(full, "bookie is read-only", 40)
-            load.wait_confirmed(500, 20)
+            load.wait_confirmed(500, 60)
             enlarge(disk, 512)
             wait_said(full, "bookie is writable", 20)
-            load.wait_confirmed(200, 20)
+            load.wait_confirmed(200, 60)
             assert full.alive
             load.stop_sending()
             missing = load.drain(30)

@@ -56,7 +56,7 @@ def test_confirmed_messages_survive_kills_of_every_tier(
             kill(instance, victim)
             kills[victim] += 1
             instance.wait_running(victim)
-        load.wait_confirmed(100, 30)
+        load.wait_confirmed(100, 60)
         load.stop_sending()
         missing = load.drain(60)
     finally:

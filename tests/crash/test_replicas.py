@@ -49,12 +49,12 @@ def test_publishing_goes_on_while_bookies_die_one_at_a_time(
     load = Load(instance.url, "persistent://public/default/replicas", rate_max=2000)
     try:
         for _ in range(ROUNDS):
-            load.wait_confirmed(50, 30)
+            load.wait_confirmed(50, 60)
             victim = f"bookie-{chance.randint(1, 3)}"
             # Stopped, not only killed: receipts must come while it is away, not when it is back.
             instance.control("kill", victim)
             instance.control("stop", victim)
-            load.wait_confirmed(200, 10)
+            load.wait_confirmed(200, 60)
             instance.control("start", victim)
     except BaseException:
         load.close()
@@ -74,15 +74,15 @@ def test_a_process_that_stood_still_catches_up(
     load = Load(instance.url, topic, rate_max=2000)
     pid = instance.child(name)["pid"]
     try:
-        load.wait_confirmed(100, 30)
+        load.wait_confirmed(100, 60)
         os.kill(pid, signal.SIGSTOP)
         try:
             if name.startswith("bookie"):
-                load.wait_confirmed(200, 10)
+                load.wait_confirmed(200, 60)
             time.sleep(pause_s)  # time: less or more than the ZooKeeper session
         finally:
             os.kill(pid, signal.SIGCONT)
-        load.wait_confirmed(200, 30)
+        load.wait_confirmed(200, 60)
         assert instance.child(name)["pid"] == pid
     except BaseException:
         load.close()

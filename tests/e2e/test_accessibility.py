@@ -10,8 +10,14 @@ from tests.support.life.screenshots import DIALOGS, PAGES
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 WIDTHS = (1440, 768, 360)
 LOOKS = [*(("light", width) for width in WIDTHS), ("dark", WIDTHS[0])]
-SETTLE_MS = 200
 PATIENCE_MS = 60_000
+SETTLED = """
+() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(
+  document.getAnimations().every(({effect, playState}) =>
+    playState !== "running" || effect.getComputedTiming().endTime === Infinity)
+))))
+"""
+"""What follows the width and the colours was drawn, and no transition is under way."""
 AXE = """
 ([where, tags]) => axe.run(where, {runOnly: {type: "tag", values: tags}, resultTypes: ["violations"]})
   .then(({violations}) => violations.map(({id, nodes}) => [id, nodes.slice(0, 3).map((node) => node.html)]))
@@ -25,7 +31,7 @@ def violations(page: Page, name: str, axe_source: str, within: str = "html") -> 
     for scheme, width in LOOKS:
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
         page.set_viewport_size({"width": width, "height": 900})
-        page.wait_for_timeout(SETTLE_MS)
+        page.wait_for_function(SETTLED)
         where = f"{name} {scheme} {width} px"
         for rule, nodes in page.evaluate(AXE, [within, RULES]):
             found.append(f"{where} {rule}: {[node[:160] for node in nodes]}")

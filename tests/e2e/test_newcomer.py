@@ -77,7 +77,6 @@ def test_a_topic_moves_in_the_console_and_a_click_profiles_it(
             timeout=15_000,
         )
         SCREENSHOTS.mkdir(exist_ok=True)
-        page.wait_for_timeout(3000)
         page.screenshot(path=SCREENSHOTS / "topic.png")
     page.get_by_role("button", name="Analyse", exact=True).click()
     page.get_by_role("listitem").filter(has_text="Topic profile").get_by_role("button").click()
@@ -98,7 +97,6 @@ def test_a_topic_moves_in_the_console_and_a_click_profiles_it(
     expect(page.get_by_role("heading", name="Rate over time")).to_be_visible()
     expect(page.get_by_role("heading", name="Sizes of messages")).to_be_visible()
     expect(page.get_by_role("heading", name="Top keys")).to_be_visible()
-    page.wait_for_timeout(500)
     page.screenshot(path=SCREENSHOTS / "run.png", full_page=True)
     run_id = page.url.rsplit("/", 1)[1]
     _, run = instance.rest("GET", f"/api/v1/runs/{run_id}")

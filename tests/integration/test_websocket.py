@@ -690,9 +690,9 @@ def test_nothing_is_left_of_many_sockets(instance: Instance, topic: str) -> None
 
     def session(number: int) -> None:
         with (
-            opened(instance, f"producer/{topic}") as producer,
-            opened(instance, path) as consumer,
-            opened(instance, f"reader/{topic}") as reader,
+            opened(instance, f"producer/{topic}", close_timeout=0.1) as producer,
+            opened(instance, path, close_timeout=0.1) as consumer,
+            opened(instance, f"reader/{topic}", close_timeout=0.1) as reader,
         ):
             asked(producer, {"payload": "eA=="})
             if number % 2:  # gone without a word
