@@ -193,7 +193,7 @@ async def test_a_failure_nobody_expected_while_a_schema_is_asked_for_ends_the_so
     async with opened(tmp_path, PATHS[0]) as (_, [pair]):
         publisher = await Publisher.to(clients.client())
         await publisher.entry(b"a", **by(0))
-        await asyncio.wait_for(pair.ended.wait(), 5)
+        await asyncio.wait_for(pair.ended.wait(), 60)
         assert pair.closed() == (1011, "internal error: ZeroDivisionError")
     assert "a mistake of ours" in caplog.text
 
