@@ -12,7 +12,7 @@ from engine.wire import commands
 from engine.wire.errors import CodedError, ServerError
 from engine.wire.events import Command, Event, Violation
 from engine.wire.peer import Peer
-from tests.support.lines import Line
+from tests.support.net.lines import Line
 
 pytestmark = pytest.mark.virtual_time
 CONNECT = say.connect("test", auth_method_name="token", auth_data=b"good")

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from engine.net.keepalive import KeepAlive
-from tests.support.lines import Line
+from tests.support.net.lines import Line
 
 pytestmark = pytest.mark.virtual_time
 SILENT = ["aborted: no answer to PING"]

@@ -10,7 +10,7 @@ from engine.wire import client_commands as say
 from engine.wire import commands, frames
 from engine.wire.errors import ProtocolViolation, ServerError
 from engine.wire.states import CommandType
-from tests.support.lines import Line
+from tests.support.net.lines import Line
 
 
 class Family:
