@@ -150,6 +150,17 @@ def partitioned_record(value: bytes, path: str) -> Document | None:
     return record if count else None
 
 
+async def marked_deleted(store: MetadataStore, topic: TopicName) -> bool:
+    """Whether a partitioned topic's record, or a claim on its name, is marked as being deleted. Raises
+    RecordFormatError."""
+    path = partitioned_path(topic)
+    try:
+        value, _ = await store.get(path)
+    except NoNodeError:
+        return False
+    return bool(value) and bool(decode_json(value, path).get("deleted"))
+
+
 async def topic_exists(store: MetadataStore, topic: TopicName) -> bool:
     """Whether a persistent topic (or partition) of this very name exists."""
     return topic.persistent and await store.exists(ledger_path(topic)) is not None

@@ -103,9 +103,10 @@ def read_metadata(entry: bytes) -> pb.MessageMetadata | None:
 def last_batch_index(entry: bytes) -> int:
     """Index of the last message of the batch ``entry``; -1 when it is no batch, or claims to be what none is."""
     metadata = read_metadata(entry)
-    if metadata is None or not 0 < metadata.num_messages_in_batch <= BATCH_MESSAGES_MAX:
+    if metadata is None or not metadata.HasField("num_messages_in_batch"):
         return -1
-    return metadata.num_messages_in_batch - 1
+    count = metadata.num_messages_in_batch
+    return count - 1 if 0 < count <= BATCH_MESSAGES_MAX else -1
 
 
 def unpack_entry(entry: bytes, payload_bytes_max: int = UNCOMPRESSED_BYTES_MAX) -> EntryMessages:

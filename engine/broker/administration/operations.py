@@ -280,9 +280,7 @@ class BrokerOperations:
     async def forget_partitioned(self, args: api.OnTopic) -> None:
         name, store = args.topic, self._parts.store
         await self._here(name)
-        path = topics.partitioned_path(name)
-        record = await topics.find_partitions(fresh(store, path), name)
-        if record is None or not record.get("deleted"):
+        if not await topics.marked_deleted(fresh(store, topics.partitioned_path(name)), name):
             raise Conflict(f"Topic {name} is not being deleted")
         if name.persistent and (left := await existing_partitions(store, name)):
             raise PreconditionFailed(f"Topic partition {left[0]} still exists")

@@ -65,8 +65,12 @@ class RecoveredEntries:
             try:
                 entries = await self._read(first, last)
                 break
-            except (LedgerError, ManagedLedgerError, WorldError) as error:
-                log.debug("recovered entries not read yet topic=%s: %s", host.name, error)
+            except Exception as error:
+                # Whatever it is: deduplication does not go on before these entries are known.
+                expected = isinstance(error, LedgerError | ManagedLedgerError | WorldError)
+                level = logging.DEBUG if expected else logging.WARNING
+                text = "recovered entries not read yet topic=%s: %s"
+                log.log(level, text, host.name, error, exc_info=None if expected else error)
                 await asyncio.sleep(backoff.next_s(host.context.entropy.random()))
         host.take_recovered(entries)
 

@@ -20,7 +20,7 @@ def test_a_kind_is_made_again_from_its_code(kind: type[Refusal]) -> None:
 
 
 def test_only_what_may_pass_by_itself_is_worth_a_retry() -> None:
-    assert [kind.code for kind in KINDS if kind.retriable] == ["not_ready"]
+    assert [kind.code for kind in KINDS if kind.retriable] == ["not_ready", "not_served"]
 
 
 def test_an_unknown_code_is_a_failure_that_tells_it() -> None:
