@@ -12,12 +12,14 @@ from django.conf import settings
 from admin_ui.models import AuditEntry
 from admin_ui.policies import selectors
 from engine.base.names import NamespaceName
+from engine.metadata.store import StoreUnavailableError
 from engine.tenancy.namespaces import get_policies, update_policies
 from engine.tenancy.policies.table import POLICIES
 from gateway.services import engine_link, topics
 from gateway.services.engine_link import Engine, EngineLink
 from tests.support.admin.bench import AdminBench
 from tests.support.admin.gateway_client import Answer, request
+from tests.support.waiting import until_blocking
 
 API = "/api/v1/clusters/standalone/tenants"
 DEFAULT = f"{API}/public/namespaces/default"
@@ -43,9 +45,20 @@ class BenchLink(EngineLink):
         await self._tasks.close()
         await self.bench.close()
 
+    def opened(self) -> bool:
+        """Whether all that stands behind it is started, which a busy machine takes longer for than a page waits."""
+        try:
+            self.run(_nothing)
+        except StoreUnavailableError:
+            return False
+        return True
+
     def silence(self) -> None:
         """No broker answers any more; the metadata store does."""
         self.bench.admin._reachable = lambda: []
+
+
+async def _nothing(_: Engine) -> None: ...
 
 
 @contextmanager
@@ -55,6 +68,7 @@ def bench_link(
     """The gateway's link while it lasts, and what ``filling`` makes behind it."""
     made = BenchLink(directory)
     engine_link.install(made)
+    until_blocking(made.opened)
     for fill in filling:
         made.run(fill)
     yield made
