@@ -129,6 +129,7 @@ def _sums(found: dict[int, Json]) -> Json:
         "span": {"from": min(firsts), "to": max(lasts)} if known else None,
         "consumers": _consumers(found),
         "undoable": all(one["undoable"] for one in said),
+        "kept_ms": min(one["kept_ms"] for one in said),
     }
 
 
@@ -205,13 +206,16 @@ def _outcome(
             }
         parts.append(part)
     done = [each for each in found if each["done"]] if changed else []
+    moved = [each for each in done if each["changed"]]
+    undoable = bool(moved) and all(each["undoable"] for each in moved)
     body: Json = {
         "id": confirmed.id,
         "change": confirmed.change,
         "at": now_ms(),
         "done": len(done) == len(parts),
         "parts": parts,
-        "undo": confirmed.id if done and all(each["undoable"] for each in done) else None,
+        "undo": confirmed.id if undoable else None,
+        "undo_until": min(each["kept_until"] for each in moved) if undoable else None,
     }
     if done:
         sums = [_amounts(each) for each in done]
@@ -264,6 +268,7 @@ def _one_change(made: list[tuple[int, Json]]) -> Json:
         "exact": all(one["exact"] for one in sums),
         "at": max(change["at"] for _, change in made),
         "undo": first["id"] if all(change["undoable"] for _, change in made) else None,
+        "undo_until": min(change["kept_until"] for _, change in made),
         "parts": [index for index, _ in made if index != WHOLE],
     }
 

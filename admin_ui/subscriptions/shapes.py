@@ -120,6 +120,9 @@ class CursorPreview(Amounts):
     span = Span(allow_null=True)
     consumers = AttachedConsumer(many=True)
     undoable = s.BooleanField()
+    kept_ms = s.IntegerField(
+        help_text="how long after the change all that it discards can be brought back; 0: not promised"
+    )
 
 
 class CursorReceipt(Amounts):
@@ -130,7 +133,13 @@ class CursorReceipt(Amounts):
     change = s.ChoiceField(ACTIONS)
     done = s.BooleanField()
     parts = ReceiptPart(many=True)
-    undo = s.CharField(allow_null=True, help_text="id to undo it by; null: too large to be kept")
+    undo = s.CharField(
+        allow_null=True,
+        help_text="id to undo it by; null: nothing changed, or too large to be kept",
+    )
+    undo_until = s.IntegerField(
+        allow_null=True, help_text="until then all of it can be brought back, ms"
+    )
     meanwhile = s.IntegerField()
 
 
@@ -151,6 +160,7 @@ class LastChange(Amounts):
     change = s.ChoiceField(ACTIONS)
     undoes = s.CharField(help_text="the change that this one took back, or empty")
     undo = s.CharField(allow_null=True, help_text="id to undo it by; null: too large to be kept")
+    undo_until = s.IntegerField(help_text="until then all of it can be brought back, ms")
     parts = s.ListField(child=s.IntegerField(), help_text="partitions that were changed")
 
 

@@ -658,18 +658,19 @@ PREVIEW_CHANGE = Operation(
 ``lost_messages``, ``again_messages``: of them, null when storage does not tell, estimated unless ``exact``. ``from``,
 ``to``: next entry before and after, ``holes``: entries between them that are acknowledged already, ``delayed``:
 messages affected that are not due yet, ``first``, ``last``: ``{id, publish_time, key}`` of the affected,
-``consumers``: ``[{name, address}]``, ``undoable``. ``base``, ``target``: for ``MOVE_CURSOR``. Of an undo ``gone``:
-entries that were trimmed, ``moved``: entries that somebody else set back since. Conflict for an undo of what is not
-the last change, or was too large to be kept."""
+``consumers``: ``[{name, address}]``, ``undoable``, ``kept_ms``: how long after it trimming keeps what it passes.
+``base``, ``target``: for ``MOVE_CURSOR``. Of an undo ``gone``: entries that were trimmed, ``moved``: entries that
+somebody else set back since. Conflict for an undo of what is not the last change, or was too large to be kept."""
 MOVE_CURSOR = Operation("move_cursor", MoveCursor, JsonObject, AdminAccess.CONSUME)
 """Exactly what was previewed: nothing that came later is touched, what was acknowledged since stays so. The answer is
 counted from what was done: ``done``, ``lost``, ``again`` and both in messages, ``exact``, ``meanwhile``: entries of
-the change that were acknowledged since, ``from``, ``to``, ``mark_delete``: read afterwards, ``undoable``. Or, not
-``done``: ``why`` (``used``, ``moved``, ``trimmed``), ``reason``, ``from``: next entry now, and ``entries`` that differ.
-``dry``: only whether it would be done."""
+the change that were acknowledged since, ``from``, ``to``, ``mark_delete``: read afterwards, ``changed``: False when
+nothing was left to do, which is not recorded, ``undoable``, ``kept_until``: milliseconds since the epoch, until then
+trimming keeps what it passed. Or, not ``done``: ``why`` (``used``, ``moved``, ``trimmed``), ``reason``, ``from``: next
+entry now, and ``entries`` that differ. ``dry``: only whether it would be done."""
 LAST_CHANGES = Operation("last_changes", OnTopic, list[JsonObject], AdminAccess.CONSUME, reads=True)
 """Of each subscription that was changed by ``MOVE_CURSOR`` the last: ``subscription, id, at, by, change, lost, again,
-lost_messages, again_messages, exact, undoable, undoes``."""
+lost_messages, again_messages, exact, undoable, kept_until, undoes``."""
 
 # Messages: ``{"headers": {name: text}, "body": base64}``
 

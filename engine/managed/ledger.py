@@ -140,7 +140,7 @@ class ManagedLedger:
         await self._cursors.load(self._node.children, cursors)
         self._node.children = []
         self._state.check()  # somebody else may have opened it meanwhile
-        self._trimmer.begin(self._cursors.consumed, self._trimmed)
+        self._trimmer.begin(self._cursors.droppable, self._trimmed)
 
     # Facts
 
@@ -389,7 +389,8 @@ class ManagedLedger:
         self, config: LedgerConfig, passed: Mapping[str, Position], gone: Collection[str]
     ) -> tuple[int, Position]:
         """Bytes of the ledgers that trimming would delete with the limits of ``config``, and the last entry in them,
-        once the cursors of ``passed`` had acknowledged all up to there and those of ``gone`` were deleted."""
+        once the cursors of ``passed`` had acknowledged all up to there and those of ``gone`` were deleted. What is only
+        kept so that a change by hand can be taken back counts as deleted: soon it is."""
         line, now_ms = self.line, self._shared.clock.wall_ms()
         consumed = self._cursors.consumed(passed, gone)
         count = trimmable(line.ledgers, line.base, consumed, now_ms, config)

@@ -54,7 +54,7 @@ def test_what_came_while_the_dialog_was_open_is_kept_and_the_rest_comes_back(
     opened(instance, client, page, "dialog", 300)
     page.get_by_role("button", name="Skip all… on s").click(timeout=WAIT_MS)
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("300 messages that nobody acknowledged", timeout=WAIT_MS)
+    expect(dialog).to_contain_text("300 unacknowledged messages will be discarded", timeout=WAIT_MS)
     publish(client, "dialog", 50)
     assert red(page, "Discard 300 messages")
     page.get_by_role("button", name="Discard 300 messages").click()
@@ -78,9 +78,9 @@ def test_a_reset_ahead_is_red_whatever_it_is_called(
     opened(instance, client, page, "ahead", 100)
     page.get_by_role("button", name="Reset… on s").click(timeout=WAIT_MS)
     ahead = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() + 2 * 86_400))
-    page.get_by_label("Go on with what was published from").fill(ahead)
+    page.get_by_label("Move to messages published from").fill(ahead)
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("100 messages that nobody acknowledged", timeout=WAIT_MS)
+    expect(dialog).to_contain_text("100 unacknowledged messages will be discarded", timeout=WAIT_MS)
     assert red(page, "Discard 100 messages")
 
 
@@ -92,13 +92,13 @@ def test_what_changed_while_the_dialog_was_open_is_shown_and_previewed_again(
     publish(client, "moved", 20)
     page.get_by_role("button", name="Skip all… on s").click(timeout=WAIT_MS)
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("20 messages that nobody acknowledged", timeout=WAIT_MS)
+    expect(dialog).to_contain_text("20 unacknowledged messages will be discarded", timeout=WAIT_MS)
     instance.rest("POST", f"{ADMIN}/moved/subscription/s/resetcursor/0")
     page.get_by_role("button", name="Discard 20 messages").click()
     expect(dialog).to_contain_text("Nothing was changed", timeout=WAIT_MS)
     expect(dialog).to_contain_text("moved since the preview")
     page.get_by_role("button", name="Preview again").click()
-    expect(dialog).to_contain_text("120 messages that nobody acknowledged", timeout=WAIT_MS)
+    expect(dialog).to_contain_text("120 unacknowledged messages will be discarded", timeout=WAIT_MS)
     expect(page.get_by_role("button", name="Discard 120 messages")).to_be_enabled()
 
 

@@ -13,7 +13,7 @@ from engine.managed.ack_state import AckState
 from engine.managed.cursors.ack_snapshot import AckSnapshot
 from engine.managed.cursors.cursor_reader import CursorReader
 from engine.managed.cursors.index_ledgers import IndexLedgers
-from engine.managed.cursors.last_change import STATES_BYTES_MAX, LastChange
+from engine.managed.cursors.last_change import STATES_BYTES_MAX, LastChange, is_kept
 from engine.managed.cursors.moves import Effect, copied, effect_of, passed
 from engine.managed.cursors.persister import Persister
 from engine.managed.errors import (
@@ -21,6 +21,7 @@ from engine.managed.errors import (
     InvalidPositionError,
     ManagedLedgerClosedError,
     ManagedLedgerError,
+    StoredRecordError,
 )
 from engine.managed.reading.entries import LogEntries
 from engine.managed.stats import CursorStats
@@ -42,6 +43,7 @@ class Cursor(CursorReader):
     """
 
     __slots__ = (
+        "_kept",
         "_properties",
         "_store",
         "_volatile",
@@ -71,6 +73,7 @@ class Cursor(CursorReader):
         self._volatile_change = b""
         self.change_in_doubt = False
         """Whether the last change may not have survived: it is being stored, or nobody waited for that."""
+        self._kept = self._kept_by_change()
 
     @property
     def mark_delete(self) -> Position:
@@ -103,6 +106,16 @@ class Cursor(CursorReader):
     def trim_limit(self) -> int:
         """Ordinal below which this cursor needs nothing any more, also after a crash (M8)."""
         return min(self._stored_mark, self._acks.mark)
+
+    def trim_limit_at(self, now_ms: int) -> int:
+        """``trim_limit`` that leaves what the last change passed while that is kept to be taken back."""
+        if self._kept is None:
+            return self.trim_limit
+        ordinal, at_ms = self._kept
+        if not is_kept(at_ms, now_ms):
+            self._kept = None
+            return self.trim_limit
+        return min(self.trim_limit, ordinal)
 
     def acknowledge(self, positions: Sequence[Position]) -> None:
         """Acknowledge single entries; idempotent. Positions that do not exist (any more) are ignored."""
@@ -272,18 +285,26 @@ class Cursor(CursorReader):
 
     async def move(self, effect: Effect, change: LastChange) -> None:
         """Make ``effect``, worked out in the same turn of the loop, with ``change`` as its record, whose states are
-        filled in; durable, all of it together, before it returns.
+        filled in; durable, all of it together, before it returns. An effect of nothing leaves the last change what it
+        was, so that it can still be taken back, and only adds the id of ``change`` to the spent ones.
 
         Raises as ``persisted``: the change may or may not outlive this owner then.
         """
         self._check()
-        before, after = self.encoded(effect.now), self.encoded(effect.after)
-        if len(before) + len(after) <= STATES_BYTES_MAX:
-            change = replace(change, before=before, after=after)
-        self._acks.replace(effect.after)
-        if effect.again or effect.partly:
-            self._next = self._acks.mark
+        if effect.nothing:
+            last = self.last_change
+            if last is None:
+                return
+            change = replace(last, spent={**change.spent, change.id: change.at_ms})
+        else:
+            before, after = self.encoded(effect.now), self.encoded(effect.after)
+            if len(before) + len(after) <= STATES_BYTES_MAX:
+                change = replace(change, before=before, after=after)
+            self._acks.replace(effect.after)
+            if effect.again or effect.partly:
+                self._next = self._acks.mark
         self._put_change(change.encode())
+        self._kept = self._kept_by_change()
         self.change_in_doubt = True
         self._changed()
         await self.persisted()
@@ -294,6 +315,18 @@ class Cursor(CursorReader):
         """The last change made by ``move``. Raises StoredRecordError."""
         kept = self._volatile_change if self._persister is None else self._persister.change
         return LastChange.decode(kept) if kept else None
+
+    def _kept_by_change(self) -> tuple[int, int] | None:
+        """Ordinal from which on trimming keeps entries so that the last change can be taken back, and when that was
+        made; None when it has no way back, or its record is damaged, which costs the undo and not the cursor."""
+        try:
+            change = self.last_change
+            if change is None or not change.can_be_undone:
+                return None
+            before = CursorState.decode(change.before).acks(self._line)
+        except StoredRecordError:
+            return None
+        return before.mark, change.at_ms
 
     def _put_change(self, encoded: bytes) -> None:
         if self._persister is None:

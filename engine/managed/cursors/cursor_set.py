@@ -296,7 +296,7 @@ class CursorSet:
         persister.change = change
         index = IndexLedgers(self._shared.ledgers, persister, self._state, name)
         cursor = Cursor(name, acks, self._entries, properties, persister, index)
-        persister.on_stored(lambda: self._trimmer.stored(cursor.trim_limit))
+        persister.on_stored(lambda: self._trimmer.stored(self._limit(cursor)))
         return cursor
 
     def _cursor_store(self, name: str) -> CursorStore:
@@ -352,6 +352,15 @@ class CursorSet:
         """Stop all at once without writing anything more."""
         for cursor in self.by_name.values():
             cursor.abandon(error)
+
+    def droppable(self) -> int | None:
+        """As ``consumed``, but what a change by hand passed is left while that change can be taken back."""
+        if self.unread:
+            return self._state.line.base
+        return min((self._limit(one) for one in self.by_name.values() if one.durable), default=None)
+
+    def _limit(self, cursor: Cursor) -> int:
+        return cursor.trim_limit_at(self._shared.clock.wall_ms())
 
     def consumed(
         self, passed: Mapping[str, Position] | None = None, gone: Collection[str] = ()

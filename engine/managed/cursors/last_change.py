@@ -16,6 +16,14 @@ STATES_BYTES_MAX = 256 << 10
 SPENT_MAX = 64
 PACKED_FROM = 1 << 10
 """Bytes of both states from which they are compressed: they go with each write of the cursor's state."""
+KEPT_MS = 15 * 60 * 1000
+"""Trimming keeps what a change passed for so long after it, so that it can be taken back, whatever retention says."""
+
+
+def is_kept(at_ms: int, now_ms: int) -> bool:
+    """Whether trimming still keeps what a change made at ``at_ms`` passed. That may be by another broker's clock: one
+    that is far ahead does not keep ledgers until then."""
+    return abs(now_ms - at_ms) < KEPT_MS
 
 
 @dataclass(frozen=True, slots=True)

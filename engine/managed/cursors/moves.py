@@ -33,6 +33,11 @@ class Effect:
     returned: RangeSet
 
     @property
+    def nothing(self) -> bool:
+        """Whether the state stays as it is."""
+        return not (self.lost or self.again or self.partly)
+
+    @property
     def narrowed(self) -> list[int]:
         """Batches of ``taken`` of which others acknowledged more since ``base``, and not all."""
         now, base = self.now.batches, self.base

@@ -1264,6 +1264,8 @@ export interface components {
             span: components["schemas"]["Span"] | null;
             consumers: components["schemas"]["AttachedConsumer"][];
             undoable: boolean;
+            /** @description how long after the change all that it discards can be brought back; 0: not promised */
+            kept_ms: number;
         };
         /** @description What was done, counted from it. */
         CursorReceipt: {
@@ -1282,8 +1284,10 @@ export interface components {
             change: components["schemas"]["CursorActionEnum"];
             done: boolean;
             parts: components["schemas"]["ReceiptPart"][];
-            /** @description id to undo it by; null: too large to be kept */
+            /** @description id to undo it by; null: nothing changed, or too large to be kept */
             undo: string | null;
+            /** @description until then all of it can be brought back, ms */
+            undo_until: number | null;
             meanwhile: number;
         };
         DeleteTopicAnswer: components["schemas"]["TopicPreview"] | components["schemas"]["TopicReceipt"];
@@ -1458,6 +1462,8 @@ export interface components {
             undoes: string;
             /** @description id to undo it by; null: too large to be kept */
             undo: string | null;
+            /** @description until then all of it can be brought back, ms */
+            undo_until: number;
             /** @description partitions that were changed */
             parts: number[];
         };

@@ -2,6 +2,7 @@
 
 from tests.mutants.edit import Edit
 
+CHANGES = "unit/broker/administration/previews/test_cursor_changes.py"
 CURSOR = "unit/managed/cursors/test_cursor.py"
 LEDGER = "unit/managed/test_ledger.py"
 INVARIANTS = "unit/managed/test_invariants.py"
@@ -129,6 +130,41 @@ EDITS = (
         "min(self._stored_mark, self._acks.mark)",
         "self._acks.mark",
         (f"{CURSOR}::test_consumed_ledgers_are_trimmed_only_behind_persisted_marks",),
+    ),
+    Edit(
+        "trimming-takes-what-an-undo-needs",
+        "engine/managed/ledger.py::ManagedLedger",
+        "self._trimmer.begin(self._cursors.droppable, self._trimmed)",
+        "self._trimmer.begin(self._cursors.consumed, self._trimmed)",
+        (f"{CHANGES}::test_what_a_change_passed_is_kept_for_a_quarter_of_an_hour",),
+    ),
+    Edit(
+        "undo-keeps-ledgers-for-ever",
+        "engine/managed/cursors/last_change.py::is_kept",
+        "abs(now_ms - at_ms) < KEPT_MS",
+        "True",
+        (f"{CHANGES}::test_what_a_change_passed_is_kept_for_a_quarter_of_an_hour",),
+    ),
+    Edit(
+        "next-owner-trims-what-an-undo-needs",
+        "engine/managed/cursors/cursor.py::Cursor.__init__",
+        "self._kept = self._kept_by_change()",
+        "self._kept = None",
+        (f"{CHANGES}::test_what_a_change_passed_is_kept_for_a_quarter_of_an_hour",),
+    ),
+    Edit(
+        "change-of-nothing-takes-the-way-back",
+        "engine/managed/cursors/cursor.py::Cursor.move",
+        "if effect.nothing:",
+        "if False:",
+        (f"{CHANGES}::test_a_change_of_nothing_leaves_the_last_one_to_be_undone",),
+    ),
+    Edit(
+        "preview-of-nothing-is-good-twice",
+        "engine/managed/cursors/cursor.py::Cursor.move",
+        "spent={**change.spent, change.id: change.at_ms}",
+        "spent=change.spent",
+        (f"{CHANGES}::test_a_change_of_nothing_leaves_the_last_one_to_be_undone",),
     ),
     Edit(
         "stored-mark-ahead-of-what-is-stored",

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from engine.admin import api
-from engine.base.clock import SystemClock
+from engine.base.clock import Clock, SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.names import TopicName
 from engine.broker.service import BrokerService
@@ -31,6 +31,16 @@ QUICK = {
 }
 
 
+class ShiftedClock(SystemClock):
+    """The system's clock, some time ahead."""
+
+    def __init__(self) -> None:
+        self.ahead_ms = 0
+
+    def wall_ms(self) -> int:
+        return super().wall_ms() + self.ahead_ms
+
+
 class AdminBench:
     """``store`` is the one session that broker and gateway share; ``engine`` is what services work on."""
 
@@ -38,8 +48,10 @@ class AdminBench:
     broker: BrokerService
     engine: Engine
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, clock: Clock | None = None) -> None:
+        """``clock``: the broker's, the system's unless given."""
         self._directory = directory
+        self._clock = clock or SystemClock()
         self._cluster = Cluster(directory)
 
     async def start(self) -> None:
@@ -50,7 +62,7 @@ class AdminBench:
         self.store = FailingStore(self._cluster.server.session(10.0))
         self.broker = build_broker(
             load(QUICK, self._directory),
-            clock=SystemClock(),
+            clock=self._clock,
             entropy=RandomEntropy(),
             network=LoopNetwork(),
             store=self.store,

@@ -14,8 +14,9 @@ from engine.admin import api
 from engine.admin.operation import Operation
 from engine.base.errors import Conflict, InvalidField, NotReady, Unsupported
 from engine.base.names import TopicName
+from engine.managed.cursors.last_change import KEPT_MS
 from engine.tenancy import topics
-from tests.support.admin.bench import AdminBench
+from tests.support.admin.bench import AdminBench, ShiftedClock
 
 PLAIN = TopicName.parse("persistent://public/default/orders")
 MANY = TopicName.parse("persistent://public/default/many")
@@ -23,8 +24,13 @@ PARTS = [MANY.partition_at(i) for i in range(3)]
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
-    made = AdminBench(tmp_path)
+def clock() -> ShiftedClock:
+    return ShiftedClock()
+
+
+@pytest.fixture
+async def bench(tmp_path: Path, clock: ShiftedClock) -> AsyncIterator[AdminBench]:
+    made = AdminBench(tmp_path, clock)
     await made.start()
     await topics.create_partitioned(made.store, MANY, 3)
     for name in (PLAIN, *PARTS):
@@ -153,17 +159,44 @@ async def test_an_undo_that_is_not_clean_is_previewed_first(bench: AdminBench) -
     assert (await apply(bench, said, PLAIN, "undo")).status == 200
 
 
-async def test_an_undo_says_how_much_is_gone(bench: AdminBench) -> None:
+async def test_an_undo_says_how_much_is_gone(bench: AdminBench, clock: ShiftedClock) -> None:
     await bench.publish(PLAIN, 10)
     done = await apply(bench, await preview(bench, PLAIN, "skip-all"), PLAIN, "skip-all")
+    assert done.body["undo_until"] > clock.wall_ms()
     await bench.restart()
     await bench.publish(PLAIN, 1)
+    clock.ahead_ms = KEPT_MS
     await bench.admin.call(api.TRIM, api.OnTopic(PLAIN))
     refused = await services.undo(bench.engine, PLAIN, "s", "alice", done.body["id"])
     assert (refused.status, refused.body["reason"]) == (
         409,
         "10 of the entries were deleted since and cannot come back",
     )
+
+
+async def test_a_second_operators_change_of_nothing_leaves_the_firsts_to_be_undone(
+    bench: AdminBench,
+) -> None:
+    for name in PARTS:
+        await bench.publish(name, 10)
+    first, second = [await preview(bench, MANY, "skip-all") for _ in range(2)]
+    assert first["kept_ms"] == KEPT_MS
+    done = await apply(bench, first, MANY, "skip-all")
+    empty = await apply(bench, second, MANY, "skip-all")
+    assert (empty.status, empty.body["lost_entries"], empty.body["meanwhile"]) == (200, 0, 30)
+    assert (empty.body["undo"], empty.body["undo_until"]) == (None, None)
+    (last,) = (await services.changes(bench.engine, MANY))["changes"]
+    assert (last["id"], last["undo_until"]) == (done.body["id"], done.body["undo_until"])
+    undone = await services.undo(bench.engine, MANY, "s", "alice", done.body["id"])
+    assert undone.body["again_entries"] == 30
+
+
+async def test_partitions_where_nothing_changed_are_no_obstacle_to_undo(bench: AdminBench) -> None:
+    await bench.publish(PARTS[0], 10)
+    done = await apply(bench, await preview(bench, MANY, "skip-all"), MANY, "skip-all")
+    assert done.body["undo"] == done.body["id"]
+    undone = await services.undo(bench.engine, MANY, "s", "alice", done.body["id"])
+    assert (undone.status, await backlogs(bench, *PARTS)) == (200, [10, 0, 0])
 
 
 async def test_skipping_some_is_not_offered_on_a_partitioned_topic(bench: AdminBench) -> None:

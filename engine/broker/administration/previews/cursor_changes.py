@@ -19,7 +19,7 @@ from engine.base.slices import Slice
 from engine.broker.dispatch.facts import facts_of
 from engine.broker.topics.ports import SubscriptionCursor
 from engine.broker.topics.subscription import Subscription
-from engine.managed.cursors.last_change import SPENT_MAX, STATES_BYTES_MAX, LastChange
+from engine.managed.cursors.last_change import KEPT_MS, SPENT_MAX, STATES_BYTES_MAX, LastChange
 from engine.managed.cursors.moves import Effect
 from engine.managed.errors import StoredRecordError
 from engine.wire.batches import BatchFormatError, unpack_entry
@@ -95,6 +95,7 @@ async def preview(
         "base": base64.b64encode(base).decode(),
         "target": base64.b64encode(wanted).decode(),
         "undoable": len(base) + len(wanted) <= STATES_BYTES_MAX,
+        "kept_ms": _kept_ms(cursor),
     }
 
 
@@ -172,10 +173,16 @@ async def last_changes(subscriptions: Mapping[str, Subscription]) -> list[JsonOb
                     "again_messages": change.again_messages,
                     "exact": change.exact,
                     "undoable": change.can_be_undone,
+                    "kept_until": change.at_ms + _kept_ms(subscription.cursor),
                     "undoes": change.undoes,
                 }
             )
     return found
+
+
+def _kept_ms(cursor: SubscriptionCursor) -> int:
+    """For how long after a change all that it passed can be brought back. Only durable cursors keep ledgers."""
+    return KEPT_MS if cursor.durable else 0
 
 
 def _to_undo(cursor: SubscriptionCursor, wanted: str) -> LastChange:
@@ -231,7 +238,8 @@ async def _receipt(
     here, there = cursor.next_positions(effect)
     lost, exact = await _lost_messages(cursor, effect, args, now_ms)
     change = cursor.last_change
-    kept = change is not None and change.id == args.id and change.can_be_undone
+    made = change is not None and change.id == args.id  # an effect of nothing is no change
+    kept = change is not None and made and change.can_be_undone
     return {
         "done": True,
         "from": str(here),
@@ -243,7 +251,9 @@ async def _receipt(
         "again_messages": args.again_messages,
         "exact": exact,
         "meanwhile": max(args.lost - effect.lost.total, 0),
+        "changed": made,
         "undoable": kept,
+        "kept_until": change.at_ms + _kept_ms(cursor) if change is not None and kept else None,
     }
 
 

@@ -2,10 +2,11 @@ import { Button } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import type { CursorAction, CursorPreview, CursorReceipt } from "../../api/types";
-import { serverNow } from "../../lib/clock";
+import { serverNow, serverTime } from "../../lib/clock";
 import { asApiError } from "../../lib/errors";
+import { dateTime } from "../../lib/format";
 import { Dialog } from "../../ui/dialog";
-import { ErrorNotice } from "../../ui/states";
+import { ErrorNotice, Notice } from "../../ui/states";
 import { CommandLines } from "../commands/command-lines";
 import { COMMANDS, type Commands } from "../commands/commands";
 import type { TopicId } from "../topic/queries";
@@ -15,7 +16,7 @@ import { ResetForm, SkipForm } from "./cursor-forms";
 import { Preview } from "./cursor-preview";
 import { applyCursor, type CursorChange, changesQuery, previewCursor, undoCursor } from "./cursor-queries";
 import { Receipt } from "./cursor-receipt";
-import { applyLabel, loses, repeats, TITLES } from "./cursor-words";
+import { applyLabel, loses, outcome, repeats, TITLES } from "./cursor-words";
 
 interface DialogProps {
   id: TopicId;
@@ -124,6 +125,9 @@ export function CursorDialog({ id, subscription, action, undo, onChanged, onClos
                 waiting={asked.change === null}
               />
             )}
+            {!apply.error && preview.data && (
+              <ChangedSince id={id} subscription={subscription} at={preview.dataUpdatedAt} onAgain={again} />
+            )}
             {apply.error && (
               <NotDone
                 error={apply.error}
@@ -171,6 +175,23 @@ function commandsOf(id: TopicId, subscription: string, { action, change }: Asked
     case "undo":
       return COMMANDS.undo();
   }
+}
+
+/** Says when somebody else has moved the subscription while the dialog was open. */
+function ChangedSince(props: { id: TopicId; subscription: string; at: number; onAgain: () => void }) {
+  const look = useQuery({ ...changesQuery(props.id), refetchInterval: 5000, retry: false });
+  const last = look.data?.changes.find(({ subscription }) => subscription === props.subscription);
+  if (!last || last.at <= serverTime(props.at)) return null;
+  return (
+    <Notice tone="warning">
+      <p>
+        {last.by || "Somebody"} changed this subscription at {dateTime(last.at)}: {outcome(last)}.
+      </p>
+      <Button variant="default" size="compact-sm" onClick={props.onAgain}>
+        Preview again
+      </Button>
+    </Notice>
+  );
 }
 
 /** Red for whatever loses unread messages. */

@@ -31,7 +31,7 @@ export function ResetForm({ change, onChange }: FormProps) {
       <TextInput
         type="datetime-local"
         step={1}
-        label="Go on with what was published from"
+        label="Move to messages published from"
         description="In this browser's time zone"
         value={text}
         error={at === null ? "Give a full date and time" : undefined}

@@ -1,10 +1,10 @@
 import type { CursorAction, CursorPreview } from "../../api/types";
-import { count, dateTime, known, plural } from "../../lib/format";
+import { count, dateTime, duration, known, plural } from "../../lib/format";
 import { Fact } from "../../ui/fact";
 import { Table } from "../../ui/grid/table";
 import { WarningIcon } from "../../ui/icons";
 import styles from "./cursor.module.css";
-import { againOf, inEntries, loses, lostOf, repeats } from "./cursor-words";
+import { againOf, discardedOf, inEntries, loses, repeats } from "./cursor-words";
 
 /** What a change would do: first what is lost and what comes again, then where and which. */
 export function Preview({
@@ -31,8 +31,7 @@ export function Preview({
         <p className={styles.lost}>
           <WarningIcon />
           <span>
-            <strong>{lostOf(preview)}</strong> that nobody acknowledged will never be delivered to this
-            subscription.
+            <strong>{discardedOf(preview)}</strong> will be discarded for this subscription.
           </span>
         </p>
       )}
@@ -142,6 +141,7 @@ function Partitions({ preview }: { preview: CursorPreview }) {
 
 /** What else is worth knowing before it is confirmed. */
 function Remarks({ action, preview, at }: { action: CursorAction; preview: CursorPreview; at: number }) {
+  const lost = loses(preview);
   return (
     <ul className={styles.remarks}>
       <li>As it stood at {dateTime(at)}. Messages that came later are not touched.</li>
@@ -153,6 +153,15 @@ function Remarks({ action, preview, at }: { action: CursorAction; preview: Curso
           Somebody else moved the subscription since that change; {plural(preview.moved, "entry", "entries")}{" "}
           would be left as they are now.
         </li>
+      )}
+      {preview.undoable && lost && preview.kept_ms > 0 && (
+        <li>
+          It can be undone in full for {duration(preview.kept_ms / 1000)}; after that, messages that retention
+          does not keep are deleted.
+        </li>
+      )}
+      {preview.undoable && lost && preview.kept_ms === 0 && (
+        <li>Undo brings back only what is still stored then: this subscription is not durable.</li>
       )}
       {!preview.undoable && action !== "undo" && (
         <li>It could not be undone: too much is acknowledged out of order to be kept.</li>

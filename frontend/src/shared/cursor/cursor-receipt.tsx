@@ -1,11 +1,12 @@
 import { Button } from "@mantine/core";
 import type { CursorReceipt } from "../../api/types";
-import { dateTime, plural } from "../../lib/format";
+import { useServerNow } from "../../lib/clock";
+import { dateTime, duration, plural } from "../../lib/format";
 import { CheckIcon } from "../../ui/icons";
 import { CommandLines } from "../commands/command-lines";
 import type { Commands } from "../commands/commands";
 import styles from "./cursor.module.css";
-import { inEntries, outcome } from "./cursor-words";
+import { inEntries, loses, outcome, repeats } from "./cursor-words";
 
 /** What was done, as the brokers counted it, with the way back. */
 export function Receipt({
@@ -57,18 +58,35 @@ export function Receipt({
       {commands && (
         <CommandLines of={commands} note="They do the same from where the subscription stands then." />
       )}
+      {receipt.undo && loses(receipt) && <Kept until={receipt.undo_until ?? 0} />}
       <div className={styles.buttons}>
         {receipt.undo ? (
           <Button variant="default" loading={undoing} onClick={() => receipt.undo && onUndo(receipt.undo)}>
             Undo
           </Button>
         ) : (
-          <span className={styles.hint}>It cannot be undone: the state before was too large to be kept.</span>
+          <span className={styles.hint}>
+            {loses(receipt) || repeats(receipt)
+              ? "It cannot be undone: the state before was too large to be kept."
+              : "There is nothing to undo; the change before it stays the last one."}
+          </span>
         )}
         <Button onClick={onClose} data-autofocus>
           Close
         </Button>
       </div>
     </>
+  );
+}
+
+/** For how long everything discarded can still be brought back. */
+function Kept({ until }: { until: number }) {
+  const left = until - useServerNow();
+  return (
+    <p className={styles.hint}>
+      {left > 0
+        ? `Undo brings everything back for another ${duration(left / 1000)}.`
+        : "Undo brings back what is still stored."}
+    </p>
   );
 }

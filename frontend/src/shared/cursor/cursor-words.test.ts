@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { CursorAmounts } from "../../api/types";
-import { applyLabel, inEntries, outcome } from "./cursor-words";
+import { applyLabel, discardedOf, inEntries, outcome } from "./cursor-words";
 
 const NOTHING: CursorAmounts = {
   affected: 0,
@@ -28,6 +28,12 @@ test("what is estimated or not known says so", () => {
   expect(applyLabel({ ...LOST, affected: null, lost: null })).toBe("Discard 100 entries of messages");
   expect(inEntries(LOST)).toBe("in 100 entries");
   expect(inEntries(AGAIN)).toBeNull();
+});
+
+test("what is discarded is called unacknowledged", () => {
+  expect(discardedOf(LOST)).toBe("9,233 unacknowledged messages");
+  expect(discardedOf({ ...LOST, exact: false, lost: 1 })).toBe("about 1 unacknowledged message");
+  expect(discardedOf({ ...LOST, lost: null })).toBe("100 unacknowledged entries of messages");
 });
 
 test("part of a batch is something, too", () => {

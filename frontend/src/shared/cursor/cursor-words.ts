@@ -25,6 +25,11 @@ export function amount(messages: number | null, entries: number, exact: boolean)
 export const lostOf = (of: CursorAmounts): string => amount(of.lost, of.lost_entries, of.exact);
 export const againOf = (of: CursorAmounts): string => amount(of.again, of.again_entries, of.exact);
 
+/** "1,200 unacknowledged messages": what a change discards. */
+export function discardedOf(of: CursorAmounts): string {
+  return lostOf(of).replace(/(entr(?:y|ies) of )?messages?$/, "unacknowledged $&");
+}
+
 /** Whether a change moves unread messages out of the way for good, or gives anything back: parts of batches do, too. */
 export const loses = (of: CursorAmounts): boolean => of.lost_entries > 0 || (of.lost ?? 0) > 0;
 export const repeats = (of: CursorAmounts): boolean => of.again_entries > 0 || (of.again ?? 0) > 0;

@@ -14,9 +14,10 @@ from engine.base.ids import Position
 from engine.base.names import TopicName
 from engine.base.ranges import bits_of
 from engine.broker.topics.ports import SubscriptionCursor
+from engine.managed.cursors.last_change import KEPT_MS
 from engine.wire.batches import Message, pack_entry
 from engine.wire.kernels import batch_sizes
-from tests.support.admin.bench import AdminBench
+from tests.support.admin.bench import AdminBench, ShiftedClock
 from tests.support.ledger_cluster import run_of
 from tests.support.managed_cluster import Sink
 
@@ -25,8 +26,13 @@ BATCH = 3
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
-    made = AdminBench(tmp_path)
+def clock() -> ShiftedClock:
+    return ShiftedClock()
+
+
+@pytest.fixture
+async def bench(tmp_path: Path, clock: ShiftedClock) -> AsyncIterator[AdminBench]:
+    made = AdminBench(tmp_path, clock)
     await made.start()
     args = api.CreateSubscription(TOPIC, "s", api.EARLIEST_MESSAGE)
     await made.admin.call(api.CREATE_SUBSCRIPTION, args)
@@ -159,6 +165,7 @@ async def test_skipped_and_undone_the_cursor_is_what_it_was(bench: AdminBench) -
     assert (await cursor_of(bench)).backlog_entries() == 0
     await bench.restart()  # what is needed to undo it is stored with it
     (told,) = await bench.admin.call(api.LAST_CHANGES, api.OnTopic(TOPIC))
+    assert told.pop("kept_until") == told["at"] + KEPT_MS
     assert told["at"] > 0
     assert told | {"at": 0} == {
         "subscription": "s", "id": "one", "at": 0, "by": "alice", "change": "skip-all",
@@ -225,14 +232,57 @@ async def test_an_undo_that_would_lose_acknowledgements_says_so(bench: AdminBenc
     assert (said["moved"], said["again"], said["gone"]) == (6, 4, 0)
 
 
-async def test_an_undo_says_what_is_gone(bench: AdminBench) -> None:
+async def test_what_a_change_passed_is_kept_for_a_quarter_of_an_hour(
+    bench: AdminBench, clock: ShiftedClock
+) -> None:
     await publish(bench, 10)
-    await make(bench, await preview(bench, "skip-all"), "skip-all")
+    said = await preview(bench, "skip-all")
+    assert said["kept_ms"] == KEPT_MS == 900_000
+    done = await make(bench, said, "skip-all")
+    assert done["kept_until"] - KEPT_MS <= clock.wall_ms() < done["kept_until"]
     await bench.restart()  # another ledger is written from now on
     await publish(bench, 1)
+    clock.ahead_ms += KEPT_MS - 60_000
+    await bench.admin.call(api.TRIM, api.OnTopic(TOPIC))
+    said = await preview(bench, "undo", undo="one")
+    assert (said["gone"], said["again"]) == (0, 10)
+    clock.ahead_ms += 60_000
     await bench.admin.call(api.TRIM, api.OnTopic(TOPIC))
     said = await preview(bench, "undo", undo="one")
     assert (said["gone"], said["again"]) == (10, 0)
+
+
+async def test_a_subscription_that_is_deleted_keeps_nothing(bench: AdminBench) -> None:
+    await publish(bench, 10)
+    await make(bench, await preview(bench, "skip-all"), "skip-all")
+    await bench.restart()
+    await publish(bench, 1)
+    log = (await bench.loaded(TOPIC)).log
+    await bench.admin.call(api.DELETE_SUBSCRIPTION, api.DeleteSubscription(TOPIC, "s", force=True))
+    await bench.admin.call(api.TRIM, api.OnTopic(TOPIC))
+    assert len(log.line.ledgers) == 1
+
+
+async def test_a_change_of_nothing_leaves_the_last_one_to_be_undone(bench: AdminBench) -> None:
+    await publish(bench, 10)
+    both = await preview(bench, "skip-all")
+    assert (await make(bench, both, "skip-all", "one"))["changed"]
+    empty = await make(bench, both, "skip-all", "two")
+    assert (empty["done"], empty["lost"], empty["meanwhile"]) == (True, 0, 10)
+    assert (empty["changed"], empty["undoable"], empty["kept_until"]) == (False, False, None)
+    await bench.restart()
+    assert (await undo(bench, "one"))["again"] == 10
+    assert (await make(bench, both, "skip-all", "two"))["why"] == "used"
+    assert (await cursor_of(bench)).backlog_entries() == 10
+
+
+async def test_a_change_of_nothing_is_no_change(bench: AdminBench) -> None:
+    await publish(bench, 1)
+    cursor = await cursor_of(bench)
+    said = await preview(bench, "skip-all")
+    await cursor.clear()
+    assert not (await make(bench, said, "skip-all"))["changed"]
+    assert await bench.admin.call(api.LAST_CHANGES, api.OnTopic(TOPIC)) == []
 
 
 async def test_only_the_last_change_can_be_undone(bench: AdminBench) -> None:
