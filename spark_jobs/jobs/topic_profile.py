@@ -23,10 +23,10 @@ from spark_jobs.transforms.profile import CELLS, CELLS_SQL, Cell, Gathered
 
 Progress = Callable[[str, int, int], None]
 CELLS_AT_ONCE = 50_000
-PLANNING = "finding out what the topic holds"
+PLANNING = "reading topic metadata"
 WAITING = "waiting for Spark to begin the first task"
 READING = "reading the topic"
-ADDING_UP = "adding up"
+ADDING_UP = "aggregating"
 
 
 def run(
@@ -221,7 +221,7 @@ def _summary(figures: Figures) -> list[dict[str, Any]]:
         ("size_max", "Largest", figures.size_max, "bytes"),
         ("keys", "Different keys", key_count, ""),
         ("key_share", "Busiest key's share", None if share is None else 100 * share, "percent"),
-        ("key_skew", "Busiest key to the mean key", _skew(busiest, keyed, key_count), "ratio"),
+        ("key_skew", "Busiest key vs average", _skew(busiest, keyed, key_count), "ratio"),
         ("producers", "Producers", sum(row["count"] for row in producers), ""),
         ("batch_mean", "Messages per entry", _ratio(messages, entries), ""),
         ("compression_ratio", "Compression", _ratio(figures.before, figures.after), "ratio"),

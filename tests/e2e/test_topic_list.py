@@ -125,7 +125,7 @@ def test_what_matters_is_shown_at_every_width(
 @pytest.mark.timeout(120)
 def test_filters_and_tabs_are_undone_by_back(page: Page) -> None:
     page.goto(LIST)
-    words = page.get_by_label("Words of the name")
+    words = page.get_by_label("Filter by name")
     words.press_sequentially("NUMBER listed 1", delay=30)
     row_count(page, 3)  # 1, 10, 11
     expect(page).to_have_url(re.compile(r"q=NUMBER\+listed\+1$"))

@@ -139,7 +139,7 @@ POLICIES: tuple[Policy, ...] = (
     Policy(
         "messageTTL",
         "Message TTL",
-        "Messages older than this count as acknowledged; 0 is never",
+        "Messages older than this are acknowledged automatically; 0 is never",
         ("message_ttl_in_seconds",),
         Whole("seconds", refusal="Invalid value for message TTL, message TTL must >= 0"),
         lambda settings: settings.ttl_duration_default_in_seconds,
@@ -151,7 +151,7 @@ POLICIES: tuple[Policy, ...] = (
     Policy(
         "retention",
         "Retention",
-        "How long and how much is kept after it was acknowledged; -1 is without limit, 0 and 0 nothing",
+        "How long and how much is kept after it was acknowledged; -1 is no limit, 0 and 0 none: deleted once acknowledged",
         ("retention_policies",),
         Fields(
             {
@@ -205,7 +205,7 @@ POLICIES: tuple[Policy, ...] = (
         takes=True,
     ),
     _count(
-        "Producers of a topic",
+        "Max producers per topic",
         "How many producers a topic may have",
         "maxProducersPerTopic",
         "max_producers_per_topic",
@@ -214,7 +214,7 @@ POLICIES: tuple[Policy, ...] = (
         topic_key=("maxProducerPerTopic",),
     ),
     _count(
-        "Consumers of a topic",
+        "Max consumers per topic",
         "How many consumers a topic's subscriptions may have together",
         "maxConsumersPerTopic",
         "max_consumers_per_topic",
@@ -223,7 +223,7 @@ POLICIES: tuple[Policy, ...] = (
         topic_key=("maxConsumerPerTopic",),
     ),
     _count(
-        "Consumers of a subscription",
+        "Max consumers per subscription",
         "How many consumers a subscription may have",
         "maxConsumersPerSubscription",
         "max_consumers_per_subscription",
@@ -232,7 +232,7 @@ POLICIES: tuple[Policy, ...] = (
         topic_key=("maxConsumersPerSubscription",),
     ),
     _count(
-        "Subscriptions of a topic",
+        "Max subscriptions per topic",
         "How many subscriptions a topic may have",
         "maxSubscriptionsPerTopic",
         "max_subscriptions_per_topic",
@@ -241,7 +241,7 @@ POLICIES: tuple[Policy, ...] = (
         topic_key=("maxSubscriptionsPerTopic",),
     ),
     _count(
-        "Topics of a namespace",
+        "Max topics per namespace",
         "How many topics and partitions a namespace may have",
         "maxTopicsPerNamespace",
         "max_topics_per_namespace",
@@ -250,7 +250,7 @@ POLICIES: tuple[Policy, ...] = (
     ),
     Policy(
         "persistence",
-        "Replication of ledgers",
+        "Ledger replication",
         "On how many bookies a topic's new ledgers lie, and how many of them confirm a message",
         ("persistence",),
         Fields(
@@ -284,7 +284,7 @@ POLICIES: tuple[Policy, ...] = (
     ),
     Policy(
         "autoTopicCreation",
-        "Topics made by clients",
+        "Automatic topic creation",
         "Whether a client that names a missing topic makes it, and of which kind",
         ("autoTopicCreationOverride",),
         Fields(
@@ -313,7 +313,7 @@ POLICIES: tuple[Policy, ...] = (
     ),
     Policy(
         "autoSubscriptionCreation",
-        "Subscriptions made by clients",
+        "Automatic subscription creation",
         "Whether a consumer that names a missing subscription makes it",
         ("autoSubscriptionCreationOverride",),
         Fields({"allowAutoSubscriptionCreation": Flag()}, {"allowAutoSubscriptionCreation": False}),
@@ -326,7 +326,7 @@ POLICIES: tuple[Policy, ...] = (
     ),
     Policy(
         "inactiveTopicPolicies",
-        "Topics that nobody uses",
+        "Inactive topics",
         "Whether topics without producers, and without subscriptions or with none that has consumers or a backlog, "
         "are deleted, and after how long",
         ("inactive_topic_policies",),
@@ -356,7 +356,7 @@ POLICIES: tuple[Policy, ...] = (
     ),
     Policy(
         "subscriptionExpirationTime",
-        "Subscriptions that nobody uses",
+        "Inactive subscriptions",
         "After how long without a consumer a subscription is deleted with what it has not read; 0 is never",
         ("subscription_expiration_time_minutes",),
         Whole("minutes", refusal="Invalid value for subscription expiration time"),
@@ -397,7 +397,7 @@ POLICIES: tuple[Policy, ...] = (
         ),
     ),
     _count(
-        "Unacknowledged messages of a consumer",
+        "Max unacknowledged messages per consumer",
         "How many messages may be out at a consumer of a Shared or Key_Shared subscription before it gets no more",
         "maxUnackedMessagesPerConsumer",
         "max_unacked_messages_per_consumer",
@@ -406,7 +406,7 @@ POLICIES: tuple[Policy, ...] = (
         topic_key=("maxUnackedMessagesOnConsumer",),
     ),
     _count(
-        "Unacknowledged messages of a subscription",
+        "Max unacknowledged messages per subscription",
         "How many messages may be out at all consumers of a Shared or Key_Shared subscription before they get no more",
         "maxUnackedMessagesPerSubscription",
         "max_unacked_messages_per_subscription",
@@ -459,7 +459,7 @@ POLICIES: tuple[Policy, ...] = (
     ),
     _dispatch_rate(
         "dispatchRate",
-        "Dispatch rate of a topic",
+        "Dispatch rate per topic",
         "a topic's subscriptions together",
         "topicDispatchRate",
         "dispatch_throttling_rate_per_topic",
@@ -467,7 +467,7 @@ POLICIES: tuple[Policy, ...] = (
     ),
     _dispatch_rate(
         "subscriptionDispatchRate",
-        "Dispatch rate of a subscription",
+        "Dispatch rate per subscription",
         "each subscription",
         "subscriptionDispatchRate",
         "dispatch_throttling_rate_per_subscription",
@@ -496,7 +496,7 @@ POLICIES: tuple[Policy, ...] = (
     ),
     Policy(
         "maxMessageSize",
-        "Message size",
+        "Max message size",
         "How large a message or batch of a topic may be; 0 is what the broker takes",
         (),
         Whole(
@@ -561,7 +561,7 @@ POLICIES: tuple[Policy, ...] = (
     ),
     Policy(
         "isAllowAutoUpdateSchema",
-        "Schemas from clients",
+        "Schema auto-update",
         "Whether clients may add versions to a topic's schema, or administrators alone",
         ("is_allow_auto_update_schema",),
         Flag(),
@@ -597,7 +597,7 @@ POLICIES: tuple[Policy, ...] = (
     ),
     Policy(
         "subscriptionAuthMode",
-        "Names of subscriptions",
+        "Subscription names",
         "Whether a subscription's name must begin with its consumer's role; nobody has a role without authentication",
         ("subscription_auth_mode",),
         Choice(("None", "Prefix")),
@@ -633,7 +633,7 @@ POLICIES: tuple[Policy, ...] = (
     ),
     Policy(
         "replicatorDispatchRate",
-        "Dispatch rate of replication",
+        "Replication dispatch rate",
         "How many messages and bytes are sent to each other cluster, in a period; there is no replication yet",
         ("replicatorDispatchRate",),
         _DISPATCH_RATE,

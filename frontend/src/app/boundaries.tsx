@@ -18,13 +18,13 @@ export function RoutePending() {
 }
 
 export function NotFound() {
-  useTitle("Not found");
+  useTitle("Page not found");
   return (
     <Page>
-      <PageHead title="Nothing lives at this address" />
+      <PageHead title="Page not found" />
       <Panel title="Where to go from here">
         <p>
-          The link may be incomplete, or from a newer console. Start at the <Link to="/">overview</Link>, or
+          The link may be incomplete, or from a newer console. Go to the <Link to="/">overview</Link>, or
           press Ctrl K and type part of a topic's name.
         </p>
       </Panel>

@@ -186,7 +186,7 @@ function About({ run }: { run: Run }) {
   ];
   return (
     <div className={styles.about2}>
-      <Panel title="Parameters as sent">
+      <Panel title="Parameters">
         <dl className={styles.facts}>
           {Object.entries(run.parameters).map(([name, value]) => (
             <div key={name}>

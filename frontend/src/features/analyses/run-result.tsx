@@ -89,7 +89,7 @@ function Plot({ series }: { series: Series }) {
         data.partial.some((value) => value !== null)
           ? [
               { label: y.label, values: data.ys },
-              { label: "Known in part", values: data.partial, dots: true },
+              { label: "Incomplete interval", values: data.partial, dots: true },
             ]
           : [{ label: y.label, values: data.ys }]
       }

@@ -30,7 +30,7 @@ export const WORDS: Record<TopicChange, Words> = {
   terminate: {
     label: "Terminate…",
     title: "Terminate the topic",
-    meaning: "Nobody publishes to it any more, for good. What it holds stays readable.",
+    meaning: "Blocks all publishing permanently. Stored messages stay readable.",
   },
   delete: {
     label: "Delete…",

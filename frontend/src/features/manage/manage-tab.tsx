@@ -43,7 +43,7 @@ export function ManageTab() {
   return (
     <>
       {id.domain === "persistent" && <TopicProperties id={id} />}
-      <Panel title="Changes of the topic" flush>
+      <Panel title="Topic actions" flush>
         <ul className={styles.changes}>
           {CHANGES.map((change) => {
             const why = obstacle(change, id, partitions);

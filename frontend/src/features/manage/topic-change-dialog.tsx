@@ -173,9 +173,7 @@ function Preview({ change, preview }: { change: TopicChange; preview: TopicPrevi
             : "Nobody publishes to it from then on. Its messages stay, and can be read to the end."}
         </p>
       )}
-      {change === "unload" && (
-        <p>Its broker closes it, and whoever uses it opens it again. Nothing is lost.</p>
-      )}
+      {change === "unload" && <p>Its broker closes it; it opens again on first use. No messages are lost.</p>}
       {change === "partitions" && (
         <p>
           From {plural(preview.partitions, "partition")} to{" "}
@@ -201,7 +199,7 @@ const REMARKS: Record<TopicChange, (preview: TopicPreview) => string[]> = {
       ? "It cannot be undone. Stop the producers first: a message that comes after this preview keeps it from being done."
       : "It cannot be undone. A message that comes after this preview keeps it from being done.",
     ...(preview.remakes && usersOf(preview) !== null
-      ? ["Clients that connect again make the topic anew: in this namespace they may."]
+      ? ["Clients that reconnect will recreate the topic (auto-creation is on here)."]
       : []),
     ...(preview.unread.length > 0
       ? [`Not known, because they cannot be read now: ${preview.unread.join(", ")}.`]
@@ -266,7 +264,8 @@ function Clients({
   if (clients.length === 0) return "none connected";
   return (
     <>
-      {plural(clients.length, kind)} connected, sent away{away === "unload" && " and back"}
+      {plural(clients.length, kind)} connected; {clients.length === 1 ? "it" : "they"} will be disconnected
+      {away === "unload" && " and reconnect"}
       <small>
         {clients
           .slice(0, NAMED_MAX)

@@ -89,7 +89,7 @@ export function TopicsPage() {
       <search className={styles.filters}>
         <FilterInput
           key={`q ${cluster}`}
-          label="Words of the name"
+          label="Filter by name"
           value={q ?? ""}
           write={(value, replace) => show({ q: value || undefined }, replace)}
         />

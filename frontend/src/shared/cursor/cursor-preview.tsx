@@ -94,7 +94,7 @@ function Facts({ preview }: { preview: CursorPreview }) {
       <Fact label="Consumers">
         {consumers.length === 0
           ? "none connected"
-          : `${plural(consumers.length, "consumer")} connected${repeats(preview) ? ", sent away and back at the new place" : ""}`}
+          : `${plural(consumers.length, "consumer")} connected${repeats(preview) ? "; they reconnect at the new position" : ""}`}
         {consumers.length > 0 && (
           <small>
             {consumers

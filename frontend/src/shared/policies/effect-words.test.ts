@@ -37,7 +37,7 @@ test("storage, topics at rest and what was not counted are told", () => {
   expect(remarksOf(none)).toEqual(["Nothing that is stored goes now."]);
   expect(remarksOf({ ...none, bytes: 2048 })).toEqual(["2 KiB of storage can be freed."]);
   expect(receiptOf({ ...none, bytes: 2048 })).toBe("2 KiB of storage can be freed.");
-  expect(receiptOf(none)).toBe("Nothing that was counted goes.");
+  expect(receiptOf(none)).toBe("No stored messages were deleted.");
   const partly = {
     ...none,
     counted: 0,

@@ -59,7 +59,7 @@ export function remarksOf(effects: PolicyEffects): string[] {
       ? `${bytes(effects.bytes)} of storage can be freed.`
       : nothing && counted > 0 && "Nothing that is stored goes now.",
     effects.producers > 0 &&
-      `${plural(effects.producers, "producer")} would be sent away: the backlog is beyond the quota.`,
+      `${plural(effects.producers, "producer")} would be disconnected: the backlog exceeds the quota.`,
     topics === 0 && "No stored topic has it for its value.",
     counted < topics &&
       `Counted in ${count(counted)} of the ${plural(topics, "topic")} that it is for. What goes of the others is not known.`,
@@ -89,5 +89,5 @@ export function receiptOf(effects: PolicyEffects): string {
   const lost = lossesOf(effects);
   const freed = effects.bytes > 0 ? [`${bytes(effects.bytes)} of storage can be freed`] : [];
   const said = [...lost, ...freed];
-  return said.length === 0 ? "Nothing that was counted goes." : `${said.join("; ")}.`;
+  return said.length === 0 ? "No stored messages were deleted." : `${said.join("; ")}.`;
 }

@@ -41,7 +41,7 @@ const retention = policy(
     whole("retentionTimeInMinutes", { unit: "minutes", minimum: "-1" }),
     whole("retentionSizeInMB", { unit: "MiB", minimum: "-1" }),
   ],
-  { meaning: "How long and how much is kept; -1 is without limit, 0 and 0 nothing" },
+  { meaning: "How long and how much is kept; -1 is no limit, 0 and 0 none: deleted once acknowledged" },
 );
 const quota = policy(
   [
@@ -90,7 +90,17 @@ group("how people read a value", () => {
     expect([...specialsOf(ttl.meaning)]).toEqual([["0", "never"]]);
     expect(describe(ttl, 0)).toBe("never (0)");
     expect(describe(retention, { retentionTimeInMinutes: -1, retentionSizeInMB: 0 })).toBe(
-      "retention time without limit (-1), retention size nothing (0)",
+      "retention time no limit (-1), retention size none: deleted once acknowledged (0)",
+    );
+  });
+
+  test("a record without a limit says so once, without what would happen at one", () => {
+    expect(describe(retention, { retentionTimeInMinutes: 0, retentionSizeInMB: 0 })).toBe(
+      "none: deleted once acknowledged",
+    );
+    expect(describe(quota, { limitSize: -1, policy: "producer_exception" })).toBe("no limit");
+    expect(describe(rate, { publishThrottlingRateInMsg: -1, publishThrottlingRateInByte: 0 })).toBe(
+      "no limit",
     );
   });
 

@@ -17,9 +17,9 @@ export function labelOf(part: Part): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** What numbers mean that are no amounts, as the policy's meaning says it: "-1 and 0 are no limit", "0 and 0 nothing". */
+/** What numbers mean that are no amounts, as the policy's meaning says it: "-1 and 0 are no limit", "0 and 0 none". */
 export function specialsOf(meaning: string): Map<string, string> {
-  const found = meaning.matchAll(/(-?\d+)(?: and (-?\d+))? (?:is |are )?([a-z][a-z ]*)/g);
+  const found = meaning.matchAll(/(-?\d+)(?: and (-?\d+))? (?:is |are )?([a-z][a-z :]*)/g);
   return new Map(
     [...found].flatMap(([, one = "", other = one, words = ""]): [string, string][] => [
       [one, words.trim()],
@@ -74,6 +74,8 @@ function isRecord(value: Value): value is Record<string, Plain> {
 /** The value, or some parts of it, in one line; "unknown" for one that no broker tells now. */
 export function describe(policy: Policy, value: Value, parts = policy.parts): string {
   if (value === null) return "unknown";
+  const whole = parts === policy.parts ? unlimited(policy, value) : null;
+  if (whole !== null) return whole;
   const said = parts.flatMap((part) => {
     const plain = partOf(value, part);
     if (plain === undefined) return [];
@@ -82,6 +84,17 @@ export function describe(policy: Policy, value: Value, parts = policy.parts): st
     return [part.name === "" ? words : `${labelOf(part).toLowerCase()} ${words}`];
   });
   return said.join(", ");
+}
+
+/**
+ * What a record says as a whole when all its amounts mean the same: "no limit", without an action that never comes into
+ * play. Null for others. The length of a rate's period is no amount.
+ */
+function unlimited(policy: Policy, value: Value): string | null {
+  const amounts = policy.parts.filter(({ name, type }) => type === "integer" && !/period/i.test(name));
+  if (policy.parts.length < 2) return null;
+  const meanings = amounts.map((part) => specialsOf(policy.meaning).get(String(partOf(value, part))));
+  return new Set(meanings).size === 1 ? (meanings[0] ?? null) : null;
 }
 
 /** What the form starts with: the namespace's own value, else the one in force. What may stay away does so. */

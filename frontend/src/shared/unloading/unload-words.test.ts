@@ -51,12 +51,12 @@ test("who takes them next is said, and that a broker is not kept empty by it", (
 
 test("a receipt counts what was done, and says who has it only as far as that is known", () => {
   expect(doneOf(receipt)).toBe(
-    "3 bundles were given up. Right after, nobody owned 3 of them: whoever uses one has it taken.",
+    "3 bundles were given up. Right after, nobody owned 3 of them; an owner is assigned on first use.",
   );
   expect(doneOf({ ...receipt, owners: null })).toContain("not known");
   const one = { ...receipt, total: 1, done: 1, owners: [{ broker: "", bundles: 1 }] };
   expect(doneOf(one)).toBe(
-    "1 bundle was given up. Right after, nobody owned it: whoever uses it has it taken.",
+    "1 bundle was given up. Right after, it had no owner; one is assigned on first use.",
   );
   const taken = { ...receipt, done: 2, left: 1, owners: [{ broker: "b:8080", bundles: 2 }] };
   expect(doneOf(taken)).toBe("2 of 3 bundles were given up. Right after, b:8080 owned 2 of them.");

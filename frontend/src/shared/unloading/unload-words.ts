@@ -65,9 +65,9 @@ export function doneOf({ total, done, owners }: UnloadReceipt): string {
   ];
   if (parts.length === 0) return given;
   if (done === 1)
-    return `${given} Right after, ${left ? "nobody owned it: whoever uses it has it taken" : `${taken[0]?.broker} owned it`}.`;
+    return `${given} Right after, ${left ? "it had no owner; one is assigned on first use" : `${taken[0]?.broker} owned it`}.`;
   const who = `Right after, ${parts.join(", ")} of them`;
-  return left ? `${given} ${who}: whoever uses one has it taken.` : `${given} ${who}.`;
+  return left ? `${given} ${who}; an owner is assigned on first use.` : `${given} ${who}.`;
 }
 
 /** What became of the others, a sentence for each way; none when all were given up. */
