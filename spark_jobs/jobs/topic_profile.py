@@ -23,6 +23,10 @@ from spark_jobs.transforms.profile import CELLS, CELLS_SQL, Cell, Gathered
 
 Progress = Callable[[str, int, int], None]
 CELLS_AT_ONCE = 50_000
+EVEN_SKEW_MAX = 1.5
+"""Keys of which the busiest has less than so many times the average are called even."""
+BATCHED_MIN = 1.05
+"""Messages per entry from which on a topic is called batched."""
 PLANNING = "reading topic metadata"
 WAITING = "waiting for Spark to begin the first task"
 READING = "reading the topic"
@@ -131,6 +135,7 @@ def result_of(
             "messages": figures.messages,
             "bytes": figures.stored_bytes,
         },
+        "conclusions": _conclusions(figures),
         "summary": _summary(figures),
         "series": _series(figures),
         "tables": [
@@ -166,6 +171,9 @@ class Figures:
         self.size_max = self._at(Cell.LARGEST)
         self.sizes = self.rows(Cell.SIZE)
         self.sized = sum(row["count"] for row in self.sizes)
+        keys = self.rows(Cell.KEYS)
+        self.keys, self._keyed = sum(r["count"] for r in keys), sum(r["bytes"] for r in keys)
+        self.busiest_key = max((row["count"] for row in self.rows(Cell.KEY)), default=None)
         self.trimmed = sum(row["count"] for row in self.rows(Cell.TRIMMED))
         self.before = self._packed(Cell.UNPACKED)
         self.after = self._packed(Cell.PACKED)
@@ -174,6 +182,11 @@ class Figures:
         """The cells of a kind by ``at``, then by name."""
         rows: list[dict[str, Any]] = profile.of_kind(self.cells, kind).to_pylist()
         return sorted(rows, key=lambda row: (row["at"], row["name"]))
+
+    @property
+    def key_skew(self) -> float | None:
+        """Messages of the busiest key over those of the mean key: 1 when all have as many."""
+        return None if self.busiest_key is None else self.busiest_key * self.keys / self._keyed
 
     def _at(self, kind: Cell) -> int | None:
         rows = self.rows(kind)
@@ -203,10 +216,8 @@ def _summary(figures: Figures) -> list[dict[str, Any]]:
     span_s = 0.0
     if figures.first is not None and figures.last is not None:
         span_s = (figures.last - figures.first) / 1000
-    keys, producers = figures.rows(Cell.KEYS), figures.rows(Cell.PRODUCERS)
-    key_count, keyed = sum(r["count"] for r in keys), sum(r["bytes"] for r in keys)
-    busiest = max((row["count"] for row in figures.rows(Cell.KEY)), default=None)
-    share = _ratio(busiest, messages)
+    producers = figures.rows(Cell.PRODUCERS)
+    share = _ratio(figures.busiest_key, messages)
     rows: list[tuple[str, str, Any, str]] = [
         ("messages", "Messages", messages, ""),
         ("entries", "Entries", entries, ""),
@@ -219,9 +230,9 @@ def _summary(figures: Figures) -> list[dict[str, Any]]:
         ("size_p50", "Median size", figures.size_at(0.5), "bytes"),
         ("size_p99", "99th percentile of size", figures.size_at(0.99), "bytes"),
         ("size_max", "Largest", figures.size_max, "bytes"),
-        ("keys", "Different keys", key_count, ""),
+        ("keys", "Different keys", figures.keys, ""),
         ("key_share", "Busiest key's share", None if share is None else 100 * share, "percent"),
-        ("key_skew", "Busiest key vs average", _skew(busiest, keyed, key_count), "ratio"),
+        ("key_skew", "Busiest key vs average", figures.key_skew, "ratio"),
         ("producers", "Producers", sum(row["count"] for row in producers), ""),
         ("batch_mean", "Messages per entry", _ratio(messages, entries), ""),
         ("compression_ratio", "Compression", _ratio(figures.before, figures.after), "ratio"),
@@ -243,9 +254,49 @@ def _summary(figures: Figures) -> list[dict[str, Any]]:
     return [dict(zip(("key", "label", "value", "unit"), row, strict=True)) for row in rows]
 
 
-def _skew(busiest: int | None, keyed: int, keys: int) -> float | None:
-    """Messages of the busiest key over those of the mean key: 1 when all have as many."""
-    return None if busiest is None else busiest * keys / keyed
+def _conclusions(figures: Figures) -> list[str]:
+    """What the figures mean, a sentence each for keys, batching and compression; none without a message."""
+    if not figures.messages or not figures.entries:
+        return []
+    return [_on_keys(figures), _on_batches(figures), _on_compression(figures)]
+
+
+def _on_keys(figures: Figures) -> str:
+    skew, busiest = figures.key_skew, figures.busiest_key
+    if skew is None or busiest is None:
+        return "No message has a key."
+    if figures.keys == 1:
+        return "All keyed messages have the same key."
+    share = f"{_short(100 * busiest / figures.messages)} % of the messages"
+    if skew < EVEN_SKEW_MAX:
+        return f"Keys are even: the busiest of {figures.keys:,} has {share}."
+    return f"Keys are uneven: the busiest of {figures.keys:,} has {share}, {_short(skew)} times the average."
+
+
+def _on_batches(figures: Figures) -> str:
+    per_entry = figures.messages / figures.entries
+    said = (
+        f"Batched: {_short(per_entry)} messages per entry"
+        if per_entry >= BATCHED_MIN
+        else "Not batched: 1 message per entry"
+    )
+    overhead = (figures.stored_bytes - figures.value_bytes) / figures.messages
+    if figures.after is not None or overhead <= 0 or figures.sized < figures.messages:
+        return f"{said}."
+    stored = figures.stored_bytes / figures.messages
+    return f"{said}; {_short(overhead)} of {_short(stored)} stored bytes per message are overhead."
+
+
+def _on_compression(figures: Figures) -> str:
+    ratio = _ratio(figures.before, figures.after)
+    if ratio is None:
+        return "Not compressed."
+    return f"Compressed: {_short(ratio)} bytes become 1."
+
+
+def _short(value: float) -> str:
+    """Two digits, or all of those before the point."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def _series(figures: Figures) -> list[dict[str, Any]]:

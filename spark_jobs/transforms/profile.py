@@ -225,6 +225,9 @@ def ranked(cells: pa.Table, limit: int) -> pa.Table:
 
 
 def top(named: pa.Table, limit: int) -> pa.Table:
-    """The ``limit`` cells with most messages; equal counts by name, so that a rerun gives the same."""
-    order = [("count", "descending"), ("name", "ascending")]
-    return named.filter(pc.greater(named["count"], 0)).sort_by(order).slice(0, limit)
+    """The ``limit`` cells with most messages; equal counts by name, shorter ones first (2 before 10), so that a rerun
+    gives the same."""
+    order = [("count", "descending"), ("length", "ascending"), ("name", "ascending")]
+    found = named.filter(pc.greater(named["count"], 0))
+    found = found.append_column("length", pc.utf8_length(found["name"]))
+    return found.sort_by(order).slice(0, limit).drop_columns(["length"])

@@ -79,7 +79,6 @@ def test_a_topic_moves_in_the_console_and_a_click_profiles_it(
         SCREENSHOTS.mkdir(exist_ok=True)
         page.screenshot(path=SCREENSHOTS / "topic.png")
     page.get_by_role("button", name="Analyse", exact=True).click()
-    page.get_by_role("listitem").filter(has_text="Topic profile").get_by_role("button").click()
     expect(page.locator("input[name=topic]")).to_have_value(TOPIC)
     expect(page.locator(f"datalist option[value='{TOPIC}']")).to_be_attached()
     page.get_by_role("button", name="Start").click()

@@ -103,6 +103,7 @@ export interface RunResult {
   schema_version: number;
   analysis: string;
   input: { topic: string; ledgers: number; entries: number; messages: number; bytes: number };
+  conclusions?: string[]; // older runs have none
   summary: { key: string; label: string; value: Cell; unit?: string | null }[];
   series: Series[];
   tables: ResultTable[];

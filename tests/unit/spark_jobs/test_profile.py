@@ -1,6 +1,7 @@
 """The figures of a profile against a plain recount, however the entries were divided and their cells put together."""
 
 import random
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -281,6 +282,45 @@ def test_a_topic_without_a_readable_message_has_no_figures() -> None:
     for key in ("first_publish", "rate_mean", "size_mean", "size_max", "key_share", "key_skew"):
         assert summary[key] is None
     assert [series["points"] for series in found["series"]] == [[]] * 5
+
+
+def plain(keys: Sequence[str | None], per_entry: int = 1, size: int = 100, codec: int = 0) -> Any:
+    """The result of as many messages, in batches of ``per_entry``."""
+    parts = [
+        pack_entry(
+            [Message(b"v" * size, key=key) for key in keys[i : i + per_entry]],
+            producer_name="p",
+            publish_ms=BEGIN_MS + i,
+            batched=per_entry > 1,
+            compression=codec,
+        )
+        for i in range(0, len(keys), per_entry)
+    ]
+    return result(parts)
+
+
+def test_a_result_begins_with_what_it_means() -> None:
+    even = plain([f"k{i % 50}" for i in range(100)])["conclusions"]
+    assert even[0] == "Keys are even: the busiest of 50 has 2 % of the messages."
+    assert re.fullmatch(
+        r"Not batched: 1 message per entry; (\d+) of (1\d\d) stored bytes per message are overhead\.",
+        even[1],
+    )
+    assert even[2] == "Not compressed."
+    skewed = plain(["a"] * 90 + [f"k{i}" for i in range(10)], per_entry=10, codec=1)["conclusions"]
+    assert skewed[0] == (
+        "Keys are uneven: the busiest of 11 has 90 % of the messages, 9.9 times the average."
+    )
+    assert skewed[1] == "Batched: 10 messages per entry."
+    assert re.fullmatch(r"Compressed: \d+ bytes become 1\.", skewed[2])
+    assert plain([None])["conclusions"][0] == "No message has a key."
+    assert plain(["a", "a"])["conclusions"][0] == "All keyed messages have the same key."
+    assert result([b""])["conclusions"] == []
+
+
+def test_equal_keys_are_in_the_order_that_people_count_in() -> None:
+    found = plain([str(i) for i in range(30)])
+    assert [row[0] for row in rows(found, "top_keys")] == [str(i) for i in range(20)]
 
 
 @given(st.lists(st.integers(0, 2**53 - 1), min_size=1))

@@ -11,6 +11,7 @@ import { Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import styles from "./analyses.module.css";
+import { LaunchForm } from "./launch-page";
 import { analysesQuery, RUNS_PER_PAGE, runsQuery } from "./queries";
 import { elapsedOf, shareOf, toneOfRun, topicOf } from "./run-state";
 import { TopicName } from "./topic-name";
@@ -21,6 +22,8 @@ export function AnalysesPage() {
   useTitle("Analyses");
   const { topic, analysis, page = 1 } = route.useSearch();
   const catalogue = useQuery(analysesQuery);
+  // Nothing to choose from: whoever comes from a topic finds the form at once, above that topic's runs.
+  const only = topic && catalogue.data?.length === 1 ? catalogue.data[0] : undefined;
   return (
     <Page>
       <PageHead title="Analyses">
@@ -41,7 +44,11 @@ export function AnalysesPage() {
         />
       )}
       {catalogue.isPending && <Loading label="Loading the catalogue" rows={3} />}
-      {catalogue.data && <Catalogue analyses={catalogue.data} topic={topic} />}
+      {only ? (
+        <LaunchForm key={topic} analysis={only} given={{ topic }} title={only.title} />
+      ) : (
+        catalogue.data && <Catalogue analyses={catalogue.data} topic={topic} />
+      )}
       <History topic={topic} analysis={analysis} page={page} />
     </Page>
   );

@@ -64,12 +64,21 @@ export function LaunchPage() {
           </Empty>
         </Panel>
       )}
-      {ready && analysis && <Form key={`${analysis.id} ${from}`} analysis={analysis} given={given} />}
+      {ready && analysis && <LaunchForm key={`${analysis.id} ${from}`} analysis={analysis} given={given} />}
     </Page>
   );
 }
 
-function Form({ analysis, given }: { analysis: Analysis; given: Record<string, unknown> }) {
+/** An analysis to be filled in and started. */
+export function LaunchForm({
+  analysis,
+  given,
+  title = "Parameters",
+}: {
+  analysis: Analysis;
+  given: Record<string, unknown>;
+  title?: string;
+}) {
   const navigate = useNavigate();
   const client = useQueryClient();
   const form = useRef<HTMLFormElement>(null);
@@ -90,7 +99,7 @@ function Form({ analysis, given }: { analysis: Analysis; given: Record<string, u
   const refusedField = refused && fields.find((field) => refused.field?.split(".").includes(field.name));
   const shown = {
     ...(tried ? problems : {}),
-    ...(refused && refusedField && !launch.isPending ? { [refusedField.name]: refused.message } : {}),
+    ...(refused && refusedField && !launch.isPending ? { [refusedField.name]: withoutField(refused) } : {}),
   };
 
   const submit = (event: FormEvent) => {
@@ -102,7 +111,7 @@ function Form({ analysis, given }: { analysis: Analysis; given: Record<string, u
   };
 
   return (
-    <Panel title="Parameters">
+    <Panel title={title}>
       <form ref={form} onSubmit={submit} noValidate className={styles.form}>
         <p className={styles.about}>{analysis.description}</p>
         <SchemaForm
@@ -132,6 +141,11 @@ function Form({ analysis, given }: { analysis: Analysis; given: Record<string, u
       </form>
     </Panel>
   );
+}
+
+/** What is wrong, without the field's key before it: the message stands at the field. */
+function withoutField({ message, field }: ApiError): string {
+  return field && message.startsWith(`${field}: `) ? message.slice(field.length + 2) : message;
 }
 
 /** Names to choose from while one is typed; none while nothing is. */

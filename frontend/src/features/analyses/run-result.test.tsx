@@ -30,3 +30,18 @@ test("a series without such points is one line", () => {
   expect(axesOf(whole).ys).toEqual([3, 50, 4]);
   expect(axesOf(whole).partial).toEqual([null, null, null]);
 });
+
+test("bins of a histogram are ranges up to the next power of two", () => {
+  const sizes: Series = {
+    key: "sizes",
+    title: "Sizes of messages",
+    kind: "histogram",
+    x: { label: "Bytes", type: "number", unit: "bytes" },
+    y: { label: "Messages", unit: "messages" },
+    points: [],
+  };
+  const bytes = axesOf(sizes).xText;
+  expect([0, 1, 64, 512, 1024].map(bytes)).toEqual(["0 B", "1 B", "64–127 B", "512–1,023 B", "1–2 KiB"]);
+  const plain = axesOf({ ...sizes, x: { label: "Messages per key", type: "number" } }).xText;
+  expect([1, 2, 1024].map(plain)).toEqual(["1", "2–3", "1,024–2,047"]);
+});

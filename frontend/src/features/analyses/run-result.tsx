@@ -26,6 +26,15 @@ export function RunResultView({ result }: { result: RunResult }) {
         Read {plural(input.messages, "message")} in {plural(input.entries, "entry", "entries")} of{" "}
         {plural(input.ledgers, "ledger")}, {bytes(input.bytes)}
       </p>
+      {result.conclusions && result.conclusions.length > 0 && (
+        <Panel title="In short">
+          <ul className={styles.conclusions}>
+            {result.conclusions.map((sentence) => (
+              <li key={sentence}>{sentence}</li>
+            ))}
+          </ul>
+        </Panel>
+      )}
       {result.summary.length > 0 && (
         <Stats
           label="Summary of the result"
@@ -72,6 +81,13 @@ function Plot({ series }: { series: Series }) {
         items={points.map(([label, value]) => ({ label: label === null ? "(none)" : String(label), value }))}
       />
     );
+  const [only] = points;
+  if (kind === "histogram" && points.length === 1 && only)
+    return (
+      <p className={styles.single}>
+        <b>{withUnit(only[1], y.unit)}</b> {data.xText(Number(only[0]))}
+      </p>
+    );
   const line = kind === "line";
   return (
     <Chart
@@ -83,13 +99,13 @@ function Plot({ series }: { series: Series }) {
       xText={data.xText}
       yText={yText}
       tickText={(value) => valueAndUnit(value, y.unit).value}
-      binary={y.unit === "bytes"}
+      binary={y.unit === "bytes" || y.unit === "bytes/s"}
       height={200}
       series={
         data.partial.some((value) => value !== null)
           ? [
               { label: y.label, values: data.ys },
-              { label: "Incomplete interval", values: data.partial, dots: true },
+              { label: "Incomplete interval (first, last)", values: data.partial, dots: true },
             ]
           : [{ label: y.label, values: data.ys }]
       }
@@ -128,8 +144,20 @@ export function axesOf({ x, kind, points, partial = [] }: Series): {
   return {
     xs: raw,
     ...ys,
-    xText: (value) => withUnit(value, kind === "histogram" || x.unit ? x.unit : null),
+    xText: (value) => (kind === "histogram" ? binText(value, x.unit) : withUnit(value, x.unit || null)),
   };
+}
+
+/** A bin of a histogram, which ends before the next power of two: "64–127 B". */
+function binText(low: number, unit: string | null | undefined): string {
+  const high = low * 2 - 1;
+  const to = withUnit(high, unit || null);
+  if (high <= low) return withUnit(low, unit || null);
+  const from = withUnit(low, unit || null);
+  const space = from.lastIndexOf(" ");
+  // The unit once, where both ends have the same.
+  const same = space > 0 && to.endsWith(from.slice(space));
+  return `${same ? from.slice(0, space) : from}–${to}`;
 }
 
 function ResultRows({ table }: { table: ResultTable }) {

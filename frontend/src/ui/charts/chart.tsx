@@ -229,7 +229,7 @@ function optionsOf(
     width,
     height,
     legend: { show: false },
-    padding: [10, 8, 0, 0],
+    padding: [10, time ? 30 : 8, 0, 0], // half of the last time at the axis stands behind the plot
     cursor: { y: false, points: { show: !bars, size: 7 }, drag: { x: false, y: false } },
     scales: {
       x: bars
@@ -327,7 +327,11 @@ export function summarise({ title, xs, xText, series, yText, kind }: ChartProps)
   const first = xs[0];
   const last = xs.at(-1);
   if (first === undefined || last === undefined) return `${title}: no points yet.`;
-  const span = `${xs.length} ${kind === "bars" ? "bars" : "points"} from ${xText(first)} to ${xText(last)}`;
+  const noun = kind === "bars" ? "bar" : "point";
+  const span =
+    xs.length === 1
+      ? `1 ${noun} at ${xText(first)}`
+      : `${xs.length} ${noun}s from ${xText(first)} to ${xText(last)}`;
   const each = series.map(({ label, values }) => {
     const known = values.filter((value): value is number => value !== null);
     if (known.length === 0) return `${label}: no values`;
