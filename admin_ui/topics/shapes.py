@@ -124,7 +124,11 @@ class SubscriptionRow(s.Serializer[object]):
         help_text="Exclusive, Shared, Failover, Key_Shared; empty before the first consumer"
     )
     durable = s.BooleanField()
-    backlog = s.IntegerField()
+    backlog = s.IntegerField(help_text="entries: a batch is one")
+    backlog_messages = s.IntegerField(
+        allow_null=True,
+        help_text="messages in them, estimated by what was published since the topic was loaded; null: not known",
+    )
     msg_rate_out = s.FloatField()
     msg_rate_redeliver = s.FloatField()
     unacked = s.IntegerField()

@@ -69,5 +69,6 @@ EVIDENCE = {
     "delayed": "messages whose delivery time has not come",
     "rate_in": "messages per second that arrive",
     "rate_out": "messages per second that are sent",
+    "per_entry": "messages per entry published since the topic was loaded, two digits; not there when not known",
     "reason": "why it cannot be read",
 }

@@ -199,6 +199,11 @@ class ManagedLedger:
         """Last entry with at most ``size`` bytes behind it, counted likewise."""
         return self.line.last_before(size)
 
+    @property
+    def entries_added(self) -> int:
+        """Confirmed since this object was opened."""
+        return self._appender.entries_added
+
     def stats(self) -> ManagedLedgerStats:
         """Facts now; cheap."""
         ledgers, appender = self.line.ledgers, self._appender

@@ -307,6 +307,10 @@ class EphemeralLog:
     async def update_properties(self, changes: dict[str, str | None], /) -> None:
         raise _refused("Properties")
 
+    @property
+    def entries_added(self) -> int:
+        return self._entries
+
     def stats(self) -> ManagedLedgerStats:
         return ManagedLedgerStats(
             name=self._name,

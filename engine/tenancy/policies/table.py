@@ -151,7 +151,7 @@ POLICIES: tuple[Policy, ...] = (
     Policy(
         "retention",
         "Retention",
-        "How long and how much is kept after it was acknowledged; -1 is no limit, 0 and 0 none: deleted once acknowledged",
+        "How long and how much is kept once acknowledged; -1 is no limit, 0 and 0 none: deleted once acknowledged",
         ("retention_policies",),
         Fields(
             {

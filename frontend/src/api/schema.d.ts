@@ -2282,7 +2282,10 @@ export interface components {
             /** @description Exclusive, Shared, Failover, Key_Shared; empty before the first consumer */
             type: string;
             durable: boolean;
+            /** @description entries: a batch is one */
             backlog: number;
+            /** @description messages in them, estimated by what was published since the topic was loaded; null: not known */
+            backlog_messages: number | null;
             /** Format: double */
             msg_rate_out: number;
             /** Format: double */

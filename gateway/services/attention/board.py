@@ -28,6 +28,7 @@ from gateway.services.attention.wording import (
     group_detail,
     group_title,
     named,
+    waiting,
 )
 from gateway.services.index.figures import Values
 from gateway.services.index.selection import Chosen
@@ -371,7 +372,7 @@ def _item(line: Line, cluster: str, now_ms: int, at_ease: bool) -> Item:
         since = min(one.since_ms for one in line.members)
     elif problem.worst.evidence.get("at_rest"):
         title = f"{name} has a backlog and no consumer"
-        text = f"{problem.backlog or 0:,} messages wait · no broker has it loaded"
+        text = f"{waiting(problem)} · no broker has it loaded"
     else:
         title = named(problem.subscription, CAUSES[problem.cause].title(problem))
         text = f"{name} · {detail(problem, now_ms)}"

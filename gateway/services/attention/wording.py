@@ -116,11 +116,11 @@ def advice(cause: str, *, at_ease: bool) -> str:
 
 def group_title(problems: Sequence[Problem]) -> str:
     """Of several with one cause: how many, and how much waits at all of them."""
-    known = [one.backlog for one in problems if one.backlog is not None]
+    known = [one for one in problems if one.backlog is not None]
     at_least = "" if len(known) == len(problems) else "at least "
     return (
         f"{len(problems):,} subscriptions {CAUSES[problems[0].cause].plural}: "
-        f"{at_least}{sum(known):,} messages"
+        f"{at_least}{_amount(known)}"
     )
 
 
@@ -128,7 +128,7 @@ def group_detail(problems: Sequence[Problem]) -> str:
     """The largest and the fastest growing of them."""
     largest = max(problems, key=lambda one: one.backlog or 0)
     fastest = max(problems, key=lambda one: one.growth)
-    parts = [f"largest {place(largest)} {largest.backlog or 0:,}"]
+    parts = [f"largest {place(largest)} {_amount([largest])}"]
     if fastest.growth >= GROWS:
         if fastest is largest:
             parts[0] += f", growing by {_rate(fastest.growth)}"
@@ -155,7 +155,7 @@ def percent(share: float) -> str:
 def detail(problem: Problem, now_ms: int) -> str:
     """The evidence in figures."""
     seen = problem.worst.evidence
-    parts = [_backlog(problem)]
+    parts = [waiting(problem)]
     if problem.growth >= GROWS and problem.cause not in (LagCause.SLOW, LagCause.RATE_LIMIT):
         parts[0] += f", growing by {_rate(problem.growth)}"
     parts += [text for text in (_about(problem, seen, now_ms),) if text]
@@ -164,10 +164,30 @@ def detail(problem: Problem, now_ms: int) -> str:
     return " · ".join(parts)
 
 
-def _backlog(problem: Problem) -> str:
+def waiting(problem: Problem) -> str:
+    """How much waits at it."""
     if problem.backlog is None:
-        return "how many messages wait is not known"
-    return "1 message waits" if problem.backlog == 1 else f"{problem.backlog:,} messages wait"
+        return "how much waits is not known"
+    return f"{_amount([problem])} {'waits' if problem.backlog == 1 else 'wait'}"
+
+
+def _amount(problems: Sequence[Problem]) -> str:
+    """Messages where it is known how many an entry has, of each of them; else entries, which brokers count."""
+    entries = sum(one.backlog or 0 for one in problems)
+    messages = 0.0
+    for one in problems:
+        per_entry = one.worst.evidence.get("per_entry")
+        if not isinstance(per_entry, int | float):
+            return _count(entries, "entry", "entries")
+        messages += (one.backlog or 0) * per_entry
+    if messages <= entries:
+        return _count(entries, "message", "messages")
+    about = float(f"{messages:.2g}")
+    return f"≈ {about:,.0f} messages ({_count(entries, 'entry', 'entries')})"
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"
 
 
 def _about(problem: Problem, seen: dict[str, Any], now_ms: int) -> str:

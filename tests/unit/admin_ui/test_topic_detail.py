@@ -38,6 +38,21 @@ def seen(parts: list[Part]) -> list[tuple[str, list[int]]]:
     return sorted((row["name"], row["partitions"]) for row in detail.producers(parts))
 
 
+def test_messages_of_a_backlog_are_estimated_or_not_known() -> None:
+    def rows(*parts: Part) -> list[tuple[int, int | None]]:
+        found = detail.subscriptions(parts).values()
+        return [(row["backlog"], row["backlog_messages"]) for row in found]
+
+    def of(backlog: int, messages: int, entries: int) -> Part:
+        made = part(0, subscriptions={"s": subscription(backlog)}, msgInCounter=messages)
+        return made._replace(internal={"entriesAddedCounter": entries})
+
+    assert rows(of(212, 60_000, 212)) == [(212, 60_000)]
+    assert rows(of(212, 60_000, 212), of(10, 20, 20)) == [(222, 60_010)]
+    assert rows(of(212, 60_000, 212), of(10, 0, 0)) == [(222, None)]
+    assert rows(of(0, 0, 0)) == [(0, 0)]
+
+
 def test_a_producer_of_one_name_is_one() -> None:
     parts = [part(number, publisher("mine", number)) for number in range(3)]
     (row,) = detail.producers(parts)

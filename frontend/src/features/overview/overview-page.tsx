@@ -125,6 +125,7 @@ function Content({ overview }: { overview: Overview }) {
             {
               label: "Backlog",
               value: sum(totals.backlog, short),
+              unit: "entries",
               detail: part || `of ${plural(totals.subscriptions, "subscription")}`,
               trend: { points: history, column: 2 },
             },
@@ -166,6 +167,7 @@ function TopBacklogs({ overview }: { overview: Overview }) {
   return (
     <Panel
       title="Largest backlogs"
+      note="in entries: a batch is one"
       flush
       actions={
         <Link to="/c/$cluster/topics" params={{ cluster: overview.cluster }} className={styles.more}>

@@ -49,7 +49,7 @@ export function SubscriptionHistory({
         <RangePicker longest={KEPT_MINUTES} />
       </div>
       <Columns even>
-        <Chart {...common} title={`Backlog of ${name} in messages`} series={backlog} yText={short} />
+        <Chart {...common} title={`Backlog of ${name} in entries`} series={backlog} yText={short} />
         <Chart {...common} title={`Messages per second of ${name}`} series={rates} yText={rate} />
       </Columns>
     </div>

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Lag, SubscriptionRow } from "../../api/types";
-import { heldUp, subscriptionState } from "./subscription-state";
+import { backlogText, heldUp, subscriptionState } from "./subscription-state";
 
 const lag: Lag = {
   cause: "no-consumer",
@@ -63,4 +63,10 @@ test("what waits for its time is not held up", () => {
     { name: "c", lag: null },
   ] as SubscriptionRow[];
   expect(heldUp(rows).map(({ name }) => name)).toEqual(["a"]);
+});
+
+test("a backlog is in messages where these are known or estimated, else in entries", () => {
+  expect(backlogText({ backlog: 212, backlog_messages: 59_996 })).toBe("≈ 60,000 messages (212 entries)");
+  expect(backlogText({ backlog: 400, backlog_messages: 400 })).toBe("400 messages");
+  expect(backlogText({ backlog: 1, backlog_messages: null })).toBe("1 entry");
 });

@@ -1,8 +1,8 @@
 import type { SubscriptionRow } from "../../api/types";
-import { duration } from "../../lib/format";
+import { count, duration, plural } from "../../lib/format";
 import { problemState, type State } from "../../shared/problems";
 
-/** A backlog that changes by less than this many messages per second stands still. */
+/** A backlog that changes by less than this many entries per second stands still. */
 const STILL = 0.5;
 /** What goes out within so many seconds is on its way, not behind. */
 const ON_ITS_WAY_S = 3;
@@ -39,6 +39,18 @@ export function subscriptionState(
     };
   if (msg_rate_out > 0) return { tone: well, label: "Active", title: "Messages go out" };
   return { tone: "neutral", label: "Waiting", title: "Messages wait; what keeps them is said when it lasts" };
+}
+
+/** "≈ 60,000 messages (212 entries)"; in entries alone where nothing was published that tells how many are in one. */
+export function backlogText({
+  backlog,
+  backlog_messages: messages,
+}: Pick<SubscriptionRow, "backlog" | "backlog_messages">): string {
+  const entries = plural(backlog, "entry", "entries");
+  if (messages === null) return entries;
+  return messages === backlog
+    ? plural(messages, "message")
+    : `≈ ${count(Number(messages.toPrecision(2)))} messages (${entries})`;
 }
 
 /** The subscriptions that do not drain and should. */

@@ -63,6 +63,7 @@ function Content({ cluster, topic }: { cluster: string; topic: TopicDetail }) {
           {
             label: "Backlog",
             value: <Figure of={row} value={row.backlog} text={short} />,
+            unit: row.backlog === 1 ? "entry" : "entries",
             detail: plural(topic.subscriptions.length, "subscription"),
           },
           {
@@ -91,8 +92,8 @@ function Content({ cluster, topic }: { cluster: string; topic: TopicDetail }) {
         </Panel>
       </Columns>
       <Columns even>
-        <Panel title="Backlog">
-          <Chart {...common} title="Backlog in messages" series={backlog} yText={short} />
+        <Panel title="Backlog in entries">
+          <Chart {...common} title="Backlog in entries" series={backlog} yText={short} />
         </Panel>
         <Panel
           title="Ledgers"

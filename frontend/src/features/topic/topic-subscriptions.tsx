@@ -18,7 +18,7 @@ import { ChevronIcon } from "../../ui/icons";
 import { Panel } from "../../ui/panel";
 import { Empty } from "../../ui/states";
 import { Since } from "./since";
-import { subscriptionState } from "./subscription-state";
+import { backlogText, subscriptionState } from "./subscription-state";
 import styles from "./topic.module.css";
 
 const route = getRouteApi("/c/$cluster/t/$tenant/$namespace/$topic/subscriptions");
@@ -185,7 +185,8 @@ function Subscription({
       <dl className={styles.numbers}>
         <Fact
           label="Backlog"
-          value={count(subscription.backlog)}
+          value={backlogText(subscription)}
+          title="Brokers count entries; a batch of messages is one. Messages are estimated."
           detail={subscription.net_rate === 0 ? "steady" : `${signedRate(subscription.net_rate)}/s`}
         />
         <Fact label="Out" value={`${rate(subscription.msg_rate_out)}/s`} />

@@ -126,7 +126,7 @@ def test_an_item_says_what_why_and_what_next_and_leads_there(console: Console) -
     (item,) = console.found()["items"]
     assert item["title"] == "billing/é receives but never acknowledges"
     assert item["detail"] == (
-        "t/n/a b · 1,500 messages wait, growing by 12/s · c-1 holds 1,000, last acknowledged 2 min ago"
+        "t/n/a b · 1,500 entries wait, growing by 12/s · c-1 holds 1,000, last acknowledged 2 min ago"
     )
     assert item["advice"]
     assert item["link"] == "/c/c/t/t/n/a%20b/subscriptions#billing%2F%C3%A9"
@@ -139,7 +139,7 @@ def test_what_is_alike_shares_a_line(console: Console) -> None:
     said = console.found()
     assert len(said["items"]) == 5
     group = said["items"][-1]
-    assert group["title"] == "26 subscriptions have no consumer: 13,000 messages"
+    assert group["title"] == "26 subscriptions have no consumer: 13,000 entries"
     assert group["link"] == "/c/c/topics?attention=no-consumer"
     assert (group["count"], group["key"]) == (26, "no-consumer")
     assert said["more"] == 0
@@ -169,14 +169,14 @@ def test_partitions_are_told_as_their_topic(console: Console) -> None:
     (item,) = console.found()["items"]
     assert item["topic"] == T + "p"
     assert item["title"] == "s is slower than arrivals by 6.0/s"
-    assert item["detail"] == "t/n/p · 200 messages wait · 9.0/s in, 6.0/s out · in 2 partitions"
+    assert item["detail"] == "t/n/p · 200 entries wait · 9.0/s in, 6.0/s out · in 2 partitions"
     assert list(console.board.topics_of("slow")) == [T + "p"]
     parts = [f"{T}p-partition-0", f"{T}p-partition-1"]
     assert console.board.lags(T + "p", parts, console.now)["s"] == {
         "cause": "slow",
         "severity": "warning",
         "title": "is slower than arrivals by 6.0/s",
-        "detail": "200 messages wait · 9.0/s in, 6.0/s out · in 2 partitions",
+        "detail": "200 entries wait · 9.0/s in, 6.0/s out · in 2 partitions",
         "advice": item["advice"],
         "since": item["since"],
     }
@@ -206,7 +206,7 @@ def test_a_topic_that_no_broker_has_and_that_holds_a_backlog(console: Console) -
     console.now += HOLD_MS
     (item,) = console.found()["items"]
     assert item["title"] == "t/n/old has a backlog and no consumer"
-    assert item["detail"] == "70,000 messages wait · no broker has it loaded"
+    assert item["detail"] == "70,000 entries wait · no broker has it loaded"
     assert list(console.board.topics_of("no-consumer")) == [T + "old"]
     console.topic("old", backlog=70_000, consumers=1)
     assert console.found()["items"] == [], "a broker has it: that one says what is wrong"
@@ -459,9 +459,27 @@ def test_a_group_names_its_largest_and_its_growing_member(console: Console) -> N
     console.lag("invoices", "archiver", "no-consumer", 3_000, growth=5_000, severity="error")
     items = console.found()["items"]
     [group] = [item for item in items if item["count"] > 1]
-    assert group["title"] == "3 subscriptions have no consumer: 122,000 messages"
-    assert group["detail"] == "largest single/drain 60,000 · growing: invoices/archiver +5.0/s"
+    assert group["title"] == "3 subscriptions have no consumer: 122,000 entries"
+    assert (
+        group["detail"] == "largest single/drain 60,000 entries · growing: invoices/archiver +5.0/s"
+    )
     assert group["severity"] == "error"
+
+
+@pytest.mark.parametrize(
+    ("per_entry", "said"),
+    [
+        (None, "212 entries wait"),
+        (1.0, "212 messages wait"),
+        (280.0, "≈ 59,000 messages (212 entries) wait"),
+    ],
+)
+def test_entries_are_called_entries_and_messages_are_estimated(
+    console: Console, per_entry: float | None, said: str
+) -> None:
+    console.lag("sixty", "drain", "slow", 212, per_entry=per_entry)
+    [item] = console.found()["items"]
+    assert said in item["detail"]
 
 
 def test_what_a_consumer_of_a_key_holds_up_is_said_in_figures(console: Console) -> None:
@@ -472,7 +490,7 @@ def test_what_a_consumer_of_a_key_holds_up_is_said_in_figures(console: Console) 
     [item] = console.found()["items"]
     assert item["title"] == "rollup: one consumer holds up its keys"
     assert item["detail"] == (
-        "t/n/hot · 2,400 messages wait, growing by 4.3/s · consumer c-1 is the bottleneck:"
+        "t/n/hot · 2,400 entries wait, growing by 4.3/s · consumer c-1 is the bottleneck:"
         " 2,379 messages of its 27 keys wait, 5 are in its hands"
     )
 
