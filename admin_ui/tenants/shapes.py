@@ -25,11 +25,21 @@ class TenantRow(s.Serializer[object]):
     namespaces = s.IntegerField()
 
 
+class ListedTenant(TenantRow):
+    """With the sums of its topics."""
+
+    topics = s.IntegerField()
+    unknown = s.IntegerField(help_text="topics that are not in the sums")
+    backlog = s.IntegerField(help_text="entries")
+    msg_rate_in = s.FloatField(help_text="per second")
+    storage_bytes = s.IntegerField()
+
+
 class TenantsAnswer(s.Serializer[object]):
     total = s.IntegerField(help_text="tenants that pass the filter")
     offset = s.IntegerField()
     limit = s.IntegerField()
-    rows = TenantRow(many=True)
+    rows = ListedTenant(many=True)
 
 
 class NewNamespace(s.Serializer[object]):

@@ -1545,6 +1545,24 @@ export interface components {
             /** @description backlog of the last 15 minutes, one per minute, oldest first; null: not known */
             trend?: (number | null)[];
         };
+        /** @description With the sums of its topics. */
+        ListedTenant: {
+            name: string;
+            admin_roles: string[];
+            allowed_clusters: string[];
+            namespaces: number;
+            topics: number;
+            /** @description topics that are not in the sums */
+            unknown: number;
+            /** @description entries */
+            backlog: number;
+            /**
+             * Format: double
+             * @description per second
+             */
+            msg_rate_in: number;
+            storage_bytes: number;
+        };
         /**
          * @description A subscription that would lose what it has not acknowledged, or go: ``messages`` null when they were not counted,
          *     estimated unless ``exact``.
@@ -2319,7 +2337,7 @@ export interface components {
             total: number;
             offset: number;
             limit: number;
-            rows: components["schemas"]["TenantRow"][];
+            rows: components["schemas"]["ListedTenant"][];
         };
         TerminateTopicAnswer: components["schemas"]["TopicPreview"] | components["schemas"]["TopicReceipt"];
         Times: {

@@ -5,6 +5,7 @@ const LOCALE = "en";
 const whole = new Intl.NumberFormat(LOCALE, { maximumFractionDigits: 0 });
 const compact = new Intl.NumberFormat(LOCALE, { notation: "compact", maximumSignificantDigits: 3 });
 const small = new Intl.NumberFormat(LOCALE, { maximumFractionDigits: 2 });
+const two = new Intl.NumberFormat(LOCALE, { maximumSignificantDigits: 2 });
 const three = new Intl.NumberFormat(LOCALE, { maximumSignificantDigits: 3 });
 const clock = new Intl.DateTimeFormat(LOCALE, {
   hour: "2-digit",
@@ -46,7 +47,12 @@ export function short(value: number): string {
 export function rate(value: number): string {
   if (value === 0) return "0";
   if (Math.abs(value) < 0.01) return value < 0 ? ">−0.01" : "<0.01";
-  const text = Math.abs(value) < LONG ? three.format(value) : compact.format(value);
+  const text =
+    Math.abs(value) < 10
+      ? two.format(value)
+      : Math.abs(value) < LONG
+        ? three.format(value)
+        : compact.format(value);
   return text.replace("-", "−");
 }
 

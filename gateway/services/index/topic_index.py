@@ -33,6 +33,7 @@ from gateway.services.index.figures import (
 )
 from gateway.services.index.rows import KNOWN, LAST, NO, Row, row_of
 from gateway.services.index.selection import Chosen, Selection
+from gateway.services.index.tenant_sums import TenantSums
 
 Known = tuple[str, int, Values, bool | None, int]
 """What ``rows.row_of`` is given, but for the time."""
@@ -61,6 +62,7 @@ class TopicIndex:
         self._sums = [0] * len(ROW_COLUMNS)
         self._counts = [0] * len(KNOWN)
         """Topics by how they are known."""
+        self.tenants = TenantSums()
         self._complete = True
         self._gathering: Shown | None = None
         """A topic that has not all its parts yet."""
@@ -439,6 +441,7 @@ class TopicIndex:
                 sums[column] += (new or 0) - (old or 0)
         self._counts[shown.known] -= 1
         self._counts[after.known] += 1
+        self.tenants.replace(shown.name, Figures(before, shown.known), after)
         shown.values, shown.known = after
         self.version += 1
         if self.heed is not None:
@@ -454,6 +457,9 @@ class TopicIndex:
             if value is not None:
                 self._sums[column] += sign * value
         self._counts[shown.known] += sign
+        figures = Figures(shown.values, shown.known)
+        before, after = (None, figures) if sign > 0 else (figures, None)
+        self.tenants.replace(shown.name, before, after)
 
     # What is asked
 

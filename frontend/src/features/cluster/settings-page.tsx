@@ -1,7 +1,7 @@
-import { Button } from "@mantine/core";
+import { Button, TextInput } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
-import { lazy, Suspense, useRef } from "react";
+import { lazy, Suspense, useRef, useState } from "react";
 import { failureOf } from "../../lib/errors";
 import { count, plural } from "../../lib/format";
 import { Table } from "../../ui/grid/table";
@@ -25,6 +25,12 @@ export function SettingsPage() {
   const client = useQueryClient();
   const found = useQuery(settingsQuery(cluster));
   const rows = found.data?.rows;
+  const [filter, setFilter] = useState("");
+  const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
+  const shown = rows?.filter(({ name, meaning }) => {
+    const text = `${name} ${name.replaceAll("_", " ")} ${meaning}`.toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
   const wanted = remove || change;
   const opened = useKept(
     rows?.find(({ name }) => name === wanted),
@@ -57,12 +63,27 @@ export function SettingsPage() {
           title="Settings of brokers"
           note={`${count(rows.length)} that change while brokers run, ${count(set ?? 0)} stored`}
           flush
+          actions={
+            <TextInput
+              type="search"
+              aria-label="Filter settings"
+              placeholder="Filter settings"
+              value={filter}
+              onChange={(event) => setFilter(event.currentTarget.value)}
+            />
+          }
         >
           <Table<Setting>
             caption="Settings of brokers"
-            rows={rows}
+            rows={shown ?? rows}
             rowKey={(row) => row.name}
-            empty={<Empty title="No broker answers">What is in force is not known until one does.</Empty>}
+            empty={
+              rows.length > 0 ? (
+                <Empty title="No setting matches" />
+              ) : (
+                <Empty title="No broker answers">What is in force is not known until one does.</Empty>
+              )
+            }
             columns={[
               {
                 key: "name",
@@ -70,7 +91,7 @@ export function SettingsPage() {
                 grow: true,
                 cell: (row) => (
                   <span className={styles.setting}>
-                    <span className="mono">{row.name}</span>
+                    <span className="mono">{breakable(row.name)}</span>
                     <small>{row.meaning}</small>
                   </span>
                 ),
@@ -161,5 +182,13 @@ function InForce({ row }: { row: Setting }) {
         </small>
       )}
     </span>
+  );
+}
+
+/** A name that is broken after an underscore where it must be, and never inside a word. */
+function breakable(name: string) {
+  const words = name.split("_");
+  return words.flatMap((word, index) =>
+    index === 0 ? [word] : ["_", <wbr key={words.slice(0, index).join("_")} />, word],
   );
 }

@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { count } from "../../lib/format";
+import { bytes, count, rate } from "../../lib/format";
 import { Table } from "../../ui/grid/table";
 import { Page, PageHead, Panel } from "../../ui/panel";
 import { Empty } from "../../ui/states";
@@ -68,6 +68,25 @@ export function TenantsPage() {
                 numeric: true,
                 cell: (row) => count(row.namespaces),
               },
+              { key: "topics", header: "Topics", numeric: true, cell: (row) => count(row.topics) },
+              {
+                key: "backlog",
+                header: "Backlog",
+                numeric: true,
+                cell: (row) => <Sum of={row}>{count(row.backlog)}</Sum>,
+              },
+              {
+                key: "in",
+                header: "In/s",
+                numeric: true,
+                cell: (row) => <Sum of={row}>{rate(row.msg_rate_in)}</Sum>,
+              },
+              {
+                key: "stored",
+                header: "Stored",
+                numeric: true,
+                cell: (row) => <Sum of={row}>{bytes(row.storage_bytes)}</Sum>,
+              },
               { key: "roles", header: "Admin roles", cell: (row) => <Words words={row.admin_roles} /> },
               {
                 key: "clusters",
@@ -90,6 +109,13 @@ export function TenantsPage() {
       )}
     </Page>
   );
+}
+
+/** A sum over a tenant's topics, marked where some of them are not in it. */
+function Sum({ of, children }: { of: { topics: number; unknown: number }; children: string }) {
+  if (of.unknown === 0) return children;
+  if (of.unknown === of.topics) return "—";
+  return <span title={`Without ${count(of.unknown)} topics that are not known`}>≥ {children}</span>;
 }
 
 const WORDS_SHOWN = 3;

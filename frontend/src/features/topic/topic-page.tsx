@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { Link, Outlet, useMatchRoute, useNavigate, useParams } from "@tanstack/react-router";
 import type { TopicDetail } from "../../api/types";
-import { failureOf } from "../../lib/errors";
+import { asApiError, failureOf } from "../../lib/errors";
 import { count, plural } from "../../lib/format";
 import { afterName, withMoments } from "../../lib/moments";
 import { Freshness } from "../../shared/freshness";
@@ -26,8 +26,8 @@ export function TopicPage() {
   const topic = useTopic(id);
   const navigate = useNavigate();
   const name = nameOf(id);
-  const params = { cluster, tenant: id.tenant, namespace: id.namespace, topic: id.topic };
-  const search = topicSearchOf(id);
+  const isMissing =
+    topic.data === undefined && topic.error !== null && asApiError(topic.error).status === 404;
   return (
     <Page>
       <PageHead
@@ -66,7 +66,7 @@ export function TopicPage() {
           <Button
             leftSection={<AnalysesIcon />}
             onClick={() => navigate({ to: "/analyses", search: { topic: name } })}
-            disabled={id.domain !== "persistent"}
+            disabled={id.domain !== "persistent" || isMissing}
             title={id.domain === "persistent" ? undefined : "Only stored messages can be analysed"}
           >
             Analyse
@@ -80,67 +80,81 @@ export function TopicPage() {
       )}
       {topic.data && <Strip topic={topic.data} id={id} />}
       {topic.data && <Missing topic={topic.data} />}
-      <nav aria-label="Views of the topic" className={styles.tabs}>
-        <Link
-          to="/c/$cluster/t/$tenant/$namespace/$topic/overview"
-          params={params}
-          search={search}
-          activeProps={{ "aria-current": "page" }}
-        >
-          Overview
-        </Link>
-        <Link
-          to="/c/$cluster/t/$tenant/$namespace/$topic/subscriptions"
-          params={params}
-          search={search}
-          activeProps={{ "aria-current": "page" }}
-        >
-          Subscriptions {topic.data && <span>{count(topic.data.subscriptions.length)}</span>}
-        </Link>
-        <Link
-          to="/c/$cluster/t/$tenant/$namespace/$topic/schema"
-          params={params}
-          search={search}
-          activeProps={{ "aria-current": "page" }}
-        >
-          Schema
-        </Link>
-        <Link
-          to="/c/$cluster/t/$tenant/$namespace/$topic/policies"
-          params={params}
-          search={search}
-          activeProps={{ "aria-current": "page" }}
-        >
-          Policies
-        </Link>
-        <Link
-          to="/c/$cluster/t/$tenant/$namespace/$topic/manage"
-          params={params}
-          search={search}
-          activeProps={{ "aria-current": "page" }}
-        >
-          Manage
-        </Link>
-        {topic.data && topic.data.row.partitions > 0 && (
-          <Link
-            to="/c/$cluster/t/$tenant/$namespace/$topic/partitions"
-            params={params}
-            search={search}
-            activeProps={{ "aria-current": "page" }}
-          >
-            Partitions <span>{count(topic.data.row.partitions)}</span>
-          </Link>
-        )}
-      </nav>
+      {!isMissing && <Tabs id={id} cluster={cluster} topic={topic.data} />}
       {failureOf(topic) && (
         <ErrorNotice
           error={topic.error}
-          title={topic.data ? "The topic could not be refreshed" : `${name} could not be read`}
+          title={
+            isMissing
+              ? "Topic not found"
+              : topic.data
+                ? "The topic could not be refreshed"
+                : `${name} could not be read`
+          }
           onRetry={() => topic.refetch()}
         />
       )}
       {topic.data ? <Outlet /> : topic.isPending && <Loading label="Loading the topic" rows={8} />}
     </Page>
+  );
+}
+
+function Tabs({ id, cluster, topic }: { id: TopicId; cluster: string; topic: TopicDetail | undefined }) {
+  const params = { cluster, tenant: id.tenant, namespace: id.namespace, topic: id.topic };
+  const search = topicSearchOf(id);
+  return (
+    <nav aria-label="Views of the topic" className={styles.tabs}>
+      <Link
+        to="/c/$cluster/t/$tenant/$namespace/$topic/overview"
+        params={params}
+        search={search}
+        activeProps={{ "aria-current": "page" }}
+      >
+        Overview
+      </Link>
+      <Link
+        to="/c/$cluster/t/$tenant/$namespace/$topic/subscriptions"
+        params={params}
+        search={search}
+        activeProps={{ "aria-current": "page" }}
+      >
+        Subscriptions {topic && <span>{count(topic.subscriptions.length)}</span>}
+      </Link>
+      <Link
+        to="/c/$cluster/t/$tenant/$namespace/$topic/schema"
+        params={params}
+        search={search}
+        activeProps={{ "aria-current": "page" }}
+      >
+        Schema
+      </Link>
+      <Link
+        to="/c/$cluster/t/$tenant/$namespace/$topic/policies"
+        params={params}
+        search={search}
+        activeProps={{ "aria-current": "page" }}
+      >
+        Policies
+      </Link>
+      <Link
+        to="/c/$cluster/t/$tenant/$namespace/$topic/manage"
+        params={params}
+        search={search}
+        activeProps={{ "aria-current": "page" }}
+      >
+        Manage
+      </Link>
+      {topic && topic.row.partitions > 0 && (
+        <Link
+          to="/c/$cluster/t/$tenant/$namespace/$topic/partitions"
+          params={params}
+          search={search}
+          activeProps={{ "aria-current": "page" }}
+        >
+          Partitions <span>{count(topic.row.partitions)}</span>
+        </Link>
+      )}
+    </nav>
   );
 }
 

@@ -14,6 +14,7 @@ from gateway.services.index.figures import (
     BACKLOG,
     BYTES_IN,
     NOTHING,
+    RATE_IN,
     RATE_OUT,
     STORAGE,
     SUBSCRIPTIONS,
@@ -291,6 +292,15 @@ def check(index: TopicIndex, model: Model) -> None:
     assert totals["topics"] == len(shown)
     assert totals["unknown"] == sum(known == NO for _, _, known in shown.values())
     assert totals["last"] == sum(known == LAST for _, _, known in shown.values())
+    for tenant in ("t", "nobody"):
+        of_it = [one for name, one in shown.items() if name.split("/")[2] == tenant]
+        assert index.tenants.of(tenant) == {
+            "topics": len(of_it),
+            "unknown": sum(known == NO for _, _, known in of_it),
+            "backlog": sum(numbers[BACKLOG] or 0 for _, numbers, _ in of_it),
+            "msg_rate_in": sum(numbers[RATE_IN] or 0 for _, numbers, _ in of_it) / 1000,
+            "storage_bytes": sum(numbers[STORAGE] or 0 for _, numbers, _ in of_it),
+        }
     for broker, source in index.sources.items():
         mine = [claims[broker] for claims in model.claims.values() if broker in claims]
         assert source.rate_out == sum(numbers[RATE_OUT] or 0 for numbers, _ in mine)

@@ -1,0 +1,50 @@
+"""Sums of topics' numbers by tenant, kept as the topics change."""
+
+from typing import TypedDict
+
+from gateway.services.index.figures import BACKLOG, RATE_IN, STORAGE, Figures
+from gateway.services.index.rows import NO
+
+_SUMMED = (BACKLOG, RATE_IN, STORAGE)
+
+
+class TenantNumbers(TypedDict):
+    """``unknown``: topics that are not in the sums. ``msg_rate_in`` per second, ``backlog`` in entries."""
+
+    topics: int
+    unknown: int
+    backlog: int
+    msg_rate_in: float
+    storage_bytes: int
+
+
+class TenantSums:
+    """By tenant: how many topics, how many of them are not known, and the sums of ``_SUMMED``."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, list[int]] = {}
+
+    def replace(self, topic: str, before: Figures | None, after: Figures | None) -> None:
+        """``topic`` has other figures than before; None: it was, or is, not there."""
+        tenant = topic.split("/", 3)[2]
+        sums = self._sums.setdefault(tenant, [0] * (2 + len(_SUMMED)))
+        for figures, sign in ((before, -1), (after, 1)):
+            if figures is None:
+                continue
+            sums[0] += sign
+            sums[1] += sign * (figures.known == NO)
+            for place, column in enumerate(_SUMMED, 2):
+                sums[place] += sign * (figures.values[column] or 0)
+        if not sums[0]:
+            del self._sums[tenant]
+
+    def of(self, tenant: str) -> TenantNumbers:
+        """Zeros of a tenant without topics."""
+        topics, unknown, backlog, rate, storage = self._sums.get(tenant, [0] * (2 + len(_SUMMED)))
+        return {
+            "topics": topics,
+            "unknown": unknown,
+            "backlog": backlog,
+            "msg_rate_in": rate / 1000,
+            "storage_bytes": storage,
+        }
