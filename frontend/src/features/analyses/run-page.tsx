@@ -80,7 +80,7 @@ function Content({ run }: { run: Run }) {
     <>
       <PageHead
         crumbs={<AnalysesCrumb topic={topic ?? undefined} />}
-        title={run.title || run.analysis}
+        title={(topic ? run.title.replace(` of ${topic}`, "") : run.title) || run.analysis}
         badges={
           <Badge tone={toneOfRun(run.state)} dot>
             {run.state}

@@ -128,11 +128,11 @@ function describe(field: Field): string | undefined {
   const { minimum, maximum } = field.schema;
   const limits =
     minimum !== undefined && maximum !== undefined
-      ? `${minimum} to ${maximum}`
+      ? `${minimum.toLocaleString("en")} to ${maximum.toLocaleString("en")}`
       : minimum !== undefined
-        ? `at least ${minimum}`
+        ? `at least ${minimum.toLocaleString("en")}`
         : maximum !== undefined
-          ? `at most ${maximum}`
+          ? `at most ${maximum.toLocaleString("en")}`
           : field.kind === "list"
             ? "one per line"
             : field.kind === "json"

@@ -172,7 +172,7 @@ function InForce({ row }: { row: Setting }) {
   const waits = waitsFor(row);
   return (
     <span className={styles.value}>
-      <span className="mono">{valuesText(row.values)}</span>
+      <span className="mono">{breakable(valuesText(row.values))}</span>
       {waits && (
         <small
           className={styles.late}
@@ -185,10 +185,10 @@ function InForce({ row }: { row: Setting }) {
   );
 }
 
-/** A name that is broken after an underscore where it must be, and never inside a word. */
-function breakable(name: string) {
-  const words = name.split("_");
+/** Text that is broken between the words of its names where it must be, and never inside one. */
+function breakable(text: string) {
+  const words = text.split(/(?<=_)|(?<=[a-z])(?=[A-Z])/);
   return words.flatMap((word, index) =>
-    index === 0 ? [word] : ["_", <wbr key={words.slice(0, index).join("_")} />, word],
+    index === 0 ? [word] : [<wbr key={words.slice(0, index).join("")} />, word],
   );
 }

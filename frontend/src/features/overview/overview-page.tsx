@@ -150,7 +150,7 @@ function Content({ overview }: { overview: Overview }) {
       <Columns>
         <TopBacklogs overview={overview} />
         <Panel title="Messages per second" actions={<RangePicker longest={KEPT_MINUTES} />}>
-          <RateChart points={history} />
+          <RateChart points={history} totals={totals} />
         </Panel>
       </Columns>
       <Columns even>
@@ -217,7 +217,7 @@ function TopBacklogs({ overview }: { overview: Overview }) {
   );
 }
 
-function RateChart({ points }: { points: readonly Point[] }) {
+function RateChart({ points, totals }: { points: readonly Point[]; totals: Overview["totals"] }) {
   const { xs, ys } = useMemo(() => columnsOf(points, 0, 1), [points]);
   return (
     <Suspense fallback={<div style={{ height: 368 }} />}>
@@ -225,6 +225,7 @@ function RateChart({ points }: { points: readonly Point[] }) {
         {...overTime(xs, 340)}
         title="Messages per second"
         yText={(y) => rate(y)}
+        now={[totals.msg_rate_in, totals.msg_rate_out]}
         series={[
           { label: "in", values: ys[0] ?? [] },
           { label: "out", values: ys[1] ?? [] },

@@ -50,7 +50,13 @@ export function SubscriptionHistory({
       </div>
       <Columns even>
         <Chart {...common} title={`Backlog of ${name} in entries`} series={backlog} yText={short} />
-        <Chart {...common} title={`Messages per second of ${name}`} series={rates} yText={rate} />
+        <Chart
+          {...common}
+          title={`Messages per second of ${name}`}
+          now={[arrivals, subscription.msg_rate_out]}
+          series={rates}
+          yText={rate}
+        />
       </Columns>
     </div>
   );

@@ -66,7 +66,10 @@ test("what waits for its time is not held up", () => {
 });
 
 test("a backlog is in messages where these are known or estimated, else in entries", () => {
-  expect(backlogText({ backlog: 212, backlog_messages: 59_996 })).toBe("≈ 60,000 messages (212 entries)");
-  expect(backlogText({ backlog: 400, backlog_messages: 400 })).toBe("400 messages");
-  expect(backlogText({ backlog: 1, backlog_messages: null })).toBe("1 entry");
+  expect(backlogText({ backlog: 212, backlog_messages: 59_996 })).toEqual({
+    value: "≈ 60,000 messages",
+    entries: "212 entries",
+  });
+  expect(backlogText({ backlog: 400, backlog_messages: 400 }).value).toBe("400 messages");
+  expect(backlogText({ backlog: 1, backlog_messages: null }).value).toBe("1 entry");
 });

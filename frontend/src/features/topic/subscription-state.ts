@@ -41,16 +41,17 @@ export function subscriptionState(
   return { tone: "neutral", label: "Waiting", title: "Messages wait; what keeps them is said when it lasts" };
 }
 
-/** "≈ 60,000 messages (212 entries)"; in entries alone where nothing was published that tells how many are in one. */
+/**
+ * "≈ 60,000 messages" and "212 entries"; in entries alone where nothing was published that tells how many are in one.
+ */
 export function backlogText({
   backlog,
   backlog_messages: messages,
-}: Pick<SubscriptionRow, "backlog" | "backlog_messages">): string {
+}: Pick<SubscriptionRow, "backlog" | "backlog_messages">): { value: string; entries: string | null } {
   const entries = plural(backlog, "entry", "entries");
-  if (messages === null) return entries;
-  return messages === backlog
-    ? plural(messages, "message")
-    : `≈ ${count(Number(messages.toPrecision(2)))} messages (${entries})`;
+  if (messages === null) return { value: entries, entries: null };
+  if (messages === backlog) return { value: plural(messages, "message"), entries: null };
+  return { value: `≈ ${count(Number(messages.toPrecision(2)))} messages`, entries };
 }
 
 /** The subscriptions that do not drain and should. */

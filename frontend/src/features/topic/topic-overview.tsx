@@ -85,10 +85,23 @@ function Content({ cluster, topic }: { cluster: string; topic: TopicDetail }) {
       />
       <Columns even>
         <Panel title="Messages per second" actions={<RangePicker longest={KEPT_MINUTES} />}>
-          <Chart {...common} title="Messages per second" series={messages} yText={rate} />
+          <Chart
+            {...common}
+            title="Messages per second"
+            now={[row.msg_rate_in, row.msg_rate_out]}
+            series={messages}
+            yText={rate}
+          />
         </Panel>
         <Panel title="Bytes per second">
-          <Chart {...common} title="Bytes per second" binary series={volume} yText={byteRate} />
+          <Chart
+            {...common}
+            title="Bytes per second"
+            now={[row.bytes_rate_in, row.bytes_rate_out]}
+            binary
+            series={volume}
+            yText={byteRate}
+          />
         </Panel>
       </Columns>
       <Columns even>

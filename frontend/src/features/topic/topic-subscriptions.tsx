@@ -137,6 +137,7 @@ function Subscription({
 }) {
   const now = useServerNow();
   const state = subscriptionState(subscription, trouble !== null);
+  const waits = backlogText(subscription);
   const oldest = subscription.oldest_unacked_ms;
   const position = subscription.positions.find(({ partition }) => partition === null);
   return (
@@ -185,9 +186,14 @@ function Subscription({
       <dl className={styles.numbers}>
         <Fact
           label="Backlog"
-          value={backlogText(subscription)}
+          value={waits.value}
           title="Brokers count entries; a batch of messages is one. Messages are estimated."
-          detail={subscription.net_rate === 0 ? "steady" : `${signedRate(subscription.net_rate)}/s`}
+          detail={[
+            waits.entries,
+            subscription.net_rate === 0 ? "steady" : `${signedRate(subscription.net_rate)}/s`,
+          ]
+            .filter(Boolean)
+            .join(", ")}
         />
         <Fact label="Out" value={`${rate(subscription.msg_rate_out)}/s`} />
         <Fact label="Redelivered" value={`${rate(subscription.msg_rate_redeliver)}/s`} />

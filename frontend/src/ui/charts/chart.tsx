@@ -22,6 +22,7 @@ export interface ChartProps {
   xText: (x: number) => string;
   time?: boolean;
   live?: boolean; // growing at its right end: shows the last values and at least a minute
+  now?: (number | null)[]; // of each series, for the legend of a live chart; default: its last point, a mean of some time
   binary?: boolean; // ticks at powers of two, for bytes
   series: ChartSeries[];
   yText: (y: number) => string;
@@ -56,7 +57,9 @@ export function Chart(props: ChartProps) {
                 style={{ background: `var(--series-${(index % COLOURS) + 1})` }}
               />
               {each.label}
-              {props.live && <b>{lastOf(each.values, props.yText)}</b>}
+              {props.live && (
+                <b>{lastOf(props.now ? [null, props.now[index] ?? null] : each.values, props.yText)}</b>
+              )}
             </li>
           ))}
         </ul>
