@@ -36,9 +36,13 @@ export function ManageTab() {
   const partitions = topic.row.partitions;
   const ask = (change?: TopicChange) =>
     navigate({ search: ({ domain }) => ({ domain, act: change }), replace: change === undefined });
+  // By the parameters as they are decoded: an address with a blank is not equal to one with %20.
   const isHere = () =>
-    router.matchRoute({ to: "/c/$cluster/t/$tenant/$namespace/$topic", params: id }, { fuzzy: true }) !==
-    false;
+    router.state.matches.some(({ params }) =>
+      (["cluster", "tenant", "namespace", "topic"] as const).every(
+        (name) => (params as Record<string, string>)[name] === id[name],
+      ),
+    );
   const open = act && obstacle(act, id, partitions) === null ? act : undefined;
   return (
     <>
