@@ -18,6 +18,7 @@ from websockets.datastructures import Headers
 from websockets.exceptions import PayloadTooBig
 from websockets.frames import CloseCode, Frame, Opcode
 from websockets.http11 import Request, Response
+from websockets.protocol import State
 from websockets.server import ServerProtocol
 
 from engine.base.loop import last_call
@@ -366,7 +367,7 @@ class Connection(asyncio.Protocol):
                     await self.drained()
                 if (text := event.get("text")) is not None:
                     self.send_text(text)
-                elif not self.closed:
+                elif self._can_send:
                     self._queued += len(event["bytes"])
                     self._protocol.send_binary(event["bytes"])
                     self._flush()
@@ -390,8 +391,13 @@ class Connection(asyncio.Protocol):
 
     # the endpoint's port: gateway.http.socket_port.SocketPort
 
+    @property
+    def _can_send(self) -> bool:
+        # The close of a peer is answered as soon as it is parsed: before the listener gets the texts that stood before it.
+        return not self.closed and self._protocol.state is State.OPEN
+
     def send_text(self, text: str) -> None:
-        if self.closed:
+        if not self._can_send:
             return
         payload = text.encode()
         self._protocol.send_text(payload)
@@ -430,9 +436,10 @@ class Connection(asyncio.Protocol):
     def close(self, code: int = 1000, reason: str = "") -> None:
         if self.closed or self._response is not None:
             return
+        if self._can_send:
+            cut = reason.encode()[:REASON_BYTES_MAX].decode(errors="ignore")
+            self._protocol.send_close(code, cut)
         self.closed = True
-        cut = reason.encode()[:REASON_BYTES_MAX].decode(errors="ignore")
-        self._protocol.send_close(code, cut)
         self._end(code)
         self._flush()
 

@@ -191,6 +191,8 @@ class Publishers:
                 continue
             if producer.access_mode == pb.WaitForExclusive:
                 future = asyncio.get_running_loop().create_future()
+                # A refusal may find that its client has just given up.
+                future.add_done_callback(lambda done: done.cancelled() or done.exception())
                 self.waiting[producer] = future
                 self._host.touched()
                 return future

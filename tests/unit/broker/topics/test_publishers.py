@@ -1,6 +1,7 @@
 """One producer alone on a topic: who gets it, who waits, who is shut out, and what a restart remembers."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -113,6 +114,19 @@ async def test_one_waits_for_shared_producers_too_and_no_new_ones_come(bench: Be
     await stays(lambda: not turn.done(), 0.05)
     two.leave()
     assert await turn == 0
+
+
+async def test_a_refusal_that_meets_nobody_any_more_is_no_failure(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    await joined(bench, "leader", ALONE)
+    turn = await bench.topic.publishers.admit(someone(bench, "w", WAITS))
+    assert isinstance(turn, asyncio.Future)
+    await bench.topic.publishers.admit(someone(bench, "f", FENCES))
+    await asyncio.sleep(0)
+    del turn  # its client has given up at this moment
+    gc.collect()
+    assert "never retrieved" not in caplog.text
 
 
 async def test_fencing_sends_all_others_away_and_those_who_wait(bench: Bench) -> None:

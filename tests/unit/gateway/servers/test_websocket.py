@@ -201,6 +201,28 @@ async def test_texts_before_a_close_are_told_first(pair: SocketPair, endpoint: E
     assert endpoint.code == 1000
 
 
+@pytest.mark.parametrize("closes", [False, True])
+async def test_an_endpoint_may_answer_texts_that_came_with_a_close(
+    pair: SocketPair,
+    endpoint: Endpoint,
+    caplog: pytest.LogCaptureFixture,
+    closes: bool,
+) -> None:
+    def answer(texts: list[str]) -> None:
+        endpoint.port.send_text("answer")
+        if closes:
+            endpoint.port.close(1011)
+
+    endpoint.port.listen(answer)
+    pair.client.send_text(b"last")
+    pair.client.send_close(4001)
+    pair.push()
+    await settled()
+    assert not caplog.records
+    assert endpoint.code == 1011 if closes else 4001
+    assert pair.closed()[0] == 4001
+
+
 async def test_an_endpoint_may_hang_up(pair: SocketPair, endpoint: Endpoint) -> None:
     endpoint.port.send_text("last")
     endpoint.port.abort()
