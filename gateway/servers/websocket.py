@@ -393,7 +393,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def _can_send(self) -> bool:
-        # The close of a peer is answered as soon as it is parsed: before the listener gets the texts that stood before it.
+        # A peer's close is answered as soon as it is parsed: before the listener has the texts that stood before it.
         return not self.closed and self._protocol.state is State.OPEN
 
     def send_text(self, text: str) -> None:

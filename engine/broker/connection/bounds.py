@@ -1,14 +1,15 @@
 """What clients may say of themselves and of what they make: sizes and numbers are checked where the command comes in.
 
 What is kept for as long as a producer, consumer or subscription is there has a bound in bytes, and a number that goes
-into records or answers fits them. Every refusal names the field, what came and the limit.
+into records or answers fits them. Every refusal names the field, what came and the limit. Bounds that Apache's brokers do
+not have are refused as NotAllowed: official clients try again after a MetadataError, and report a time-out in the end.
 """
 
 from collections.abc import Sequence
 
 from engine.base.errors import InvalidNameError, PreconditionFailed
 from engine.base.names import check_subscription
-from engine.broker.errors import MetadataError, ProducerBusy
+from engine.broker.errors import MetadataError, NotAllowed, ProducerBusy
 from engine.broker.topics.publishers import NAME_BYTES_MAX
 from engine.broker.topics.topic import RESERVED_CURSORS
 from engine.tenancy.checks import check_properties_size
@@ -30,17 +31,17 @@ def check_metadata(pairs: Sequence[pb.KeyValue]) -> dict[str, str]:
 
 
 def check_name(field: str, name: str) -> str:
-    """Return ``name``, of a producer or consumer. Raises MetadataError above the bound."""
+    """Return ``name``, of a producer or consumer. Raises NotAllowed above the bound."""
     size = _size(name)
     if size > NAME_BYTES_MAX:
-        raise MetadataError(f"{field} of {size} bytes: at most {NAME_BYTES_MAX}")
+        raise NotAllowed(f"{field} of {size} bytes: at most {NAME_BYTES_MAX}")
     return name
 
 
 def check_int64(field: str, number: int) -> int:
-    """Return ``number``, of an unsigned field. Raises MetadataError when int64 cannot hold it."""
+    """Return ``number``, of an unsigned field. Raises NotAllowed when int64 cannot hold it."""
     if number > INT64_MAX:
-        raise MetadataError(f"{field} {number}: at most {INT64_MAX}")
+        raise NotAllowed(f"{field} {number}: at most {INT64_MAX}")
     return number
 
 
@@ -55,12 +56,12 @@ def check_new_subscription(name: str) -> str:
 
 
 def check_subscription_properties(pairs: Sequence[pb.KeyValue]) -> dict[str, str]:
-    """Return them. Raises MetadataError when they are more than the cursor's record takes."""
+    """Return them. Raises NotAllowed when they are more than the cursor's record takes."""
     properties = {pair.key: pair.value for pair in pairs}
     try:
         check_properties_size(properties)
     except PreconditionFailed as error:
-        raise MetadataError(f"subscription_properties: {error}") from error
+        raise NotAllowed(f"subscription_properties: {error}") from error
     return properties
 
 

@@ -8,7 +8,7 @@ import pytest
 from engine.broker.connection import bounds
 from engine.broker.connection.produce import ProduceCommands, refuse_send
 from engine.broker.dispatch.consumer import SubscriptionType
-from engine.broker.errors import BrokerError, MetadataError, NotAllowed, ProducerBusy
+from engine.broker.errors import BrokerError, NotAllowed, ProducerBusy
 from engine.broker.outlet import ClientConnection
 from engine.broker.topics.publish import Producer
 from engine.managed.ledger import InitialPosition
@@ -29,7 +29,7 @@ def test_a_name_within_the_bound_is_taken(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["n" * 1025, "ü" * 513])
 def test_a_name_beyond_the_bound_is_refused(name: str) -> None:
-    with pytest.raises(MetadataError, match=r"^producer_name of 102[56] bytes: at most 1024$"):
+    with pytest.raises(NotAllowed, match=r"^producer_name of 102[56] bytes: at most 1024$"):
         bounds.check_name("producer_name", name)
 
 
@@ -48,8 +48,8 @@ def test_a_sequence_id_beyond_int64_is_refused(field: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "error", "text"),
     [
-        ({"producer_name": "n" * 2000}, MetadataError, "producer_name of 2000 bytes"),
-        ({"topic_epoch": 1 << 63}, MetadataError, f"topic_epoch {1 << 63}: at most {2**63 - 1}"),
+        ({"producer_name": "n" * 2000}, NotAllowed, "producer_name of 2000 bytes"),
+        ({"topic_epoch": 1 << 63}, NotAllowed, f"topic_epoch {1 << 63}: at most {2**63 - 1}"),
         ({"initial_subscription_name": "s" * 9000}, ProducerBusy, "9000 bytes, at most 8192"),
         ({"initial_subscription_name": "pulsar.dedup"}, ProducerBusy, "reserved"),
     ],
@@ -79,7 +79,7 @@ async def test_the_brokers_own_cursors_are_no_subscriptions_of_administrators(
 def test_properties_of_a_subscription_that_no_record_takes_are_refused() -> None:
     fitting = [pb.KeyValue(key="k", value="v")]
     assert bounds.check_subscription_properties(fitting) == {"k": "v"}
-    with pytest.raises(MetadataError, match=r"subscription_properties: .* bytes, at most"):
+    with pytest.raises(NotAllowed, match=r"subscription_properties: .* bytes, at most"):
         bounds.check_subscription_properties([pb.KeyValue(key="k", value="v" * (1 << 20))])
 
 
