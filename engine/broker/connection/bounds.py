@@ -1,8 +1,9 @@
 """What clients may say of themselves and of what they make: sizes and numbers are checked where the command comes in.
 
 What is kept for as long as a producer, consumer or subscription is there has a bound in bytes, and a number that goes
-into records or answers fits them. Every refusal names the field, what came and the limit. Bounds that Apache's brokers do
-not have are refused as NotAllowed: official clients try again after a MetadataError, and report a time-out in the end.
+into records or answers fits them. Every refusal names the field, what came and the limit. Beyond a bound that Apache's
+brokers do not have it is NotAllowed: official clients report that at once; a MetadataError they try again until they
+time out.
 """
 
 from collections.abc import Sequence
