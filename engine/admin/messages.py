@@ -19,18 +19,23 @@ from engine.wire.texts import iso_time, readable
 
 _CHECKSUM = b"\x0e\x01"
 _BROKER_METADATA = b"\x0e\x02"
+AS_STORED = "X-Magnetar-As-Stored"
+"""The header that says why a body was not unpacked."""
 Headers = dict[str, str | list[str]]
 
 
 def message_answer(position: Position, entry: bytes) -> dict[str, Any]:
     """``{"headers": {name: text}, "body": base64}``, a header that is given several times with a list of texts. Failed
-    when the entry is no message."""
-    metadata, payload = _cut(entry)
-    try:
-        body = _uncompressed(metadata, payload)
-    except ValueError as error:
-        raise Failed(f"Message {position} cannot be decompressed: {error}") from error
+    when the entry is no message. A payload that does not unpack is given as it is stored, with AS_STORED."""
+    metadata, body = _cut(entry)
     headers = _headers(position, metadata, len(entry)) | _brokers_headers(entry)
+    if metadata.num_chunks_from_msg > 1 and metadata.compression != pb.NONE:
+        headers[AS_STORED] = "a chunk: the message was compressed before it was cut"
+    else:
+        try:
+            body = _uncompressed(metadata, body)
+        except ValueError as error:
+            headers[AS_STORED] = readable(str(error))
     return {"headers": headers, "body": _base64(body)}
 
 

@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from engine.admin.messages import message_answer
+from engine.admin.messages import AS_STORED, message_answer
 from engine.base.errors import Failed
 from engine.base.ids import Position
 from engine.wire import pulsar_pb2 as pb
@@ -125,3 +125,21 @@ def test_a_time_beyond_all_years_is_shown_as_the_last_one(field: str) -> None:
 def test_what_is_no_message_is_refused(stored: bytes) -> None:
     with pytest.raises(Failed, match="Stored entry is no message"):
         message_answer(AT, stored)
+
+
+@pytest.mark.parametrize(
+    ("extra", "reason"),
+    [
+        ({"num_chunks_from_msg": 3, "chunk_id": 1}, "a chunk: the message was compressed"),
+        ({}, "LZ4 payload does not unpack"),
+        ({"uncompressed_size": 2**32 - 1}, "claims 4294967295 bytes, at most"),
+    ],
+)
+def test_a_payload_that_does_not_unpack_is_given_as_it_is_stored(
+    extra: dict[str, int], reason: str
+) -> None:
+    extra = {"compression": LZ4, "uncompressed_size": 100, **extra}
+    answer = message_answer(AT, entry(b"half of it", extra=extra))
+    assert base64.b64decode(answer["body"]) == b"half of it"
+    assert reason in answer["headers"][AS_STORED]
+    assert answer["headers"]["X-Pulsar-producer-name"] == "p"
