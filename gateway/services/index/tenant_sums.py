@@ -2,6 +2,7 @@
 
 from typing import TypedDict
 
+from engine.base.names import split_topic
 from gateway.services.index.figures import BACKLOG, RATE_IN, STORAGE, Figures
 from gateway.services.index.rows import NO
 
@@ -26,7 +27,7 @@ class TenantSums:
 
     def replace(self, topic: str, before: Figures | None, after: Figures | None) -> None:
         """``topic`` has other figures than before; None: it was, or is, not there."""
-        tenant = topic.split("/", 3)[2]
+        tenant = split_topic(topic).tenant
         sums = self._sums.setdefault(tenant, [0] * (2 + len(_SUMMED)))
         for figures, sign in ((before, -1), (after, 1)):
             if figures is None:
