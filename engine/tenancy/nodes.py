@@ -4,6 +4,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from engine.base.errors import AlreadyExists, NotFound, PreconditionFailed
+from engine.metadata import account
 from engine.metadata.cached import derived, fresh
 from engine.metadata.records import Document, Stored, decode_json
 from engine.metadata.store import (
@@ -95,7 +96,8 @@ async def create_below(
     try:
         for folder in folders:
             path = f"{path}/{folder}"
-            with suppress(NodeExistsError):
+            # An account of its own: a folder is no change that anybody asked for.
+            with suppress(NodeExistsError), account.opened():
                 await store.create(path)
         await store.create(f"{path}/{last}", _fitting(path, value))
     except NodeExistsError:

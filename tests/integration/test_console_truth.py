@@ -135,11 +135,12 @@ def bad(instance: Instance) -> list[tuple[str, str]]:
 
 
 def settled(instance: Instance) -> bool:
-    status, body = instance.rest("GET", f"{C}/overview")
-    if status != 200:
+    """Whether every topic is listed with live numbers; a partitioned one is, up to a second after it was made."""
+    status, body = instance.rest("GET", f"{C}/topics?limit=100")
+    known = {row["name"]: row["known"] for row in body["rows"]} if status == 200 else {}
+    if not {*TOPICS, PARTITIONED} <= known.keys() or {"last", "no"} & {*known.values()}:
         return False
-    totals = body["totals"]
-    return bool(totals["topics"] >= len(TOPICS) + 1 and not totals["unknown"] + totals["last"])
+    return all(row["backlog"] >= ENTRIES for row in body["rows"] if row["name"] in TOPICS)
 
 
 def until(instance: Instance, condition: Callable[[], object], timeout_s: float) -> float:
@@ -175,8 +176,10 @@ def standing_still(instance: Instance, *names: str) -> Iterator[None]:
 
 
 def test_a_broker_that_stands_still(instance: Instance) -> None:
-    """Its session ends meanwhile, and the other broker reads what is stored."""
-    broker = owner(instance, TOPICS[0])
+    """Its session ends meanwhile, and the other broker reads what is stored. It has most of the topics that no page
+    asks for, so that it is missed although the watched topic finds another broker."""
+    owners = [owner(instance, topic) for topic in TOPICS[1:]]
+    broker = max(owners, key=owners.count)
     with watched(instance):
         with standing_still(instance, child_of(instance, broker)):
             until(instance, lambda: ("broker", broker) in bad(instance), NAMED_S)

@@ -149,6 +149,7 @@ POST {T}/subscription/s/skip_all
 POST {T}/subscription/s/resetcursor {{"ledgerId":-1,"entryId":-1}}
 POST {PT}-partition-0/subscription/s/expireMessages {{"ledgerId":-1,"entryId":-1}}
 POST {T}/trim
+DELETE {T}/truncate
 PUT {T}/compaction
 POST {PT}/createMissedPartitions
 POST {N}/0x40000000_0x80000000/unsubscribe/s
@@ -174,7 +175,9 @@ NOT_BUILT = {
 }
 """Changes that are refused whatever is asked."""
 ELSEWHERE = re.compile(
-    r"/admin/(v3/|v2/(functions|worker)/|namespaces/|schemas/|.*(compatibility|version|analyzeBacklog|backlogSize)$)"
+    r"/admin/(v3/|v2/(functions|worker)/"
+    r"|(namespaces|schemas|brokers|broker-stats|clusters|properties|resource-quotas)(/|$)"
+    r"|.*(compatibility|version|analyzeBacklog|backlogSize)$)"
 )
 """What a Pulsar without workers refuses, older paths of the same views, and questions."""
 
