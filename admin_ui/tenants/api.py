@@ -9,7 +9,6 @@ from engine.tenancy.namespaces import namespace_name
 from engine.tenancy.tenants import delete_tenant
 from gateway.http.bodies import json_answer, no_content
 from gateway.services import namespaces
-from gateway.services.collector import collector
 
 TENANT = Parameter("tenant", place="path")
 NAMESPACE = Parameter("namespace", "without the tenant", place="path")
@@ -34,10 +33,7 @@ class TenantsView(ClusterView):
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         params = query(request)
-        answer = await self.work(lambda engine: selectors.tenants(engine, params))
-        sums = (await collector().snapshot()).topics.tenants
-        rows = [{**row, **sums.of(row["name"])} for row in answer["rows"]]
-        return json_answer({**answer, "rows": rows})
+        return json_answer(await self.work(lambda engine: selectors.tenants(engine, params)))
 
     async def post(self, request: HttpRequest) -> HttpResponse:
         asked = checked(shapes.NewTenant, request)

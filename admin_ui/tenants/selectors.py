@@ -5,6 +5,7 @@ from typing import Any
 from admin_ui.params import Params, window
 from admin_ui.policies import selectors as policies
 from admin_ui.policies.selectors import OF_NAMESPACES
+from engine.base.errors import MagnetarError
 from engine.base.names import NamespaceName
 from engine.metadata import paths
 from engine.metadata.records import Stored
@@ -16,7 +17,9 @@ from engine.tenancy.policies.in_force import of_cluster
 from engine.tenancy.policies.policy import Level, Policy, find
 from engine.tenancy.tenants import get_tenant, list_tenants
 from gateway.services import catalog
+from gateway.services.collector import collector
 from gateway.services.engine_link import Engine
+from gateway.services.index.tenant_sums import TenantSums
 
 FIRST_TOPICS = 10
 Body = dict[str, Any]
@@ -28,7 +31,21 @@ async def tenants(engine: Engine, params: Params) -> Body:
     """A window of the tenants whose name has ``q`` in it. Raises InvalidField."""
     names, answer = _part(await list_tenants(engine.store), params)
     rows = await catalog.each(names, lambda name: _tenant(engine, name))
-    return {**answer, "rows": [row for row in rows if row is not None]}
+    sums = await _sums()
+    listed = [
+        {**row, "numbers": None if sums is None else sums.of(row["name"])}
+        for row in rows
+        if row is not None
+    ]
+    return {**answer, "rows": listed}
+
+
+async def _sums() -> TenantSums | None:
+    """The sums of topics; None when no numbers are known yet, for whatever reason: tenants are listed without."""
+    try:
+        return (await collector().snapshot()).topics.tenants
+    except (MagnetarError, RuntimeError):
+        return None
 
 
 async def tenant(engine: Engine, name: str) -> Body:

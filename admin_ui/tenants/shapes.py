@@ -25,14 +25,18 @@ class TenantRow(s.Serializer[object]):
     namespaces = s.IntegerField()
 
 
-class ListedTenant(TenantRow):
-    """With the sums of its topics."""
+class TenantNumbers(s.Serializer[object]):
+    """Sums of a tenant's topics."""
 
     topics = s.IntegerField()
     unknown = s.IntegerField(help_text="topics that are not in the sums")
     backlog = s.IntegerField(help_text="entries")
     msg_rate_in = s.FloatField(help_text="per second")
     storage_bytes = s.IntegerField()
+
+
+class ListedTenant(TenantRow):
+    numbers = TenantNumbers(allow_null=True, help_text="null: no numbers are known yet")
 
 
 class TenantsAnswer(s.Serializer[object]):

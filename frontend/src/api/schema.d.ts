@@ -1545,23 +1545,13 @@ export interface components {
             /** @description backlog of the last 15 minutes, one per minute, oldest first; null: not known */
             trend?: (number | null)[];
         };
-        /** @description With the sums of its topics. */
         ListedTenant: {
             name: string;
             admin_roles: string[];
             allowed_clusters: string[];
             namespaces: number;
-            topics: number;
-            /** @description topics that are not in the sums */
-            unknown: number;
-            /** @description entries */
-            backlog: number;
-            /**
-             * Format: double
-             * @description per second
-             */
-            msg_rate_in: number;
-            storage_bytes: number;
+            /** @description null: no numbers are known yet */
+            numbers: components["schemas"]["TenantNumbers"] | null;
         };
         /**
          * @description A subscription that would lose what it has not acknowledged, or go: ``messages`` null when they were not counted,
@@ -2325,6 +2315,20 @@ export interface components {
         TenantBodyRequest: {
             admin_roles: string[];
             allowed_clusters: string[];
+        };
+        /** @description Sums of a tenant's topics. */
+        TenantNumbers: {
+            topics: number;
+            /** @description topics that are not in the sums */
+            unknown: number;
+            /** @description entries */
+            backlog: number;
+            /**
+             * Format: double
+             * @description per second
+             */
+            msg_rate_in: number;
+            storage_bytes: number;
         };
         TenantRow: {
             name: string;

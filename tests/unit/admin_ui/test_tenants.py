@@ -11,11 +11,13 @@ from django.conf import settings
 
 from admin_ui.models import AuditEntry
 from admin_ui.policies import selectors
+from engine.base.errors import NotReady
 from engine.base.names import NamespaceName
 from engine.metadata.store import StoreUnavailableError
 from engine.tenancy.namespaces import get_policies, update_policies
 from engine.tenancy.policies.table import POLICIES
 from gateway.services import engine_link, topics
+from gateway.services.collector import Collector
 from gateway.services.engine_link import Engine, EngineLink
 from tests.support.admin.bench import AdminBench
 from tests.support.admin.gateway_client import Answer, request
@@ -103,6 +105,22 @@ def set_policy(call: Call, name: str, value: Any) -> Answer:
     if said.status != 200:
         return said
     return call("POST", f"{DEFAULT}/policies/{name}", {"token": said.json["token"]})
+
+
+def test_tenants_are_listed_without_numbers_while_none_are_known(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nothing_known(_: Collector) -> None:
+        raise NotReady("No numbers yet")
+
+    monkeypatch.setattr(Collector, "snapshot", nothing_known)
+    listed = call("GET", f"{API}?q=public").json
+    assert [(row["name"], row["numbers"]) for row in listed["rows"]] == [("public", None)]
+
+
+def test_tenants_are_listed_with_the_sums_of_their_topics(call: Call) -> None:
+    (row,) = call("GET", f"{API}?q=public").json["rows"]
+    assert row["numbers"].keys() == {"topics", "unknown", "backlog", "msg_rate_in", "storage_bytes"}
 
 
 def test_a_tenant_lives_from_creation_to_deletion(call: Call) -> None:

@@ -7,7 +7,7 @@ import { Page, PageHead, Panel } from "../../ui/panel";
 import { Empty } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import { Filter, Listing, ReadAt } from "./listing";
-import { tenantsQuery } from "./queries";
+import { type TenantNumbers, tenantsQuery } from "./queries";
 import { TenantDialog } from "./tenant-dialog";
 import styles from "./tenants.module.css";
 
@@ -68,24 +68,29 @@ export function TenantsPage() {
                 numeric: true,
                 cell: (row) => count(row.namespaces),
               },
-              { key: "topics", header: "Topics", numeric: true, cell: (row) => count(row.topics) },
+              {
+                key: "topics",
+                header: "Topics",
+                numeric: true,
+                cell: (row) => (row.numbers ? count(row.numbers.topics) : "—"),
+              },
               {
                 key: "backlog",
                 header: "Backlog",
                 numeric: true,
-                cell: (row) => <Sum of={row}>{count(row.backlog)}</Sum>,
+                cell: (row) => <Sum of={row.numbers}>{(sums) => count(sums.backlog)}</Sum>,
               },
               {
                 key: "in",
                 header: "In/s",
                 numeric: true,
-                cell: (row) => <Sum of={row}>{rate(row.msg_rate_in)}</Sum>,
+                cell: (row) => <Sum of={row.numbers}>{(sums) => rate(sums.msg_rate_in)}</Sum>,
               },
               {
                 key: "stored",
                 header: "Stored",
                 numeric: true,
-                cell: (row) => <Sum of={row}>{bytes(row.storage_bytes)}</Sum>,
+                cell: (row) => <Sum of={row.numbers}>{(sums) => bytes(sums.storage_bytes)}</Sum>,
               },
               { key: "roles", header: "Admin roles", cell: (row) => <Words words={row.admin_roles} /> },
               {
@@ -112,10 +117,11 @@ export function TenantsPage() {
 }
 
 /** A sum over a tenant's topics, marked where some of them are not in it. */
-function Sum({ of, children }: { of: { topics: number; unknown: number }; children: string }) {
-  if (of.unknown === 0) return children;
+function Sum({ of, children }: { of: TenantNumbers | null; children: (sums: TenantNumbers) => string }) {
+  if (of === null) return "—";
+  if (of.unknown === 0) return children(of);
   if (of.unknown === of.topics) return "—";
-  return <span title={`Without ${count(of.unknown)} topics that are not known`}>≥ {children}</span>;
+  return <span title={`Without ${count(of.unknown)} topics that are not known`}>≥ {children(of)}</span>;
 }
 
 const WORDS_SHOWN = 3;
