@@ -100,7 +100,7 @@ def test_a_topic_moves_in_the_console_and_a_click_profiles_it(
     run_id = page.url.rsplit("/", 1)[1]
     _, run = instance.rest("GET", f"/api/v1/runs/{run_id}")
     facts = {item["key"]: item["value"] for item in run["result"]["summary"]}
-    assert facts["messages"] == facts["entries"] == run["result"]["input"]["entries"] > 20
+    assert facts["messages"] == facts["entries"] == run["result"]["input"]["entries"] > 0
     assert facts["keys"] == 5
     assert (
         sum(y for _, y in next(s for s in run["result"]["series"] if s["key"] == "sizes")["points"])
