@@ -94,22 +94,16 @@ class ManagedLedgerFactory:
         opening = self._opening.of(name) or self._opening.begin(
             name,
             f"open {name}",
-            self._start(name, config, properties or {}, make, admit, forget),
+            self._start(
+                partial(self._start_once, name, config, properties or {}, make, admit, forget)
+            ),
         )
         return await asyncio.shield(opening)
 
-    async def _start(
-        self,
-        name: str,
-        config: LedgerConfig,
-        properties: dict[str, str],
-        make: bool,
-        admit: Callable[[], Awaitable[None]] | None,
-        forget: Forget | None,
-    ) -> ManagedLedger:
+    async def _start(self, start_once: Callable[[], Awaitable[ManagedLedger]]) -> ManagedLedger:
         for attempt in range(OPEN_ATTEMPTS):
             try:
-                return await self._start_once(name, config, properties, make, admit, forget)
+                return await start_once()
             except ManagedLedgerFencedError:
                 # The previous owner may just have opened its next ledger: that one is to be fenced too.
                 if attempt + 1 == OPEN_ATTEMPTS:
