@@ -11,7 +11,6 @@ import asyncio
 import http.client
 import json
 import random
-import re
 import subprocess
 import sys
 import tempfile
@@ -25,7 +24,7 @@ import websockets
 from websockets.sync.client import connect
 
 from tests.fuzz.claims import KEYED, NAMESPACE, Claims, rest_call, socket_path, socket_text
-from tests.fuzz.live import Said, shares, talk
+from tests.fuzz.live import Said, failures, shares, talk
 from tests.support.instance import Instance, running_instance
 
 PARTS = {"broker-1": 500, "bookie-1": 400, "gateway": 500}
@@ -145,13 +144,6 @@ def prepare(instance: Instance) -> None:
     instance.rest("POST", f"/admin/v2/namespaces/{NAMESPACE}/deduplication", True)
     for path in (*(f"t{i}" for i in range(4)), KEYED.rpartition("/")[2]):
         instance.rest("PUT", f"/admin/v2/persistent/{NAMESPACE}/{path}")
-
-
-def failures(instance: Instance, part: str) -> list[str]:
-    """Records of a part's log that tell of an error nobody expected."""
-    text = (instance.data_dir / "logs" / f"{part}.log").read_text(errors="replace")
-    records = re.split(r"^(?=\d{4}-\d\d-\d\dT)", text, flags=re.MULTILINE)
-    return [one.strip() for one in records if "Traceback" in one or " ERROR " in one[:60]]
 
 
 def p99(times: list[float]) -> float:

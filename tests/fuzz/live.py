@@ -151,9 +151,9 @@ def shares(times: list[float]) -> str:
     )
 
 
-def failures(instance: Instance) -> list[str]:
-    """What the broker's log tells of errors that nobody expected, with the lines behind each."""
-    log = (instance.data_dir / "logs" / "broker-1.log").read_text(errors="replace")
+def failures(instance: Instance, part: str = "broker-1") -> list[str]:
+    """Return what a part's log has of errors that nobody expected, with the lines behind each."""
+    log = (instance.data_dir / "logs" / f"{part}.log").read_text(errors="replace")
     records = re.split(r"^(?=\d{4}-\d\d-\d\dT)", log, flags=re.MULTILINE)
     return [one.strip() for one in records if "Traceback" in one or " ERROR " in one[:40]]
 
