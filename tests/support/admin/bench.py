@@ -1,6 +1,9 @@
 """For tests: one broker over one bookie, administered without sockets, on a metadata store whose calls can fail."""
 
+from collections.abc import AsyncIterator
 from pathlib import Path
+
+import pytest
 
 from engine.admin import api
 from engine.base.clock import Clock, SystemClock
@@ -108,3 +111,12 @@ def _entry(sequence: int, publish_ms: int) -> bytes:
         producer_name="p", sequence_id=sequence, publish_time=publish_ms
     ).SerializeToString()
     return len(metadata).to_bytes(4, "big") + metadata + b"v"
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
+    """A started bench for one test."""
+    made = AdminBench(tmp_path)
+    await made.start()
+    yield made
+    await made.close()

@@ -1,7 +1,6 @@
 """What is stored of topics, as the REST interface tells it."""
 
-from collections.abc import AsyncIterator, Callable
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,14 +13,6 @@ from tests.support.admin.bench import AdminBench
 
 PLAIN = TopicName.parse("persistent://public/default/t")
 PARENT = TopicName.parse("persistent://public/default/pt")
-
-
-@pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
-    made = AdminBench(tmp_path)
-    await made.start()
-    yield made
-    await made.close()
 
 
 async def test_a_topic_is_told_as_stored_and_not_loaded_for_it(bench: AdminBench) -> None:

@@ -1,7 +1,6 @@
 """Administration of non-persistent topics: there while they are loaded, and no verb about kept messages."""
 
-from collections.abc import AsyncIterator, Awaitable
-from pathlib import Path
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
@@ -25,14 +24,6 @@ from tests.support.broker_bench import Client
 
 PLAIN = TopicName.parse("non-persistent://public/default/np")
 PARENT = TopicName.parse("non-persistent://public/default/npp")
-
-
-@pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
-    made = AdminBench(tmp_path)
-    await made.start()
-    yield made
-    await made.close()
 
 
 async def refusal(work: Awaitable[Any]) -> tuple[type[Refusal], str]:

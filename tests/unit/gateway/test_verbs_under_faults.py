@@ -7,9 +7,8 @@ deleted.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -557,14 +556,6 @@ VERBS = [
     Verb("unsubscribe partitions", filled_parts, leave, backlogs, ([-1, -1],), (NotFound,), drop_parts),
 ]  # fmt: skip
 KINDS = [(lost, calls) for lost in (False, True) for calls in (1, OUTAGE)]
-
-
-@pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
-    made = AdminBench(tmp_path)
-    await made.start()
-    yield made
-    await made.close()
 
 
 @pytest.mark.timeout(400)  # some dozens of cases each, on a machine that may be busy

@@ -1,7 +1,6 @@
 """Plain or partitioned: a topic of one name is one of them for all who make it by a call or by its use."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -20,14 +19,6 @@ NAME = TopicName.parse("persistent://public/default/x")
 LOADED = TopicName.parse("non-persistent://public/default/x")
 PLAIN = {"allowAutoTopicCreation": True, "topicType": "non-partitioned"}
 PARTS = {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 3}
-
-
-@pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
-    made = AdminBench(tmp_path)
-    await made.start()
-    yield made
-    await made.close()
 
 
 async def rule(bench: AdminBench, given: dict[str, Any]) -> None:

@@ -1,8 +1,6 @@
 """A namespace is deleted and made again under its name: what is asked for at once is served, whatever was known."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,14 +16,6 @@ from tests.support.admin.bench import AdminBench
 
 NAME = NamespaceName.parse("public/again")
 TOPICS = [NAME.topic(f"t{number}") for number in range(8)]
-
-
-@pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
-    made = AdminBench(tmp_path)
-    await made.start()
-    yield made
-    await made.close()
 
 
 async def make(bench: AdminBench, bundles: int) -> None:

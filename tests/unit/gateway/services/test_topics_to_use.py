@@ -1,7 +1,5 @@
 """Somebody is about to use a topic that is not there: it is made by that, or there is none, as its namespace says."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,14 +21,6 @@ RULES: dict[str, Any] = {
         "defaultNumPartitions": 3,
     },
 }
-
-
-@pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
-    made = AdminBench(tmp_path)
-    await made.start()
-    yield made
-    await made.close()
 
 
 async def rule(bench: AdminBench, name: str) -> None:

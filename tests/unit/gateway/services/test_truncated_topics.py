@@ -1,8 +1,5 @@
 """Verbs that tools call by themselves: a topic truncated, backlog quotas looked at now."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from engine.admin import api
@@ -18,14 +15,6 @@ from tests.support.admin.bench import AdminBench
 PLAIN = TopicName.parse("persistent://public/default/plain")
 OTHER = TopicName.parse("persistent://public/default/other")
 MANY = TopicName.parse("persistent://public/default/many")
-
-
-@pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
-    made = AdminBench(tmp_path)
-    await made.start()
-    yield made
-    await made.close()
 
 
 async def ledgers(bench: AdminBench, name: TopicName) -> list[int]:
