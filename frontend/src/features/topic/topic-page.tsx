@@ -100,57 +100,30 @@ export function TopicPage() {
 }
 
 function Tabs({ id, cluster, topic }: { id: TopicId; cluster: string; topic: TopicDetail | undefined }) {
-  const params = { cluster, tenant: id.tenant, namespace: id.namespace, topic: id.topic };
-  const search = topicSearchOf(id);
+  const tab = {
+    params: { cluster, tenant: id.tenant, namespace: id.namespace, topic: id.topic },
+    search: topicSearchOf(id),
+    activeProps: { "aria-current": "page" },
+  } as const;
   return (
     <nav aria-label="Views of the topic" className={styles.tabs}>
-      <Link
-        to="/c/$cluster/t/$tenant/$namespace/$topic/overview"
-        params={params}
-        search={search}
-        activeProps={{ "aria-current": "page" }}
-      >
+      <Link to="/c/$cluster/t/$tenant/$namespace/$topic/overview" {...tab}>
         Overview
       </Link>
-      <Link
-        to="/c/$cluster/t/$tenant/$namespace/$topic/subscriptions"
-        params={params}
-        search={search}
-        activeProps={{ "aria-current": "page" }}
-      >
+      <Link to="/c/$cluster/t/$tenant/$namespace/$topic/subscriptions" {...tab}>
         Subscriptions {topic && <span>{count(topic.subscriptions.length)}</span>}
       </Link>
-      <Link
-        to="/c/$cluster/t/$tenant/$namespace/$topic/schema"
-        params={params}
-        search={search}
-        activeProps={{ "aria-current": "page" }}
-      >
+      <Link to="/c/$cluster/t/$tenant/$namespace/$topic/schema" {...tab}>
         Schema
       </Link>
-      <Link
-        to="/c/$cluster/t/$tenant/$namespace/$topic/policies"
-        params={params}
-        search={search}
-        activeProps={{ "aria-current": "page" }}
-      >
+      <Link to="/c/$cluster/t/$tenant/$namespace/$topic/policies" {...tab}>
         Policies
       </Link>
-      <Link
-        to="/c/$cluster/t/$tenant/$namespace/$topic/manage"
-        params={params}
-        search={search}
-        activeProps={{ "aria-current": "page" }}
-      >
+      <Link to="/c/$cluster/t/$tenant/$namespace/$topic/manage" {...tab}>
         Manage
       </Link>
       {topic && topic.row.partitions > 0 && (
-        <Link
-          to="/c/$cluster/t/$tenant/$namespace/$topic/partitions"
-          params={params}
-          search={search}
-          activeProps={{ "aria-current": "page" }}
-        >
+        <Link to="/c/$cluster/t/$tenant/$namespace/$topic/partitions" {...tab}>
           Partitions <span>{count(topic.row.partitions)}</span>
         </Link>
       )}
