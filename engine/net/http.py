@@ -28,6 +28,11 @@ IDLE_TIMEOUT_S = 60.0
 """Time a connection is kept between requests. Clients should let go of it earlier."""
 ANSWER_TIMEOUT_S = 30.0
 """Time a client has to take an answer before it is cut."""
+LINGER_S = 2.0
+"""Time a client that was refused may go on sending. Closing the socket under it would reset the connection, and the
+client would not read why."""
+DROPPED_BYTES_MAX = 64 << 20
+"""Bytes such a client may send meanwhile; they are dropped."""
 CLOSE_DEADLINE_S = 1.0
 """Time answers have to leave when the server closes."""
 
@@ -192,6 +197,7 @@ class _Connection(asyncio.Protocol):
         self._sent = False
         """Its answer was written."""
         self._ending = False
+        self._dropped = 0
         self._stuck = False
         """The client takes less than was sent to it."""
         self._timer: asyncio.TimerHandle | None = None
@@ -213,7 +219,12 @@ class _Connection(asyncio.Protocol):
             self.on_gone()
 
     def data_received(self, data: bytes) -> None:
-        if self._ending or self._transport is None:
+        if self._transport is None:
+            return
+        if self._ending:
+            self._dropped += len(data)
+            if self._dropped > DROPPED_BYTES_MAX:
+                self.abort()
             return
         if self._idle and not self._answering and self._take_plain(data):
             return
@@ -243,6 +254,13 @@ class _Connection(asyncio.Protocol):
             self._ending = True
             self._transport.close()
             self._within(ANSWER_TIMEOUT_S, self.abort)
+
+    def _linger(self) -> None:
+        """End the connection once the client has read the refusal and closed its side, or after LINGER_S."""
+        if self._transport is not None and not self._transport.is_closing():
+            if self._transport.can_write_eof():  # TLS has no half-closed connections
+                self._transport.write_eof()
+            self._within(LINGER_S, self.abort)
 
     def abort(self) -> None:
         if self._transport is not None:
@@ -408,6 +426,9 @@ class _Connection(asyncio.Protocol):
         """The answer is on its way: wait for the next request, or end."""
         plain, self._plain = self._plain, False
         self._answering = self._sent = False
+        if self._ending:
+            self._linger()
+            return
         if self._transport is None or not (plain or self._http.our_state is h11.DONE):
             self.close()
             return

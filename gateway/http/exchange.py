@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any
 
 from django.conf import settings
@@ -10,6 +10,7 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
+from engine.net.http import DROPPED_BYTES_MAX, LINGER_S
 from gateway.http.security import HEADERS
 
 Message = dict[str, Any]
@@ -36,11 +37,13 @@ class EncodedBodyError(Exception):
 
 
 async def read_body(scope: Message, receive: Receive) -> bytes:
-    """The whole body. Raises RequestDataTooBig, as soon as its length is known to pass DATA_UPLOAD_MAX_MEMORY_SIZE,
-    SlowBodyError, EncodedBodyError, and ClientGoneError."""
+    """The whole body. Raises RequestDataTooBig when it is longer than DATA_UPLOAD_MAX_MEMORY_SIZE and what the client
+    still sends of it was dropped, SlowBodyError, EncodedBodyError, and ClientGoneError."""
     limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0
     for name, value in scope["headers"]:
         if name == b"content-length" and value.isdigit() and int(value) > limit:
+            if not any(header == b"expect" for header, _ in scope["headers"]):
+                await _drop_rest(receive)
             raise RequestDataTooBig
         if name == b"content-encoding" and value.strip().lower() not in (b"", b"identity"):
             raise EncodedBodyError(value.decode("latin-1"))
@@ -68,7 +71,23 @@ async def _read_rest(first: bytes, receive: Receive, limit: int) -> bytes:
         body += message.get("body", b"")
         if not message.get("more_body", False) and len(body) <= limit:
             return bytes(body)
+    await _drop_rest(receive)
     raise RequestDataTooBig
+
+
+async def _drop_rest(receive: Receive) -> None:
+    """Receive and drop the rest of a refused body, for at most LINGER_S and DROPPED_BYTES_MAX: the server closes the
+    connection after the answer, and a client that still sends would see it reset instead of the answer."""
+    dropped = 0
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LINGER_S):
+            while dropped <= DROPPED_BYTES_MAX:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientGoneError
+                if not message.get("more_body", False):
+                    return
+                dropped += len(message["body"])
 
 
 class WithRepeatedHeaders(HttpResponse):

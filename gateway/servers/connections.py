@@ -5,10 +5,6 @@ from collections import Counter
 
 from gateway.http import refusal
 
-LINGER_S = 2.0
-"""How long a peer that was refused may take to read why. What it sends meanwhile is dropped: closing at once would
-reset the connection under it, and lose the answer."""
-
 
 class Addresses:
     """Counts connections by address, WebSockets included; at most ``most`` (0: no bound) of each may be open."""

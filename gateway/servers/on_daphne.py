@@ -16,18 +16,15 @@ from twisted.internet.protocol import connectionDone
 from twisted.internet.tcp import Port
 from twisted.web import http
 
+from engine.net.http import DROPPED_BYTES_MAX, LINGER_S
 from gateway.http import exchange
-from gateway.servers.connections import LINGER_S, Addresses, answer
+from gateway.servers.connections import Addresses, answer
 from gateway.servers.websocket import Application, Sockets
 
 reactor: Any = _reactor
 BUFFERED_BYTES_MAX = 1 << 18
 """Of a long answer so much may wait for its reader before the next piece is taken."""
 POLL_S = 0.02
-DROPPED_BYTES_MAX = 4 << 20
-"""Of a body that was refused; whoever sends on regardless is cut off before it could read why."""
-
-
 IDLE_S = 60
 """As in ``gateway.servers.on_uvicorn``."""
 

@@ -11,7 +11,8 @@ from typing import Any
 from uvicorn import Config, Server
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from gateway.servers.connections import LINGER_S, Addresses
+from engine.net.http import LINGER_S
+from gateway.servers.connections import Addresses
 from gateway.servers.websocket import Application, Connection, Sockets
 
 HEAD_BYTES_MAX = 16 << 10

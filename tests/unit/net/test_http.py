@@ -230,6 +230,16 @@ async def test_what_cannot_be_taken_is_refused_and_ends_the_connection(
     assert service.answered == 0
 
 
+async def test_a_client_that_sends_a_refused_body_to_its_end_reads_why(service: Service) -> None:
+    reader, writer = await connect(service)
+    size = 20 << 20
+    writer.write(get("/echo", f"Content-Length: {size}") + bytes(size))
+    await writer.drain()  # the server has read nearly all of it
+    assert (await answer_of(reader))[0] == 413
+    assert await reader.read() == b""
+    writer.close()
+
+
 async def test_other_pages_and_methods_are_refused_and_the_connection_lives_on(
     service: Service,
 ) -> None:

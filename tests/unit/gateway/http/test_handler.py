@@ -27,8 +27,9 @@ async def names() -> Any:
     return json.loads((await Client("GET", TENANTS).say().served()).body)
 
 
-async def test_a_body_whose_length_is_too_large_is_refused_unread() -> None:
-    client = Client("PUT", f"{TENANTS}/t1", (b"content-length", str(MIB + 1).encode()))
+async def test_a_body_whose_length_is_too_large_is_refused_before_the_client_sends_it() -> None:
+    length = (b"content-length", str(MIB + 1).encode())
+    client = Client("PUT", f"{TENANTS}/t1", length, (b"expect", b"100-continue"))
     await client.served()
     assert client.status == 413
     assert client.received == 0
@@ -36,13 +37,14 @@ async def test_a_body_whose_length_is_too_large_is_refused_unread() -> None:
     assert "larger than 1 MiB" in json.loads(client.body)["reason"]
 
 
-async def test_a_body_without_a_length_is_read_up_to_the_bound() -> None:
+async def test_of_a_refused_body_a_bounded_part_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange, "DROPPED_BYTES_MAX", MIB)
     client = Client("PUT", f"{TENANTS}/t1", (b"transfer-encoding", b"chunked"))
-    for _ in range(40):
+    for _ in range(80):
         client.say(b" " * 65_536, more=True)
     await client.served()
     assert client.status == 413
-    assert client.received == MIB // 65_536 + 1
+    assert client.received == 2 * (MIB // 65_536 + 1)
 
 
 async def test_a_body_in_pieces_is_put_together() -> None:

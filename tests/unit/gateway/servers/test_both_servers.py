@@ -195,6 +195,18 @@ def test_a_body_above_the_limit_is_refused_and_not_kept(
     assert server.kilobytes() - before < 12_000
 
 
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_client_that_sends_a_refused_body_to_its_end_reads_why(
+    server: Server, chunked: bool
+) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=TIMEOUT_S)
+    body = iter([b"x" * 65536] * 320) if chunked else b"x" * (20 << 20)
+    connection.request("PUT", "/", body)
+    reply = connection.getresponse()
+    assert reply.status == 413
+    reply.read()
+
+
 def test_a_body_at_the_limit_is_taken_whole_and_stays_in_memory(server: Server) -> None:
     files = files_of(server)
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=TIMEOUT_S)
