@@ -52,3 +52,26 @@ def test_nothing_shipped_imports_tests() -> None:
         for used in uses
         if used.startswith("tests.")
     }
+
+
+def paths(page: str) -> set[str]:
+    """Return the paths in backticks, outside of tables of layers and blocks of code."""
+    prose = page.split("```")[::2]
+    spans = {span for part in prose for line in part.splitlines() for span in line.split("`")[1::2]}
+    tops = {entry.name for entry in ROOT.iterdir() if entry.is_dir()}
+    named = {span for span in spans if span.split("/")[0] in tops and "/" in span}
+    return {path for path in named if "<" not in path}
+
+
+@pytest.mark.parametrize("page", ["architecture", "analyses", "extending", "glossary"])
+def test_every_path_in_backticks_exists(page: str) -> None:
+    named = paths((ROOT / "docs" / f"{page}.md").read_text())
+    assert not {path for path in named if not any(ROOT.glob(path))}
+
+
+def test_paths_are_found() -> None:
+    assert len(paths(PAGE)) > 40
+
+
+def test_the_page_is_read_in_a_quarter_of_an_hour() -> None:
+    assert len(PAGE.encode()) <= 12 << 10
