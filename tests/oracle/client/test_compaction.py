@@ -145,6 +145,13 @@ class Story:
         assert self.side.put(f"{self.path}/unload") == 204
 
 
+def without_end(messages: list[Any]) -> list[Any]:
+    """Return messages without the empty ones at the end of a batch: Apache's broker drops these late."""
+    while messages and messages[-1][:2] == ("", b""):
+        messages.pop()
+    return messages
+
+
 def tell(side: Side, name: str, rounds: list[list[Pair]], **options: Any) -> list[Any]:
     client = pulsar.Client(side.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     try:
@@ -154,11 +161,9 @@ def tell(side: Side, name: str, rounds: list[list[Pair]], **options: Any) -> lis
             story.told.append(("before", story.read()))
             story.told += wait_compacted(side, story.path)
             after, compacted = story.read(), story.found
-            while after and after[-1][:2] == ("", b""):
-                after.pop()  # Apache's tells late that what a batch ends in is gone
-            story.told.append(("after", after))
+            story.told.append(("after", without_end(after)))
             story.unload()
-            story.told.append(("unloaded", story.read()))
+            story.told.append(("unloaded", without_end(story.read())))
         story.publish([("l", b"1"), ("a", b"9"), (None, b"z"), ("k", b"2")], **options)
         story.told.append(("and more", story.read()))
         story.seek()
