@@ -33,6 +33,7 @@ THROUGH = {
     "engine/managed/shared.py": "unit/managed/test_loading.py",
     "engine/schema/values/avro_defaults.py": "unit/schema/values/test_avro_values.py",
     "engine/schema/values/avro_logical.py": "unit/schema/values/test_avro_values.py",
+    "engine/schema/values/avro_writing.py": "unit/schema/test_encoding.py",
     "engine/schema/values/json_values.py": "unit/schema/test_decoding.py",
     "engine/schema/values/primitive_values.py": "unit/schema/test_decoding.py",
     "engine/schema/values/shown.py": "unit/schema/test_decoding.py",

@@ -5,6 +5,7 @@ import json
 import math
 from datetime import date
 from struct import Struct
+from typing import Self
 
 from engine.base.errors import MagnetarError
 from engine.schema.kinds import shown
@@ -28,7 +29,7 @@ _DAYS = range(1 - _UNIX_DAY, date.max.toordinal() + 1 - _UNIX_DAY)
 DAY_NS = 86_400_000_000_000
 
 
-class UndecodableError(MagnetarError):
+class PlacedError(MagnetarError):
     """``path`` names the field of the message, as ``order.items[3].price``, empty for the message itself."""
 
     def __init__(self, path: str, reason: str) -> None:
@@ -36,10 +37,18 @@ class UndecodableError(MagnetarError):
         self.reason = shown(reason)
         super().__init__(f"{self.path}: {self.reason}" if path else self.reason)
 
-    def within(self, outer: str) -> "UndecodableError":
+    def within(self, outer: str) -> Self:
         """The same, of a value that is in the field or item ``outer``."""
         joined = f"{outer}.{self.path}" if self.path and self.path[0] != "[" else outer + self.path
-        return UndecodableError(joined, self.reason)
+        return type(self)(joined, self.reason)
+
+
+class UndecodableError(PlacedError):
+    """A payload that is none of its schema's."""
+
+
+class UnencodableError(PlacedError):
+    """A text that is no value of its schema's."""
 
 
 class Allowance:

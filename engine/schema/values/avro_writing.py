@@ -1,0 +1,172 @@
+"""Values of AVRO messages, written from Avro's JSON encoding as its 1.11 JsonDecoder reads it. Pure.
+
+Every field is there, also one with a default; a value of a union is null or ``{"branch": value}`` with the branch's
+full name; bytes are text of characters up to U+00FF; logical types are the numbers and bytes that they are stored as.
+Members that the definition does not have are passed over.
+"""
+
+import json
+from collections.abc import Callable
+from struct import Struct, error
+from typing import Any
+
+from engine.schema.avro_rules import said
+from engine.schema.avro_types import AvroType
+from engine.schema.values.shown import DEPTH_MAX, UnencodableError, place
+from engine.wire.varints import varint
+
+_WHOLE = {"int": range(-(1 << 31), 1 << 31), "long": range(-(1 << 63), 1 << 63)}
+_FRACTIONAL = {"float": Struct("<f"), "double": Struct("<d")}
+_WORDS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+_END = b"\0"
+
+
+def avro_writer(of: AvroType) -> Callable[[str], bytes]:
+    """What writes whole payloads; it raises UnencodableError."""
+
+    def write(text: str) -> bytes:
+        try:
+            value = json.loads(text, parse_constant=_no_constant)
+        except RecursionError:
+            raise UnencodableError("", "not valid JSON: too deep") from None
+        except ValueError as error:
+            raise UnencodableError("", f"not valid JSON: {error}") from None
+        out = bytearray()
+        _write(out, value, of, 0)
+        return bytes(out)
+
+    return write
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _write(out: bytearray, value: Any, of: AvroType, depth: int) -> None:
+    """Append ``value``; what was appended before an error is not to be used."""
+    if depth > DEPTH_MAX:
+        raise UnencodableError("", f"values within values beyond {DEPTH_MAX}")
+    match of.kind:
+        case "null" if value is None:
+            return
+        case "boolean" if isinstance(value, bool):
+            out.append(value)
+        case "int" | "long" if type(value) is int:
+            if value not in _WHOLE[of.kind]:
+                raise UnencodableError("", f"{str(value)[:40]} is beyond the range of {of.kind}")
+            out += _long(value)
+        case "float" | "double" if type(value) in (int, float) or _is_word(value):
+            out += _fraction(value, of.kind)
+        case "string" if isinstance(value, str):
+            _add_bytes(out, _utf8(value))
+        case "bytes" if isinstance(value, str):
+            _add_bytes(out, _latin(value))
+        case "fixed" if isinstance(value, str):
+            data = _latin(value)
+            if len(data) != of.size:
+                raise UnencodableError("", f"{len(data)} bytes, expected {of.size}")
+            out += data
+        case "enum" if isinstance(value, str) and value in of.symbols:
+            out += _long(of.symbols.index(value))
+        case "union":
+            _write_union(out, value, of, depth)
+        case "array" if isinstance(value, list):
+            _write_array(out, value, of, depth)
+        case "map" if isinstance(value, dict):
+            _write_map(out, value, of, depth)
+        case "record" if isinstance(value, dict):
+            _write_record(out, value, of, depth)
+        case _:
+            raise UnencodableError("", f"{_brief(value)} is no {said(of)}")
+
+
+def _write_record(out: bytearray, value: dict[str, Any], of: AvroType, depth: int) -> None:
+    for one in of.fields:
+        if one.name not in value:
+            raise UnencodableError(one.name, "is missing")
+        try:
+            _write(out, value[one.name], one.type, depth + 1)
+        except UnencodableError as error:
+            raise error.within(one.name) from None
+
+
+def _write_array(out: bytearray, value: list[Any], of: AvroType, depth: int) -> None:
+    if value:
+        out += _long(len(value))
+    for index, item in enumerate(value):
+        try:
+            _write(out, item, of.types[0], depth + 1)
+        except UnencodableError as error:
+            raise error.within(f"[{index}]") from None
+    out += _END
+
+
+def _write_map(out: bytearray, value: dict[str, Any], of: AvroType, depth: int) -> None:
+    if value:
+        out += _long(len(value))
+    for key, item in value.items():
+        _add_bytes(out, _utf8(key))
+        try:
+            _write(out, item, of.types[0], depth + 1)
+        except UnencodableError as error:
+            raise error.within(place(key)) from None
+    out += _END
+
+
+def _write_union(out: bytearray, value: Any, of: AvroType, depth: int) -> None:
+    name, inner = "null", None
+    if isinstance(value, dict) and len(value) == 1:
+        [(name, inner)] = value.items()
+    elif value is not None:
+        name = ""
+    for index, branch in enumerate(of.types):
+        if (branch.name or branch.kind) == name:
+            out += _long(index)
+            try:
+                _write(out, inner, branch, depth + 1)
+            except UnencodableError as error:
+                raise (error if branch.kind == "null" else error.within(name)) from None
+            return
+    names = [branch.name or branch.kind for branch in of.types]
+    forms = ", ".join(name if name == "null" else f'{{"{name}": …}}' for name in names)
+    raise UnencodableError("", f"{_brief(value)} is none of {forms}")
+
+
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str) and value in _WORDS
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "an array"
+    return json.dumps(value)[:80]
+
+
+def _long(value: int) -> bytes:
+    return varint((value << 1) ^ (value >> 63))
+
+
+def _fraction(value: Any, kind: str) -> bytes:
+    try:
+        return _FRACTIONAL[kind].pack(_WORDS[value] if isinstance(value, str) else value)
+    except (OverflowError, error):
+        raise UnencodableError("", f"{str(value)[:40]} is beyond the range of {kind}") from None
+
+
+def _add_bytes(out: bytearray, data: bytes) -> None:
+    out += _long(len(data))
+    out += data
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise UnencodableError("", "has half of a character (a lone surrogate)") from None
+
+
+def _latin(text: str) -> bytes:
+    try:
+        return text.encode("latin-1")
+    except UnicodeEncodeError as error:
+        raise UnencodableError("", f"no byte: {text[error.start]!r}") from None
