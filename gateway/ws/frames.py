@@ -116,7 +116,7 @@ def parse_message(text: str, now_ms: int, keys: bytes | None = None) -> Outgoing
         text = f"Invalid Base64 message-payload error={error}"
         raise FrameError(ENCODING_ERROR, text, context) from error
     if keys is not None:
-        message.encryption = keys + _encryption(body, len(message.payload), context)
+        message.extra_metadata = keys + _encryption(body, len(message.payload), context)
     return message
 
 

@@ -4,7 +4,7 @@
 import asyncio
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
@@ -14,7 +14,8 @@ from engine.base.names import TopicName
 from engine.client.client import PulsarClient
 from engine.client.consuming.incoming import Incoming
 from engine.schema.decoding import Decoder, JsonValue, UndecodableError, decoder
-from engine.schema.kinds import BY_WIRE, InvalidSchemaError, Schema, version_bytes, version_of
+from engine.schema.kinds import InvalidSchemaError, Schema, version_bytes, version_of
+from engine.schema.wire_form import from_wire
 from engine.wire.batches import key_bytes
 from gateway.http.socket_port import SocketPort
 from gateway.ws.deliveries import DeliveryFrames
@@ -89,9 +90,7 @@ class Schemas:
                 body = await client.patiently(ask, timeout_s=client.operation_timeout_s)
             else:
                 body = await ask()
-            given: Iterable[Any] = body.properties
-            pairs = {pair.key: pair.value for pair in given}
-            return _decoder(Schema(BY_WIRE[body.type], body.schema_data, pairs))
+            return _decoder(from_wire(body))
         except InvalidSchemaError as error:
             return _Failure(f"schema version {version}: {error}", float("inf"))
         except MagnetarError as error:

@@ -5,12 +5,12 @@ from engine.broker.errors import BrokerError
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import (
     SchemaRules,
-    told_schema,
     version_number,
 )
 from engine.net.routing import Route, Routes
 from engine.schema.kinds import version_bytes
 from engine.schema.schema_registry import schema_id
+from engine.schema.wire_form import to_wire
 from engine.wire import commands
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.errors import ServerError
@@ -37,7 +37,7 @@ class SchemaCommands:
         if found is None:
             text = f"Topic not found or no-schema {body.topic}"
             return commands.schema_failed(body.request_id, ServerError.TopicNotFound, text)
-        told = told_schema(schema_id(name), found.found.schema)
+        told = to_wire(schema_id(name), found.found.schema)
         return commands.schema(body.request_id, told, version_bytes(found.number))
 
     async def get_or_create(self, body: pb.CommandGetOrCreateSchema) -> bytes:

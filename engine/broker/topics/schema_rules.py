@@ -1,7 +1,7 @@
 """Which schema a producer or consumer may bring to a topic, and what it becomes: a version, or a refusal."""
 
-from collections.abc import Awaitable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Awaitable
+from typing import TypeVar
 
 from engine.base.names import TopicName
 from engine.broker.errors import IncompatibleSchema, MetadataError, ServiceNotReady
@@ -10,8 +10,6 @@ from engine.ledger.errors import LedgerError
 from engine.metadata.store import BadVersionError, SessionExpiredError, StoreUnavailableError
 from engine.schema.compatibility import same
 from engine.schema.kinds import (
-    BY_WIRE,
-    WIRE,
     InvalidSchemaError,
     Schema,
     version_bytes,
@@ -22,6 +20,7 @@ from engine.schema.schema_registry import (
     SchemaRegistry,
 )
 from engine.schema.stored_versions import LostVersionError, UnreadableError, Version
+from engine.schema.wire_form import from_wire
 from engine.tenancy.strategy import Strategy
 from engine.tenancy.topics import SYSTEM_PREFIX
 from engine.wire import pulsar_pb2 as pb
@@ -55,22 +54,10 @@ def version_number(version: bytes) -> int:
 
 def given_schema(body: pb.Schema) -> Schema:
     """What a client sent. Raises IncompatibleSchema for an unknown kind."""
-    pairs: Iterable[Any] = body.properties
-    kind = BY_WIRE.get(body.type)
-    if kind is None:
-        raise IncompatibleSchema(f"schema type {body.type} is not known")
-    return Schema(kind, body.schema_data, {one.key: one.value for one in pairs})
-
-
-def told_schema(name: str, schema: Schema) -> pb.Schema:
-    """As clients are told."""
-    properties = [pb.KeyValue(key=key, value=value) for key, value in schema.properties.items()]
-    return pb.Schema(
-        name=name,
-        schema_data=schema.data,
-        type=pb.Schema.Type.Name(WIRE[schema.kind]),
-        properties=properties,
-    )
+    try:
+        return from_wire(body)
+    except InvalidSchemaError as error:
+        raise IncompatibleSchema(str(error)) from None
 
 
 class SchemaRules:

@@ -27,8 +27,9 @@ CHUNK_BYTES_MIN = 1024
 @dataclass(slots=True)
 class OutgoingMessage:
     """``token``: what its result is told with. Times are epoch milliseconds, 0 for none; ``replicate_to``: clusters.
-    ``encryption``: serialized fields of MessageMetadata that say how whoever gave the payload packed and encrypted it;
-    its producer then packs nothing. ``beside_bytes``: what it keeps alive besides the payload, for the budget."""
+    ``extra_metadata``: serialized fields of MessageMetadata besides these, such as the schema's version, or how whoever
+    gave the payload packed and encrypted it; its producer then packs nothing. ``beside_bytes``: what it keeps alive
+    besides the payload, for the budget."""
 
     payload: bytes
     token: Any = None
@@ -38,13 +39,13 @@ class OutgoingMessage:
     event_ms: int = 0
     deliver_at_ms: int = 0
     replicate_to: Sequence[str] = ()
-    encryption: bytes = b""
+    extra_metadata: bytes = b""
     beside_bytes: int = 0
 
     @property
     def is_alone(self) -> bool:
-        """Whether it cannot stand in a batch, which has one time of delivery, list of clusters and encryption."""
-        return bool(self.deliver_at_ms or self.replicate_to or self.encryption)
+        """Whether it cannot stand in a batch, which has one set of these."""
+        return bool(self.deliver_at_ms or self.replicate_to or self.extra_metadata)
 
     def metadata(self) -> bytes:
         """Fields of MessageMetadata that only this message has."""
@@ -55,7 +56,7 @@ class OutgoingMessage:
             or self.replicate_to
             or self.ordering_key
         ):
-            return self.encryption
+            return self.extra_metadata
         fields = pb.MessageMetadata(
             partition_key=self.key,
             ordering_key=self.ordering_key,
@@ -65,7 +66,7 @@ class OutgoingMessage:
         )
         for key, value in (self.properties or {}).items():
             fields.properties.add(key=key, value=value)
-        return fields.SerializePartialToString() + self.encryption
+        return fields.SerializePartialToString() + self.extra_metadata
 
     def member(self, sequence_id: int) -> bytes:
         """It in a batch: ``u32 size SingleMessageMetadata payload``."""

@@ -29,6 +29,7 @@ from engine.client.message_ids import MessageId
 from engine.client.producing.outgoing import EntryBuilder, OutgoingMessage
 from engine.client.producing.partition_choice import Hashing, Routing
 from engine.client.raw_producer import RawProducer, too_large
+from engine.wire import pulsar_pb2 as pb
 from engine.wire.events import Receipt
 
 if TYPE_CHECKING:
@@ -83,6 +84,8 @@ class ProducerSettings:
     chunking: bool = False
     sealer: "Sealer | None" = None
     """Encrypts the entries of all partitions."""
+    schema: pb.Schema | None = None
+    """What the topic takes it for: registered, compared or refused when the producer attaches."""
 
 
 class _Entry:
@@ -124,6 +127,8 @@ class PartitionProducer:
     ) -> None:
         self.topic = topic
         self.name = settings.name or ""
+        self.schema_version = b""
+        """Which version the settings' schema is, as of the last attachment; empty without one."""
         self.error: MagnetarError | None = None
         self._client = client
         self._settings = settings
@@ -170,6 +175,7 @@ class PartitionProducer:
             on_receipts=self._answered,
             on_end=self._ended,
             on_refused=self._refused,
+            schema=self._settings.schema,
         )
         if raw.error is not None:
             raise raw.error
@@ -179,6 +185,7 @@ class PartitionProducer:
         if raw.name != self.name or not self._epoch:
             self.name, settings = raw.name, self._settings
             self._builder = EntryBuilder(self.name, settings.compression, settings.sealer)
+        self.schema_version = raw.schema_version
         self._raw, self._sent = raw, 0
         self._waiting = deque(entry for entry in self._waiting if entry.messages is not None)
         self._heed_size(raw.link.max_message_size)
@@ -281,6 +288,12 @@ class PartitionProducer:
                 self._flush()
         if self._batch and self._batch_timer is None:
             self._batch_timer = self._loop.call_later(batching.delay_s, self._flush)
+
+    def send_as(self, message: OutgoingMessage, sequence_id: int) -> None:
+        """``send`` one message under a sequence id of the caller's, above those before it; those after it follow."""
+        self._flush()
+        self._next_sequence = sequence_id
+        self.send((message,))
 
     def _flush(self) -> None:
         """The batch becomes an entry."""

@@ -14,10 +14,10 @@ from engine.broker.errors import IncompatibleSchema
 from engine.broker.topics.schema_rules import (
     NO_VERSION,
     given_schema,
-    told_schema,
     version_number,
 )
 from engine.schema.kinds import SchemaKind, version_bytes
+from engine.schema.wire_form import to_wire
 from engine.tenancy.strategy import Strategy
 from engine.wire import pulsar_pb2 as pb
 from tests.support.broker_bench import NAME, Bench, opened
@@ -171,7 +171,7 @@ def test_what_clients_send_is_read_and_told_again() -> None:
     schema = given_schema(body)
     assert (schema.kind, schema.properties) == (SchemaKind.KEY_VALUE, {"k": "v"})
     body.name = "t/n/x"
-    assert told_schema("t/n/x", schema) == body
+    assert to_wire("t/n/x", schema) == body
     assert given_schema(NONE).kind is SchemaKind.NONE
     with pytest.raises(IncompatibleSchema):
         given_schema(pb.Schema(name="", type=pb.Schema.External, schema_data=b""))

@@ -28,6 +28,8 @@ from engine.client.producing.partition_producer import (
     SendTimeoutError,
 )
 from engine.client.raw_reader import RawReader
+from engine.schema.kinds import version_bytes
+from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import EntryMessages, unpack_entry
 from tests.support.broker_bench import NAME, Bench, served, until
 from tests.unit.client.test_client import client_of
@@ -377,3 +379,29 @@ async def test_a_closed_producer_answers_what_was_stored_and_leaves(tmp_path: Pa
         assert [one.error for one in await publisher.told(2)] == [None, None]
         assert bench.topic.producers == {}
         assert await contents(publisher) == [b"a", b"b"]
+
+
+async def test_a_schema_is_registered_when_the_producer_attaches(tmp_path: Path) -> None:
+    schema = pb.Schema(name="s", type=pb.Schema.String, schema_data=b"")
+    async with publishing(tmp_path, ProducerSettings(schema=schema)) as (bench, publisher):
+        found = await bench.schemas.version(NAME, None)
+        assert found is not None
+        assert publisher.producer.schema_version == version_bytes(found.number)
+        version = pb.MessageMetadata(schema_version=publisher.producer.schema_version)
+        publisher.send(b"a", extra_metadata=version.SerializePartialToString())
+        await publisher.told(1)
+        [entry] = await stored(publisher)
+        assert entry.metadata.schema_version == publisher.producer.schema_version
+
+
+async def test_messages_may_have_sequence_ids_of_the_callers(tmp_path: Path) -> None:
+    settings = ProducerSettings(name="p", batching=BatchSettings(delay_s=60.0))
+    async with publishing(tmp_path, settings) as (_, publisher):
+        publisher.send(b"a", b"b")
+        publisher.producer.send_as(OutgoingMessage(b"c", b"c"), 40)
+        publisher.send(b"d")
+        publisher.producer.send_as(OutgoingMessage(b"e", b"e"), 70)
+        publisher.producer._flush()
+        assert [one.token for one in await publisher.told(5)] == [b"a", b"b", b"c", b"d", b"e"]
+        entries = await stored(publisher)
+        assert [one.metadata.sequence_id for one in entries] == [0, 40, 70]
