@@ -42,7 +42,8 @@ class View(APIView):
     negotiates = True
     work_timeout_s = CALL_TIMEOUT_S
     reading_methods: ClassVar[frozenset[str]] = frozenset()
-    """Methods, such as POST, that change something elsewhere and only read here."""
+    """Methods, such as POST, that change something elsewhere and nothing here that the audit log records: they read, or
+    publish messages."""
     keeps_body = False
     """Whether the audit log keeps the JSON body of a change."""
     request: HttpRequest  # type: ignore[assignment]

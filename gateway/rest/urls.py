@@ -12,6 +12,7 @@ from gateway.rest import (
     grants,
     namespaces,
     policies,
+    produce,
     schemas,
     subscriptions,
     switched_off,
@@ -43,6 +44,7 @@ def built() -> dict[str, tuple[str, type[AdminView], dict[str, Any]]]:
         brokers,
         broker_stats,
         bookies,
+        produce,
         switched_off,
     ):
         for template, view in module.ROUTES:

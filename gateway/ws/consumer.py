@@ -21,8 +21,8 @@ from engine.client.consuming.topic_consumer import TopicConsumer
 from engine.client.consuming.topic_reader import TopicReader
 from engine.client.message_ids import EARLIEST_ID, LATEST_ID, MessageId, MessageIdError
 from gateway.http.socket_port import SocketPort
+from gateway.services.clients import client
 from gateway.ws import sockets
-from gateway.ws.clients import client
 from gateway.ws.deliveries import DeliveryFrames, end_of_topic
 from gateway.ws.frames import QUEUE_MAX, SUBSCRIPTION_TYPES, Query, RefusedError
 from gateway.ws.keys import opener

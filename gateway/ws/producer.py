@@ -13,8 +13,8 @@ from engine.client.producing.partition_choice import Hashing, Routing
 from engine.client.producing.partition_producer import BatchSettings, ProducerSettings, SendResult
 from engine.client.producing.topic_producer import TopicProducer
 from gateway.http.socket_port import SocketPort
+from gateway.services.clients import client
 from gateway.ws import frames, sockets
-from gateway.ws.clients import client
 from gateway.ws.encryption import COMPRESSIONS, key_fields
 from gateway.ws.frames import Query, RefusedError
 from gateway.ws.keys import sealer

@@ -12,6 +12,7 @@ from tests.mutants.edits import (
     managed,
     metadata,
     rest,
+    rest_produce,
     schemas,
     topics,
 )
@@ -28,6 +29,7 @@ EDITS = (
     *attention.EDITS,
     *metadata.EDITS,
     *rest.EDITS,
+    *rest_produce.EDITS,
     *schemas.EDITS,
     *topics.EDITS,
 )

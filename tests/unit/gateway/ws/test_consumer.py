@@ -20,7 +20,8 @@ from engine.client.consuming.topic_consumer import TopicConsumer
 from engine.client.message_ids import MessageId
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import Message
-from gateway.ws import clients, consumer, sockets
+from gateway.services import clients
+from gateway.ws import consumer, sockets
 from gateway.ws.replies import PERMITS_MAX
 from gateway.ws.routing import application
 from tests.support.broker_bench import NAME, Bench, served

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from engine.broker.errors import NotAllowed, TopicTerminated
-from gateway.ws import clients, producer
+from gateway.services import clients
+from gateway.ws import producer
 from gateway.ws.routing import application
 from tests.support.broker_bench import NAME, Bench, served, until
 from tests.support.net.socket_pair import SocketPair

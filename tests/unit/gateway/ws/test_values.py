@@ -14,7 +14,8 @@ from engine.schema.kinds import Schema, SchemaKind, joined, version_bytes
 from engine.schema.stored_versions import Version
 from engine.tenancy.strategy import Strategy
 from engine.wire.batches import Message
-from gateway.ws import clients, values
+from gateway.services import clients
+from gateway.ws import values
 from tests.support.broker_bench import NAME, Bench
 from tests.support.net.socket_pair import SocketPair
 from tests.unit.client.consuming.client_bench import Publisher

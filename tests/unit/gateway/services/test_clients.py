@@ -10,9 +10,9 @@ from engine.client.errors import NoBrokerError
 from engine.metadata import paths
 from engine.ownership.registration import BrokerRecord
 from engine.tenancy.nodes import children
+from gateway.services import clients
+from gateway.services.clients import RegisteredBrokers, client
 from gateway.services.engine_link import EngineLink, install
-from gateway.ws import clients
-from gateway.ws.clients import RegisteredBrokers, client
 
 
 async def register(engine: EngineLink, *hosts: str) -> None:

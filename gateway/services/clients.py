@@ -1,4 +1,4 @@
-"""The process' client of the cluster that its metadata names; endpoints of one event loop share it."""
+"""The process' client of the cluster that its metadata names; all endpoints of one event loop share it."""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from gateway.services.engine_link import link
 
 OPERATION_TIMEOUT_S = 10.0
 KNOWN_FOR_S = 1.0
-CLIENT_VERSION = "Magnetar-WebSocket"
+CLIENT_VERSION = "Magnetar-Gateway"
 
 
 class RegisteredBrokers:
