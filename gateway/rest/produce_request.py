@@ -138,7 +138,7 @@ def _schema(body: dict[str, Any], field: str) -> tuple[str, Schema] | None:
     try:
         info = decode_body(text.encode())
     except InvalidField as error:
-        raise InvalidField(field, str(error)) from None
+        raise InvalidField(field, str(error).removeprefix("body: ")) from None
     if not isinstance(info, dict):
         raise InvalidField(field, f"expected a JSON object in the string, got {kind_of(info)}")
     data = _text(info.get("schema"), f"{field}.schema") or ""

@@ -1,6 +1,7 @@
 """Schemas that nobody honest brings, and parts of an instance that are away or lost while clients bring good ones: who
 asked is told so in Pulsar's words, whoever publishes already notices nothing, and nothing hangs."""
 
+import base64
 import itertools
 import json
 import time
@@ -231,6 +232,67 @@ def test_rest_refuses_what_is_none_by_its_field(
             status, said = instance.rest("POST", path, body)
             assert 400 <= status < 500, (body if len(str(body)) < 200 else "long", status, said)
     publisher()
+
+
+def test_what_rest_publishes_by_a_schema_is_what_the_official_client_reads(
+    instance: Instance,
+) -> None:
+    class Order(pulsar.schema.Record):  # type: ignore[misc]
+        number = pulsar.schema.Integer()
+        text = pulsar.schema.String()
+
+    of = pulsar.schema.AvroSchema(Order)
+    topic = new_topic()
+    path = topic.replace("://", "/")
+    assert instance.rest("PUT", f"/admin/v2/{path}/partitions", 3)[0] == 204
+    client = pulsar.Client(instance.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    consumer = client.subscribe(topic, "s", schema=of)
+    info = of.schema_info()
+    schema = {
+        "name": "Order",
+        "type": "AVRO",
+        "schema": base64.b64encode(info.schema().encode()).decode(),
+        "properties": {},
+    }
+
+    def message(number: int) -> dict[str, Any]:
+        value = {"number": {"int": number}, "text": {"string": "é"}}
+        more = {"key": f"k{number % 2}", "properties": {"a": "b"}, "eventTime": 123456}
+        return {"payload": json.dumps(value), "sequenceId": number + 1, **more}
+
+    body = {"valueSchema": json.dumps(schema), "producerName": "over-http"}
+    body["messages"] = [message(number) for number in range(10)]
+    status, answer = instance.rest("POST", f"/topics/{path}", body)
+    assert status == 200, answer
+    results = answer["messagePublishResults"]
+    assert {one["errorCode"] for one in results} == {0}
+    published = [tuple(map(int, one["messageId"].split(":"))) for one in results]
+
+    received: dict[tuple[int, ...], Any] = {}
+    for _ in results:
+        one = consumer.receive(PATIENCE_S * 1000)
+        consumer.acknowledge(one)
+        at = one.message_id()
+        received[at.ledger_id(), at.entry_id(), at.partition()] = one
+    assert received.keys() == set(published)
+    for number, place in enumerate(published):
+        one = received[place]
+        assert (one.value().number, one.value().text) == (number, "é")
+        assert (one.partition_key(), one.properties()) == (f"k{number % 2}", {"a": "b"})
+        assert (one.event_timestamp(), one.producer_name()) == (123456, "over-http")
+    assert len({place[2] for place in published[::2]}) == 1, "a key has one partition"
+
+    body["messages"] = [message(10), {"payload": "{}"}]
+    body.pop("producerName")
+    assert instance.rest("POST", f"/topics/{path}", body)[0] == 400
+    number = {"messages": [{"payload": "1"}], "valueSchema": '{"type":"INT32","schema":""}'}
+    assert instance.rest("POST", f"/topics/{path}", number)[0] == 409
+    only = {"messages": [message(11)], "schemaVersion": answer["schemaVersion"]}
+    status, answer = instance.rest("POST", f"/topics/{path}/partitions/2", only)
+    assert status == 200, answer
+    last = consumer.receive(PATIENCE_S * 1000)
+    assert (last.value().number, last.message_id().partition()) == (11, 2)
+    client.close()
 
 
 def test_hostile_names_of_properties_come_back_as_they_were(
