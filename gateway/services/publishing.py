@@ -188,6 +188,7 @@ class Publisher:
             name=name,
             send_timeout_s=SEND_TIMEOUT_S,
             schema=to_wire(schema.kind.value, schema) if has_schema else None,
+            reattach_when_idle=False,
         )
 
         def make() -> PartitionProducer:

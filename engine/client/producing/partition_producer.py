@@ -86,6 +86,9 @@ class ProducerSettings:
     """Encrypts the entries of all partitions."""
     schema: pb.Schema | None = None
     """What the topic takes it for: registered, compared or refused when the producer attaches."""
+    reattach_when_idle: bool = True
+    """False: one that is sent away, or loses its link, while no message waits is over: it makes no topic anew that was
+    deleted."""
 
 
 class _Entry:
@@ -215,7 +218,8 @@ class PartitionProducer:
         ended, self._raw = self._raw, None
         if ended is None or self.error is not None:
             return  # it ended while it was opened, which ``_attach`` sees
-        if self._lasts(error):
+        idle = not self._waiting and not self._batch
+        if self._lasts(error) or (idle and not self._settings.reattach_when_idle):
             self._fail(error)
             return
         leaving = ended if isinstance(error, RefusedError) else None

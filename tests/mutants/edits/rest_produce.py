@@ -55,6 +55,13 @@ EDITS = (
         "W6",
     ),
     Edit(
+        "idle-producer-makes-a-deleted-topic-anew",
+        "engine/client/producing/partition_producer.py::PartitionProducer._ended",
+        "idle and not self._settings.reattach_when_idle",
+        "False",
+        (f"{PUBLISHING}::test_a_topic_that_is_deleted_is_not_made_again_by_an_idle_producer",),
+    ),
+    Edit(
         "what-is-no-value-is-stored-empty",
         "engine/schema/values/primitive_writing.py::primitive_writer",
         """raise UnencodableError("", f"{text[:80]!r} is no {schema.kind.value}") from None""",

@@ -166,6 +166,21 @@ async def test_a_shared_producer_stays_while_a_request_uses_it(
         assert (await second).results[0].message_id is not None
 
 
+async def test_a_topic_that_is_deleted_is_not_made_again_by_an_idle_producer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publishing, "IDLE_S", 60.0)
+    async with opened(tmp_path) as (bench, rest):
+        await rest.publish(b"a")
+        [shared] = rest.publisher._shared.values()
+        await bench.registry.delete(NAME, force=True)
+        await until(lambda: not shared.producer.connected)
+        assert not shared.usable
+        assert shared.producer._attaching is None
+        assert bench.registry.loaded(NAME) is None
+        assert (await rest.publish(b"b")).results[0].message_id is not None
+
+
 async def test_shared_producers_are_capped_and_the_longest_idle_one_makes_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
