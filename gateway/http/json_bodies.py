@@ -27,10 +27,7 @@ def decode_body(body: bytes) -> Any:
     except RecursionError:
         raise _too_deep() from None
     except _NotFiniteError:
-        place = _place_of(
-            json.loads(text), lambda leaf: isinstance(leaf, float) and not isfinite(leaf)
-        )
-        raise InvalidField(place, "not a finite number") from None
+        raise InvalidField(_place_of_infinity(text), "not a finite number") from None
     except ValueError as error:
         raise InvalidField("body", f"not valid JSON: {error}") from None
     if text.count("[") + text.count("{") > NESTING_MAX and is_deeper(value, NESTING_MAX):
@@ -81,6 +78,15 @@ def is_deeper(value: Any, levels: int) -> bool:
             inner for one in level for inner in (one.values() if isinstance(one, dict) else one)
         ]
     return True
+
+
+def _place_of_infinity(text: str) -> str:
+    """What lies behind the number may be no JSON at all."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return "body"
+    return _place_of(value, lambda leaf: isinstance(leaf, float) and not isfinite(leaf))
 
 
 def _can_be_encoded(value: Any) -> bool:

@@ -29,6 +29,8 @@ def test_ordinary_bodies_are_decoded(body: bytes) -> None:
         (b'{"msgRateIn": 1e400}', "msgRateIn"),
         (b'{"a": [{"b": 0}, {"b": -1e999}]}', "a[1].b"),
         (b"1e400", "body"),
+        (b'{"a": 1e400', "body"),
+        (b'{"a": 1e400, "b": ' + b"[" * 100_000, "body"),
         (b'{"a": NaN}', "body"),
         (b'{"a": Infinity}', "body"),
         (b'{"adminRoles": ["ok", "\\ud800"]}', "adminRoles[1]"),
