@@ -5,5 +5,6 @@ from tests.fuzz.frames import FRAMES
 from tests.fuzz.messages import MESSAGES
 from tests.fuzz.metadata import METADATA
 from tests.fuzz.target import Target
+from tests.fuzz.texts import TEXTS
 
-TARGETS: tuple[Target, ...] = (*FRAMES, *DISK, *METADATA, *MESSAGES)
+TARGETS: tuple[Target, ...] = (*FRAMES, *DISK, *METADATA, *MESSAGES, *TEXTS)
