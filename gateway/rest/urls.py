@@ -12,7 +12,6 @@ from gateway.rest import (
     grants,
     namespaces,
     policies,
-    produce,
     schemas,
     subscriptions,
     switched_off,
@@ -21,6 +20,7 @@ from gateway.rest import (
 )
 from gateway.rest.base import AdminView, UnbuiltView
 from gateway.rest.cluster import bookies, broker_stats, isolation, shares
+from gateway.rest.produce import views as produce
 from gateway.rest.routes import NON_PERSISTENT, PERSISTENT, Route, legacy, routes, shape
 
 PREFIX_SEGMENTS = 3

@@ -70,7 +70,7 @@ EDITS = (
     ),
     Edit(
         "part-of-a-request-is-published",
-        "gateway/rest/produce.py::_outgoing",
+        "gateway/rest/produce/views.py::_outgoing",
         """raise InvalidField(f"messages[{index}].{error.path}", error.reason) from None""",
         'payload, key_bytes = b"", None',
         (f"{PRODUCE}::test_a_payload_that_is_none_of_the_schemas_stops_the_whole_request",),

@@ -1,6 +1,7 @@
 """Pulsar's REST produce: what bodies mean, what is refused before anything is sent, and how results are answered."""
 
 import json
+import threading
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,8 +17,8 @@ from engine.client.producing.partition_producer import SendResult, SendTimeoutEr
 from engine.schema.kinds import Schema, SchemaKind, key_value
 from engine.tenancy import topics as metadata
 from engine.wire import pulsar_pb2 as pb
-from gateway.rest import produce
-from gateway.rest.produce_request import MESSAGES_MAX, ProduceRequest, parse_request
+from gateway.rest.produce import views
+from gateway.rest.produce.request import MESSAGES_MAX, ProduceRequest, parse_request
 from gateway.services.engine_link import EngineLink
 from gateway.services.publishing import Outgoing, Published
 
@@ -191,7 +192,7 @@ def publisher(monkeypatch: pytest.MonkeyPatch, engine: EngineLink) -> Publisher:
     path = metadata.ledger_path(TopicName.parse("persistent://public/default/t"))
     engine.run(lambda known: known.store.create(path, b"", make_parents=True))
     made = Publisher()
-    monkeypatch.setattr(produce, "publisher", lambda: made)
+    monkeypatch.setattr(views, "publisher", lambda: made)
     return made
 
 
@@ -279,6 +280,24 @@ def test_paths_of_nothing_are_refused_in_pulsars_words(
     assert answer.status == status
     assert reason in answer.json["reason"]
     assert not publisher.messages
+
+
+def test_a_long_request_is_encoded_beside_the_loop(
+    call: Call, publisher: Publisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+    encode = views._encoded
+
+    def encoded(*given: Any) -> list[Outgoing]:
+        threads.append(threading.get_ident())
+        return encode(*given)
+
+    monkeypatch.setattr(views, "_encoded", encoded)
+    assert call("POST", PATH, {"messages": [{"payload": "a"}]}).status == 200
+    long = {"messages": [{"payload": "a" * views.TURN_CHARS}, {"payload": "b"}]}
+    assert call("POST", PATH, long).status == 200
+    assert threads[0] == threading.get_ident() != threads[1]
+    assert [len(one.message.payload) for one in publisher.messages] == [views.TURN_CHARS, 1]
 
 
 def test_bodies_that_are_none_are_refused(call: Call, publisher: Publisher) -> None:

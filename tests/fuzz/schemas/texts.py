@@ -10,8 +10,8 @@ from engine.schema.encoding import UnencodableError, encoder
 from engine.schema.kinds import InvalidSchemaError, Schema, SchemaKind
 from engine.schema.values.primitive_values import PRIMITIVE
 from gateway.http.json_bodies import decode_body
-from gateway.rest.produce_request import parse_request
-from tests.fuzz.messages import FIELDS, INLINE, record
+from gateway.rest.produce.request import parse_request
+from tests.fuzz.schemas.messages import FIELDS, INLINE, record
 from tests.fuzz.target import Target
 
 VALUE = {

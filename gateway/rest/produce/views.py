@@ -20,14 +20,14 @@ from engine.schema.wire_form import from_wire
 from engine.wire import pulsar_pb2 as pb
 from gateway.http.bodies import json_answer, object_body
 from gateway.rest.base import AdminView
-from gateway.rest.produce_request import GivenMessage, ProduceRequest, parse_request
+from gateway.rest.produce.request import GivenMessage, ProduceRequest, parse_request
 from gateway.rest.topics import TopicView
 from gateway.services import clients, topics
 from gateway.services.engine_link import Engine
 from gateway.services.publishing import Outgoing, failure_of, publisher
 
 TURN_CHARS = 64 << 10
-"""Of payloads that are encoded before other requests get their turn, which one more may exceed."""
+"""Of payloads that are encoded on the loop; more of them in a thread, so that other requests get their turns."""
 PROPERTY_OVERHEAD_BYTES = 100
 """What a property costs in memory besides its texts."""
 _KEY_IN_BASE64 = pb.MessageMetadata(partition_key_b64_encoded=True).SerializePartialToString()
@@ -117,20 +117,23 @@ async def _schema(topic: TopicName, given: ProduceRequest) -> Schema:
 
 
 async def _messages(given: ProduceRequest, schema: Schema) -> list[Outgoing]:
+    """Raises as ``_encoded``."""
+    if sum(len(one.payload) for one in given.messages) <= TURN_CHARS:
+        return _encoded(given, schema)
+    return await asyncio.to_thread(_encoded, given, schema)
+
+
+def _encoded(given: ProduceRequest, schema: Schema) -> list[Outgoing]:
     """Raises InvalidField for a message that the schema cannot write, Unprocessable when it can write none."""
     try:
         encode = encoder(schema)
     except InvalidSchemaError as error:
         raise Unprocessable(f"valueSchema: {error}") from error
     is_pair = schema.kind is SchemaKind.KEY_VALUE
-    found, chars = [], 0
-    for index, one in enumerate(given.messages):
-        chars += len(one.payload)
-        if chars >= TURN_CHARS:
-            chars = 0
-            await asyncio.sleep(0)
-        found.append(Outgoing(_outgoing(one, encode, index, is_pair=is_pair), one.sequence_id))
-    return found
+    return [
+        Outgoing(_outgoing(one, encode, index, is_pair=is_pair), one.sequence_id)
+        for index, one in enumerate(given.messages)
+    ]
 
 
 def _outgoing(one: GivenMessage, encode: Encode, index: int, *, is_pair: bool) -> OutgoingMessage:

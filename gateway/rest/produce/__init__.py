@@ -1,0 +1,1 @@
+"""Messages published over HTTP: what bodies say, and how they are answered."""
