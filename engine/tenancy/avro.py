@@ -1,8 +1,9 @@
-"""Avro's binary encoding by the schema it was written with, for records that Apache Pulsar keeps in topics. Pure.
+"""Avro's binary encoding, for records that Apache Pulsar stores in topics. Pure.
 
-Values: null None, boolean bool, int and long int, float and double float, bytes, string str, record and map dict, array
-list, enum str. A record's fields that are null are left out of its dict, and written as null when they are missing.
-Logical types and named types that contain themselves are not known.
+A value is decoded by the schema it was written with. Avro's types are represented as follows: null by None, boolean by
+bool, int and long by int, float and double by float, bytes by bytes, string and enum by str, record and map by dict,
+array by list. A record's null fields are left out of its dict, and missing fields are written with their default, else
+as null. Logical types and recursive types are not supported.
 """
 
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from engine.wire.varints import read_varint, varint
 
 Value = Any
 Kind = Any
-"""A type of a schema: its name when primitive, a list for a union, else its definition, with no name left open."""
+"""A type of a schema: its name when primitive, a list for a union, else its definition with all names resolved."""
 
 _FLOATS = {"float": Struct("<f"), "double": Struct("<d")}
 _INT_BITS = {"int": 32, "long": 64}
@@ -35,7 +36,7 @@ _PYTHON: dict[str, Callable[[Value], bool]] = {
 
 
 class AvroError(PeerError, ValueError):
-    """Bytes or a value do not fit the schema, or the schema is none; the message names the field."""
+    """Bytes or a value that do not fit the schema, or an invalid schema; the message names the field."""
 
 
 class AvroSchema:
@@ -48,7 +49,7 @@ class AvroSchema:
             raise AvroError(f"not an Avro schema: {error!r}") from error
 
     def decode(self, data: bytes) -> Value:
-        """The one value that ``data`` is. Raises AvroError."""
+        """Decode ``data``, which is one value without bytes after it. Raises AvroError."""
         reader = _Reader(data)
         value = reader.read(self._kind)
         if reader.pos != len(data):
@@ -56,14 +57,14 @@ class AvroSchema:
         return value
 
     def encode(self, value: Value) -> bytes:
-        """Raises AvroError."""
+        """Encode a value. Raises AvroError."""
         out = bytearray()
         _write(self._kind, value, out, "")
         return bytes(out)
 
 
 def _resolve(definition: Any, namespace: str, names: dict[str, Kind]) -> Kind:
-    """``definition`` with names of types replaced by the types; ``names`` has those defined so far."""
+    """Return ``definition`` with type names replaced by their types; ``names`` holds the types defined so far."""
     if isinstance(definition, list):
         return [_resolve(branch, namespace, names) for branch in definition]
     if isinstance(definition, str):
@@ -77,19 +78,19 @@ def _resolve(definition: Any, namespace: str, names: dict[str, Kind]) -> Kind:
             return {"type": "map", "of": _resolve(definition["values"], namespace, names)}
         case "enum" | "record" as kind:
             namespace = definition.get("namespace", namespace)
-            found: dict[str, Any] = {"type": kind, "name": definition["name"]}
+            named: dict[str, Any] = {"type": kind, "name": definition["name"]}
             if kind == "enum":
-                found["symbols"] = list(definition["symbols"])
+                named["symbols"] = list(definition["symbols"])
             else:
-                found["fields"] = {
+                named["fields"] = {
                     field["name"]: (
                         _resolve(field["type"], namespace, names),
                         field.get("default"),
                     )
                     for field in definition["fields"]
                 }
-            names[f"{namespace}.{definition['name']}"] = found
-            return found
+            names[f"{namespace}.{definition['name']}"] = named
+            return named
         case wrapped:
             return _resolve(wrapped, namespace, names)
 
@@ -101,60 +102,60 @@ class _Reader:
 
     def read(self, kind: Kind) -> Value:
         if isinstance(kind, list):
-            return self.read(self._one_of(kind))
+            return self.read(self._choice(kind))
         if isinstance(kind, dict):
-            return self._complex(kind)
+            return self._read_complex(kind)
         match kind:
             case "null":
                 return None
             case "boolean":
-                return self._take(1) != b"\0"
+                return self._read_bytes(1) != b"\0"
             case "int" | "long":
-                return self._long()
+                return self._read_long()
             case "float" | "double":
-                return _FLOATS[kind].unpack(self._take(_FLOATS[kind].size))[0]
-        data = self._take(self._long())
+                return _FLOATS[kind].unpack(self._read_bytes(_FLOATS[kind].size))[0]
+        data = self._read_bytes(self._read_long())
         try:
             return data.decode() if kind == "string" else data
         except UnicodeDecodeError as error:
             raise AvroError(f"a string at {self.pos} is not UTF-8") from error
 
-    def _complex(self, kind: dict[str, Any]) -> Value:
+    def _read_complex(self, kind: dict[str, Any]) -> Value:
         match kind["type"]:
             case "record":
                 fields = {name: self.read(inner) for name, (inner, _) in kind["fields"].items()}
                 return {name: value for name, value in fields.items() if value is not None}
             case "enum":
-                return self._one_of(kind["symbols"])
+                return self._choice(kind["symbols"])
             case "array":
-                return [self.read(kind["of"]) for _ in self._items()]
+                return [self.read(kind["of"]) for _ in self._item_turns()]
             case _:
-                return {self.read("string"): self.read(kind["of"]) for _ in self._items()}
+                return {self.read("string"): self.read(kind["of"]) for _ in self._item_turns()}
 
-    def _items(self) -> Any:
-        """As many turns as an array or map has items: blocks of a count each, the last one 0."""
-        while count := self._long():
+    def _item_turns(self) -> Any:
+        """Yield once per item of an array or map, which is encoded as counted blocks up to a count of 0."""
+        while count := self._read_long():
             if count < 0:
                 count = -count
-                self._long()  # the block's size, for who skips it
+                self._read_long()  # the block's size in bytes, for readers that skip it
             if count > len(self._data) - self.pos:
                 raise AvroError(f"{count} items in {len(self._data) - self.pos} bytes")
             yield from range(count)
 
-    def _one_of(self, choices: list[Any]) -> Any:
-        index = self._long()
+    def _choice(self, choices: list[Any]) -> Any:
+        index = self._read_long()
         if not 0 <= index < len(choices):
             raise AvroError(f"choice {index} of {len(choices)} at {self.pos}")
         return choices[index]
 
-    def _long(self) -> int:
+    def _read_long(self) -> int:
         raw, pos = read_varint(self._data, self.pos, len(self._data))
         if pos < 0:
             raise AvroError(f"a number is cut off at {self.pos}")
         self.pos = pos
         return (raw >> 1) ^ -(raw & 1)
 
-    def _take(self, size: int) -> bytes:
+    def _read_bytes(self, size: int) -> bytes:
         stop = self.pos + size
         if size < 0 or stop > len(self._data):
             raise AvroError(f"{size} bytes wanted at {self.pos}, of {len(self._data)}")
@@ -163,7 +164,7 @@ class _Reader:
 
 
 def _write(kind: Kind, value: Value, out: bytearray, path: str) -> None:
-    """Append ``value``; ``path`` names it in errors."""
+    """Append the encoded ``value`` to ``out``; ``path`` names the value in errors."""
     if isinstance(kind, list):
         index = next((i for i, branch in enumerate(kind) if _fits(branch, value)), -1)
         if index < 0:

@@ -1,7 +1,8 @@
-"""Bundles of a namespace: its hash space cut at boundaries, so that every topic belongs to exactly one. Pure.
+"""Bundles of a namespace. Pure.
 
-Stored in ``/admin/local-policies/<namespace>`` as ``{"bundles":{"boundaries":["0x00000000",…,"0xffffffff"],…},…}``
-(Apache Pulsar's layout); the last bundle includes the highest hash.
+Boundaries divide the hash space, so that every topic belongs to exactly one bundle; the last bundle includes the
+highest hash. They are stored in ``/admin/local-policies/<namespace>`` as
+``{"bundles":{"boundaries":["0x00000000",…,"0xffffffff"],…},…}`` (Apache Pulsar's layout).
 """
 
 from bisect import bisect_right
@@ -16,12 +17,13 @@ from engine.metadata.records import Document, Stored, decode_json, encode_json
 from engine.tenancy.checks import texts, typed
 
 BUNDLES_MAX = 65_536
-"""So that a namespace's boundaries fit a node of 1 MiB."""
+"""Maximum number of bundles of a namespace, whose boundaries must fit a node of 1 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bundles:
-    """``edges``: ascending hashes, first 0, last HASH_TOP; bundle i is ``edges[i]..edges[i+1]``."""
+    """Bundles of one namespace. ``edges`` are ascending hashes from 0 to HASH_TOP; bundle i is
+    ``edges[i]..edges[i+1]``."""
 
     namespace: NamespaceName
     edges: tuple[int, ...]
@@ -35,42 +37,47 @@ class Bundles:
 
     @classmethod
     def of_boundaries(cls, namespace: NamespaceName, boundaries: Sequence[str]) -> "Bundles":
-        """From hexadecimal texts. Raises ValueError."""
+        """Return the bundles between boundaries in hexadecimal. Raises ValueError."""
         return cls(namespace, tuple(int(text, 16) for text in boundaries))
 
     @classmethod
     def decode(cls, namespace: NamespaceName, document: bytes) -> "Bundles | None":
-        """From stored policies or local policies; None when they name no bundles. Raises ValueError when broken."""
+        """Decode the bundles in stored policies or local policies; None when these have none.
+
+        Raises ValueError when the document cannot be read.
+        """
         return cls.of_policies(namespace, decode_json(document, f"policies of {namespace}"))
 
     @classmethod
     def of_policies(cls, namespace: NamespaceName, stored: Stored) -> "Bundles | None":
-        """As ``decode``, of the decoded document."""
+        """Return the bundles in a decoded document; see ``decode``."""
         bundles = stored.get("bundles") or {}
         boundaries = bundles.get("boundaries") if isinstance(bundles, dict) else bundles
         if not boundaries:
             return None
-        if not isinstance(boundaries, list) or not all(isinstance(one, str) for one in boundaries):
+        if not isinstance(boundaries, list) or not all(
+            isinstance(text, str) for text in boundaries
+        ):
             raise ValueError(f"policies of {namespace}: bundles have no list of boundaries")
         return cls.of_boundaries(namespace, boundaries)
 
     @property
     def document(self) -> Document:
-        """As stored below ``bundles``, and as the REST route answers."""
+        """Value of the key ``bundles`` in stored policies, and answer of the REST route."""
         return {"boundaries": [f"0x{edge:08x}" for edge in self.edges], "numBundles": len(self)}
 
     @property
     def ranges(self) -> list[str]:
-        """``0x…_0x…`` of each."""
+        """Texts ``0x…_0x…`` of all bundles, in order."""
         return [bundle.range for bundle in self]
 
     def of_hash(self, bundle_hash: int) -> BundleName:
-        """The bundle that holds ``bundle_hash`` (0..HASH_TOP)."""
+        """Return the bundle that contains ``bundle_hash`` (0..HASH_TOP)."""
         index = min(bisect_right(self.edges, bundle_hash) - 1, len(self.edges) - 2)
         return BundleName(self.namespace, self.edges[index], self.edges[index + 1])
 
     def of_topic(self, topic: TopicName) -> BundleName:
-        """The bundle of a topic of this namespace."""
+        """Return the bundle of a topic of this namespace."""
         return self.of_hash(topic.bundle_hash)
 
     def __iter__(self) -> Iterator[BundleName]:
@@ -82,12 +89,12 @@ class Bundles:
 
 
 def encode_local_policies(bundles: Bundles) -> bytes:
-    """First local policies of a namespace, in stored form."""
+    """Return the first local policies of a namespace in stored form."""
     return encode_json({"bundles": bundles.document, "migrated": False})
 
 
 def even_bundles(count: int) -> Document:
-    """``count`` bundles of equal size. Raises InvalidRequest outside 1..BUNDLES_MAX."""
+    """Return ``count`` bundles of equal size. Raises InvalidRequest outside 1..BUNDLES_MAX."""
     if not 1 <= count <= BUNDLES_MAX:
         raise InvalidRequest(
             f"Invalid number of bundles. Number of bundles has to be in the range of (0, {BUNDLES_MAX}].",
@@ -98,7 +105,10 @@ def even_bundles(count: int) -> Document:
 
 
 def bundles(given: Any, default_count: int) -> Document:
-    """Bundles of a new namespace: explicit boundaries, or a count (0 or none: the default)."""
+    """Return the bundles of a new namespace.
+
+    ``given`` has explicit boundaries or a count; without both, or with a count of 0, there are ``default_count``.
+    """
     if given is None:
         return even_bundles(default_count)
     typed("bundles", given, dict, "a JSON object")
@@ -110,7 +120,7 @@ def bundles(given: Any, default_count: int) -> Document:
 
 
 def checked_boundaries(given: Any) -> list[str]:
-    """``given`` as sorted unique ``0x%08x`` texts covering the whole hash range. Raises InvalidRequest."""
+    """Return ``given`` as sorted unique ``0x%08x`` texts that cover the hash space. Raises InvalidRequest."""
     try:
         edges = sorted({int(text, 16) for text in texts("boundaries", given)})
     except ValueError as error:

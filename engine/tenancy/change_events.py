@@ -1,8 +1,8 @@
-"""Changes of topics' policies as events, as Apache Pulsar 4.0.8 keeps them in a namespace's ``__change_events``. Pure.
+"""Events that change topics' policies, as Apache Pulsar 4.0.8 stores them in a namespace's ``__change_events``. Pure.
 
-A message's key is ``key_of`` its topic, its payload an Avro record ``PulsarEvent`` without compression or batch; null
-says that the topic is gone. The last event of a key holds all of a topic's policies. A document has the fields of
-Pulsar's TopicPolicies that are set, in the types of ``engine.tenancy.avro``.
+A message's key is ``key_of`` its topic. Its payload is an Avro record ``PulsarEvent``, neither compressed nor batched;
+a null payload means that the topic was deleted. The last event of a key holds all of a topic's policies.
+A policy document has those fields of Pulsar's TopicPolicies that are set, in the types of ``engine.tenancy.avro``.
 """
 
 import json
@@ -16,7 +16,7 @@ from engine.tenancy.avro import AvroSchema
 
 LOCAL_NAME = "__change_events"
 GLOBAL_PREFIX = "__G__"
-"""Of the key of policies that hold for a topic in all clusters that replicate it."""
+"""Prefix of a key whose policies apply to a topic in all clusters that replicate it."""
 
 _COMMON = "org.apache.pulsar.common"
 _DATA = f"{_COMMON}.policies.data"
@@ -26,11 +26,11 @@ _UNSET: Document = {
     "subscriptionPolicies": {},
     "subscriptionTypesEnabled": [],
 }
-"""What Apache writes for those fields when they are not set; all others are null then."""
+"""Values that Apache Pulsar writes for these fields when they are not set; all other fields are null then."""
 
 
 def _may_be(kind: Any, names: str) -> Document:
-    """Fields of that type, or null."""
+    """Return nullable fields of one type; ``names`` are separated by spaces."""
     return {name: ["null", kind] for name in names.split()}
 
 
@@ -39,7 +39,7 @@ def _always(kind: Any, names: str) -> Document:
 
 
 def _record(name: str, *parts: Document, namespace: str | None = None) -> Document:
-    """With the fields of ``parts``, by name as Apache has them."""
+    """Return a record type with the fields of ``parts``, sorted by name as in Apache Pulsar's schema."""
     fields = [
         {"name": field, "type": kind, **({"default": None} if isinstance(kind, list) else {})}
         for field, kind in sorted((key, kind) for part in parts for key, kind in part.items())
@@ -251,17 +251,20 @@ SCHEMA = AvroSchema(_EVENT)
 
 
 def log_topic(namespace: NamespaceName) -> TopicName:
-    """The topic that holds the changes of a namespace's topics."""
+    """Return the topic that holds the policy events of a namespace's topics."""
     return namespace.topic(LOCAL_NAME)
 
 
 def key_of(topic: TopicName, *, everywhere: bool = False) -> str:
-    """``everywhere``: of the policies that hold in all clusters."""
+    """Return the key of a topic's events; ``everywhere`` selects the policies that apply in all clusters."""
     return f"{GLOBAL_PREFIX}{topic}" if everywhere else str(topic)
 
 
 def new_event(topic: TopicName, cluster: str, *, everywhere: bool = False) -> Document:
-    """An event that sets nothing. Other clusters are sent only what holds everywhere."""
+    """Return an event that sets no policy.
+
+    ``everywhere`` leaves ``replicateTo`` out, so that the event is replicated to all clusters.
+    """
     event: Document = {"actionType": "UPDATE", "eventType": "TOPIC_POLICY"}
     if not everywhere:
         event["replicateTo"] = [cluster]
@@ -276,18 +279,18 @@ def new_event(topic: TopicName, cluster: str, *, everywhere: bool = False) -> Do
 
 
 def policies_of(event: Mapping[str, Any]) -> Document:
-    """The policies an event sets: a copy."""
-    found = (event.get("topicPoliciesEvent") or {}).get("policies") or {}
+    """Return a copy of the policies that an event sets."""
+    policies = (event.get("topicPoliciesEvent") or {}).get("policies") or {}
     return {
         key: deepcopy(value)
-        for key, value in found.items()
+        for key, value in policies.items()
         if key != "isGlobal" and value != _UNSET.get(key)
     }
 
 
 def with_policies(event: Mapping[str, Any], policies: Mapping[str, Any]) -> Document:
-    """The event that sets these policies instead; None is not set."""
+    """Return the event with its policies replaced by ``policies``; a value of None leaves a policy unset."""
     body = event["topicPoliciesEvent"]
-    kept = {"isGlobal": (body.get("policies") or {}).get("isGlobal", False)}
+    scope = {"isGlobal": (body.get("policies") or {}).get("isGlobal", False)}
     given = {key: value for key, value in policies.items() if value is not None}
-    return {**event, "topicPoliciesEvent": {**body, "policies": {**_UNSET, **kept, **given}}}
+    return {**event, "topicPoliciesEvent": {**body, "policies": {**_UNSET, **scope, **given}}}

@@ -1,6 +1,6 @@
-"""Clusters: what is stored of them and how it changes, by compare-and-set, no broker needed.
+"""Stored clusters and their changes by compare-and-set, which need no broker.
 
-Raises Refusal with Pulsar's text, and the store's own errors. Cancelled: a change may or may not have
+Functions raise Refusal with Pulsar's text, and the store's errors. After cancellation a change may or may not have
 happened. Layout and defaults were read from Apache Pulsar 4.0.8.
 """
 
@@ -24,7 +24,7 @@ from engine.tenancy.nodes import (
 )
 
 GLOBAL_CLUSTER = "global"
-"""A name Pulsar lets tenants and namespaces give although no such cluster need exist."""
+"""Cluster name that tenants and namespaces may use in Pulsar although no such cluster exists."""
 
 _CLUSTER_DEFAULTS: Document = {
     "brokerClientTlsEnabled": False,
@@ -66,12 +66,12 @@ _CLUSTER_FLAGS = frozenset(
 
 
 def cluster_name(name: str) -> str:
-    """``name`` when valid, else PreconditionFailed."""
+    """Return ``name`` if a cluster may have it. Raises PreconditionFailed."""
     return entity("Cluster", name)
 
 
 def cluster_data(given: Mapping[str, Any]) -> Document:
-    """What is stored of a cluster's data: known keys, flags false unless given. Raises InvalidRequest."""
+    """Return the stored form of a cluster's data: known keys, with flags false unless given. Raises InvalidRequest."""
     out: Document = {}
     for key in _CLUSTER_KEYS:
         value = given.get(key)
@@ -111,22 +111,22 @@ def _check_url(url: str | None, schemes: tuple[str, ...], refusal: str) -> None:
 
 
 def own_cluster(broker_url: str, web_url: str) -> Document:
-    """The cluster an instance makes of itself when it first starts."""
+    """Return the data of the cluster that an instance creates for itself on its first start."""
     return {"brokerServiceUrl": broker_url, **_CLUSTER_DEFAULTS, "serviceUrl": web_url}
 
 
 async def list_clusters(store: MetadataStore) -> list[str]:
-    """Names, sorted, without the pseudo cluster ``global``."""
+    """Return the names of all clusters, sorted, without the pseudo cluster ``global``."""
     return [name for name in await children(store, paths.CLUSTERS) if name != GLOBAL_CLUSTER]
 
 
 async def get_cluster(store: MetadataStore, name: str) -> Stored:
-    """ClusterData; NotFound when missing."""
+    """Return a cluster's ClusterData. Raises NotFound when missing."""
     return await read_node(store, paths.cluster(cluster_name(name)), "Cluster does not exist")
 
 
 async def create_cluster(store: MetadataStore, name: str, given: Mapping[str, Any] | None) -> None:
-    """AlreadyExists when it does, InvalidRequest for bad data."""
+    """Create a cluster. Raises AlreadyExists, and InvalidRequest for invalid data."""
     if given is None:
         raise InvalidRequest("cluster data is required")
     path, value = paths.cluster(cluster_name(name)), encode_json(cluster_data(given))
@@ -134,7 +134,7 @@ async def create_cluster(store: MetadataStore, name: str, given: Mapping[str, An
 
 
 async def update_cluster(store: MetadataStore, name: str, given: Mapping[str, Any] | None) -> None:
-    """Replaces all of its data; NotFound when missing."""
+    """Replace all data of a cluster. Raises NotFound when missing, InvalidRequest for invalid data."""
     if given is None:
         raise InvalidRequest("cluster data is required")
     value = encode_json(cluster_data(given))
@@ -144,7 +144,7 @@ async def update_cluster(store: MetadataStore, name: str, given: Mapping[str, An
 
 
 async def set_peer_clusters(store: MetadataStore, name: str, peers: list[str]) -> None:
-    """Replaces the peers; PreconditionFailed for the cluster itself or an unknown one."""
+    """Replace the peers of a cluster. Raises PreconditionFailed for the cluster itself or an unknown cluster."""
     known = set(await list_clusters(store))
     if name in known:
         for peer in peers:
@@ -162,7 +162,10 @@ async def set_peer_clusters(store: MetadataStore, name: str, peers: list[str]) -
 
 
 async def delete_cluster(store: MetadataStore, name: str) -> None:
-    """NotFound when missing, PreconditionFailed while it has isolation policies or a namespace is placed on it."""
+    """Delete a cluster.
+
+    Raises NotFound when missing, PreconditionFailed while it has isolation policies or holds a namespace.
+    """
     await get_cluster(store, name)
     isolation = paths.isolation_policies(name)
     if await find_node(fresh(store, isolation), isolation):

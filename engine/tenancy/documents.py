@@ -1,6 +1,7 @@
 """Policies of namespaces as Apache Pulsar stores them: key order, defaults, checks. Pure.
 
-Stored form: UTF-8, no blanks, keys in the order below, unset keys absent. Layouts were read from Apache Pulsar 4.0.8.
+The stored form is UTF-8 JSON without blanks, with keys in the order below and without unset keys. The layouts were read
+from Apache Pulsar 4.0.8.
 """
 
 from collections.abc import Mapping
@@ -87,14 +88,15 @@ _READ_APART = {
 _AS_GOOD_AS_DEFAULT: dict[str, tuple[Any, ...]] = {
     "subscription_auth_mode": ("",),
 }
-"""Values that clients send by themselves, and that no topic can tell from the default."""
+"""Values that clients send although their user set nothing; they act as the default does."""
 
 
 def given_policies(given: Mapping[str, Any], *, own_cluster: str, default_bundles: int) -> Document:
-    """Policies of a new namespace: what the caller gave over Pulsar's defaults.
+    """Return the policies of a new namespace: the caller's values over Pulsar's defaults.
 
-    Unknown keys, nulls and empty texts (a Go client sends them for unset enums) count as not given. Raises Refusal:
-    InvalidRequest or PreconditionFailed for what a policy may not be, NotBuilt for one that nothing acts upon yet.
+    Unknown keys, nulls and empty texts (a Go client sends them for unset enums) count as not given. Raises
+    InvalidRequest or PreconditionFailed for a value that a policy may not have, NotBuilt for a policy that has no
+    effect yet.
     """
     merged = new_policies([own_cluster], even_bundles(default_bundles), own_cluster)
     for key in _MAP_KEYS:
@@ -106,7 +108,7 @@ def given_policies(given: Mapping[str, Any], *, own_cluster: str, default_bundle
         if value in (None, "", []):
             continue
         if policy is OFFLOADING and isinstance(value, dict) and not value.get(OFFLOAD_DRIVER):
-            continue  # its numbers are policies of their own
+            continue  # without a driver, the numbers in it are separate policies
         put_on_namespace(merged, policy, policy.read(value), own_cluster)
     for key in _POLICY_KEYS:
         value = given.get(key)
@@ -116,7 +118,9 @@ def given_policies(given: Mapping[str, Any], *, own_cluster: str, default_bundle
         empty = (not default or isinstance(default, dict)) and _is_empty(value)
         if not empty and value not in _AS_GOOD_AS_DEFAULT.get(key, ()):
             raise NotBuilt(f"{key}: nothing acts upon this policy yet")
-    merged["auth_policies"] = _granted(given.get("auth_policies") or {}, merged["auth_policies"])
+    merged["auth_policies"] = _permissions(
+        given.get("auth_policies") or {}, merged["auth_policies"]
+    )
     merged["bundles"] = bundles(given.get("bundles"), default_bundles)
     merged["replication_clusters"] = texts(
         "replication_clusters", given.get("replication_clusters") or [own_cluster]
@@ -131,21 +135,21 @@ def given_policies(given: Mapping[str, Any], *, own_cluster: str, default_bundle
     return ordered(merged)
 
 
-def _granted(given: Any, nothing: Document) -> Document:
-    """Permissions that a new namespace comes with. Raises InvalidRequest."""
+def _permissions(given: Any, defaults: Document) -> Document:
+    """Return the permissions of a new namespace. Raises InvalidRequest."""
     typed("auth_policies", given, dict, "a JSON object")
-    found = {
-        key: typed(key, given.get(key) or {}, dict, "a JSON object") for key in (*nothing, *given)
+    permissions = {
+        key: typed(key, given.get(key) or {}, dict, "a JSON object") for key in (*defaults, *given)
     }
-    found["namespace_auth"] = _actions(found["namespace_auth"])
-    found["destination_auth"] = {
+    permissions["namespace_auth"] = _actions(permissions["namespace_auth"])
+    permissions["destination_auth"] = {
         topic: _actions(typed(topic, roles, dict, "a JSON object"))
-        for topic, roles in found["destination_auth"].items()
+        for topic, roles in permissions["destination_auth"].items()
     }
-    found["subscription_auth_roles"] = {
-        name: read_roles(roles) for name, roles in found["subscription_auth_roles"].items()
+    permissions["subscription_auth_roles"] = {
+        name: read_roles(roles) for name, roles in permissions["subscription_auth_roles"].items()
     }
-    return found
+    return permissions
 
 
 def _actions(roles: Document) -> Document:
@@ -153,14 +157,14 @@ def _actions(roles: Document) -> Document:
 
 
 def _is_empty(value: Any) -> bool:
-    """None, 0, -1 (no limit), false, no items, or an object of such values."""
+    """Return whether a value is None, 0, -1 (no limit), false, without items, or an object of such values."""
     if isinstance(value, dict):
         return all(_is_empty(item) for item in value.values())
     return not value or value == -1
 
 
 def new_policies(clusters: list[str], bundles_data: Document, own_cluster: str) -> Document:
-    """Policies of a namespace for which nothing was said."""
+    """Return the policies of a namespace for which no policy was given."""
     return {
         "auth_policies": {
             "namespace_auth": {},
@@ -187,6 +191,6 @@ def new_policies(clusters: list[str], bundles_data: Document, own_cluster: str) 
 
 
 def ordered(document: Mapping[str, Any]) -> Document:
-    """Policies with their keys in stored order; keys newer than ours stay, at the end."""
+    """Return policies with their keys in stored order; unknown keys of newer versions follow at the end."""
     known = {key: document[key] for key in _POLICY_KEYS if document.get(key) is not None}
     return {**known, **{key: value for key, value in document.items() if key not in _POLICY_KEYS}}

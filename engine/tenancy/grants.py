@@ -1,8 +1,8 @@
-"""Permissions of a namespace, of its topics and subscriptions, as Apache Pulsar stores them in ``auth_policies``.
+"""Permissions of a namespace, its topics and its subscriptions, as Apache Pulsar stores them in ``auth_policies``.
 
-They are kept and answered; nobody asks for them yet. Every change is a compare-and-set on the namespace's policies, so
-that of many who grant at once none is lost. Raises Refusal, and the store's own errors. Cancelled: a change may or may
-not have happened.
+They are stored and can be read, but they are not enforced yet. Every change is a compare-and-set on the namespace's
+policies, so that no concurrent grant is lost. Functions raise Refusal and the store's errors. After cancellation a
+change may or may not have happened.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,27 +24,27 @@ Granted = dict[str, list[str]]
 
 
 async def of_namespace(store: MetadataStore, name: NamespaceName) -> Granted:
-    """Actions by role. NotFound without the namespace."""
-    return _found(await get_policies(store, name), _NAMESPACE)
+    """Return the actions by role. Raises NotFound without the namespace."""
+    return _granted(await get_policies(store, name), _NAMESPACE)
 
 
 async def of_subscriptions(store: MetadataStore, name: NamespaceName) -> Granted:
-    """Roles by subscription. NotFound without the namespace."""
-    return _found(await get_policies(store, name), _SUBSCRIPTIONS)
+    """Return the roles by subscription. Raises NotFound without the namespace."""
+    return _granted(await get_policies(store, name), _SUBSCRIPTIONS)
 
 
 async def of_topic(store: MetadataStore, topic: TopicName) -> Granted:
-    """Actions by role: those on the topic beside those on its namespace. NotFound without the namespace."""
+    """Return the actions by role, on the topic and on its namespace. Raises NotFound without the namespace."""
     policies = await get_policies(store, topic.namespace)
-    found = _found(policies, _NAMESPACE)
-    for role, actions in _found(policies, (*_TOPICS, str(topic))).items():
-        found[role] = list(dict.fromkeys([*found.get(role, []), *actions]))
-    return found
+    granted = _granted(policies, _NAMESPACE)
+    for role, actions in _granted(policies, (*_TOPICS, str(topic))).items():
+        granted[role] = list(dict.fromkeys([*granted.get(role, []), *actions]))
+    return granted
 
 
-def _found(policies: Stored, path: tuple[str, ...]) -> Granted:
-    found: Mapping[str, Sequence[str]] = find(policies, path) or {}
-    return {name: list(values) for name, values in found.items()}
+def _granted(policies: Stored, path: tuple[str, ...]) -> Granted:
+    stored: Mapping[str, Sequence[str]] = find(policies, path) or {}
+    return {name: list(values) for name, values in stored.items()}
 
 
 async def grant(
@@ -67,7 +67,7 @@ async def grant(
 async def revoke(
     store: MetadataStore, name: NamespaceName, role: str, *, topic: TopicName | None = None
 ) -> None:
-    """Forget what was granted to ``role``; nothing was is fine. NotFound without the namespace."""
+    """Remove the permissions of ``role``; having none is no error. Raises NotFound without the namespace."""
 
     def change(policies: Document) -> None:
         if topic is None:
@@ -79,7 +79,7 @@ async def revoke(
 
 
 def _remove_last(policies: Document, path: tuple[str, ...], inner: str, role: str) -> None:
-    """Remove a role of a topic, which is not listed any more without one."""
+    """Remove a role of a topic, and the topic's entry with its last role."""
     put(policies, (*path, inner, role), None)
     if not find(policies, (*path, inner)):
         put(policies, (*path, inner), None)
@@ -88,7 +88,7 @@ def _remove_last(policies: Document, path: tuple[str, ...], inner: str, role: st
 async def grant_on_subscription(
     store: MetadataStore, name: NamespaceName, subscription: str, roles: list[str]
 ) -> None:
-    """Exactly ``roles`` may use subscriptions of that name from now on. NotFound without the namespace."""
+    """Replace the roles that may use subscriptions of one name. Raises NotFound without the namespace."""
     await update_policies(
         store, name, lambda policies: put(policies, (*_SUBSCRIPTIONS, subscription), roles)
     )
@@ -97,21 +97,23 @@ async def grant_on_subscription(
 async def revoke_on_subscription(
     store: MetadataStore, name: NamespaceName, subscription: str, role: str
 ) -> None:
-    """Take one role away; the subscription is not listed any more without one. NotFound for a subscription that has no
-    roles, and without the namespace."""
+    """Remove a role of a subscription, and the subscription's entry with its last role.
+
+    Raises NotFound for a subscription that has no roles, and without the namespace.
+    """
 
     def change(policies: Document) -> None:
         roles = find(policies, (*_SUBSCRIPTIONS, subscription))
         if roles is None:
             raise NotFound(f"couldn't find subscription {subscription}")
-        left = [one for one in roles if one != role]
-        put(policies, (*_SUBSCRIPTIONS, subscription), left or None)
+        remaining = [other for other in roles if other != role]
+        put(policies, (*_SUBSCRIPTIONS, subscription), remaining or None)
 
     await update_policies(store, name, change)
 
 
 async def forget_topic(store: MetadataStore, topic: TopicName) -> None:
-    """Forget what was granted on a topic that is being deleted; its namespace may be on its way out, too."""
+    """Remove the permissions on a topic that is being deleted; a namespace that is deleted too is no error."""
     path = (*_TOPICS, str(topic))
     with suppress(NotFound):
         policies = await get_policies(store, topic.namespace)

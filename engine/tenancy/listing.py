@@ -1,5 +1,8 @@
-"""Which namespaces there are. Legacy names (``tenant/cluster/namespace``) lie one level deeper in the same tree, so
-that a tenant's child may be a namespace, only hold others, or both."""
+"""Lists of namespaces.
+
+Legacy names (``tenant/cluster/namespace``) lie one level deeper in the same tree. A tenant's child is therefore a
+namespace, a parent of namespaces, or both.
+"""
 
 import asyncio
 
@@ -13,38 +16,40 @@ AT_ONCE = 64
 
 
 async def namespaces_of(store: MetadataStore, tenant: str, *, anew: bool = False) -> list[str]:
-    """``tenant/namespace`` and ``tenant/cluster/namespace``, sorted, of those that have policies; none without the
-    tenant. ``anew``: not by what is kept in memory. Reads two nodes for each child of the tenant, and one for each
-    legacy namespace."""
+    """Return the tenant's namespaces that have policies, sorted; none when the tenant is missing.
+
+    Their names are ``tenant/namespace`` and ``tenant/cluster/namespace``. ``anew`` bypasses the cache of the store.
+    Reads two nodes for each child of the tenant, and one for each legacy namespace.
+    """
     path = paths.tenant(tenant)
-    names = [f"{tenant}/{local}" for local in await children(_for(store, path, anew), path)]
-    found: list[str] = []
+    names = [f"{tenant}/{local}" for local in await children(_reader(store, path, anew), path)]
+    namespaces: list[str] = []
     for start in range(0, len(names), AT_ONCE):
         batch = names[start : start + AT_ONCE]
-        for some in await asyncio.gather(*(_at_and_below(store, name, anew) for name in batch)):
-            found += some
-    return sorted(found)
+        for listed in await asyncio.gather(*(_at_and_below(store, name, anew) for name in batch)):
+            namespaces += listed
+    return sorted(namespaces)
 
 
 async def all_namespaces(store: MetadataStore, *, anew: bool = False) -> list[str]:
-    """As ``namespaces_of``, of every tenant."""
+    """Return the namespaces of every tenant; see ``namespaces_of``."""
     return [
         name
-        for tenant in await children(_for(store, paths.POLICIES, anew), paths.POLICIES)
+        for tenant in await children(_reader(store, paths.POLICIES, anew), paths.POLICIES)
         for name in await namespaces_of(store, tenant, anew=anew)
     ]
 
 
 async def _at_and_below(store: MetadataStore, name: str, anew: bool) -> list[str]:
     path = paths.namespace_policies(name)
-    below = [f"{name}/{local}" for local in await children(_for(store, path, anew), path)]
-    found = []
-    for each in (name, *below):
-        path = paths.namespace_policies(each)
-        if await find_node(_for(store, path, anew), path) is not None:
-            found.append(each)
-    return found
+    below = [f"{name}/{local}" for local in await children(_reader(store, path, anew), path)]
+    namespaces = []
+    for candidate in (name, *below):
+        path = paths.namespace_policies(candidate)
+        if await find_node(_reader(store, path, anew), path) is not None:
+            namespaces.append(candidate)
+    return namespaces
 
 
-def _for(store: MetadataStore, path: str, anew: bool) -> MetadataStore:
+def _reader(store: MetadataStore, path: str, anew: bool) -> MetadataStore:
     return fresh(store, path) if anew else store

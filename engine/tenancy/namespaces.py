@@ -1,7 +1,7 @@
-"""Namespaces: which there are, their policies, and what a fresh instance starts with; no broker needed.
+"""Stored namespaces, their policies, and the records of a fresh instance; no function needs a broker.
 
-Every change is a compare-and-set. Raises Refusal with Pulsar's text, and the store's own errors.
-Cancelled: a change may or may not have happened.
+Every change is a compare-and-set. Functions raise Refusal with Pulsar's text, and the store's errors. After
+cancellation a change may or may not have happened.
 """
 
 from collections.abc import Callable, Mapping
@@ -49,14 +49,16 @@ from engine.tenancy.tenant_limits import NO_LIMITS, check_room, in_force
 from engine.tenancy.tenants import get_tenant, tenant_info, tenant_name
 
 ANYTHING = object()
-"""Whatever is stored."""
+"""Expected value that matches every stored value."""
 POLICIES_BYTES_MAX = 512 << 10
-"""Of a namespace's policies, which lie in one node of at most 1 MiB."""
+"""Limit of a namespace's policies in bytes; they are stored in one node of at most 1 MiB."""
 
 
 def namespace_name(tenant: str, local: str) -> NamespaceName:
-    """Namespace of two path segments, of which the second is ``cluster/namespace`` in old names, else
-    PreconditionFailed."""
+    """Return the namespace of two path segments; the second is ``cluster/namespace`` in legacy names.
+
+    Raises PreconditionFailed.
+    """
     try:
         return NamespaceName.parse(f"{tenant}/{local}")
     except InvalidNameError as error:
@@ -64,7 +66,7 @@ def namespace_name(tenant: str, local: str) -> NamespaceName:
 
 
 async def list_namespaces(store: MetadataStore, tenant: str) -> list[str]:
-    """As ``namespaces_of``; NotFound without the tenant."""
+    """Return the namespaces of a tenant; see ``namespaces_of``. Raises NotFound without the tenant."""
     path = paths.tenant(tenant_name(tenant))
     if await store.exists(path) is None:
         raise NotFound("Tenant not found")
@@ -72,7 +74,7 @@ async def list_namespaces(store: MetadataStore, tenant: str) -> list[str]:
 
 
 async def list_namespaces_of_cluster(store: MetadataStore, tenant: str, cluster: str) -> list[str]:
-    """``tenant/cluster/namespace`` of those with a cluster in their name, sorted; NotFound without the tenant."""
+    """Return the names ``tenant/cluster/namespace`` with this cluster, sorted. Raises NotFound without the tenant."""
     path = paths.tenant(tenant_name(tenant))
     if await store.exists(path) is None:
         raise NotFound("Tenant not found")
@@ -81,9 +83,9 @@ async def list_namespaces_of_cluster(store: MetadataStore, tenant: str, cluster:
 
 
 async def get_policies(store: MetadataStore, name: NamespaceName) -> Stored:
-    """Policies; NotFound when missing or being deleted."""
+    """Return the policies of a namespace. Raises NotFound when it is missing or being deleted."""
     policies = await find_node(store, paths.namespace_policies(str(name)))
-    if policies is None and name.cluster is not None and await _legacy(store, name):
+    if policies is None and name.cluster is not None and await _legacy_exists(store, name):
         return {}
     if policies is None or policies.get("deleted"):
         raise NotFound("Namespace does not exist")
@@ -91,13 +93,16 @@ async def get_policies(store: MetadataStore, name: NamespaceName) -> Stored:
 
 
 async def get_bundles(store: MetadataStore, name: NamespaceName) -> Bundles:
-    """As brokers have them: from the local policies, which a split changes, once a broker has made those. NotFound
-    without the namespace, Failed when what is stored cannot be read."""
+    """Return the bundles of a namespace as brokers read them.
+
+    They are stored in the local policies, which a split changes, once a broker has created these.
+    Raises NotFound without the namespace, Failed when the stored bundles cannot be read.
+    """
     return await bundles_beside(store, name, await get_policies(store, name))
 
 
 async def bundles_beside(store: MetadataStore, name: NamespaceName, policies: Stored) -> Bundles:
-    """As ``get_bundles``, of the namespace whose ``policies`` were read."""
+    """Return the bundles of a namespace whose ``policies`` were read; see ``get_bundles``."""
     try:
         try:
             local = await derived(store, paths.local_policies(str(name)), _local_bundles)
@@ -112,8 +117,8 @@ def _local_bundles(value: bytes, path: str) -> Bundles | None:
     return Bundles.decode(NamespaceName.parse(path.removeprefix(f"{paths.LOCAL_POLICIES}/")), value)
 
 
-async def _legacy(store: MetadataStore, name: NamespaceName) -> bool:
-    """Namespaces of legacy names need no policies of their own, only their tenant: ``a/b`` as a local name is one."""
+async def _legacy_exists(store: MetadataStore, name: NamespaceName) -> bool:
+    """Return whether a legacy namespace (``cluster/namespace``) exists, which needs its tenant but no policies."""
     return await store.exists(paths.tenant(name.tenant)) is not None
 
 
@@ -126,9 +131,13 @@ async def create_namespace(
     default_bundles: int = 4,
     limits: TenantLimits = NO_LIMITS,
 ) -> None:
-    """``cluster`` is the one this instance serves, ``limits`` are as of ``create_tenant``. NotFound without the tenant,
-    AlreadyExists, Forbidden for clusters the tenant may not use, InvalidRequest or PreconditionFailed for bad policies
-    and for one namespace too many, NotBuilt for policies that nothing acts upon yet."""
+    """Create a namespace with the caller's policies.
+
+    ``cluster`` is the cluster that this instance serves; ``limits`` are those that the process was started with.
+    Raises NotFound without the tenant, AlreadyExists, Forbidden for clusters that the tenant may not use,
+    InvalidRequest or PreconditionFailed for invalid policies, PreconditionFailed when the limit is reached, NotBuilt
+    for policies that have no effect yet.
+    """
     tenant_path = paths.tenant(name.tenant)
     tenant = await find_node(fresh(store, tenant_path), tenant_path)
     if tenant is None:
@@ -171,11 +180,17 @@ async def check_clusters(
     cluster: str,
     level: Level = Level.NAMESPACE,
 ) -> None:
-    """Nothing for policies that are no list of clusters. Else Forbidden for one that there is not or the tenant may not
-    use, PreconditionFailed for one that the namespace does not allow, a topic's list without ``cluster``, which is the
-    one we serve, or one for all clusters of a namespace that is in one only, InvalidRequest for allowed clusters
-    without those that hold the namespace, NotBuilt for more than ``cluster`` to hold it; NotFound without the
-    namespace."""
+    """Check the value of a policy that is a list of clusters; return at once for any other policy.
+
+    ``cluster`` is the cluster that this instance serves. Raises:
+
+    * NotFound without the namespace.
+    * Forbidden for a cluster that does not exist or that the tenant may not use.
+    * PreconditionFailed for a cluster that the namespace does not allow, for a topic's list without ``cluster``, and
+      for a list at the level GLOBAL when the namespace is in one cluster only.
+    * InvalidRequest for allowed clusters that lack a replication cluster of the namespace.
+    * NotBuilt for replication to other clusters than ``cluster``.
+    """
     if policy not in (REPLICATION, ALLOWED_CLUSTERS):
         return
     policies = await get_policies(store, name)
@@ -189,22 +204,22 @@ async def check_clusters(
             "Can not remove local cluster from the local topic-level replication clusters policy"
         )
     if policy is REPLICATION:
-        for one in clusters:
-            if await store.exists(paths.cluster(one)) is None:
-                raise Forbidden(f"Invalid cluster id: {one}")
+        for requested in clusters:
+            if await store.exists(paths.cluster(requested)) is None:
+                raise Forbidden(f"Invalid cluster id: {requested}")
     _check_clusters(name, clusters, await get_tenant(store, name.tenant))
     if policy is ALLOWED_CLUSTERS:
-        for one in policies.get("replication_clusters") or []:
-            if one not in clusters:
+        for replica in policies.get("replication_clusters") or []:
+            if replica not in clusters:
                 raise InvalidRequest(
-                    f"Allowed clusters do not contain the replication cluster [{one}]. Please remove the replication "
-                    "cluster if the cluster is not allowed for this namespace"
+                    f"Allowed clusters do not contain the replication cluster [{replica}]. Please remove the "
+                    "replication cluster if the cluster is not allowed for this namespace"
                 )
         return
     allowed = policies.get("allowed_clusters")
-    for one in clusters:
-        if allowed and one not in allowed:
-            raise PreconditionFailed(f"Invalid replication cluster {one}")
+    for requested in clusters:
+        if allowed and requested not in allowed:
+            raise PreconditionFailed(f"Invalid replication cluster {requested}")
     if clusters != [cluster]:
         raise NotBuilt(f"replication_clusters: replication to {clusters} is not built yet")
 
@@ -212,8 +227,11 @@ async def check_clusters(
 async def update_policies(
     store: MetadataStore, name: NamespaceName, change: Callable[[Document], None]
 ) -> Document:
-    """Edit the policies in place (``change`` may run again on fresh ones); returns what is stored.
-    NotFound when missing, PreconditionFailed when they would be more than POLICIES_BYTES_MAX."""
+    """Edit the policies of a namespace in place and return the stored ones.
+
+    ``change`` runs again on newly read policies when another writer was first. Raises NotFound when missing,
+    PreconditionFailed when the policies would exceed POLICIES_BYTES_MAX.
+    """
 
     def edit(value: bytes) -> bytes:
         policies = decode_json(value, "policies")
@@ -240,15 +258,17 @@ async def set_policy(
     cluster: str,
     expected: Any = ANYTHING,
 ) -> None:
-    """Store a value as ``policy.read`` gave it, of ``cluster`` where each has its own; None removes it. NotFound
-    without the namespace, Conflict when what is stored now is not ``expected``, PreconditionFailed for a retention that
-    the size quota does not leave room for, and the reverse; for lists of clusters as ``check_clusters``."""
+    """Store a value that ``policy.read`` returned, for ``cluster`` if it is stored per cluster; None removes it.
+
+    Raises NotFound without the namespace, Conflict when the stored value is not ``expected``, PreconditionFailed for
+    retention and backlog quota that do not fit (``fits``). Lists of clusters raise as in ``check_clusters``.
+    """
     if value is not None:
         await check_clusters(store, name, policy, value, cluster=cluster)
 
     def change(policies: Document) -> None:
-        said = find(of_cluster(policies, cluster), policy.key)
-        if expected is not ANYTHING and said != expected:
+        current = find(of_cluster(policies, cluster), policy.key)
+        if expected is not ANYTHING and current != expected:
             raise Conflict(f"{policy.name} was changed meanwhile; look at it again")
         put_on_namespace(policies, policy, value, cluster)
         if not fits(find(policies, SIZE_QUOTA.key), find(policies, RETENTION.key)):
@@ -263,8 +283,10 @@ async def set_policy(
 
 
 async def check_deletable(store: MetadataStore, name: NamespaceName, *, force: bool) -> None:
-    """NotFound when missing, Conflict while it has topics of its users. Forcing is Unsupported, as Pulsar does by
-    default."""
+    """Raise NotFound when the namespace is missing, Conflict while it has topics other than the system's.
+
+    ``force`` raises Unsupported, as Pulsar's default configuration does.
+    """
     if await find_node(store, paths.namespace_policies(str(name))) is None:
         raise NotFound(f"Namespace {name} does not exist.")
     if force:
@@ -276,16 +298,16 @@ async def check_deletable(store: MetadataStore, name: NamespaceName, *, force: b
 async def delete_namespace(
     store: MetadataStore, name: NamespaceName, *, force: bool = False
 ) -> None:
-    """Raises as ``check_deletable``. System topics must have been deleted before: here their nodes alone go.
+    """Delete a namespace. Raises as ``check_deletable``.
 
-    The namespace is marked as deleted first, so that no broker creates a topic in it meanwhile; interrupted, a second
-    call finishes.
+    System topics must have been deleted before: this deletes only their nodes. The namespace is marked as deleted
+    first, so that no broker creates a topic in it meanwhile (N2). A second call completes an interrupted deletion.
     """
     await check_deletable(store, name, force=force)
     missing = f"Namespace {name} does not exist."
     path = paths.namespace_policies(str(name))
     await change_node(store, path, _marked(True), missing)
-    if not await _empty(store, name):  # a topic was created since we looked
+    if not await _empty(store, name):  # a topic was created between the check and the mark
         await change_node(store, path, _marked(False), missing)
         raise Conflict("Cannot delete non empty namespace")
     try:
@@ -293,7 +315,7 @@ async def delete_namespace(
             await delete_tree(store, f"{parent}/{name}")
         await delete_tree(store, paths.local_policies(str(name)))
         await delete_tree(store, path)
-    except NotEmptyError as error:  # someone writes below it right now
+    except NotEmptyError as error:  # another writer creates nodes below it at this moment
         raise Conflict("Cannot delete non empty namespace") from error
     if name.cluster is not None:
         await remove_holder(store, parent_of(path))
@@ -332,8 +354,11 @@ async def _empty(store: MetadataStore, name: NamespaceName) -> bool:
 async def bootstrap(
     store: MetadataStore, *, cluster: str, broker_url: str, web_url: str, default_bundles: int = 4
 ) -> None:
-    """Create what a fresh instance starts with, and leave alone what is there: the cluster, tenants ``public`` and
-    ``pulsar``, namespaces ``public/default`` and ``pulsar/system``."""
+    """Create the missing ones of a fresh instance's records.
+
+    These are the cluster, the tenants ``public`` and ``pulsar``, and the namespaces ``public/default`` and
+    ``pulsar/system``.
+    """
     own = encode_json(own_cluster(broker_url, web_url))
     await _create_missing(store, paths.cluster(cluster), own)
     tenant = encode_json(tenant_info({"allowedClusters": [cluster]}))
@@ -352,11 +377,11 @@ async def _create_missing(store: MetadataStore, path: str, value: bytes) -> None
             return  # another broker of the instance was first
 
 
-# What users keep at a namespace
+# Properties
 
 
 async def namespace_properties(store: MetadataStore, name: NamespaceName) -> dict[str, str]:
-    """NotFound without the tenant or the namespace."""
+    """Return the properties of a namespace. Raises NotFound without the tenant or the namespace."""
     await get_tenant(store, name.tenant)
     return dict((await get_policies(store, name)).get("properties") or {})
 
@@ -367,9 +392,11 @@ async def change_namespace_properties(
     changes: Mapping[str, str | None],
     expected: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Set those of ``changes`` beside the others, remove those that are None there; what there was before. NotFound
-    without the namespace, PreconditionFailed when all together are too many bytes, Conflict when there are others than
-    ``expected``."""
+    """Set the properties in ``changes``, remove those that are None there, and return the previous properties.
+
+    Raises NotFound without the namespace, PreconditionFailed when all together exceed the limit, Conflict when the
+    stored properties are not ``expected``.
+    """
     before: dict[str, str] = {}
 
     def change(policies: Document) -> None:
@@ -386,53 +413,62 @@ async def change_namespace_properties(
 
 
 async def clear_namespace_properties(store: MetadataStore, name: NamespaceName) -> None:
-    """Remove all. NotFound without the namespace."""
+    """Remove all properties of a namespace. Raises NotFound without the namespace."""
     await update_policies(store, name, lambda policies: policies.update(properties={}))
 
 
-# Kept beside a namespace's policies, in its local policies
+# Local policies
 
 _ANTI_AFFINITY = "namespaceAntiAffinityGroup"
 _BOOKIE_AFFINITY = "bookieAffinityGroup"
 
 
 async def anti_affinity(store: MetadataStore, name: NamespaceName) -> str | None:
-    """The group of namespaces that are to be kept apart, None for none."""
-    found = await find_node(store, paths.local_policies(str(name)))
-    return (found or {}).get(_ANTI_AFFINITY)
+    """Return the namespace's anti-affinity group, whose members should be on different brokers; None without one."""
+    local_policies = await find_node(store, paths.local_policies(str(name)))
+    return (local_policies or {}).get(_ANTI_AFFINITY)
 
 
 async def set_anti_affinity(store: MetadataStore, name: NamespaceName, group: str | None) -> None:
-    """Join a group, None: leave it. NotFound without the namespace."""
+    """Set the namespace's anti-affinity group; None removes it. Raises NotFound without the namespace."""
     await _change_local_policies(store, name, _ANTI_AFFINITY, group)
 
 
 async def anti_affinity_members(
     store: MetadataStore, cluster: str, tenant: str | None, group: str
 ) -> list[str]:
-    """Namespaces of the tenant in a group. InvalidRequest without a tenant, PreconditionFailed without the cluster."""
+    """Return the tenant's namespaces in an anti-affinity group.
+
+    Raises InvalidRequest without a tenant, PreconditionFailed without the cluster.
+    """
     if await store.exists(paths.cluster(cluster)) is None:
         raise PreconditionFailed(f"Cluster {cluster} does not exist.")
     if not tenant:
         raise InvalidRequest("Tenant should not be null")
-    found = [NamespaceName.parse(name) for name in await namespaces_of(store, tenant_name(tenant))]
-    return [str(name) for name in found if await anti_affinity(store, name) == group]
+    names = [NamespaceName.parse(name) for name in await namespaces_of(store, tenant_name(tenant))]
+    return [str(name) for name in names if await anti_affinity(store, name) == group]
 
 
 async def bookie_affinity(store: MetadataStore, name: NamespaceName) -> Stored | None:
-    """The groups of bookies that hold the namespace's ledgers, None for any. NotFound without the namespace, or while
-    it has no local policies."""
+    """Return the groups of bookies that hold the namespace's ledgers, None for any.
+
+    Raises NotFound without the namespace, or while it has no local policies.
+    """
     await _require(store, name)
-    found = await find_node(store, paths.local_policies(str(name)))
-    if found is None:
+    local_policies = await find_node(store, paths.local_policies(str(name)))
+    if local_policies is None:
         raise NotFound("Namespace local-policies does not exist")
-    return found.get(_BOOKIE_AFFINITY)
+    return local_policies.get(_BOOKIE_AFFINITY)
 
 
 async def set_bookie_affinity(
     store: MetadataStore, name: NamespaceName, given: Mapping[str, Any] | None
 ) -> None:
-    """None: any bookie. NotBuilt for groups, by which no ledger is placed yet; NotFound without the namespace."""
+    """Remove the groups of bookies of a namespace, so that any bookie may hold its ledgers.
+
+    Raises NotBuilt when ``given`` names groups, because ledgers are not placed by groups yet. Raises NotFound without
+    the namespace.
+    """
     await _require(store, name)
     for field in ("bookkeeperAffinityGroupPrimary", "bookkeeperAffinityGroupSecondary"):
         if given is not None and given.get(field):
@@ -458,11 +494,11 @@ async def _change_local_policies(
         document.pop(key, None)
         return encode_json({**document, key: value} if value is not None else document)
 
-    # Where there are none yet they are made as the first broker does that serves the namespace.
+    # Missing local policies are created in the same form as by the first broker that serves the namespace.
     path = paths.local_policies(str(name))
     await update(store, path, change, create=lambda: change(first))
     try:
         await get_policies(fresh(store, paths.namespace_policies(str(name))), name)
-    except NotFound:  # deleted meanwhile: the next of its name begins without
+    except NotFound:  # deleted meanwhile: a later namespace of this name must not inherit them
         await delete_if_empty(store, path)
         raise

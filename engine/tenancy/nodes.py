@@ -1,4 +1,4 @@
-"""Steps shared by metadata changes: reads that tell "missing", writes that refuse with Pulsar's text."""
+"""Reads and writes of records that metadata changes share; a refused one raises with Pulsar's text."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,7 +19,7 @@ from engine.metadata.update import update
 
 
 async def children(store: MetadataStore, path: str) -> list[str]:
-    """Names of children, sorted; none when the node is missing."""
+    """Return the names of a node's children, sorted; none when the node is missing."""
     try:
         return await store.children(path)
     except NoNodeError:
@@ -27,8 +27,10 @@ async def children(store: MetadataStore, path: str) -> list[str]:
 
 
 async def find_node(store: MetadataStore, path: str) -> Stored | None:
-    """The stored document; None without the node, and for an empty one: that only holds others, made as their parent.
-    Raises RecordFormatError for what is no document."""
+    """Return the stored document; None when the node is missing or empty.
+
+    An empty node exists only as the parent of others. Raises RecordFormatError when its value is not a document.
+    """
     try:
         return await derived(store, path, _document)
     except NoNodeError:
@@ -40,20 +42,22 @@ def _document(value: bytes, path: str) -> Document | None:
 
 
 async def read_node(store: MetadataStore, path: str, missing: str) -> Stored:
-    """The stored document; NotFound when the node is missing."""
-    found = await find_node(store, path)
-    if found is None:
+    """Return the stored document. Raises NotFound when the node is missing."""
+    document = await find_node(store, path)
+    if document is None:
         raise NotFound(missing)
-    return found
+    return document
 
 
 async def create_node(
     store: MetadataStore, path: str, value: bytes, exists: str, *, fill: bool = True
 ) -> None:
-    """Create a record with parents that stand for nothing by themselves; AlreadyExists when there is one,
-    PreconditionFailed for a value larger than a node takes. ``fill``: an empty node, which only holds others, gets it;
-    else it counts as a record."""
-    value = _fitting(path, value)
+    """Create a record, and its parents as empty nodes.
+
+    With ``fill``, an existing empty node, which was only a parent, receives the value; otherwise it counts as a record.
+    Raises AlreadyExists when the record exists, PreconditionFailed for a value that is too large for a node.
+    """
+    value = _checked_size(path, value)
     try:
         await store.create(path, value, make_parents=True)
         return
@@ -64,19 +68,19 @@ async def create_node(
 
 
 async def _fill(store: MetadataStore, path: str, value: bytes, exists: str) -> None:
-    """Have a node that only holds others this value. AlreadyExists when it has one."""
+    """Store the value of a node that was only a parent. Raises AlreadyExists when it has a value."""
     try:
         present, stat = await fresh(store, path).get(path)
         if not present:
             await store.put(path, value, stat.version)
             return
     except (NoNodeError, BadVersionError):
-        pass  # somebody else makes or deletes it right now
+        pass  # another writer creates or deletes the node at this moment
     raise AlreadyExists(exists)
 
 
 async def remove_holder(store: MetadataStore, path: str) -> None:
-    """Remove a node that is empty and holds no others; anything else is fine too."""
+    """Remove a node that is empty and has no children; return without an error otherwise."""
     try:
         value, stat = await fresh(store, path).get(path)
         if not value:
@@ -88,18 +92,21 @@ async def remove_holder(store: MetadataStore, path: str) -> None:
 async def create_below(
     store: MetadataStore, parent: str, name: str, value: bytes, *, exists: str, missing: str
 ) -> None:
-    """Create ``parent/name``; NotFound when the parent, which was looked at before, is gone by now: made anew, it would
-    be an empty one. ``name`` may hold slashes: folders between the two are made, and one that is there is filled.
-    AlreadyExists for a record."""
+    """Create ``parent/name``, without creating the parent.
+
+    ``name`` may contain slashes: folders between the two are created, and an empty node at the end is filled.
+    Raises NotFound when the parent, which the caller has read before, was deleted meanwhile: creating it again would
+    leave it without its value. Raises AlreadyExists for a record.
+    """
     *folders, last = name.split("/")
     path = parent
     try:
         for folder in folders:
             path = f"{path}/{folder}"
-            # An account of its own: a folder is no change that anybody asked for.
+            # A separate account, because a folder is not a change that the caller requested.
             with suppress(NodeExistsError), account.opened():
                 await store.create(path)
-        await store.create(f"{path}/{last}", _fitting(path, value))
+        await store.create(f"{path}/{last}", _checked_size(path, value))
     except NodeExistsError:
         await _fill(store, f"{path}/{last}", value, exists)
     except NoNodeError as error:
@@ -113,15 +120,19 @@ async def change_below(
     change: Callable[[bytes], bytes],
     missing: str,
 ) -> None:
-    """Compare-and-set of ``parent/name``, which is made of no value where it is missing. NotFound when the parent,
-    which was looked at before, is gone by now: it is not made anew."""
+    """Change ``parent/name`` by compare-and-set; ``change`` receives no bytes when it is missing.
+
+    Raises NotFound when the parent, which the caller has read before, was deleted meanwhile.
+    """
     while True:
         try:
-            await update(store, f"{parent}/{name}", lambda value: _fitting(name, change(value)))
+            await update(
+                store, f"{parent}/{name}", lambda value: _checked_size(name, change(value))
+            )
             return
         except NoNodeError:
             first = change(b"")
-        with suppress(AlreadyExists):  # somebody else made it: changed in the next turn
+        with suppress(AlreadyExists):  # created by another writer: the next turn changes it
             await create_below(store, parent, name, first, exists="", missing=missing)
             return
 
@@ -129,22 +140,24 @@ async def change_below(
 async def change_node(
     store: MetadataStore, path: str, change: Callable[[bytes], bytes], missing: str
 ) -> bytes:
-    """Compare-and-set; NotFound when the node is missing, PreconditionFailed for a value larger than a node takes.
-    Returns what is stored."""
+    """Change a node by compare-and-set and return the stored value.
+
+    Raises NotFound when the node is missing, PreconditionFailed for a value that is too large for a node.
+    """
     try:
-        return await update(store, path, lambda value: _fitting(path, change(value)))
+        return await update(store, path, lambda value: _checked_size(path, change(value)))
     except NoNodeError as error:
         raise NotFound(missing) from error
 
 
-def _fitting(path: str, value: bytes) -> bytes:
+def _checked_size(path: str, value: bytes) -> bytes:
     if len(value) > VALUE_MAX:
         raise PreconditionFailed(f"{path}: {len(value)} bytes, at most {VALUE_MAX} are stored")
     return value
 
 
 async def delete_tree(store: MetadataStore, path: str) -> None:
-    """Remove a node and all below it; what is gone already is fine."""
+    """Remove a node and all nodes below it; missing ones are no error."""
     for child in await children(fresh(store, path), path):
         await delete_tree(store, f"{path}/{child}")
     try:
@@ -154,7 +167,7 @@ async def delete_tree(store: MetadataStore, path: str) -> None:
 
 
 async def delete_if_empty(store: MetadataStore, path: str) -> None:
-    """Remove a node without children; anything else is fine too."""
+    """Remove a node that has no children; return without an error otherwise."""
     try:
         await store.delete(path)
     except (NoNodeError, NotEmptyError):

@@ -1,4 +1,4 @@
-"""Settings of a broker that are policies where neither topic nor namespace say otherwise: Pulsar's names."""
+"""Settings of a broker that apply where neither the topic nor its namespace sets a policy, with Pulsar's names."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ SUBSCRIPTION_TYPES = ("Exclusive", "Shared", "Failover", "Key_Shared")
 
 @dataclass(frozen=True, slots=True)
 class TenantLimits:
-    """How many there may be of what only administrators make. Limits of 0 are none."""
+    """Limits on the number of tenants and namespaces; 0 is no limit."""
 
     max_tenants: int = live(count(0, "tenants of the cluster; 0: no limit (maxTenants)"))
     max_namespaces_per_tenant: int = live(
@@ -20,8 +20,10 @@ class TenantLimits:
 
 @dataclass(frozen=True, slots=True)
 class PolicySettings:
-    """Limits of 0 are none. Quorums are 1 as in Pulsar's standalone, set by the supervisor where there are more
-    bookies."""
+    """Values of policies where none is set; a limit of 0 is no limit.
+
+    Quorums are 1 as in Pulsar's standalone; the supervisor sets them where there are more bookies.
+    """
 
     ttl_duration_default_in_seconds: int = count(
         0,
@@ -50,41 +52,49 @@ class PolicySettings:
     )
     backlog_quota_default_retention_policy: str = text(
         "producer_request_hold",
-        "what happens beyond these (backlogQuotaDefaultRetentionPolicy)",
+        "what happens when a backlog exceeds these limits (backlogQuotaDefaultRetentionPolicy)",
         choices=("producer_request_hold", "producer_exception", "consumer_backlog_eviction"),
     )
-    max_producers_per_topic: int = count(0, "0: no limit (maxProducersPerTopic)")
-    max_consumers_per_topic: int = count(0, "0: no limit (maxConsumersPerTopic)")
-    max_consumers_per_subscription: int = count(0, "0: no limit (maxConsumersPerSubscription)")
-    max_subscriptions_per_topic: int = count(0, "0: no limit (maxSubscriptionsPerTopic)")
+    max_producers_per_topic: int = count(
+        0, "producers of one topic; 0: no limit (maxProducersPerTopic)"
+    )
+    max_consumers_per_topic: int = count(
+        0, "consumers of one topic; 0: no limit (maxConsumersPerTopic)"
+    )
+    max_consumers_per_subscription: int = count(
+        0, "consumers of one subscription; 0: no limit (maxConsumersPerSubscription)"
+    )
+    max_subscriptions_per_topic: int = count(
+        0, "subscriptions of one topic; 0: no limit (maxSubscriptionsPerTopic)"
+    )
     max_topics_per_namespace: int = live(
         count(0, "topics of one namespace; 0: no limit (maxTopicsPerNamespace)")
     )
     allow_auto_topic_creation: bool = live(
-        flag(True, "a topic is made by its first client (allowAutoTopicCreation)")
+        flag(True, "a topic is created by its first client (allowAutoTopicCreation)")
     )
     allow_auto_topic_creation_type: str = live(
         text(
             "non-partitioned",
-            "what a topic is that its first client makes (allowAutoTopicCreationType)",
+            "type of a topic that its first client creates (allowAutoTopicCreationType)",
             choices=("non-partitioned", "partitioned"),
         )
     )
     default_num_partitions: int = live(
         count(
             1,
-            "partitions of a partitioned topic that its first client makes (defaultNumPartitions)",
+            "partitions of a partitioned topic that its first client creates (defaultNumPartitions)",
             low=1,
             high=10_000,
         )
     )
     broker_delete_inactive_topics_enabled: bool = live(
-        flag(False, "topics that nobody uses are deleted (brokerDeleteInactiveTopicsEnabled)")
+        flag(False, "unused topics are deleted (brokerDeleteInactiveTopicsEnabled)")
     )
     broker_delete_inactive_topics_mode: str = live(
         text(
             "delete_when_no_subscriptions",
-            "which topics nobody uses: those without subscriptions, or also those whose subscriptions have "
+            "which topics are unused: those without subscriptions, or also those whose subscriptions have "
             "acknowledged all (brokerDeleteInactiveTopicsMode)",
             choices=("delete_when_no_subscriptions", "delete_when_subscriptions_caught_up"),
         )
@@ -92,7 +102,7 @@ class PolicySettings:
     broker_delete_inactive_topics_max_inactive_duration_seconds: int = live(
         count(
             60,
-            "seconds after which a topic that nobody uses is deleted "
+            "seconds after which an unused topic is deleted "
             "(brokerDeleteInactiveTopicsMaxInactiveDurationSeconds)",
             low=1,
         )
@@ -103,17 +113,20 @@ class PolicySettings:
         "(subscriptionExpirationTimeMinutes)",
     )
     max_unacked_messages_per_consumer: int = count(
-        50_000, "then it gets no more; 0: no limit (maxUnackedMessagesPerConsumer)"
+        50_000,
+        "unacknowledged messages at which a consumer is sent no more; 0: no limit (maxUnackedMessagesPerConsumer)",
     )
     max_unacked_messages_per_subscription: int = count(
-        200_000, "then it gets no more; 0: no limit (maxUnackedMessagesPerSubscription)"
+        200_000,
+        "unacknowledged messages at which a subscription's consumers are sent no more; 0: no limit "
+        "(maxUnackedMessagesPerSubscription)",
     )
     delayed_delivery_enabled: bool = flag(
-        True, "messages wait for the time they are to be delivered (delayedDeliveryEnabled)"
+        True, "messages are held until their delivery time (delayedDeliveryEnabled)"
     )
     delayed_delivery_tick_time_millis: int = count(
         1000,
-        "milliseconds; so exact is the time of delivery (delayedDeliveryTickTimeMillis)",
+        "milliseconds, resolution of the delivery time (delayedDeliveryTickTimeMillis)",
         low=1,
         high=86_400_000,
     )
@@ -127,7 +140,7 @@ class PolicySettings:
     )
     deduplication_snapshot_interval_seconds: int = count(
         120,
-        "seconds between snapshots of what is stored of which producer, where anything was stored; "
+        "seconds between snapshots of producers' sequence ids, on topics with new messages; "
         "0: never (brokerDeduplicationSnapshotIntervalSeconds)",
     )
     max_publish_rate_per_topic_in_messages: int = live(
@@ -175,7 +188,7 @@ class PolicySettings:
     dispatch_throttling_rate_relative_to_publish_rate: bool = live(
         flag(
             False,
-            "dispatch rates of topics and subscriptions come on top of what is published "
+            "dispatch rates of topics and subscriptions are added to the publish rate "
             "(dispatchThrottlingRateRelativeToPublishRate)",
         )
     )
@@ -189,7 +202,7 @@ class PolicySettings:
     subscribe_rate_period_per_consumer_in_second: int = live(
         count(
             30,
-            "seconds of the period in which a consumer may subscribe so often "
+            "seconds of the period in which a consumer's subscribe calls are counted "
             "(subscribeRatePeriodPerConsumerInSecond)",
             low=1,
             high=86_400,
@@ -210,7 +223,7 @@ class PolicySettings:
     )
     schema_compatibility_strategy: str = text(
         "FULL",
-        "what may follow a topic's schema (schemaCompatibilityStrategy)",
+        "which schemas may follow a topic's schema (schemaCompatibilityStrategy)",
         choices=tuple(
             strategy.value for strategy in Strategy if strategy is not Strategy.UNDEFINED
         ),
@@ -226,7 +239,9 @@ class PolicySettings:
         False, "producers must encrypt what they send (encryptionRequireOnProducer)"
     )
     allow_auto_subscription_creation: bool = live(
-        flag(True, "a subscription is made by its first consumer (allowAutoSubscriptionCreation)")
+        flag(
+            True, "a subscription is created by its first consumer (allowAutoSubscriptionCreation)"
+        )
     )
     managed_ledger_default_ensemble_size: int = count(
         1, "bookies of a ledger (managedLedgerDefaultEnsembleSize)", low=1, high=64
@@ -239,7 +254,7 @@ class PolicySettings:
     )
 
     def __post_init__(self) -> None:
-        """Raises ValueError naming the setting."""
+        """Raise ValueError with the setting's name when the values do not fit together."""
         ensemble = self.managed_ledger_default_ensemble_size
         write = self.managed_ledger_default_write_quorum
         if write > ensemble:

@@ -1,10 +1,13 @@
-"""How a topic's schema may change: what the policy of that name may be."""
+"""Schema compatibility strategies, the values of the policy ``schemaCompatibilityStrategy``."""
 
 from enum import Enum
 
 
 class Strategy(Enum):
-    """By its name in REST. The transitive ones look at all versions, the others at the last one."""
+    """Rule for changing a topic's schema, with its name in REST.
+
+    The transitive strategies compare with all versions of the schema, the others with the last version.
+    """
 
     UNDEFINED = "UNDEFINED"
     ALWAYS_INCOMPATIBLE = "ALWAYS_INCOMPATIBLE"
@@ -39,5 +42,5 @@ BY_OLD_NAME = {
     "ForwardTransitive": Strategy.FORWARD_TRANSITIVE,
     "FullTransitive": Strategy.FULL_TRANSITIVE,
 }
-"""By the names of the policy that came before, ``schemaAutoUpdateCompatibilityStrategy``."""
+"""Strategies by the names of the older policy ``schemaAutoUpdateCompatibilityStrategy``."""
 OLD_NAMES = {strategy: name for name, strategy in BY_OLD_NAME.items()}

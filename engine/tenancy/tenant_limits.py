@@ -1,4 +1,4 @@
-"""Limits of tenants and namespaces, as the brokers' settings have them: who makes them needs no broker."""
+"""Limits on the number of tenants and namespaces, read from the brokers' settings without a broker."""
 
 from engine.base.errors import PreconditionFailed
 from engine.base.settings import overridden
@@ -12,13 +12,17 @@ NO_LIMITS = TenantLimits()
 
 
 async def in_force(store: MetadataStore, started: TenantLimits) -> TenantLimits:
-    """What is stored for all processes while they run, else what this one was ``started`` with. A value that is none
-    is left out, as by brokers. Raises the store's errors."""
+    """Return the limits that are stored for all running processes, else those that this one was ``started`` with.
+
+    An invalid stored value is ignored, as brokers ignore it. Raises the store's errors.
+    """
     return overridden(started, await find_node(store, paths.CONFIGURATION) or {})[0]
 
 
 async def check_room(store: MetadataStore, parent: str, limit: int, refusal: str) -> None:
-    """Whether one more node may be made below ``parent``. Raises PreconditionFailed. Those who ask at the same time
-    may go beyond the limit."""
+    """Raise PreconditionFailed when ``parent`` has as many children as ``limit`` allows; 0 is no limit.
+
+    Concurrent creations may exceed the limit, because each of them counts before it creates.
+    """
     if limit and len(await children(fresh(store, parent), parent)) >= limit:
         raise PreconditionFailed(refusal)

@@ -1,6 +1,6 @@
-"""Tenants: what is stored of them and how it changes, by compare-and-set, no broker needed.
+"""Stored tenants and their changes by compare-and-set, which need no broker.
 
-Raises Refusal with Pulsar's text, and the store's own errors. Cancelled: a change may or may not have
+Functions raise Refusal with Pulsar's text, and the store's errors. After cancellation a change may or may not have
 happened.
 """
 
@@ -27,12 +27,12 @@ from engine.tenancy.tenant_limits import NO_LIMITS, check_room, in_force
 
 
 def tenant_name(name: str) -> str:
-    """``name`` when valid, else PreconditionFailed."""
+    """Return ``name`` if a tenant may have it. Raises PreconditionFailed."""
     return entity("Tenant", name)
 
 
 def tenant_info(given: Mapping[str, Any]) -> Document:
-    """What is stored of a tenant. Raises Refusal with Pulsar's texts."""
+    """Return the stored form of a tenant's data. Raises Refusal with Pulsar's texts."""
     roles = texts("adminRoles", given.get("adminRoles") or [])
     clusters = texts("allowedClusters", given.get("allowedClusters") or [])
     if any(role != role.strip() for role in roles):
@@ -43,12 +43,12 @@ def tenant_info(given: Mapping[str, Any]) -> Document:
 
 
 async def list_tenants(store: MetadataStore) -> list[str]:
-    """Names, sorted."""
+    """Return the names of all tenants, sorted."""
     return await children(store, paths.POLICIES)
 
 
 async def get_tenant(store: MetadataStore, name: str) -> Stored:
-    """TenantInfo; NotFound when missing."""
+    """Return a tenant's TenantInfo. Raises NotFound when missing."""
     return await read_node(store, paths.tenant(tenant_name(name)), "Tenant does not exist")
 
 
@@ -59,8 +59,10 @@ async def create_tenant(
     *,
     limits: TenantLimits = NO_LIMITS,
 ) -> None:
-    """AlreadyExists when it does, PreconditionFailed for unknown or no clusters, and where ``limits`` (those that the
-    process was started with) are reached."""
+    """Create a tenant; ``limits`` are those that the process was started with.
+
+    Raises AlreadyExists, and PreconditionFailed for unknown clusters, for no clusters, and when the limit is reached.
+    """
     tenant_name(name)
     info = await _checked_info(store, given)
     path = paths.tenant(name)
@@ -71,7 +73,7 @@ async def create_tenant(
 
 
 async def update_tenant(store: MetadataStore, name: str, given: Mapping[str, Any] | None) -> None:
-    """Replaces both lists; NotFound when missing."""
+    """Replace both lists of a tenant. Raises NotFound when missing, PreconditionFailed as in ``create_tenant``."""
     info = await _checked_info(store, given)
     value = encode_json(info)
     await change_node(
@@ -90,14 +92,17 @@ async def _checked_info(store: MetadataStore, given: Mapping[str, Any] | None) -
 
 
 async def delete_tenant(store: MetadataStore, name: str, *, force: bool = False) -> None:
-    """NotFound when missing, Conflict while it has namespaces. Forcing is Unsupported, as Pulsar does by default."""
+    """Delete a tenant. Raises NotFound when missing, Conflict while it has namespaces.
+
+    ``force`` raises Unsupported, as Pulsar's default configuration does.
+    """
     if force:
         raise Unsupported("Broker doesn't allow forced deletion of tenants")
     path = paths.tenant(tenant_name(name))
     try:
         if await namespaces_of(store, name, anew=True):
             raise Conflict("The tenant still has active namespaces")
-        for local in await children(store, path):  # what legacy namespaces left behind
+        for local in await children(store, path):  # parents of deleted legacy namespaces
             await remove_holder(store, f"{path}/{local}")
         await store.delete(path)
     except NoNodeError as error:

@@ -1,11 +1,17 @@
-"""Topics as metadata: which exist, and how partitioned ones begin; no broker needed (``partitions`` has what does).
+"""Topics in the metadata store: their existence, and the creation of partitioned topics.
 
-A topic exists when its managed ledger's node does; a partitioned topic is a record of its own, whose partitions are
-topics. Of a plain and a partitioned topic of one name that are made at once exactly one comes to be: who makes the
-partitioned one stores a claim (a record of 0 partitions), looks for the plain one, and makes the claim the record by
-compare-and-set; who makes the plain one makes its node, looks for the record, and withdraws a claim by compare-and-set
-(N1). Each looks for the namespace again then (N2): who deletes it marks it first, and looks for what is in it after.
-Raises Refusal with Pulsar's texts. Cancelled: a change may or may not have happened.
+No function here needs a broker; ``engine.admin.partitions`` has the operations that do. A topic exists when the node of
+its managed ledger does. A partitioned topic is a record of its own, whose partitions are topics.
+
+When a plain and a partitioned topic of one name are created concurrently, exactly one is created (N1):
+
+* The creator of the partitioned topic stores a claim (a record of 0 partitions), checks that there is no plain topic,
+  and replaces the claim with the record by compare-and-set.
+* The creator of the plain topic creates its node, checks that there is no record, and removes a claim by
+  compare-and-set.
+
+Both then check the namespace again (N2), because its deletion marks it first and checks for topics afterwards.
+Functions raise Refusal with Pulsar's texts. After cancellation a change may or may not have happened.
 """
 
 import re
@@ -54,17 +60,17 @@ EXISTS = "This topic already exists"
 NO_PARTITIONS: Document = {"partitions": 0, "deleted": False}
 CLAIM = encode_json(NO_PARTITIONS)
 RACES_MAX = 100
-"""Lost compare-and-sets after which a creation gives up."""
+"""Number of lost compare-and-sets after which a creation fails."""
 _PARTITION_INSIDE = re.compile(re.escape(PARTITION_SUFFIX) + "[0-9]")
 
 
 def partitioned_path(topic: TopicName) -> str:
-    """Node of a partitioned topic's record."""
+    """Return the path of a partitioned topic's record."""
     return paths.partitioned_topic(str(topic.namespace), topic.local, topic.domain)
 
 
 def ledger_path(topic: TopicName) -> str:
-    """Node of a topic's managed ledger; only persistent topics have one."""
+    """Return the path of a topic's managed ledger, which only persistent topics have."""
     return paths.managed_ledger(topic.managed_ledger_name)
 
 
@@ -75,8 +81,10 @@ async def list_topics(
     bundle: str | None = None,
     include_system: bool = False,
 ) -> Sequence[str]:
-    """Full names of the persistent topics and partitions of a namespace, sorted; NotFound without it. ``bundle``: only
-    those of this range (none when no such range can be)."""
+    """Return the full names of a namespace's persistent topics and partitions, sorted.
+
+    ``bundle`` selects those of one range, none for an invalid range. Raises NotFound without the namespace.
+    """
     await get_policies(store, namespace)
     make = full_names if include_system else users_names
     names = await names_below(store, paths.managed_ledgers(str(namespace)), make)
@@ -92,7 +100,7 @@ async def list_topics(
 async def list_partitioned(
     store: MetadataStore, namespace: NamespaceName, domain: str = PERSISTENT
 ) -> Sequence[str]:
-    """Full names of the partitioned topics of a namespace, sorted; NotFound without it."""
+    """Return the full names of a namespace's partitioned topics, sorted. Raises NotFound without the namespace."""
     await get_policies(store, namespace)
     path = paths.partitioned_topics(str(namespace), domain)
     return await names_below(store, path, users_names)
@@ -104,7 +112,10 @@ Names = tuple[str, ...]
 async def names_below(
     store: MetadataStore, path: str, make: Callable[[Sequence[str], str], Names]
 ) -> Names:
-    """``full_names`` or ``users_names`` of a node's children, none without the node."""
+    """Return the names that ``make`` (``full_names`` or ``users_names``) forms of a node's children.
+
+    There are none without the node.
+    """
     try:
         return await derived_children(store, path, make)
     except NoNodeError:
@@ -112,8 +123,10 @@ async def names_below(
 
 
 def full_names(parts: Sequence[str], path: str) -> Names:
-    """Full topic names, sorted, of the children of ``<tree>/<namespace>/<domain>``. The store's names were checked when
-    they were written: they are not parsed again."""
+    """Return the full topic names, sorted, of the children of ``<tree>/<namespace>/<domain>``.
+
+    The names are not validated, because they were validated before they were stored.
+    """
     _, _, below = path.removeprefix("/admin").lstrip("/").partition("/")
     namespace, _, domain = below.rpartition("/")
     start = f"{domain}://{namespace}/"
@@ -125,13 +138,15 @@ def full_names(parts: Sequence[str], path: str) -> Names:
 
 
 def users_names(parts: Sequence[str], path: str) -> Names:
-    """As ``full_names``, without the system's."""
+    """Return the full topic names without those of system topics; see ``full_names``."""
     return full_names([part for part in parts if not part.startswith(SYSTEM_PREFIX)], path)
 
 
 async def find_partitions(store: MetadataStore, topic: TopicName) -> Stored | None:
-    """PartitionedTopicMetadata ``{partitions, deleted, properties?}``; None when the topic is not partitioned. Raises
-    RecordFormatError."""
+    """Return PartitionedTopicMetadata ``{partitions, deleted, properties?}``; None when the topic is not partitioned.
+
+    Raises RecordFormatError.
+    """
     try:
         return await derived(store, partitioned_path(topic), partitioned_record)
     except NoNodeError:
@@ -139,8 +154,10 @@ async def find_partitions(store: MetadataStore, topic: TopicName) -> Stored | No
 
 
 def partitioned_record(value: bytes, path: str) -> Document | None:
-    """PartitionedTopicMetadata; None for an empty node, which only holds others, and for a claim of who makes it.
-    Raises RecordFormatError for one that does not say how many partitions there are."""
+    """Decode PartitionedTopicMetadata; None for an empty node, which is only a parent, and for a creator's claim.
+
+    Raises RecordFormatError when the number of partitions is missing or invalid.
+    """
     if not value:
         return None
     record = decode_json(value, path)
@@ -151,8 +168,10 @@ def partitioned_record(value: bytes, path: str) -> Document | None:
 
 
 async def marked_deleted(store: MetadataStore, topic: TopicName) -> bool:
-    """Whether a partitioned topic's record, or a claim on its name, is marked as being deleted. Raises
-    RecordFormatError."""
+    """Return whether a partitioned topic's record, or a claim on its name, is marked as being deleted.
+
+    Raises RecordFormatError.
+    """
     path = partitioned_path(topic)
     try:
         value, _ = await store.get(path)
@@ -162,13 +181,15 @@ async def marked_deleted(store: MetadataStore, topic: TopicName) -> bool:
 
 
 async def topic_exists(store: MetadataStore, topic: TopicName) -> bool:
-    """Whether a persistent topic (or partition) of this very name exists."""
+    """Return whether a persistent topic or partition of exactly this name exists."""
     return topic.persistent and await store.exists(ledger_path(topic)) is not None
 
 
 async def twin_exists(store: MetadataStore, topic: TopicName) -> bool:
-    """Whether there is a topic of the other domain with the same name, plain or partitioned, as far as metadata tells:
-    both have the same schemas."""
+    """Return whether a plain or partitioned topic with the same name exists in the other domain.
+
+    Topics of both domains share their schemas. Topics without metadata are not found.
+    """
     other = next(domain for domain in DOMAINS if domain != topic.domain)
     twin = topic.namespace.topic(topic.local, other)
     _, exists = await look_up(store, twin)
@@ -176,21 +197,26 @@ async def twin_exists(store: MetadataStore, topic: TopicName) -> bool:
 
 
 async def look_up(store: MetadataStore, topic: TopicName) -> tuple[Stored | None, bool]:
-    """As ``find_partitions``, and where there are none ``topic_exists``, asked of the service in one request. A server
-    that lags behind may not have heard yet of what was made elsewhere."""
+    """Return the results of ``find_partitions`` and ``topic_exists``, read from the service in one request.
+
+    The second is False for a partitioned topic. A server that lags may not have the latest changes yet.
+    """
     paths = [partitioned_path(topic), *([ledger_path(topic)] if topic.persistent else ())]
-    (partitioned, *ledger), _ = await store.get_all(paths)
+    (partitioned, *ledgers), _ = await store.get_all(paths)
     record = None if partitioned is None else partitioned_record(partitioned[0], paths[0])
     if record is not None:
         return record, False
-    return None, any(one is not None for one in ledger)
+    return None, any(ledger is not None for ledger in ledgers)
 
 
 async def get_partitions(store: MetadataStore, topic: TopicName) -> Stored:
-    """Metadata of a topic whose namespace exists: 0 partitions for a plain one, NotFound without any."""
-    found = await find_partitions(store, topic)
-    if found is not None:
-        return found
+    """Return the partition metadata of a topic whose namespace exists; a plain topic has 0 partitions.
+
+    Raises NotFound without the topic.
+    """
+    record = await find_partitions(store, topic)
+    if record is not None:
+        return record
     if await topic_exists(store, topic):
         return dict(NO_PARTITIONS)
     raise NotFound(f"Topic {topic} not found")
@@ -204,10 +230,12 @@ async def create_partitioned(
     *,
     is_loaded: Callable[[], Awaitable[bool]] | None = None,
 ) -> None:
-    """AlreadyExists when a topic of that name does, or comes to be meanwhile; NotAcceptable for a count outside
-    1..PARTITIONS_MAX. ``is_loaded``: whether there is a plain topic of that name which no metadata tells of.
+    """Create a partitioned topic and its partitions.
 
-    The partitions come before the record: what it promises exists and is listed before first use.
+    The partitions are created before the record, so that they exist and are listed before first use. ``is_loaded``
+    returns whether a broker has a plain topic of that name without metadata. Raises NotFound without the namespace,
+    AlreadyExists when a topic of that name exists or is created meanwhile, NotAcceptable for a count outside
+    1..PARTITIONS_MAX, Conflict after RACES_MAX lost races.
     """
     await require_namespace(store, topic)
     check_count(partitions)
@@ -216,7 +244,7 @@ async def create_partitioned(
     if properties:
         check_properties_size(properties)
         record["properties"] = dict(properties)
-    path, made = partitioned_path(topic), []
+    path, new_partitions = partitioned_path(topic), []
     async with turn(store, path):
         claim = await _claim(store, path)
         try:
@@ -227,11 +255,12 @@ async def create_partitioned(
                 raise AlreadyExists(EXISTS)
             if is_loaded is not None and await is_loaded():
                 raise AlreadyExists(EXISTS)
-            made = await create_missing_partitions(store, topic, 0, partitions)
+            new_partitions = await create_missing_partitions(store, topic, 0, partitions)
             await store.put(path, encode_json(record), claim)
-        except (BadVersionError, NoNodeError) as error:  # somebody else was quicker
-            if await fresh(store, path).exists(path) is None:  # with a plain one
-                await _remove_unused(store, made)
+        except (BadVersionError, NoNodeError) as error:  # another creator was first
+            # Without a record, a plain topic was created. With one, it is another's and so are the partitions (N1).
+            if await fresh(store, path).exists(path) is None:
+                await _remove_unused(store, new_partitions)
             raise AlreadyExists(EXISTS) from error
         except BaseException:
             await _withdraw(store, path, claim)
@@ -239,8 +268,10 @@ async def create_partitioned(
 
 
 async def _claim(store: MetadataStore, path: str) -> int:
-    """Store a claim, in the place of one that somebody else left or has under way; its version. AlreadyExists for a
-    record."""
+    """Store a claim and return its version; it replaces a claim that is left over or belongs to another creator.
+
+    Raises AlreadyExists for a record, Conflict after RACES_MAX lost races.
+    """
     for _ in range(RACES_MAX):
         try:
             await store.create(path, CLAIM, make_parents=True)
@@ -258,10 +289,10 @@ async def _claim(store: MetadataStore, path: str) -> int:
 
 
 async def _withdraw(store: MetadataStore, path: str, version: int) -> None:
-    """Remove a claim if it is still that. Where this fails the claim stays, which hinders nobody."""
+    """Remove a claim unless it has changed. A claim that remains after a failure blocks no other creation."""
     try:
         await store.delete(path, version)
-    except NotEmptyError:  # of another kind of name, something lies below
+    except NotEmptyError:  # the node is a parent as well: it stays without a value
         with suppress(NoNodeError, BadVersionError):
             await store.put(path, b"", version)
     except (NoNodeError, BadVersionError, StoreUnavailableError, SessionExpiredError):
@@ -269,15 +300,18 @@ async def _withdraw(store: MetadataStore, path: str, version: int) -> None:
 
 
 async def _remove_unused(store: MetadataStore, parts: Sequence[TopicName]) -> None:
-    """Remove partitions that were made for nothing, unless somebody has used one since."""
+    """Remove partitions of a failed creation, except those that have been used since."""
     for part in parts:
         with suppress(NoNodeError, BadVersionError, NotEmptyError):
             await store.delete(ledger_path(part), 0)
 
 
 async def confirm_plain(store: MetadataStore, topic: TopicName) -> None:
-    """Have a topic that was made, and that nobody has used yet, be a plain one for good: to be called before its first
-    use. AlreadyExists when it is a partitioned one by now, NotFound when its namespace is gone: it must go then."""
+    """Confirm that a newly created topic is a plain one; called before its first use.
+
+    Raises AlreadyExists when a partitioned topic of its name was created meanwhile, NotFound when its namespace was
+    deleted: the caller must delete the topic then. Raises Conflict after RACES_MAX lost races.
+    """
     await require_namespace(fresh(store, paths.namespace_policies(str(topic.namespace))), topic)
     path = partitioned_path(topic)
     for _ in range(RACES_MAX):
@@ -288,7 +322,7 @@ async def confirm_plain(store: MetadataStore, topic: TopicName) -> None:
             if partitioned_record(value, path) is not None:
                 raise AlreadyExists(EXISTS)
             if not value:
-                return  # a node that others lie below
+                return  # a node that is only a parent
             await store.delete(path, stat.version)
             return
         except NotEmptyError:
@@ -300,8 +334,11 @@ async def confirm_plain(store: MetadataStore, topic: TopicName) -> None:
 
 
 def is_partitionable(topic: TopicName) -> bool:
-    """Whether a topic that is made by its use may be a partitioned one, where those are the default: no name that has a
-    partition's inside, such as ``t-partition-0-sub-DLQ``, the dead letters of a partition."""
+    """Return whether a topic that is created by its first use may be partitioned.
+
+    It may not when its name contains a partition's suffix, such as ``t-partition-0-sub-DLQ``, the dead letter topic of
+    a partition.
+    """
     return _PARTITION_INSIDE.search(topic.local) is None
 
 
@@ -312,9 +349,11 @@ async def change_properties(
     *,
     expected: Mapping[str, str] | None = None,
 ) -> None:
-    """Set properties of a partitioned topic, or remove those given None. NotFound without its record, Conflict while
-    it is being deleted or when it has others than ``expected``, PreconditionFailed when all together are too many
-    bytes."""
+    """Set properties of a partitioned topic; a value of None removes one.
+
+    Raises NotFound without its record, Conflict while it is being deleted or when its properties are not ``expected``,
+    PreconditionFailed when all together exceed the limit.
+    """
 
     def change(value: bytes) -> bytes:
         record = decode_json(value, "partitioned topic")
@@ -334,8 +373,10 @@ async def change_properties(
 async def create_missing_partitions(
     store: MetadataStore, topic: TopicName, first: int, stop: int
 ) -> list[TopicName]:
-    """Make partitions ``first..stop-1`` exist: an empty node, filled by the broker that opens it first. Those that did
-    not before."""
+    """Create the missing ones of the partitions ``first..stop-1``, and return those that were created.
+
+    Each is an empty node; the broker that opens the partition first stores its value.
+    """
     if not topic.persistent:
         return []
     parts = [topic.partition_at(index) for index in range(first, stop)]
@@ -343,7 +384,7 @@ async def create_missing_partitions(
 
 
 async def create_missing(store: MetadataStore, topic: TopicName) -> bool:
-    """Make a persistent topic exist, as ``create_missing_partitions`` does; False when it did before."""
+    """Create a persistent topic as an empty node; return False when it existed before."""
     try:
         await store.create(ledger_path(topic), make_parents=True)
     except NodeExistsError:
@@ -352,10 +393,13 @@ async def create_missing(store: MetadataStore, topic: TopicName) -> bool:
 
 
 async def require_partitioned(store: MetadataStore, topic: TopicName) -> Stored:
-    """Metadata of a partitioned topic to be deleted; NotFound for nothing, Conflict for a plain topic."""
+    """Return the record of a partitioned topic to be deleted, or a claim on its name.
+
+    Raises NotFound without a topic, Conflict for a plain topic.
+    """
     await require_namespace(store, topic)
     record = await find_node(store, partitioned_path(topic))
-    if record:  # also a claim that was left behind
+    if record:  # deleting also removes a claim that is left over
         return record
     if await topic_exists(store, topic):
         raise Conflict(
@@ -365,9 +409,11 @@ async def require_partitioned(store: MetadataStore, topic: TopicName) -> Stored:
 
 
 async def check_new_topic(store: MetadataStore, topic: TopicName) -> None:
-    """Whether a plain topic may be created under this name: NotFound without its namespace, AlreadyExists for a
-    partitioned topic, PreconditionFailed for a partition's name that fits no partitioned topic. Whether there is a
-    plain one, ``create_topic`` says."""
+    """Check that a plain topic may be created under this name; ``create_topic`` detects an existing plain topic.
+
+    Raises NotFound without its namespace, AlreadyExists for a partitioned topic, PreconditionFailed for the name of a
+    partition that no partitioned topic has.
+    """
     await require_namespace(store, topic)
     if await find_partitions(fresh(store, partitioned_path(topic)), topic) is not None:
         raise AlreadyExists(EXISTS)
@@ -393,13 +439,15 @@ async def _refuse_existing(store: MetadataStore, topic: TopicName) -> None:
 
 
 async def create_topic(store: MetadataStore, topic: TopicName, record: bytes) -> None:
-    """Make a persistent topic, whole at once: who repeats it after a lost answer finds it. AlreadyExists, also for an
-    empty node: it is a topic that nobody has opened yet."""
+    """Create a persistent topic with its complete record, so that a retry after a lost answer reports it as existing.
+
+    Raises AlreadyExists, also for an empty node: it is a topic that no broker has opened yet.
+    """
     await create_node(store, ledger_path(topic), record, EXISTS, fill=False)
 
 
 async def count_topics(store: MetadataStore, namespace: NamespaceName) -> int:
-    """Topics and partitions of a namespace, both domains' records included."""
+    """Return the number of topics and partitions of a namespace, including the partitioned records of both domains."""
     count = len(await children(store, paths.managed_ledgers(str(namespace))))
     for domain in DOMAINS:
         count += len(await children(store, paths.partitioned_topics(str(namespace), domain)))
@@ -407,7 +455,7 @@ async def count_topics(store: MetadataStore, namespace: NamespaceName) -> int:
 
 
 def check_count(partitions: Any) -> None:
-    """Raises NotAcceptable for a partition count outside 1..PARTITIONS_MAX."""
+    """Raise NotAcceptable for a partition count outside 1..PARTITIONS_MAX."""
     if partitions <= 0:
         raise NotAcceptable("Number of partitions should be more than 0")
     if partitions > PARTITIONS_MAX:
@@ -417,13 +465,13 @@ def check_count(partitions: Any) -> None:
 
 
 def check_parent(topic: TopicName) -> None:
-    """PreconditionFailed for a partition's name where a partitioned topic's is wanted."""
+    """Raise PreconditionFailed when the name of a partitioned topic contains a partition's suffix."""
     if PARTITION_SUFFIX in topic.local:
         raise PreconditionFailed("Partitioned Topic Name should not contain '-partition-'")
 
 
 async def require_namespace(store: MetadataStore, topic: TopicName) -> None:
-    """NotFound unless the topic's namespace exists."""
+    """Raise NotFound unless the topic's namespace exists."""
     try:
         await get_policies(store, topic.namespace)
     except NotFound as error:

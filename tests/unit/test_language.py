@@ -16,7 +16,28 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("engine", "bookie", "gateway", "admin_ui", "spark_jobs")
 GENERATED = ("_pb2.py", "_pb2.pyi")
-PENDING: tuple[str, ...] = ("engine", "bookie", "gateway", "admin_ui", "spark_jobs", "tests")
+PENDING: tuple[str, ...] = (
+    "engine/__main__.py",
+    "engine/admin",
+    "engine/auth",
+    "engine/base",
+    "engine/broker",
+    "engine/client",
+    "engine/ledger",
+    "engine/managed",
+    "engine/metadata",
+    "engine/net",
+    "engine/ownership",
+    "engine/schema",
+    "engine/settings.py",
+    "engine/wire",
+    "engine/wiring.py",
+    "bookie",
+    "gateway",
+    "admin_ui",
+    "spark_jobs",
+    "tests",
+)
 """Folders and files whose findings are not reported yet."""
 
 

@@ -1,7 +1,8 @@
-"""Forms of policies' values: each reads what a caller sent, and says what it asks for, for pages and documents. Pure.
+"""Forms of policies' values. Pure.
 
-Callers are read as leniently as Apache Pulsar reads them: a number may be quoted or have a fraction, which is cut off,
-and a truth may be quoted or a number.
+A form checks the value that a caller sent, and describes itself for pages and documents.
+Values are read as leniently as Apache Pulsar reads them: a number may be quoted or have a fraction, which is cut off,
+and a boolean may be quoted or a number.
 """
 
 from collections.abc import Mapping
@@ -16,21 +17,24 @@ LONG_MAX = (1 << 63) - 1
 
 
 class Form(Protocol):
-    """What a value may be."""
+    """Check and description of a value."""
 
     def read(self, name: str, given: Any) -> Any:
-        """The value to be stored; Refusal naming ``name`` and what is expected."""
+        """Return the value to be stored. Raises Refusal with ``name`` and the expected form."""
         ...
 
     def schema(self) -> Document:
-        """For a page that asks for it: ``type``, bounds, ``unit``, ``fields``."""
+        """Return the description for an input form: ``type``, bounds, ``unit``, ``fields``."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A whole number from ``low`` to ``high``. ``refusal``: Pulsar's words for one below, of this ``kind``;
-    ``lenient``: it is taken, as Pulsar takes it."""
+    """A whole number from ``low`` to ``high``.
+
+    ``refusal`` and ``kind`` are Pulsar's text and error for a number below ``low``; ``lenient`` accepts such a number,
+    as Pulsar does.
+    """
 
     unit: str
     low: int = 0
@@ -103,7 +107,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """Some words of a list, or none, each once."""
+    """A list of words from ``options``, possibly empty, each once."""
 
     options: tuple[str, ...]
 
@@ -124,7 +128,7 @@ class Names:
     """A list of names, each once, in the order given."""
 
     def read(self, name: str, given: Any) -> list[str]:
-        if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+        if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
             raise InvalidField(name, f"expected an array of texts, got {kind_of(given)}")
         return list(dict.fromkeys(given))
 
@@ -134,10 +138,10 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """An object of ``fields``, stored in their order. A missing one has its ``defaults``' value, is left out when that
-    is None, and refused without one.
+    """An object with ``fields``, stored in their order.
 
-    Fields that are not ours are passed over, as in Pulsar.
+    A missing field takes its value in ``defaults``, or is left out when that is None. A missing field without a default
+    is refused. Unknown fields are ignored, as in Pulsar.
     """
 
     fields: Mapping[str, Form]
@@ -146,19 +150,19 @@ class Fields:
     def read(self, name: str, given: Any) -> Document:
         if not isinstance(given, dict):
             raise InvalidField(name, f"expected an object, got {kind_of(given)}")
-        found: Document = {}
+        fields: Document = {}
         for field, form in self.fields.items():
             value = given.get(field)
             if value is not None:
-                found[field] = form.read(field, value)
+                fields[field] = form.read(field, value)
             elif field not in self.defaults:
                 raise InvalidField(name, f"the attribute {field} cannot be null")
             elif self.defaults[field] is not None:
-                found[field] = self.defaults[field]
-        return found
+                fields[field] = self.defaults[field]
+        return fields
 
     def schema(self) -> Document:
-        """A field that is not ``required`` may stay away from what is stored."""
+        """Return the description; a field that is not ``required`` may be absent from a stored value."""
         fields = [
             {"name": field, "required": self.defaults.get(field, 0) is not None, **form.schema()}
             for field, form in self.fields.items()
@@ -167,7 +171,7 @@ class Fields:
 
 
 def kind_of(value: object) -> str:
-    """A JSON value's type in JSON's words."""
+    """Return the type of a JSON value in JSON's terms, with an article."""
     kinds = {
         bool: "a boolean",
         int: "a number",

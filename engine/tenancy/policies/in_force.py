@@ -1,4 +1,4 @@
-"""What the documents of namespaces and topics say of all policies, and which value holds. Pure."""
+"""Effective values of all policies, from the documents of namespaces and topics. Pure."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ _SUBSCRIPTIONS = "subscriptionPolicies"
 
 
 class InForce(NamedTuple):
-    """A policy's value where it acts, and the level it comes from."""
+    """Effective value of a policy, and the level that sets it."""
 
     value: Any
     level: Level
@@ -24,36 +24,39 @@ def in_force(
     topic: Mapping[str, Any],
     everywhere: Mapping[str, Any] | None = None,
 ) -> dict[str, InForce]:
-    """Every policy's value by name: the topic's, else what is set for it in all clusters (``everywhere``), else the
-    namespace's (``of_cluster``), else the broker's."""
+    """Return the effective value of every policy by name.
+
+    The order of precedence is: the topic's value, its value for all clusters (``everywhere``), the namespace's
+    (``namespace`` as ``of_cluster`` returns it), the broker's.
+    """
     documents = (
         (Level.TOPIC, topic),
         (Level.GLOBAL, everywhere or {}),
         (Level.NAMESPACE, namespace),
     )
-    found: dict[str, InForce] = {}
+    effective: dict[str, InForce] = {}
     for policy in POLICIES:
         default = policy.default(settings)
-        found[policy.name] = InForce(default, Level.BROKER)
+        effective[policy.name] = InForce(default, Level.BROKER)
         for level, document in documents:
             value = policy.holds(level, document)
             if value is not None:
-                found[policy.name] = InForce(completed(default, value), level)
+                effective[policy.name] = InForce(completed(default, value), level)
                 break
-    return found
+    return effective
 
 
 def of_cluster(document: Mapping[str, Any], cluster: str) -> Document:
-    """A namespace's policies as ``cluster`` has them: of those that each has its own of, this one's."""
-    found = dict(document)
+    """Return a namespace's policies with the values of ``cluster`` for those that are stored per cluster."""
+    policies = dict(document)
     for policy in POLICIES:
         if policy.per_cluster:
-            found[policy.key[0]] = find(document, (*policy.key, cluster))
-    return found
+            policies[policy.key[0]] = find(document, (*policy.key, cluster))
+    return policies
 
 
 def put_on_namespace(document: Document, policy: Policy, value: Any, cluster: str) -> None:
-    """Store ``value``, of ``cluster`` where each has its own; None removes it."""
+    """Store ``value`` in a namespace's policies, for ``cluster`` if it is stored per cluster; None removes it."""
     if not policy.per_cluster:
         if policy.within is not None:
             if value is None and find(document, policy.key) is None:
@@ -67,15 +70,15 @@ def put_on_namespace(document: Document, policy: Policy, value: Any, cluster: st
 
 
 def of_subscriptions(topic: Mapping[str, Any], policy: Policy) -> Document:
-    """What a topic's policies say for single subscriptions, by name."""
-    found = {
-        name: one.get(policy.per_subscription)
-        for name, one in (topic.get(_SUBSCRIPTIONS) or {}).items()
+    """Return the values that a topic's policies set for single subscriptions, by subscription name."""
+    values = {
+        name: policies.get(policy.per_subscription)
+        for name, policies in (topic.get(_SUBSCRIPTIONS) or {}).items()
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def put_on_subscription(topic: Document, policy: Policy, subscription: str, value: Any) -> None:
-    """Store ``value`` for one subscription; None removes it."""
+    """Store ``value`` for one subscription of a topic; None removes it."""
     stored = None if value is None else {policy.per_subscription: value}
     put(topic, (_SUBSCRIPTIONS, subscription), stored)

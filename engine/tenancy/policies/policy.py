@@ -1,4 +1,4 @@
-"""A policy of namespaces and topics: its form, and where each level's value is stored. Pure."""
+"""Description of a policy of namespaces and topics: its form, and where each level's value is stored. Pure."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from engine.tenancy.settings import PolicySettings
 
 
 class Level(StrEnum):
-    """Where a value was set; the last one that has it wins."""
+    """Level at which a value is set; a later level takes precedence over an earlier one."""
 
     BROKER = "broker"
     NAMESPACE = "namespace"
     GLOBAL = "global"
-    """Of a topic, in all clusters that replicate it."""
+    """Level of a topic's values that apply in all clusters which replicate it."""
     TOPIC = "topic"
 
     @property
@@ -26,19 +26,24 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """One row. ``key``: path in a namespace's stored Policies; ``topic_key``: in a topic's. Empty without that level.
+    """Row of the table of policies.
 
-    ``name`` and ``topic_name`` are the routes' segments. ``unset``, ``topic_unset``: what reading the namespace's or
-    topic's answers when nothing is set. ``settings``: the broker's, for readers. ``nothing``, ``topic_nothing``: what a
-    namespace or topic may have stored for it that says nothing. ``older``: what the namespace says by an older policy
-    where it says nothing by this one. ``per_cluster``: the namespace has one of each cluster, by name (``of_cluster``);
-    ``per_subscription``: where each of a topic's has its own (``of_subscriptions``).
-    ``also``: at the key of that name as well, for older readers. ``removed``: what is stored when it is removed.
-    ``within``: what a namespace's record that holds the value has besides, when this value makes it.
-    ``shown``: whether the console offers it.
-    ``takes``: what is stored may go because of it: messages, subscriptions, topics.
-    ``topic_fields``: fields of the value and the keys in a topic's policies under which each is stored by itself;
-    ``topic_key`` is one of them then.
+    * ``name`` and ``topic_name`` are the segments of the routes.
+    * ``key`` is the path of the value in a namespace's stored Policies, ``topic_key`` in a topic's; it is empty when
+      the policy does not exist at that level.
+    * ``settings`` names the broker's settings that ``default`` reads, for documentation.
+    * ``topic_fields`` pairs fields of the value with the keys of a topic's policies that store them one by one;
+      ``topic_key`` is one of these keys then.
+    * ``unset`` and ``topic_unset`` are the answers of the namespace's and the topic's route when no value is set.
+    * ``nothing`` and ``topic_nothing`` are stored values that count as not set.
+    * ``older`` reads the value of an older policy, which applies to a namespace that does not set this one.
+    * ``per_cluster``: a namespace stores one value for each cluster, by name (``of_cluster``).
+    * ``per_subscription`` is the key under which a topic stores a value for one subscription (``of_subscriptions``).
+    * ``also`` is another key that the value is stored at, for older readers.
+    * ``removed`` is stored when the value is removed.
+    * ``within`` has the other fields of the record that holds the value, for when this value creates the record.
+    * ``shown``: the console offers the policy.
+    * ``takes``: the policy may delete stored messages, subscriptions or topics.
     """
 
     name: str
@@ -66,33 +71,34 @@ class Policy:
     takes: bool = False
 
     def read(self, given: Any) -> Any:
-        """What is stored of a caller's value. Raises InvalidRequest or PreconditionFailed for what it may not
-        be."""
+        """Return the stored form of a caller's value.
+
+        Raises InvalidRequest or PreconditionFailed for a value that is not allowed.
+        """
         value = self.form.read(self.name, given)
         if self.check is not None:
             self.check(value)
         return value
 
     def says(self, level: Level, document: Mapping[str, Any]) -> Any:
-        """What the document of that level says, None when it says nothing."""
+        """Return the value that the document of a level sets, None when it sets none."""
         path = self.stored_at(level)
         value = find(document, path) if path else None
         if value is not None and level.of_a_topic and self.topic_fields:
-            found = {name: document.get(key) for name, key in self.topic_fields}
-            return {name: one for name, one in found.items() if one is not None}
-        return (
-            None if value in (self.topic_nothing if level.of_a_topic else self.nothing) else value
-        )
+            fields = {name: document.get(key) for name, key in self.topic_fields}
+            return {name: field for name, field in fields.items() if field is not None}
+        unset_values = self.topic_nothing if level.of_a_topic else self.nothing
+        return None if value in unset_values else value
 
     def holds(self, level: Level, document: Mapping[str, Any]) -> Any:
-        """What acts by that document: what it says, or by an older policy."""
+        """Return the value that applies by the document of a level, which an older policy may set."""
         value = self.says(level, document)
         if value is None and level is Level.NAMESPACE and self.older is not None:
             return self.older(document)
         return value
 
     def store(self, level: Level, document: Document, value: Any) -> None:
-        """Have the document of that level say ``value``; None: nothing."""
+        """Store ``value`` in the document of a level; None removes it."""
         if level.of_a_topic and self.topic_fields:
             for name, key in self.topic_fields:
                 put(document, (key,), None if value is None else value.get(name))
@@ -100,12 +106,12 @@ class Policy:
             put(document, self.stored_at(level), value)
 
     def stored_at(self, level: Level) -> tuple[str, ...]:
-        """The path in the document of that level."""
+        """Return the path of the value in the document of a level."""
         return self.topic_key if level.of_a_topic else self.key
 
 
 def find(document: Mapping[str, Any], path: tuple[str, ...]) -> Any:
-    """The value at ``path``; None when there is none."""
+    """Return the value at ``path``, None when there is none."""
     value: Any = document
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
@@ -124,5 +130,5 @@ def put(document: Document, path: tuple[str, ...], value: Any) -> None:
 
 
 def completed(default: Any, value: Any) -> Any:
-    """``value`` as it acts: older versions stored fewer fields of a record, which are then the default's."""
+    """Return ``value`` with the default's fields where it lacks them: older versions stored fewer fields."""
     return {**default, **value} if isinstance(default, dict) else value

@@ -1,7 +1,7 @@
-"""The table of policies: what each is called, where it is stored, what it may be, what holds where none is set. Pure.
+"""The table of policies: names, stored paths, forms and defaults. Pure.
 
-A row is all that REST routes, effective values and the console's forms need; what acts on a policy reads its effective
-value (``in_force``). Names and JSON forms are Apache Pulsar's 4.0.8.
+REST routes, effective values and the console's forms need nothing but a row. Code that acts on a policy reads its
+effective value (``in_force``). Names and JSON forms are those of Apache Pulsar 4.0.8.
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ WHEN_CAUGHT_UP = "delete_when_subscriptions_caught_up"
 
 
 def _offload(name: str, title: str, meaning: str, field: str, **more: Any) -> Policy:
-    """One number of a namespace's offload policies; any is stored, as in Pulsar."""
+    """Return the policy of one number in a namespace's offload policies; any number is stored, as in Pulsar."""
     return Policy(
         name,
         title,
@@ -66,7 +66,7 @@ def _quota_default(settings: PolicySettings) -> Document:
 
 
 def _count(title: str, meaning: str, name: str, key: str, setting: str, **more: Any) -> Policy:
-    """A limit of which 0 is none."""
+    """Return the policy of a limit, where 0 means no limit."""
     return Policy(
         name,
         title,
@@ -84,12 +84,12 @@ _OLD_STRATEGY = "schema_auto_update_compatibility_strategy"
 
 def _by_old_name(namespace: Mapping[str, Any]) -> str | None:
     name = namespace.get(_OLD_STRATEGY)
-    found = BY_OLD_NAME.get(name) if isinstance(name, str) else None
-    return None if found is None else found.value
+    strategy = BY_OLD_NAME.get(name) if isinstance(name, str) else None
+    return None if strategy is None else strategy.value
 
 
 def _up_to(unit: str, high: int = INT_MAX) -> Whole:
-    """Of a rate: whatever is not above 0 is no limit."""
+    """Return the form of a rate, where values of 0 and below mean no limit."""
     return Whole(unit, -1, high, lenient=True)
 
 
@@ -112,7 +112,7 @@ _DISPATCH_RATE = Fields(
 def _dispatch_rate(
     name: str, title: str, whose: str, key: str, setting: str, **more: str
 ) -> Policy:
-    """``setting``: what the broker's are called, up to what they limit."""
+    """Return the policy of a dispatch rate; ``setting`` is the common prefix of the broker's settings."""
     relative = "dispatch_throttling_rate_relative_to_publish_rate"
     return Policy(
         name,

@@ -1,4 +1,4 @@
-"""What the values of some policies may be beyond their forms. Pure."""
+"""Checks of some policies' values beyond their forms. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,10 @@ QUOTA_ACTIONS = ("producer_request_hold", "producer_exception", "consumer_backlo
 
 
 def fits(quota: Mapping[str, Any] | None, retention: Mapping[str, Any] | None) -> bool:
-    """Whether a size quota leaves retention its say: what is retained must be able to grow beyond the quota."""
+    """Return whether a backlog quota is compatible with a retention policy.
+
+    Where retention limits both time and size, both limits of the quota must be below these.
+    """
     if not quota or not retention:
         return True
     minutes, megabytes = retention["retentionTimeInMinutes"], retention["retentionSizeInMB"]
@@ -22,7 +25,7 @@ def fits(quota: Mapping[str, Any] | None, retention: Mapping[str, Any] | None) -
 
 
 def check_retention(value: Document) -> None:
-    """Raises InvalidRequest when one limit is zero and the other is not."""
+    """Raise InvalidRequest when one limit is zero and the other is not."""
     minutes, megabytes = value["retentionTimeInMinutes"], value["retentionSizeInMB"]
     if (minutes == 0) != (megabytes == 0):
         raise InvalidRequest(
@@ -31,7 +34,7 @@ def check_retention(value: Document) -> None:
 
 
 def check_persistence(value: Document) -> None:
-    """Raises InvalidRequest for quorums that do not fit into each other."""
+    """Raise InvalidRequest unless ensemble >= write quorum >= ack quorum."""
     ensemble, write, ack = (
         value[f"bookkeeper{name}"] for name in ("Ensemble", "WriteQuorum", "AckQuorum")
     )
@@ -42,7 +45,7 @@ def check_persistence(value: Document) -> None:
 
 
 def check_creation(value: Document) -> None:
-    """Raises PreconditionFailed for a number of partitions that does not go with the type of topic."""
+    """Raise PreconditionFailed for an unknown type of topic, or a number of partitions that the type forbids."""
     refusal = "Invalid configuration for autoTopicCreationOverride. the detail is "
     partitions = value.get("defaultNumPartitions")
     kind = value["topicType"]
@@ -59,7 +62,7 @@ def check_creation(value: Document) -> None:
 
 
 def check_replication(clusters: list[str]) -> None:
-    """Raises PreconditionFailed for no clusters, and for the name that stands for all of them."""
+    """Raise PreconditionFailed for an empty list, and for ``global``, the name that stands for all clusters."""
     if not clusters:
         raise PreconditionFailed("ClusterIds should not be null or empty")
     if "global" in clusters:
@@ -67,7 +70,7 @@ def check_replication(clusters: list[str]) -> None:
 
 
 class TopicTypeForm:
-    """Any text; checked with the rest of its record."""
+    """Form of a topic type: any text, which ``check_creation`` checks together with the other fields."""
 
     def read(self, name: str, given: Any) -> str:
         if not isinstance(given, str):
@@ -79,7 +82,7 @@ class TopicTypeForm:
 
 
 class QuotaForm:
-    """A backlog quota; ``limit`` is the old name of ``limitSize`` and is written beside it."""
+    """Form of a backlog quota; ``limit`` is the old name of ``limitSize`` and is stored beside it."""
 
     def __init__(self, limit: str) -> None:
         self._shown = limit
@@ -99,11 +102,9 @@ class QuotaForm:
         return {"limit": value["limitSize"], **value}
 
     def schema(self) -> Document:
-        whole = self._form.schema()
-        return {
-            **whole,
-            "fields": [f for f in whole["fields"] if f["name"] in (self._shown, "policy")],
-        }
+        schema = self._form.schema()
+        fields = [field for field in schema["fields"] if field["name"] in (self._shown, "policy")]
+        return {**schema, "fields": fields}
 
 
 OFFLOAD_DRIVER = "managedLedgerOffloadDriver"
@@ -130,11 +131,11 @@ _OFFLOAD_BUCKETS = {
     "azureblob": "managedLedgerOffloadBucket",
     "aliyun-oss": "managedLedgerOffloadBucket",
 }
-"""Drivers, and the field that names where each puts what it moves; empty: it needs none."""
+"""Field that names the bucket which each driver moves ledgers to; empty for a driver that needs none."""
 
 
 class OffloadForm:
-    """Where ledgers are moved to. One with a driver would have to act, which nothing does yet: it is refused."""
+    """Form of the offload policies. A valid value is refused too, because offloading is not implemented yet."""
 
     def read(self, name: str, given: Any) -> Document:
         if given is None:

@@ -1,1 +1,1 @@
-"""What is stored of the machines of a cluster and of the shares that namespaces have of them."""
+"""Stored descriptions of a cluster's machines, and of the shares that namespaces have of them."""

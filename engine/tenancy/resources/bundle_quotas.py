@@ -1,7 +1,8 @@
-"""What a bundle is expected to need, as load balancers are told; no broker needed, and none of ours acts by it.
+"""Resource quotas of bundles: the load that load balancers should expect. Our brokers do not use them.
 
-``/loadbalance/resource-quota/<namespace>/<bundle>``, and ``…/default`` for those of which nothing is said. Raises the
-store's own errors. Cancelled: a change may or may not have happened.
+They are stored at ``/loadbalance/resource-quota/<namespace>/<bundle>``, and at ``…/default`` for bundles without one.
+No function needs a broker. Functions raise Refusal and the store's errors. After cancellation a change may or may not
+have happened.
 """
 
 from collections.abc import Mapping
@@ -23,34 +24,34 @@ DEFAULT: Document = {
     "memory": 80.0,
     "dynamic": True,
 }
-"""Messages and bytes per second, MB, and whether load balancers may adapt it."""
+"""Default quota: messages and bytes per second, memory in MB, and whether load balancers may change it."""
 
 
 async def get_default_quota(store: MetadataStore) -> Stored:
-    """Of every bundle of which nothing is said."""
+    """Return the quota of bundles that have none of their own."""
     return await find_node(store, paths.DEFAULT_BUNDLE_QUOTA) or DEFAULT
 
 
 async def set_default_quota(store: MetadataStore, given: Mapping[str, Any] | None) -> None:
-    """InvalidRequest for what is no quota."""
+    """Store the default quota. Raises InvalidRequest for an invalid one."""
     await _put(store, paths.DEFAULT_BUNDLE_QUOTA, given)
 
 
 async def get_quota(store: MetadataStore, namespace: NamespaceName, bundle: str) -> Stored:
-    """Its own or the default; ``bundle`` is a range that exists."""
-    found = await find_node(store, paths.bundle_quota(str(namespace), bundle))
-    return found or await get_default_quota(store)
+    """Return the quota of a bundle or the default; ``bundle`` must be an existing range."""
+    quota = await find_node(store, paths.bundle_quota(str(namespace), bundle))
+    return quota or await get_default_quota(store)
 
 
 async def set_quota(
     store: MetadataStore, namespace: NamespaceName, bundle: str, given: Mapping[str, Any] | None
 ) -> None:
-    """InvalidRequest for what is no quota."""
+    """Store the quota of a bundle. Raises InvalidRequest for an invalid one."""
     await _put(store, paths.bundle_quota(str(namespace), bundle), given)
 
 
 async def delete_quota(store: MetadataStore, namespace: NamespaceName, bundle: str) -> None:
-    """The default holds from now on; NotFound when it did before."""
+    """Remove the quota of a bundle, which then has the default. Raises NotFound when it has none."""
     path = paths.bundle_quota(str(namespace), bundle)
     try:
         await store.delete(path)
@@ -64,7 +65,7 @@ async def _put(store: MetadataStore, path: str, given: Mapping[str, Any] | None)
 
 
 def _quota(given: Mapping[str, Any] | None) -> Document:
-    """Rates that are not given are 0, as in Pulsar."""
+    """Return the stored form of a quota; rates that are not given are 0, as in Pulsar. Raises InvalidRequest."""
     if given is None:
         raise InvalidRequest("body: a resource quota is needed")
     quota: Document = {key: _number(given, key) for key in DEFAULT if key != "dynamic"}

@@ -1,7 +1,7 @@
-"""Failure domains of a cluster: which brokers fail together; no broker needed.
+"""Failure domains of a cluster, which are sets of brokers that fail together; no function needs a broker.
 
-``/admin/clusters/<cluster>/failureDomain/<name>`` holds ``{"brokers": [id]}``. Raises Refusal with Pulsar's text, and
-the store's own errors. Cancelled: a change may or may not have happened.
+``/admin/clusters/<cluster>/failureDomain/<name>`` holds ``{"brokers": [id]}``. Functions raise Refusal with Pulsar's
+text, and the store's errors. After cancellation a change may or may not have happened.
 """
 
 from collections.abc import Mapping
@@ -17,17 +17,17 @@ from engine.tenancy.nodes import change_below, children, find_node, read_node
 
 
 async def list_failure_domains(store: MetadataStore, cluster: str) -> dict[str, Stored]:
-    """By name; none of a cluster that does not exist, as in Pulsar."""
-    found: dict[str, Stored] = {}
+    """Return a cluster's failure domains by name; none for a missing cluster, as in Pulsar."""
+    domains: dict[str, Stored] = {}
     for name in await children(store, paths.failure_domains(node_name("Cluster", cluster))):
         stored = await find_node(store, paths.failure_domain(cluster, name))
         if stored is not None:
-            found[name] = stored
-    return found
+            domains[name] = stored
+    return domains
 
 
 async def get_failure_domain(store: MetadataStore, cluster: str, name: str) -> Stored:
-    """NotFound when missing, PreconditionFailed without the cluster."""
+    """Return a failure domain. Raises NotFound when missing, PreconditionFailed without the cluster."""
     await require_cluster(store, cluster)
     path = paths.failure_domain(cluster, node_name("Domain", name))
     return await read_node(store, path, f"Domain {name} for cluster {cluster} does not exist")
@@ -36,8 +36,10 @@ async def get_failure_domain(store: MetadataStore, cluster: str, name: str) -> S
 async def set_failure_domain(
     store: MetadataStore, cluster: str, name: str, given: Mapping[str, Any] | None
 ) -> None:
-    """Creates or replaces it. Conflict when one of its brokers is in another domain, PreconditionFailed without the
-    cluster."""
+    """Create or replace a failure domain.
+
+    Raises Conflict when one of its brokers is in another domain, PreconditionFailed without the cluster.
+    """
     if given is None:
         raise InvalidRequest("body: a JSON object with brokers is needed")
     brokers = texts("brokers", given.get("brokers") or [])
@@ -45,10 +47,10 @@ async def set_failure_domain(
     path = paths.failure_domain(cluster, node_name("Domain", name))
     parent = paths.failure_domains(cluster)
     for other in await children(fresh(store, parent), parent):
-        there = paths.failure_domain(cluster, other)
-        stored = await find_node(fresh(store, there), there) if other != name else None
-        if both := [broker for broker in (stored or {}).get("brokers", []) if broker in brokers]:
-            raise Conflict(f"[{', '.join(both)}] already exists in {other}")
+        other_path = paths.failure_domain(cluster, other)
+        stored = await find_node(fresh(store, other_path), other_path) if other != name else None
+        if shared := [broker for broker in (stored or {}).get("brokers", []) if broker in brokers]:
+            raise Conflict(f"[{', '.join(shared)}] already exists in {other}")
     value = check_document_size("failure domain", encode_json({"brokers": brokers}))
     missing = f"Cluster {cluster} does not exist."
     await change_below(
@@ -61,7 +63,7 @@ async def set_failure_domain(
 
 
 async def delete_failure_domain(store: MetadataStore, cluster: str, name: str) -> None:
-    """NotFound when missing, PreconditionFailed without the cluster."""
+    """Delete a failure domain. Raises NotFound when missing, PreconditionFailed without the cluster."""
     await require_cluster(store, cluster)
     try:
         await store.delete(paths.failure_domain(cluster, node_name("Domain", name)))
@@ -70,6 +72,6 @@ async def delete_failure_domain(store: MetadataStore, cluster: str, name: str) -
 
 
 async def require_cluster(store: MetadataStore, cluster: str) -> None:
-    """PreconditionFailed when it does not exist."""
+    """Raise PreconditionFailed when the cluster does not exist."""
     if await store.exists(paths.cluster(node_name("Cluster", cluster))) is None:
         raise PreconditionFailed(f"Cluster {cluster} does not exist.")

@@ -1,14 +1,15 @@
-"""Namespace isolation policies: which brokers may serve which namespaces; no broker needed.
+"""Namespace isolation policies, which determine the brokers that may serve a namespace; no function needs a broker.
 
-``/admin/clusters/<cluster>/namespaceIsolationPolicies`` holds all of a cluster by name. A namespace that a policy names
-belongs on its primary brokers, and on its secondary ones too while fewer primaries than ``min_limit`` are there; all
-other namespaces belong on brokers that are primary of no policy. Brokers act by it when bundles are placed, and give up
-what belongs elsewhere (``engine.broker.control.assignment``, ``isolation_keeper``).
+``/admin/clusters/<cluster>/namespaceIsolationPolicies`` holds all policies of a cluster by name. A namespace that a
+policy names belongs on the policy's primary brokers, and also on its secondary brokers while fewer primary brokers than
+``min_limit`` are available. All other namespaces belong on brokers that are primary in no policy. Brokers apply this
+when bundles are placed, and release bundles that belong elsewhere (``engine.broker.control.assignment``,
+``isolation_keeper``).
 
-Patterns are regular expressions of whole names, of the part that is matched in linear time (``LinearRegex``). A broker
-is named by its id or by the host in it: Pulsar tells the first and places by the second. Every change is a
-compare-and-set. Raises Refusal with Pulsar's text, and the store's own errors. Cancelled: a change may or may not have
-happened.
+Patterns are regular expressions of whole names, restricted to the syntax that is matched in linear time
+(``LinearRegex``). A pattern matches a broker's id or the host in it, because Pulsar displays the first and places by
+the second. Every change is a compare-and-set. Functions raise Refusal with Pulsar's text, and the store's errors. After
+cancellation a change may or may not have happened.
 """
 
 import json
@@ -32,18 +33,21 @@ from engine.tenancy.resources.failure_domains import require_cluster
 MIN_AVAILABLE = "min_available"
 UNLOAD_SCOPES = ("all_matching", "none", "changed")
 PATTERN_MAX = 1_000
-"""Characters."""
+"""Maximum number of characters of a pattern."""
 _INSTRUCTIONS_MAX = 2 * PATTERN_MAX
 UNREADABLE = (
     InvalidRequest,
     *(ArithmeticError, LookupError, TypeError, ValueError),
 )
-"""What is raised where a caller's policy is none."""
+"""Errors that an invalid policy of a caller causes."""
 
 
 @dataclass(frozen=True, slots=True)
 class IsolationPolicy:
-    """``stays``: what is served elsewhere already is left there when the policy comes or changes."""
+    """One isolation policy.
+
+    ``stays``: bundles that other brokers serve already remain there when the policy is created or changed.
+    """
 
     name: str
     namespaces: tuple[LinearRegex, ...]
@@ -54,7 +58,7 @@ class IsolationPolicy:
 
     @classmethod
     def of(cls, name: str, stored: Mapping[str, Any]) -> "IsolationPolicy":
-        """Raises ValueError or TypeError when what is stored cannot be read."""
+        """Return the policy of a stored record. Raises LookupError, ValueError or TypeError for an unreadable one."""
         compiled = {
             key: tuple(_compiled(pattern) for pattern in stored[key])
             for key in ("namespaces", "primary", "secondary")
@@ -71,7 +75,7 @@ class IsolationPolicy:
         return [broker for broker in brokers if _matches(self.primary, broker)]
 
     def places(self, brokers: Collection[str]) -> list[str]:
-        """Of ``brokers`` those that may serve its namespaces."""
+        """Return the ones of ``brokers`` that may serve the policy's namespaces."""
         primaries = self.primaries(brokers)
         if len(primaries) >= self.min_limit and primaries:
             return primaries
@@ -90,19 +94,22 @@ class IsolationPolicies:
         return bool(self._policies)
 
     def of(self, namespace: str) -> IsolationPolicy | None:
-        """The first that names it."""
-        return next((one for one in self._policies if one.names(namespace)), None)
+        """Return the first policy that names a namespace, None without one."""
+        return next((policy for policy in self._policies if policy.names(namespace)), None)
 
     def places(self, namespace: str, brokers: Collection[str]) -> list[str]:
-        """Of ``brokers`` those that may serve it."""
+        """Return the ones of ``brokers`` that may serve a namespace."""
         policy = self.of(namespace)
         if policy is not None:
             return policy.places(brokers)
         return [broker for broker in brokers if not self._primary_of(broker)]
 
     def moves(self, namespace: str, broker: str, brokers: Collection[str]) -> bool:
-        """Whether ``broker`` is to give up what it has of it: it belongs on others, they are there, and nobody said
-        that it stays."""
+        """Return whether ``broker`` must release its bundles of a namespace.
+
+        It must when the namespace belongs on other brokers, one of them is available, and a policy that causes this
+        does not let bundles stay.
+        """
         places = self.places(namespace, brokers)
         if not places or broker in places:
             return False
@@ -115,26 +122,26 @@ class IsolationPolicies:
 
 
 def _compiled(pattern: str) -> LinearRegex:
-    """Raises RegexSyntaxError, UnsupportedRegexError."""
+    """Compile a pattern. Raises RegexSyntaxError, UnsupportedRegexError."""
     return LinearRegex(pattern, _INSTRUCTIONS_MAX)
 
 
 def _matches(patterns: Sequence[LinearRegex], broker: str) -> bool:
     host = broker.rpartition(":")[0]
-    return any(each.fullmatch(broker) or each.fullmatch(host) for each in patterns)
+    return any(pattern.fullmatch(broker) or pattern.fullmatch(host) for pattern in patterns)
 
 
 def decode_isolation(value: bytes, path: str) -> IsolationPolicies:
-    """Raises ValueError, RecordFormatError among them, when what is stored cannot be read."""
+    """Decode the isolation policies of a cluster. Raises ValueError (or its subclass RecordFormatError)."""
     try:
         stored = decode_json(value, path)
-        return IsolationPolicies([IsolationPolicy.of(name, one) for name, one in stored.items()])
+        return IsolationPolicies(_policies(stored))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"isolation policies at {path} cannot be read: {error!r}") from error
 
 
 async def isolation_of(store: MetadataStore, cluster: str) -> IsolationPolicies:
-    """What brokers act by. Raises ValueError when what is stored cannot be read."""
+    """Return the isolation policies that brokers apply. Raises ValueError when they cannot be read."""
     try:
         return await derived(store, paths.isolation_policies(cluster), decode_isolation)
     except NoNodeError:
@@ -142,47 +149,54 @@ async def isolation_of(store: MetadataStore, cluster: str) -> IsolationPolicies:
 
 
 async def list_isolation_policies(store: MetadataStore, cluster: str) -> Stored:
-    """By name; NotFound without the cluster, or while it never had one."""
+    """Return the policies by name. Raises NotFound without the cluster, or when it never had a policy."""
     if await store.exists(paths.cluster(node_name("Cluster", cluster))) is None:
         raise NotFound(f"Cluster {cluster} does not exist.")
     return await _stored(store, cluster)
 
 
 async def get_isolation_policy(store: MetadataStore, cluster: str, name: str) -> Stored:
-    """NotFound when missing, PreconditionFailed without the cluster."""
+    """Return a policy. Raises NotFound when missing, PreconditionFailed without the cluster."""
     await require_cluster(store, cluster)
-    found: Stored | None = (await _stored(store, cluster)).get(name)
-    if found is None:
+    policy: Stored | None = (await _stored(store, cluster)).get(name)
+    if policy is None:
         raise NotFound(f"Cannot find NamespaceIsolationPolicy {name} for cluster {cluster}")
-    return found
+    return policy
 
 
 async def isolation_of_brokers(
     store: MetadataStore, cluster: str, brokers: Sequence[str]
 ) -> list[Document]:
-    """BrokerNamespaceIsolationData of each. NotFound while the cluster never had a policy, PreconditionFailed without
-    the cluster."""
+    """Return BrokerNamespaceIsolationData of each broker.
+
+    Raises NotFound when the cluster never had a policy, PreconditionFailed without the cluster.
+    """
     await require_cluster(store, cluster)
-    stored = await _stored(store, cluster)
-    policies = [IsolationPolicy.of(name, one) for name, one in stored.items()]
+    policies = _policies(await _stored(store, cluster))
     return [_of_broker(broker, policies) for broker in brokers]
 
 
+def _policies(stored: Mapping[str, Any]) -> list[IsolationPolicy]:
+    return [IsolationPolicy.of(name, record) for name, record in stored.items()]
+
+
 def _of_broker(broker: str, policies: Sequence[IsolationPolicy]) -> Document:
-    """``policyName`` is the last that names it, as in Pulsar."""
-    naming = [one for one in policies if _matches((*one.primary, *one.secondary), broker)]
+    """Return BrokerNamespaceIsolationData; ``policyName`` is the last policy that names the broker, as in Pulsar."""
+    naming = [
+        policy for policy in policies if _matches((*policy.primary, *policy.secondary), broker)
+    ]
     return {
         "brokerName": broker,
         **({"policyName": naming[-1].name} if naming else {}),
-        "namespaceRegex": [each.pattern for one in naming for each in one.namespaces],
-        "primary": any(_matches(one.primary, broker) for one in naming),
+        "namespaceRegex": [regex.pattern for policy in naming for regex in policy.namespaces],
+        "primary": any(_matches(policy.primary, broker) for policy in naming),
     }
 
 
 async def set_isolation_policy(
     store: MetadataStore, cluster: str, name: str, given: Mapping[str, Any] | None
 ) -> None:
-    """Creates or replaces it. InvalidRequest for one that cannot act, PreconditionFailed without the cluster."""
+    """Create or replace a policy. Raises InvalidRequest for invalid data, PreconditionFailed without the cluster."""
     await require_cluster(store, cluster)
     data = isolation_data(name, given or {})
 
@@ -197,7 +211,7 @@ async def set_isolation_policy(
 
 
 async def delete_isolation_policy(store: MetadataStore, cluster: str, name: str) -> None:
-    """Fine when it is missing, as in Pulsar. PreconditionFailed without the cluster."""
+    """Delete a policy; a missing one is no error, as in Pulsar. Raises PreconditionFailed without the cluster."""
     await require_cluster(store, cluster)
 
     def change(value: bytes) -> bytes | None:
@@ -209,7 +223,7 @@ async def delete_isolation_policy(store: MetadataStore, cluster: str, name: str)
 
 
 def isolation_data(name: str, given: Mapping[str, Any]) -> Document:
-    """What is stored of a caller's policy. Raises InvalidRequest."""
+    """Return the stored form of a caller's policy. Raises InvalidRequest."""
     failover = given.get("auto_failover_policy")
     parameters = failover.get("parameters") if isinstance(failover, Mapping) else None
     kind = failover.get("policy_type") if isinstance(failover, Mapping) else None
@@ -250,24 +264,22 @@ def isolation_data(name: str, given: Mapping[str, Any]) -> Document:
 
 
 def _pretty(value: Any, indent: str = "") -> str:
-    """JSON in lines, as Pulsar shows what it refuses."""
+    """Return indented JSON in the form that Pulsar's refusals contain."""
     if isinstance(value, dict):
         if not value:
             return "{ }"
         inner = indent + "  "
-        lines = [f"{inner}{json.dumps(key)} : {_pretty(one, inner)}" for key, one in value.items()]
+        lines = [
+            f"{inner}{json.dumps(key)} : {_pretty(item, inner)}" for key, item in value.items()
+        ]
         return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
     if isinstance(value, list):
-        return f"[ {', '.join(_pretty(one, indent) for one in value)} ]" if value else "[ ]"
+        return f"[ {', '.join(_pretty(item, indent) for item in value)} ]" if value else "[ ]"
     return json.dumps(value, ensure_ascii=False)
 
 
 async def _stored(store: MetadataStore, cluster: str) -> Stored:
-    found = await find_node(store, paths.isolation_policies(cluster))
-    if found is None:
-        raise _none(cluster)
-    return found
-
-
-def _none(cluster: str) -> NotFound:
-    return NotFound(f"NamespaceIsolationPolicies for cluster {cluster} does not exist")
+    policies = await find_node(store, paths.isolation_policies(cluster))
+    if policies is None:
+        raise NotFound(f"NamespaceIsolationPolicies for cluster {cluster} does not exist")
+    return policies

@@ -1,8 +1,8 @@
-"""Racks of bookies as operators tell them, and which bookies there are; no broker needed.
+"""Racks of bookies as operators configure them, and the list of bookies; no function needs a broker.
 
 ``/bookies`` holds ``{group: {bookie: {rack, hostname}}}``; ledger clients watch it and place ledgers by it. Every
-change is a compare-and-set. Raises Refusal with Pulsar's text, and the store's own errors. Cancelled: a change may or
-may not have happened.
+change is a compare-and-set. Functions raise Refusal with Pulsar's text, and the store's errors. After cancellation a
+change may or may not have happened.
 """
 
 from collections.abc import Mapping
@@ -26,24 +26,24 @@ FIELDS = ("rack", "hostname")
 
 
 class Told(NamedTuple):
-    """What operators told of one bookie: ``facts`` are its rack and hostname, as far as told."""
+    """Placement of one bookie as configured: its group, and in ``facts`` its rack and hostname where they are set."""
 
     group: str
     facts: Document
 
 
 async def all_bookies(store: MetadataStore) -> list[str]:
-    """Ids of all that ever registered and were not removed for good, sorted."""
+    """Return the ids of all bookies that ever registered and were not decommissioned, sorted."""
     return await children(store, paths.COOKIES)
 
 
 async def get_racks(store: MetadataStore) -> Stored:
-    """Facts by bookie by group."""
+    """Return rack and hostname by bookie, by group."""
     return await find_node(store, paths.BOOKIE_RACKS) or {}
 
 
 def told_of(groups: Mapping[str, Any], bookie: str) -> Told | None:
-    """Of one bookie, in what is stored; None when nothing is known of it."""
+    """Return the placement of one bookie in the stored groups, None without one."""
     return next(
         (Told(group, bookies[bookie]) for group, bookies in groups.items() if bookie in bookies),
         None,
@@ -51,18 +51,21 @@ def told_of(groups: Mapping[str, Any], bookie: str) -> Told | None:
 
 
 async def get_rack(store: MetadataStore, bookie: str) -> Stored:
-    """One bookie's facts; NotFound when nothing is known of it."""
-    told = told_of(await get_racks(store), bookie)
-    if told is None:
+    """Return a bookie's rack and hostname. Raises NotFound without a placement."""
+    placement = told_of(await get_racks(store), bookie)
+    if placement is None:
         raise _unknown(bookie)
-    return told.facts
+    return placement.facts
 
 
 async def set_rack(
     store: MetadataStore, bookie: str, group: str | None, given: Mapping[str, Any] | None
 ) -> None:
-    """``bookie`` is in ``group`` and no other from now on. PreconditionFailed without a group, or for a rack that is a
-    path of several parts; InvalidRequest for what is no text."""
+    """Store the placement of a bookie, which removes it from any other group.
+
+    Raises PreconditionFailed without a group, or for a rack that is a path of several parts, InvalidRequest for values
+    that are not texts.
+    """
     if group is None:
         raise PreconditionFailed("Bookie 'group' parameters is missing")
     facts = _facts(given)
@@ -77,7 +80,7 @@ async def set_rack(
 
 
 async def delete_rack(store: MetadataStore, bookie: str) -> None:
-    """NotFound when nothing is known of it."""
+    """Remove the placement of a bookie. Raises NotFound without one."""
 
     def change(value: bytes) -> bytes:
         groups = _decoded(value)
@@ -89,11 +92,13 @@ async def delete_rack(store: MetadataStore, bookie: str) -> None:
 
 
 async def replace_rack(
-    store: MetadataStore, bookie: str, told: Told | None, *, expected: Told | None
+    store: MetadataStore, bookie: str, placement: Told | None, *, expected: Told | None
 ) -> None:
-    """Have ``told`` stored of ``bookie``, None: nothing. Conflict when something else than ``expected`` is told of it
-    by now; refuses a rack as ``set_rack``."""
-    facts = _facts(told.facts) if told is not None else {}
+    """Replace the placement of a bookie; None removes it.
+
+    Raises Conflict when the stored placement is not ``expected``; invalid racks raise as in ``set_rack``.
+    """
+    facts = _facts(placement.facts) if placement is not None else {}
     node_name("Bookie", bookie)
 
     def change(value: bytes) -> bytes:
@@ -101,8 +106,8 @@ async def replace_rack(
         if told_of(groups, bookie) != expected:
             raise Conflict(f"The rack of {bookie} was changed meanwhile; look at it again")
         groups = _without(groups, bookie)
-        if told is not None:
-            groups.setdefault(told.group, {})[bookie] = facts
+        if placement is not None:
+            groups.setdefault(placement.group, {})[bookie] = facts
         return _encoded(groups)
 
     await update(store, paths.BOOKIE_RACKS, change, create=lambda: change(b"{}"))
@@ -129,12 +134,12 @@ def _decoded(value: bytes) -> dict[str, Document]:
 
 
 def _without(groups: dict[str, Document], bookie: str) -> dict[str, Document]:
-    """Groups in which nobody is left go, too."""
-    kept = {
-        group: {one: facts for one, facts in bookies.items() if one != bookie}
-        for group, bookies in groups.items()
+    """Return the groups without a bookie, and without groups that become empty."""
+    remaining = {
+        group: {member: facts for member, facts in members.items() if member != bookie}
+        for group, members in groups.items()
     }
-    return {group: bookies for group, bookies in kept.items() if bookies}
+    return {group: members for group, members in remaining.items() if members}
 
 
 def _encoded(groups: dict[str, Document]) -> bytes:

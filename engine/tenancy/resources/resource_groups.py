@@ -1,8 +1,8 @@
-"""Resource groups: rates that several namespaces share; no broker needed.
+"""Resource groups, which are rates that several namespaces share; no function needs a broker.
 
 ``/admin/resourcegroups/<name>`` holds the rates; a namespace names its group in its policies. Every change is a
-compare-and-set. Raises Refusal with Pulsar's text, and the store's own errors. Cancelled: a change may or may not have
-happened.
+compare-and-set. Functions raise Refusal with Pulsar's text, and the store's errors. After cancellation a change may or
+may not have happened.
 """
 
 from collections.abc import Mapping
@@ -22,31 +22,34 @@ from engine.tenancy.nodes import children, find_node, read_node
 from engine.tenancy.policies.policy import put
 
 KEY = "resource_group_name"
-"""Of a namespace's policies."""
+"""Key of the group's name in a namespace's policies."""
 RATES = {
     "publishRateInMsgs": (1 << 31) - 1,
     "publishRateInBytes": (1 << 63) - 1,
     "dispatchRateInMsgs": (1 << 31) - 1,
     "dispatchRateInBytes": (1 << 63) - 1,
 }
-"""Per second, each with the highest it may be. What is not above 0 is no limit."""
+"""Rates per second, each with its maximum. Values of 0 and below are no limit."""
 MISSING = "ResourceGroup does not exist"
 
 
 async def list_resource_groups(store: MetadataStore) -> list[str]:
-    """Names, sorted."""
+    """Return the names of all resource groups, sorted."""
     return await children(store, paths.RESOURCE_GROUPS)
 
 
 async def get_resource_group(store: MetadataStore, name: str) -> Stored:
-    """NotFound when missing."""
+    """Return the rates of a resource group. Raises NotFound when missing."""
     return await read_node(store, _path(name), MISSING)
 
 
 async def put_resource_group(
     store: MetadataStore, name: str, given: Mapping[str, Any] | None
 ) -> None:
-    """Creates it without limits but those given, or changes only those. InvalidRequest for what is no rate."""
+    """Create a resource group or change the given rates of one; a new group has no other limits.
+
+    Raises InvalidRequest for an invalid rate.
+    """
     if given is None:
         raise InvalidRequest("body: a JSON object with rates is needed")
     rates = {key: _rate(given, key) for key in RATES if given.get(key) is not None}
@@ -58,7 +61,7 @@ async def put_resource_group(
 
 
 async def delete_resource_group(store: MetadataStore, name: str) -> None:
-    """NotFound when missing, PreconditionFailed while a namespace is in it."""
+    """Delete a resource group. Raises NotFound when missing, PreconditionFailed while a namespace is in it."""
     await read_node(fresh(store, _path(name)), _path(name), MISSING)
     for namespace in await all_namespaces(store, anew=True):
         policies = await find_node(store, paths.namespace_policies(namespace))
@@ -73,8 +76,10 @@ async def delete_resource_group(store: MetadataStore, name: str) -> None:
 async def join_resource_group(
     store: MetadataStore, namespace: NamespaceName, group: str | None
 ) -> None:
-    """The namespace is in this group from now on, or in none. PreconditionFailed without the group, NotFound without
-    the namespace."""
+    """Set the resource group of a namespace; None removes it.
+
+    Raises PreconditionFailed without the group, NotFound without the namespace.
+    """
     if group is not None and await store.exists(_path(group)) is None:
         raise PreconditionFailed(MISSING)
 
@@ -89,12 +94,12 @@ def _path(name: str) -> str:
 
 
 def _rate(given: Mapping[str, Any], key: str) -> int:
-    """Also quoted or with a fraction that is cut off, as Pulsar reads it."""
+    """Return a rate, which may be quoted or have a fraction that is cut off, as in Pulsar."""
     value, high = given[key], RATES[key]
     try:
-        found = int(value) if not isinstance(value, bool) else None
+        rate = int(value) if not isinstance(value, bool) else None
     except (TypeError, ValueError, OverflowError):
-        found = None
-    if found is None or not -high - 1 <= found <= high:
+        rate = None
+    if rate is None or not -high - 1 <= rate <= high:
         raise InvalidField(key, f"must be a whole number of at most {high}")
-    return found
+    return rate

@@ -154,8 +154,8 @@ EDITS = (
     Edit(
         "deleted-tenant-comes-back-empty",
         "engine/tenancy/nodes.py::create_below",
-        'await store.create(f"{path}/{last}", _fitting(path, value))',
-        'await store.create(f"{path}/{last}", _fitting(path, value), make_parents=True)',
+        'await store.create(f"{path}/{last}", _checked_size(path, value))',
+        'await store.create(f"{path}/{last}", _checked_size(path, value), make_parents=True)',
         (
             "unit/tenancy/test_parents.py::test_a_tenant_deleted_while_a_namespace_is_made_stays_deleted",
             "unit/tenancy/test_parents.py::test_a_cluster_deleted_while_something_is_made_of_it_stays_deleted",
