@@ -1,6 +1,6 @@
-"""What the work that a caller asks for changes, for whoever keeps account of it (the audit log).
+"""Accounts of the changes that a request makes, for the audit log.
 
-Whoever wants to know opens an account around the work; what changes something adds to it, wherever in the work it is.
+The audit log opens an account around the request. Code that changes something adds the change to the open account.
 """
 
 from collections.abc import Iterator
@@ -9,12 +9,16 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 CHANGES_MAX = 64
-"""How many are kept of one account: a topic of a thousand partitions is a thousand nodes."""
+"""Maximum number of changes that one account records; a topic of a thousand partitions has a thousand nodes."""
 
 
 class Change(NamedTuple):
-    """One thing before and after: a metadata node's value as stored (bytes; None: there was or is none), or what a
-    broker was told, by the operation's name, and what it says was there."""
+    """One change, with the state before and after.
+
+    For a metadata node, ``where`` is its path and the states are its stored values (bytes, None without a node). For a
+    broker's operation, ``where`` is the operation's name, ``before`` the state that the broker reports, ``after`` the
+    request.
+    """
 
     where: str
     before: Any
@@ -22,7 +26,7 @@ class Change(NamedTuple):
 
 
 class Account:
-    """``changes`` in their order, and how many ``more`` there were."""
+    """Recorded ``changes`` in their order, and the number of changes beyond CHANGES_MAX (``more``)."""
 
     def __init__(self) -> None:
         self.changes: list[Change] = []
@@ -39,18 +43,18 @@ _open: ContextVar[Account | None] = ContextVar("account", default=None)
 
 
 def current() -> Account | None:
-    """The account that is open where this is called, in tasks started within it as well."""
+    """Return the open account, which tasks inherit; None without one."""
     return _open.get()
 
 
 def leave() -> None:
-    """Have what the present task changes from here on counted in no account: it works for all callers."""
+    """Detach the current task from its account, because it works for all callers."""
     _open.set(None)
 
 
 @contextmanager
 def opened() -> Iterator[Account]:
-    """An account of all that is changed within."""
+    """Open an account for the changes made within the block."""
     account = Account()
     token = _open.set(account)
     try:

@@ -1,11 +1,11 @@
-"""A metadata store whose reads come from memory for as long as watches say that they are true.
+"""Metadata store that serves reads from memory while watches guarantee that they are current.
 
-What is kept of a path is one ``_Entry``, and a read is kept only by the entry that it was begun for: whatever may have
-changed the node (an event of its watch, a write of ours, a broker at our request) puts another entry in its place, so
-that a read under way is answered and thrown away. Watches are those of the reads: they fire once, and a node that
-nobody asks for again is neither read nor watched again.
+The answers of a path are cached in one ``_Entry``, and a read is cached only by the entry for which it began. Any
+possible change of the node (an event of its watch, our own write, a broker's write on our request) replaces or removes
+the entry. The answer of a read that is in flight then is returned but not cached. Watches are set by the reads and fire
+once, so that a node that is not read again is not watched again either.
 
-Everything is dropped when the connection is lost, and nothing is kept or served unless the session is CONNECTED.
+All entries are dropped when the connection is lost, and none are stored or served unless the session is CONNECTED.
 """
 
 import asyncio
@@ -32,22 +32,23 @@ from engine.metadata.tree import parent_of
 ENTRIES_MAX = 50_000
 BYTES_MAX = 128 << 20
 ENTRY_BYTES = 1_600
-"""About what a path costs beside its answers, its watch included."""
+"""Approximate memory of an entry without its answers, including its watch."""
 NAME_BYTES = 60
-"""About what a text costs beside its characters."""
+"""Approximate memory of a text without its characters."""
 
 T = TypeVar("T")
 S = TypeVar("S", bound=MetadataStore)
 
 
 GET, EXISTS, CHILDREN = "get", "exists", "children"
-"""Reads, plain texts because an Enum costs more to find in a dict than all else of a read from memory."""
+"""Kinds of reads. They are plain texts, because looking up an Enum in a dict costs more than the rest of a cached
+read."""
 
 
 class _Missing(Enum):
-    """Answers that are no value."""
+    """Results that are not a node's value."""
 
-    UNKNOWN = "not kept"
+    UNKNOWN = "not cached"
     NO_NODE = "no such node"
 
 
@@ -55,7 +56,7 @@ UNKNOWN, NO_NODE = _Missing.UNKNOWN, _Missing.NO_NODE
 
 
 class _Entry:
-    """``answers`` by read, and what was made of them by the function that made it."""
+    """Cached ``answers`` of a path by kind of read, and values derived from them by (kind, function)."""
 
     __slots__ = ("answers", "reads", "size")
 
@@ -66,29 +67,32 @@ class _Entry:
 
 
 class StaleNamespaces:
-    """Namespaces of which something that was read is kept no longer: it changed, had to make room, or is not known.
-    An empty text stands for what belongs to none."""
+    """Namespaces with entries that were removed from the cache, because of a change or of the bounds.
 
-    def __init__(self, look: Callable[[], object]) -> None:
-        self._look = look
+    An empty text stands for paths that belong to no namespace. ``everything`` is set when any node may have changed.
+    """
+
+    def __init__(self, refresh: Callable[[], object]) -> None:
+        self._refresh = refresh
         self.namespaces: dict[str, None] = {}
         self.everything = False
 
     def take(self) -> tuple[bool, dict[str, None]]:
-        """Whether anything may have changed, or else the namespaces of which something has, since the last time."""
-        self._look()
+        """Return and reset ``everything`` and ``namespaces``."""
+        # A lost connection is noticed only when it is checked, and drops all entries.
+        self._refresh()
         taken = self.everything, self.namespaces
         self.everything, self.namespaces = False, {}
         return taken
 
 
 class CachedStore:
-    """A MetadataStore over ``store``, which it owns. At most ``entries_max`` paths and about ``bytes_max`` bytes are
-    kept, those unused for longest go first.
+    """Cache over ``store``, which it owns; implements MetadataStore.
 
-    What this session wrote is seen by its next read (C2), what others wrote when their event has come: at once while
-    the service answers, else when the session is SUSPENDED (C3). No read gives a value older than one given before
-    (C1). Entries, bytes and watches are bounded (C4).
+    At most ``entries_max`` paths and about ``bytes_max`` bytes are cached; the least recently used are removed first.
+    The next read returns what this session wrote (C2). It returns other sessions' writes once their event has arrived:
+    at once while the service answers, otherwise when the session becomes SUSPENDED (C3). No read returns a value older
+    than an earlier read did (C1). Entries, bytes and watches are bounded (C4).
     """
 
     def __init__(
@@ -142,24 +146,24 @@ class CachedStore:
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
         if watch is not None:
             return await self._store.get(path, watch)
-        found = self._kept(path, GET)
-        if found is UNKNOWN:
-            found = await self._read(path, GET)
-        if found is NO_NODE:
+        answer = self._cached(path, GET)
+        if answer is UNKNOWN:
+            answer = await self._read(path, GET)
+        if answer is NO_NODE:
             raise NoNodeError(path)
-        return cast(tuple[bytes, Stat], found)
+        return cast(tuple[bytes, Stat], answer)
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
         if watch is not None:
             return await self._store.exists(path, watch)
-        found = self._kept(path, EXISTS)
-        if found is UNKNOWN:
-            found = self._kept(path, GET)
-            if found is UNKNOWN:
-                found = await self._read(path, EXISTS)
-            elif found is not NO_NODE:
-                found = found[1]
-        return None if found is NO_NODE else cast(Stat, found)
+        answer = self._cached(path, EXISTS)
+        if answer is UNKNOWN:
+            answer = self._cached(path, GET)
+            if answer is UNKNOWN:
+                answer = await self._read(path, EXISTS)
+            elif answer is not NO_NODE:
+                answer = answer[1]
+        return None if answer is NO_NODE else cast(Stat, answer)
 
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
         if watch is not None:
@@ -167,49 +171,49 @@ class CachedStore:
         return list(await self._children(path))
 
     async def _children(self, path: str) -> tuple[str, ...]:
-        found = self._kept(path, CHILDREN)
-        if found is UNKNOWN:
-            found = await self._read(path, CHILDREN)
-        if found is NO_NODE:
+        answer = self._cached(path, CHILDREN)
+        if answer is UNKNOWN:
+            answer = await self._read(path, CHILDREN)
+        if answer is NO_NODE:
             raise NoNodeError(path)
-        return cast(tuple[str, ...], found)
+        return cast(tuple[str, ...], answer)
 
     async def get_all(
         self, paths: Sequence[str], parent: str | None = None
     ) -> tuple[list[Found], list[str]]:
-        """Asks the service: what is read for once is not worth keeping."""
+        """Read from the service; these answers are not cached, because they are read only once."""
         return await self._store.get_all(paths, parent)
 
     async def derived(self, path: str, make: Callable[[bytes, str], T]) -> T:
         """See ``derived``."""
-        found = self._kept(path, (GET, make))
-        if found is UNKNOWN:
+        result = self._cached(path, (GET, make))
+        if result is UNKNOWN:
             value, _ = await self.get(path)
-            found = make(value, path)
-            self._keep_derived(path, GET, value, make, found)
-        return cast(T, found)
+            result = make(value, path)
+            self._cache_derived(path, GET, value, make, result)
+        return cast(T, result)
 
     async def derived_children(self, path: str, make: Callable[[Sequence[str], str], T]) -> T:
         """See ``derived_children``."""
-        found = self._kept(path, (CHILDREN, make))
-        if found is UNKNOWN:
+        result = self._cached(path, (CHILDREN, make))
+        if result is UNKNOWN:
             names = await self._children(path)
-            found = make(names, path)
-            self._keep_derived(path, CHILDREN, names, make, found)
-        return cast(T, found)
+            result = make(names, path)
+            self._cache_derived(path, CHILDREN, names, make, result)
+        return cast(T, result)
 
-    def _keep_derived(self, path: str, read: str, source: Any, make: Any, made: Any) -> None:
-        """If what it was made of is what is kept."""
+    def _cache_derived(self, path: str, read: str, source: Any, make: Any, result: Any) -> None:
+        """Cache a derived value if its source is still the cached answer."""
         entry = self._entries.get(path)
         if entry is None:
             return
-        kept = entry.answers.get(read)
-        if (kept[0] if read is GET and isinstance(kept, tuple) else kept) is source:
-            entry.answers[read, make] = made
+        answer = entry.answers.get(read)
+        if (answer[0] if read is GET and isinstance(answer, tuple) else answer) is source:
+            entry.answers[read, make] = result
             self._charge(entry, _size(source))
 
     def _live(self) -> bool:
-        """Whether answers may be kept and served now; what an earlier connection's watches kept true is dropped."""
+        """Return whether answers may be cached and served now; drop all entries of an earlier connection."""
         if self._store.state is SessionState.CONNECTED and not self._tasks.closed:
             if self._store.connection == self._connection:
                 return True
@@ -220,7 +224,7 @@ class CachedStore:
             self._drop_all()
         return False
 
-    def _kept(self, path: str, key: Any) -> Any:
+    def _cached(self, path: str, key: Any) -> Any:
         if not self._live():
             return UNKNOWN
         entry = self._entries.get(path)
@@ -230,28 +234,33 @@ class CachedStore:
         return entry.answers.get(key, UNKNOWN)
 
     async def _read(self, path: str, read: str) -> Any:
-        """Ask the store; everyone who asks the same meanwhile waits for this answer. A caller that is cancelled leaves
-        the others theirs."""
+        """Read from the store; concurrent callers of the same read share its answer.
+
+        Cancelling one caller does not cancel the read for the others.
+        """
         if not self._live():
-            self._tell_all()
-            return await self._ask(path, read, None)
+            self._mark_everything()
+            return await self._read_store(path, read, None)
         entry = self._entries.get(path) or self._add(path)
         task = entry.reads.get(read)
         if task is None:
             work = self._read_for(entry, path, read)
-            # not in the caller's context: the watch would keep alive what belongs to his request
+            # Not in the caller's context, which the watch would keep alive beyond the caller's request.
             task = entry.reads[read] = self._context.run(self._tasks.spawn, read, work)
             self._topic_of(path)[path] = None
         answer = await asyncio.shield(task)
         if isinstance(answer, Exception):
-            raise type(answer)(*answer.args) from answer  # each caller his own
+            raise type(answer)(*answer.args) from answer  # a separate exception for each caller
         return answer
 
     async def _read_for(self, entry: _Entry, path: str, read: str) -> Any:
-        """The answer, or the error that it raised: a task that fails must have somebody who sees it."""
+        """Return the answer, or the exception that the read raised.
+
+        The exception is returned, because all callers may be cancelled and a failed task must be retrieved by one.
+        """
         connection = self._store.connection
         try:
-            answer = await self._ask(path, read, self._changed)
+            answer = await self._read_store(path, read, self._changed)
         except Exception as error:
             return error
         finally:
@@ -264,18 +273,18 @@ class CachedStore:
                 self.forget_path(path)
         return answer
 
-    async def _ask(self, path: str, read: str, watch: Watch | None) -> Any:
+    async def _read_store(self, path: str, read: str, watch: Watch | None) -> Any:
         try:
             if read == GET:
                 return await self._store.get(path, watch)
             if read == CHILDREN:
                 return tuple(await self._store.children(path, watch))
-            found = await self._store.exists(path, watch)
-            return NO_NODE if found is None else found
+            stat = await self._store.exists(path, watch)
+            return NO_NODE if stat is None else stat
         except NoNodeError:
             return NO_NODE
 
-    # What is kept
+    # Entries
 
     def _add(self, path: str) -> _Entry:
         entry = self._entries[path] = _Entry()
@@ -297,7 +306,7 @@ class CachedStore:
             self._store.unwatch(path, self._changed)
 
     def _changed(self, path: str) -> None:
-        """The watch of a read of ``path`` fired; there is none now."""
+        """Remove the entry of a path whose watch fired; the path has no watch then."""
         if path in self._entries:
             self._remove(path)
 
@@ -306,16 +315,16 @@ class CachedStore:
         self._ungroup(path)
 
     def _topic_of(self, path: str) -> dict[str, None]:
-        """Paths of the same topic, or of its namespace beside its topics, that have something to forget."""
+        """Return the cached paths of the same topic, or of the same namespace for paths of no topic."""
         namespace, topic = paths.whose(path)
         return self._topics.setdefault(namespace, {}).setdefault(topic, {})
 
     def follow(self) -> "StaleNamespaces":
-        """What changes from now on, for as long as this store lives."""
+        """Return an object that records changes from now on, for the lifetime of this store."""
         self._followers.append(StaleNamespaces(self._live))
         return self._followers[-1]
 
-    def _tell_all(self) -> None:
+    def _mark_everything(self) -> None:
         for follower in self._followers:
             follower.everything = True
 
@@ -334,14 +343,18 @@ class CachedStore:
                 del self._topics[namespace]
 
     def _drop_all(self) -> None:
-        """Of a lost connection: its watches are gone, too."""
+        """Drop all entries of a lost connection, whose watches are lost as well."""
         self._entries.clear()
         self._topics.clear()
-        self._tell_all()
+        self._mark_everything()
         self._bytes = 0
 
     def forget_path(self, path: str) -> None:
-        """The next read asks the store. The watch stays with the place of the path."""
+        """Let the next read of ``path`` ask the store.
+
+        An empty entry replaces the old one, because the path's watch remains set and is bounded through the entries
+        (C4).
+        """
         entry = self._entries.get(path)
         if entry is not None and (entry.answers or entry.reads):
             new = self._entries[path] = _Entry()
@@ -349,7 +362,7 @@ class CachedStore:
             self._ungroup(path)
 
     def forget(self, namespace: NamespaceName, topic: TopicName | None = None) -> None:
-        """See ``forget``. Costs what is dropped."""
+        """See ``forget``. The cost is proportional to the number of dropped entries."""
         topics = self._topics.get(paths.whose(paths.local_policies(str(namespace)))[0], {})
         if topic is None or namespace.cluster is not None:
             chosen = list(topics)
@@ -387,11 +400,11 @@ class CachedStore:
         return created
 
     def _forget_above_missing(self, path: str) -> None:
-        """The parents that were made are new children of theirs."""
+        """Forget the ancestors that a create may have created, which changes the children of their parents."""
         while path != "/":
             entry = self._entries.get(path)
-            if entry is not None and any(said is not NO_NODE for said in entry.answers.values()):
-                return
+            if entry is not None and any(a is not NO_NODE for a in entry.answers.values()):
+                return  # cached as existing: it was not created
             path = parent_of(path)
             self.forget_path(path)
 
@@ -417,20 +430,23 @@ class CachedStore:
             accounted.add(path, before, None)
 
     async def _value(self, path: str) -> bytes | None:
-        """What the node holds, None when there is none: of a change by version, what it was decided by."""
+        """Return a node's value, None without a node.
+
+        For a change by version, this is the value that the change was based on.
+        """
         try:
             return (await self.get(path))[0]
         except NoNodeError:
             return None
 
     def _forget_written(self, path: str) -> None:
-        """Also after a write that failed or was cancelled: it may have happened, or may yet."""
+        """Forget a written path and its parent, also after a failed or cancelled write, which may have an effect."""
         self.forget_path(path)
         self.forget_path(parent_of(path))
 
 
 def _size(answer: Any) -> int:
-    """About how many bytes an answer takes."""
+    """Return the approximate size of an answer in bytes."""
     match answer:
         case tuple((bytes() as value, Stat())):
             return len(value)
@@ -442,7 +458,10 @@ def _size(answer: Any) -> int:
 
 
 def _agree(entry: _Entry, read: str, answer: Any) -> bool:
-    """Whether what two reads say of the node is of the same time: an event that one has overtaken is still to come."""
+    """Return whether an answer agrees with the entry's answer to another read of the same node.
+
+    They differ when the node changed between the reads and its event has not arrived yet.
+    """
     if read == GET:
         stat = answer if answer is NO_NODE else answer[1]
         return bool(entry.answers.get(EXISTS, stat) == stat)
@@ -452,13 +471,14 @@ def _agree(entry: _Entry, read: str, answer: Any) -> bool:
     return bool((known if known is NO_NODE else known[1]) == answer)
 
 
-# For any store: a plain one keeps nothing.
+# Functions for any MetadataStore; only a CachedStore caches.
 
 
 async def derived(store: MetadataStore, path: str, make: Callable[[bytes, str], T]) -> T:
-    """``make(value, path)``, made once for as long as the node's value is kept: not to be changed by who gets it.
+    """Return ``make(value, path)``, which is computed once while the node's value is cached.
 
-    ``make`` is a function of a module, by which its results are told apart. Raises NoNodeError, and what it raises.
+    Callers share the result and must not change it. ``make`` must be a function of a module, because it is part of the
+    cache's key. Raises NoNodeError, and the errors of ``make``.
     """
     if isinstance(store, CachedStore):
         return await store.derived(path, make)
@@ -468,15 +488,17 @@ async def derived(store: MetadataStore, path: str, make: Callable[[bytes, str], 
 async def derived_children(
     store: MetadataStore, path: str, make: Callable[[Sequence[str], str], T]
 ) -> T:
-    """As ``derived``, of the sorted names of the children."""
+    """Return ``make(names, path)`` of the sorted names of the children; see ``derived``."""
     if isinstance(store, CachedStore):
         return await store.derived_children(path, make)
     return make(await store.children(path), path)
 
 
 def fresh(store: S, *paths: str) -> S:
-    """``store``, whose next read of each of ``paths`` asks the service: for what must not be decided by something that
-    another client may have changed just now."""
+    """Return ``store``, after making its next read of each of ``paths`` ask the service.
+
+    For decisions that must not rely on a value which another client may have just changed.
+    """
     if isinstance(store, CachedStore):
         for path in paths:
             store.forget_path(path)
@@ -484,7 +506,10 @@ def fresh(store: S, *paths: str) -> S:
 
 
 def forget(store: MetadataStore, namespace: NamespaceName, topic: TopicName | None = None) -> None:
-    """A broker may have changed what it stores of ``topic`` and its namespace, or without ``topic`` of all topics in
-    it: the next reads ask the service. Tenants, clusters and policies of namespaces stay: brokers do not write them."""
+    """Let the next reads of records that a broker may have changed ask the service.
+
+    These are the records of ``topic`` and its namespace, or of all topics in the namespace without ``topic``. Tenants,
+    clusters and policies of namespaces remain cached, because brokers do not write them.
+    """
     if isinstance(store, CachedStore):
         store.forget(namespace, topic)

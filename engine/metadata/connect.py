@@ -1,4 +1,4 @@
-"""A metadata URL, Pulsar's ``metadataStoreUrl``, and the store it names: the one place where either is known."""
+"""Metadata URLs (Pulsar's ``metadataStoreUrl``), and the connection to the store that a URL names."""
 
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -10,25 +10,28 @@ from engine.metadata.tree import check_path
 
 FORM = "zk:host:port[,host:port][/chroot]"
 NOT_BUILT = frozenset({"etcd", "memory", "oxia", "rocksdb"})
-"""Pulsar's other schemes."""
+"""Schemes of Pulsar that are not supported."""
 
 
 class MetadataUrl(NamedTuple):
-    """``hosts`` is ``host:port[,…]``; everything lies below ``chroot``, ``""`` or ``/path``."""
+    """Parts of a metadata URL.
+
+    ``hosts`` is ``host:port[,…]``; all nodes are stored below ``chroot``, which is ``""`` or ``/path``.
+    """
 
     hosts: str
     chroot: str
 
     @classmethod
     def parse(cls, url: str, setting: str = "metadata_url") -> "MetadataUrl":
-        """Raises SettingsError, in one line that names ``setting`` and the form."""
-        scheme, _, rest = url.partition(":")
-        hosts, _, path = rest.removeprefix("//").partition("/")
+        """Parse a URL. Raises SettingsError, in one line that names ``setting`` and the form."""
+        scheme, _, location = url.partition(":")
+        hosts, _, path = location.removeprefix("//").partition("/")
         chroot = f"/{path}" if path else ""
         if scheme == "zk" and all(map(_is_address, hosts.split(","))) and _is_path(chroot or "/"):
             return cls(hosts, chroot)
-        why = f": {scheme} is not built" if scheme in NOT_BUILT else ""
-        raise SettingsError(f"{setting} must be {FORM}, not {url!r}{why}")
+        reason = f": {scheme} is not built" if scheme in NOT_BUILT else ""
+        raise SettingsError(f"{setting} must be {FORM}, not {url!r}{reason}")
 
 
 async def connect(
@@ -37,12 +40,12 @@ async def connect(
     session_timeout_s: float = 10.0,
     connect_timeout_s: float = 15.0,
 ) -> MetadataStore:
-    """Open a session with the store that ``url`` names; the chroot is made.
+    """Open a session with the store that ``url`` names, and create the chroot.
 
     Raises SettingsError, or StoreUnavailableError when no server answers within ``connect_timeout_s``.
     """
     hosts, chroot = MetadataUrl.parse(url)
-    # kazoo costs start-up time that programs which only check their settings need not pay
+    # Imported here, because loading kazoo would slow down programs that only check their settings.
     from engine.metadata.zookeeper import ZooKeeperStore
 
     store = ZooKeeperStore(hosts, session_timeout_s, chroot)
@@ -55,7 +58,7 @@ async def connect(
 
 
 def _is_address(text: str) -> bool:
-    """``host``, ``host:port`` or ``[IPv6]:port``; without a port it is ZooKeeper's."""
+    """Return whether a text is ``host``, ``host:port`` or ``[IPv6]:port``; the default port is ZooKeeper's."""
     try:
         parts = urlsplit(f"//{text}")
         return bool(parts.hostname) and parts.port != 0

@@ -1,4 +1,4 @@
-"""Work that is done again whenever something in the metadata changed, however long the store takes."""
+"""Work that is repeated after each change of metadata nodes, and retried while the store is unavailable."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -13,11 +13,11 @@ RETRY_S = 0.5
 
 
 class MetadataFollower:
-    """``work`` reads what it needs and acts by it: after ``start``, and after each change of the nodes
-    ``watched``; several changes may be one turn. It is tried again while the store does not answer, or what is stored
-    cannot be read (ValueError). ``every_s``: at least so often. ``what``: for the log.
+    """Runner of ``work`` after ``start``, and after each change of the nodes ``watched``.
 
-    ``start`` inside the running loop; starting again does nothing.
+    ``work`` reads the nodes it needs; several changes may be one run. After an error, such as an unavailable store or
+    an unreadable record, it runs again every RETRY_S seconds. It runs at least every ``every_s`` seconds. ``what``
+    names the work in the log. ``start`` must be called inside the running loop; a second call has no effect.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class MetadataFollower:
         self._log = bound(__name__, what=what)
 
     def start(self, *, at_once: bool = True) -> None:
-        """Not ``at_once``: only from the next change on, since whoever starts it does the first turn."""
+        """Start to run the work; without ``at_once``, only from the next change on, for callers that have run it."""
         if self._stops:
             return
         for path in self._watched:
@@ -64,7 +64,7 @@ class MetadataFollower:
                 await self._work()
                 failing = False
             except Exception as error:
-                if not failing:  # an outage is told once
+                if not failing:  # an outage is logged once
                     expected = isinstance(error, MagnetarError | ValueError)
                     self._log.warning(
                         "not followed yet reason=%s", error, exc_info=None if expected else error

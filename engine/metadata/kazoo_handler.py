@@ -1,9 +1,9 @@
-"""How kazoo's connection thread waits, reads and writes: many requests and answers in one system call each.
+"""Handler for kazoo's connection thread, which reads and writes many answers and requests per system call.
 
-kazoo asks its handler for sockets, for ``select`` and for results. Its own handler costs three waits and two reads for
-an answer, a byte in a pipe for a request, and a second thread that calls back. Here the socket reads and writes ahead,
-a request wakes the thread only when it sleeps, and callbacks run at once on the thread that has the answer: they must
-not block.
+kazoo obtains sockets, ``select`` and results from its handler. Its default handler needs three waits and two reads for
+an answer, a byte in a pipe for a request, and a second thread for callbacks. In this handler the socket reads ahead and
+buffers writes, and a request wakes the thread only when it sleeps. Callbacks run at once on the thread that receives
+the answer, so they must not block.
 """
 
 import select
@@ -20,7 +20,7 @@ from kazoo.handlers.utils import create_tcp_connection
 READ_BYTES = 1 << 16
 WRITE_BYTES = 1 << 16
 TURNS_MAX = 64
-"""Of requests to send and answers already here, before the socket itself is looked at again."""
+"""Turns with pending requests or buffered answers after which the socket itself is polled again."""
 
 
 class LoopHandler:
@@ -59,7 +59,7 @@ class LoopHandler:
         return KazooAnswer(self._lock)
 
     def dispatch_callback(self, callback: Any) -> None:
-        """A watch fired."""
+        """Call a watch that fired."""
         callback.func(*callback.args)
 
     def create_connection(self, *args: Any, **kwargs: Any) -> "AheadSocket":
@@ -72,26 +72,34 @@ class LoopHandler:
     def select(
         self, readers: list[Any], writers: list[Any], _: list[Any], timeout: float | None = None
     ) -> tuple[list[Any], list[Any], list[Any]]:
-        """Those that can be read without waiting, or after a wait of ``timeout`` s at most; all can be written."""
+        """Return the readable ones of ``readers``, after waiting ``timeout`` s at most; all ``writers`` are writable.
+
+        ``timeout`` None waits without limit.
+        """
         if writers:
             return [], writers, []
-        ready = [one for one in readers if one.pending()]
+        ready = [reader for reader in readers if reader.pending()]
         if ready and self._turns < TURNS_MAX:
             self._turns += 1
             return ready, [], []
         self._turns = 0
         poll = select.poll()
-        for one in readers:
-            if isinstance(one, AheadSocket):
-                one.flush(timeout)
-            poll.register(one.fileno(), select.POLLIN)
-        asleep = [one for one in readers if isinstance(one, Wake) and one.sleep()]
+        for reader in readers:
+            if isinstance(reader, AheadSocket):
+                reader.flush(timeout)
+            poll.register(reader.fileno(), select.POLLIN)
+        asleep = [reader for reader in readers if isinstance(reader, Wake) and reader.sleep()]
         limit_ms = None if timeout is None else max(timeout, 0.0) * 1000
+        # A Wake that did not fall asleep has a pending request, so this turn must not wait.
         waits = not ready and (len(asleep) > 0 or not any(isinstance(r, Wake) for r in readers))
-        found = dict(poll.poll(limit_ms if waits else 0))
-        for one in asleep:
-            one.awake()
-        return [one for one in readers if one.pending() or one.fileno() in found], [], []
+        polled = dict(poll.poll(limit_ms if waits else 0))
+        for wake in asleep:
+            wake.awake()
+        return (
+            [reader for reader in readers if reader.pending() or reader.fileno() in polled],
+            [],
+            [],
+        )
 
 
 class KazooAnswer:
@@ -140,7 +148,7 @@ class KazooAnswer:
                 self._callbacks.remove(callback)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Whether it is set within ``timeout`` s. Not on the thread that sets it."""
+        """Return whether the result is set within ``timeout`` s. Deadlocks on the thread that sets it."""
         event = threading.Event()
         self.rawlink(lambda _: event.set())
         return event.wait(timeout)
@@ -157,7 +165,7 @@ class KazooAnswer:
 
 
 class AheadSocket:
-    """A socket that reads all there is, and writes with the next wait."""
+    """A socket that reads all available bytes at once, and buffers writes until the next wait."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
@@ -169,18 +177,18 @@ class AheadSocket:
         self.getpeername = sock.getpeername
 
     def setblocking(self, flag: bool) -> None:
-        """It never blocks."""
+        """Ignore kazoo's call: the socket never blocks."""
 
     def pending(self) -> int:
-        """Bytes that are here."""
+        """Return the number of buffered bytes that were read ahead."""
         return len(self._data) - self._at
 
     def recv(self, size: int) -> bytes:
         if not self.pending():
             self._data, self._at = self._sock.recv(READ_BYTES), 0
-        found = self._data[self._at : self._at + size]
-        self._at += len(found)
-        return found
+        data = self._data[self._at : self._at + size]
+        self._at += len(data)
+        return data
 
     def send(self, data: bytes) -> int:
         self._out += data
@@ -189,7 +197,7 @@ class AheadSocket:
         return len(data)
 
     def flush(self, timeout: float | None) -> None:
-        """Raises KazooTimeoutError when the server takes nothing for ``timeout`` s, OSError."""
+        """Write all buffered bytes. Raises KazooTimeoutError when none can be written for ``timeout`` s, OSError."""
         while self._out:
             try:
                 del self._out[: self._sock.send(self._out)]
@@ -202,7 +210,10 @@ class AheadSocket:
 
 
 class Wake:
-    """Both ends of what kazoo takes for a pipe: a byte for each request that is to be sent."""
+    """A pipe, with both its ends, that kazoo writes a byte to for each pending request.
+
+    Requests are counted in ``_tokens``; a byte is written to the socket only when the reading thread sleeps.
+    """
 
     def __init__(self) -> None:
         self._inner, self._outer = socket.socketpair()
@@ -216,7 +227,7 @@ class Wake:
         return len(self._tokens)
 
     def send(self, data: bytes) -> int:
-        """From any thread."""
+        """Count a request, and wake the reading thread if it sleeps. Called from any thread."""
         self._tokens.append(None)
         if self._asleep:
             self._asleep = False
@@ -229,7 +240,8 @@ class Wake:
         return b"\0"
 
     def sleep(self) -> bool:
-        """From now on a request wakes who polls this; False when there is one already."""
+        """Let the next request wake the thread that polls this; return False when a request is pending."""
+        # Set before the check: a request that arrives in between writes its byte (no lost wake-up).
         self._asleep = True
         if self._tokens:
             self.awake()
@@ -241,9 +253,9 @@ class Wake:
         try:
             self._inner.recv(4096)
         except BlockingIOError:
-            return  # nobody woke us
+            return  # no request woke the thread
 
     def close(self) -> None:
-        """kazoo closes both ends."""
+        """Close both sockets; kazoo calls this once for each end."""
         self._inner.close()
         self._outer.close()

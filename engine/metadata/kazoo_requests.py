@@ -1,4 +1,4 @@
-"""Requests of ZooKeeper's protocol that kazoo does not have."""
+"""Requests of ZooKeeper's protocol that kazoo does not implement."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +19,7 @@ from kazoo.protocol.states import ZnodeStat
 
 
 class NoWatcherError(zk.ZookeeperError):  # type: ignore[misc]  # kazoo has no types
-    """There was no watch to end: it fired meanwhile."""
+    """The watch to be removed does not exist, because it fired meanwhile."""
 
     code = -121
 
@@ -30,7 +30,7 @@ zk.EXCEPTIONS[NoWatcherError.code] = (
 
 
 class EndWatches:
-    """removeWatches: all that this session watches at ``path`` (C4)."""
+    """Request removeWatches, which removes all watches of this session at ``path`` (C4)."""
 
     type = 18
     _ANY_KIND = 3
@@ -43,14 +43,20 @@ class EndWatches:
         return bytes(write_string(self._path) + int_struct.pack(self._ANY_KIND))
 
     def deserialize(self, buffer: bytes, offset: int) -> None:
-        """On kazoo's thread that reads answers, in their order: what a later read watches is not forgotten."""
+        """Remove kazoo's watchers of the path.
+
+        This runs on kazoo's thread, which handles answers in order, so that watches of later reads are kept.
+        """
         self._client._data_watchers.pop(self._path, None)
         self._client._child_watchers.pop(self._path, None)
 
 
 class MultiRead:
-    """multiRead, of ZooKeeper 3.6 and newer: the values of ``paths`` with their stats, then the names of children of
-    ``parent`` if one is given; None for each node that is missing. It fails as a whole for any other reason."""
+    """Request multiRead of ZooKeeper 3.6 and newer.
+
+    The answer has the values of ``paths`` with their stats, then the names of the children of ``parent`` if one is
+    given; None stands for a missing node. Any other error fails the whole request.
+    """
 
     type = 22
 
@@ -66,16 +72,16 @@ class MultiRead:
         return bytes(out + multiheader_struct.pack(-1, True, -1))
 
     def deserialize(self, buffer: bytes, offset: int) -> list[Any]:
-        found: list[Any] = []
+        answers: list[Any] = []
         for _ in self._reads:
             kind, _, _ = multiheader_struct.unpack_from(buffer, offset)
             answer, offset = _answer(kind, buffer, offset + multiheader_struct.size)
-            found.append(answer)
-        return found
+            answers.append(answer)
+        return answers
 
 
 def _answer(kind: int, buffer: bytes, offset: int) -> tuple[Any, int]:
-    """One answer of several, and where the next begins."""
+    """Decode one of several answers; return it and the offset of the next."""
     if kind == GetData.type:
         value, offset = read_buffer(buffer, offset)
         stat = ZnodeStat._make(stat_struct.unpack_from(buffer, offset))

@@ -1,7 +1,8 @@
-"""Which paths a cluster keeps its ledgers under: BookKeeper's znode ``LAYOUT`` says it, and we know one layout only.
+"""Check of the cluster's ledger layout, which BookKeeper's node ``LAYOUT`` names; only one layout is supported.
 
-Value: format version, LF, name of BookKeeper's class, ``:``, its version. Pulsar's own metadata driver writes none;
-then it is the hierarchical one. With another layout every ledger would seem to be deleted.
+The value is the format version, LF, the name of BookKeeper's class, ``:``, its version. Pulsar's own metadata driver
+writes no such node; the layout is the hierarchical one then. With another layout all ledgers would appear to be
+deleted, because their metadata lies on other paths.
 """
 
 from engine.base.errors import MagnetarError
@@ -9,17 +10,17 @@ from engine.metadata import paths
 from engine.metadata.store import MetadataStore, NoNodeError
 
 LAYOUT = b"2\norg.apache.bookkeeper.meta.HierarchicalLedgerManagerFactory:1"
-"""What a first bookie writes."""
+"""Value that the first bookie of a cluster writes."""
 
 _KNOWN = ("HierarchicalLedgerManagerFactory", "hierarchical")  # the latter in format version 1
 
 
 class LayoutError(MagnetarError):
-    """The cluster's ledgers lie where we do not look."""
+    """The cluster stores its ledgers in an unsupported layout."""
 
 
 async def check_layout(store: MetadataStore) -> None:
-    """Raises LayoutError, or the store's errors."""
+    """Raise LayoutError unless the cluster has the supported layout. Raises the store's errors."""
     try:
         value, _ = await store.get(paths.LAYOUT)
     except NoNodeError:

@@ -1,8 +1,8 @@
-"""In-memory metadata: the reference behind the contract suite, and the metadata service of the simulator.
+"""In-memory metadata store: the reference of the contract suite, and the metadata service of the simulator.
 
-Server and clients talk through the running loop's timers only. Replies and events of one session keep their order.
-Each side's callbacks run in the context it was made in, so a simulator that drops the handles of a killed node
-drops its heartbeats too, and the session then expires by the loop's time.
+Server and clients communicate only through timers of the running loop. Replies and events of one session keep their
+order. Each side's callbacks run in the context in which that side was created. A simulator that drops the handles of a
+killed node therefore drops its heartbeats too, and the session expires by the loop's time.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ RECONNECT_S = 0.05
 
 
 class Fault(NamedTuple):
-    """What goes wrong with one call. A lost request or reply breaks the connection, as it does over TCP."""
+    """Fault injected into one call. A lost request or reply breaks the connection, as it does over TCP."""
 
     delay_s: float = 0.0
     reply_delay_s: float = 0.0
@@ -40,13 +40,13 @@ class Fault(NamedTuple):
 
 
 class _Session:
-    """Server's side of a session."""
+    """Server side of a session."""
 
     def __init__(self, session_id: int, timeout_s: float, store: "MemoryStore") -> None:
         self.id = session_id
         self.timeout_s = timeout_s
         self.store = store
-        self.heard = 0.0
+        self.last_seen = 0.0
         self.alive = True
         self.requests: deque[Callable[[], None]] = deque()
         self.replies: deque[Callable[[], None]] = deque()
@@ -58,7 +58,7 @@ class _Session:
 
 
 class MemoryServer:
-    """The tree and its sessions. ``on_call(session_id, operation, path)`` may inject a Fault into each call."""
+    """Tree and sessions of the service. ``on_call(session_id, operation, path)`` may inject a Fault into each call."""
 
     def __init__(
         self,
@@ -74,28 +74,28 @@ class MemoryServer:
         self._last_id = 0
 
     def session(self, session_timeout_s: float = 10.0) -> "MemoryStore":
-        """A connected session. Call inside a running loop."""
+        """Open a connected session. Must be called inside a running loop."""
         return MemoryStore(self, session_timeout_s)
 
     # Faults
 
     def partition(self, session_id: int) -> None:
-        """Cut a session's client off, both ways and silently, until ``heal``."""
+        """Drop all requests and replies of a session silently, until ``heal``."""
         self._cut[session_id] = None
 
     def heal(self, session_id: int) -> None:
-        """End a partition. The client finds out at its next attempt."""
+        """End a partition. The client notices it on its next attempt."""
         self._cut.pop(session_id, None)
 
     def expire(self, session_id: int) -> None:
-        """End a session now, as if its client had been silent; the client is told unless it is cut off."""
+        """End a session now, as if its client had been silent; the client is notified unless it is partitioned."""
         session = self._sessions.get(session_id)
         if session is not None:
             self._end(session)
             self._send(session, 0.0, session.store._ended, session)
 
     def break_connection(self, session_id: int) -> None:
-        """Reset a session's connection: calls under way fail with unknown outcome, the client reconnects at once."""
+        """Reset a session's connection: pending calls fail with unknown outcome, and the client reconnects."""
         session = self._sessions.get(session_id)
         if session is not None:
             store = session.store
@@ -106,7 +106,7 @@ class MemoryServer:
     def _open(self, store: "MemoryStore") -> _Session:
         self._last_id += 1
         session = _Session(self._last_id, store.session_timeout_s, store)
-        session.heard = store._loop.time()
+        session.last_seen = store._loop.time()
         self._sessions[session.id] = session
         store._loop.call_later(session.timeout_s, self._check, session, context=self._context)
         return session
@@ -115,11 +115,11 @@ class MemoryServer:
         if not session.alive:
             return
         loop = session.store._loop
-        left = session.heard + session.timeout_s - loop.time()
-        if left <= 0:
+        remaining = session.last_seen + session.timeout_s - loop.time()
+        if remaining <= 0:
             self._end(session)
         else:
-            loop.call_later(left, self._check, session, context=self._context)
+            loop.call_later(remaining, self._check, session, context=self._context)
 
     def _end(self, session: _Session) -> None:
         if session.alive:
@@ -133,7 +133,7 @@ class MemoryServer:
     def _submit(
         self, session: _Session, op: str, path: str, args: tuple[Any, ...], reply: "_Reply"
     ) -> None:
-        """Called on the client's side: the request leaves."""
+        """Accept a request; called on the client's side."""
         fault = None
         if self.on_call is not None and op not in ("ping", "close"):
             fault = self.on_call(session.id, op, path)
@@ -144,7 +144,7 @@ class MemoryServer:
             return
         session.apply_at = max(session.apply_at, loop.time() + fault.delay_s)
         session.requests.append(partial(self._apply, session, op, path, args, reply, fault))
-        # timers of equal times have no order: each takes the oldest request
+        # Timers of equal times have no order, so each runs the oldest request.
         loop.call_at(session.apply_at, _next, session.requests, context=self._context)
 
     def _apply(
@@ -152,13 +152,13 @@ class MemoryServer:
         fault: Fault,
     ) -> None:  # fmt: skip
         if self._is_cut(session):
-            return  # lost on the way; the client's timeout tells it
+            return  # lost on the way: the client's call times out
         result: Any = None
         error: Exception | None = None
         if not session.alive:
             error = SessionExpiredError(f"session {session.id} expired")
         else:
-            session.heard = session.store._loop.time()
+            session.last_seen = session.store._loop.time()
             try:
                 result = self._execute(session, op, path, args)
             except MagnetarError as e:
@@ -184,9 +184,9 @@ class MemoryServer:
                 return self.tree.children(path)
             case "get_all":
                 paths, parent = args
-                found = [self.tree.get(one) if self.tree.exists(one) else None for one in paths]
+                nodes = [self.tree.get(node) if self.tree.exists(node) else None for node in paths]
                 listed = parent is not None and self.tree.exists(parent)
-                return found, self.tree.children(parent) if listed else []
+                return nodes, self.tree.children(parent) if listed else []
             case "watch":
                 session.watched[path] = None
                 return None
@@ -199,12 +199,12 @@ class MemoryServer:
             case "create":
                 value, ephemeral, sequence = args
                 owner = session.id if ephemeral else 0
-                created, told = self.tree.create(path, value, owner, sequence, now_ms)
-                self._notify(told)
+                created, changed = self.tree.create(path, value, owner, sequence, now_ms)
+                self._notify(changed)
                 return created
             case "put":
-                stat, told = self.tree.put(path, args[0], args[1], now_ms)
-                self._notify(told)
+                stat, changed = self.tree.put(path, args[0], args[1], now_ms)
+                self._notify(changed)
                 return stat
             case "delete":
                 self._notify(self.tree.delete(path, args[0]))
@@ -243,7 +243,7 @@ def _next(queue: deque[Callable[[], None]]) -> None:
 
 
 class _Reply:
-    """Where an answer goes: the waiting call, and the proof that the session lived when it was sent."""
+    """Receiver of an answer, which completes the waiting call and proves the session at the time of the request."""
 
     __slots__ = ("_future", "_sent", "_session", "_store")
 
@@ -262,7 +262,7 @@ class _Reply:
                 store._expired()
             else:
                 store._proven(self._sent)
-                if self._future is None and result:  # a ping: events were missed
+                if self._future is None and result:  # a ping whose answer reports missed events
                     for path in {**store._watches, **store._read_watches}:
                         store._changed(path)
         if self._future is None or self._future.done():
@@ -274,7 +274,7 @@ class _Reply:
 
 
 class MemoryStore(SessionStore):
-    """One session on a MemoryServer; a MetadataStore."""
+    """A session on a MemoryServer that implements MetadataStore."""
 
     def __init__(self, server: MemoryServer, session_timeout_s: float) -> None:
         super().__init__(session_timeout_s, max(session_timeout_s * SUSPECT_FRACTION, 0.1))
@@ -290,12 +290,12 @@ class MemoryStore(SessionStore):
         return self._session.id
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
-        found: tuple[bytes, Stat] = await self._read("get", path, watch)
-        return found
+        node: tuple[bytes, Stat] = await self._read("get", path, watch)
+        return node
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
-        found: Stat | None = await self._read("exists", path, watch)
-        return found
+        stat: Stat | None = await self._read("exists", path, watch)
+        return stat
 
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
         names: list[str] = await self._read("children", path, watch)
@@ -305,10 +305,10 @@ class MemoryStore(SessionStore):
         self, paths: Sequence[str], parent: str | None = None
     ) -> tuple[list[Found], list[str]]:
         check_paths(paths, parent)
-        found: tuple[list[Found], list[str]] = await self._call(
+        answer: tuple[list[Found], list[str]] = await self._call(
             "get_all", next(iter(paths), parent or "/"), tuple(paths), parent
         )
-        return found
+        return answer
 
     async def _read(self, op: str, path: str, watch: Watch | None) -> Any:
         check_path(path)
@@ -333,7 +333,7 @@ class MemoryStore(SessionStore):
             return
         self._timer.cancel()
         if self._state is SessionState.CONNECTED:
-            # when the server cannot be told, it expires the session by itself
+            # If the request does not reach the server, the session expires by itself.
             with contextlib.suppress(StoreUnavailableError, SessionExpiredError):
                 await self._call("close", "/")
         self._closed = True
@@ -401,7 +401,7 @@ class MemoryStore(SessionStore):
             self._set_state(SessionState.CONNECTED)
 
     def _broken(self) -> None:
-        """The connection was reset: outcomes of calls under way are unknown."""
+        """Handle a reset connection: pending calls fail with unknown outcome."""
         if self._closed or self._state is not SessionState.CONNECTED:
             return
         self._set_state(SessionState.SUSPENDED)
@@ -410,7 +410,10 @@ class MemoryStore(SessionStore):
         self._timer = self._loop.call_later(RECONNECT_S, self._tick)
 
     def _give_up(self) -> None:
-        """Expire on our own, early; the server side of the old session ends by itself or when it hears of us."""
+        """Expire the session before the server does.
+
+        The server's side of it ends by its own timeout, or when the client opens a new session.
+        """
         self._set_state(SessionState.EXPIRED)
         self._fail_calls(SessionExpiredError("no answer for most of the session timeout"))
 
@@ -436,6 +439,5 @@ class MemoryStore(SessionStore):
         calls, self._calls = self._calls, {}
         for future in calls:
             if not future.done():
-                future.set_exception(
-                    type(error)(*error.args)
-                )  # one each: tracebacks grow where they are raised
+                # A separate exception each, because raising one appends to its traceback.
+                future.set_exception(type(error)(*error.args))

@@ -1,6 +1,6 @@
-"""Every path of the metadata tree, as Apache Pulsar and BookKeeper lay it out (seen on 4.0.8). Pure.
+"""Paths of the metadata tree, in the layout of Apache Pulsar and BookKeeper (read from 4.0.8). Pure.
 
-Arguments are plain names; where Apache encodes a name in a path, the function here does so.
+Arguments are plain names; where Apache Pulsar encodes a name in a path, the function here does so.
 """
 
 from engine.base.names import PARTITION_SUFFIX, encode_name
@@ -38,7 +38,7 @@ LONG_ID_GENERATOR = "/ledgers/idgen-long"
 DISABLE_HEALTH_CHECK = "/ledgers/disableHealthCheck"
 
 LONG_LEDGER_ID = (1 << 31) - 1
-"""First ledger id of the five-level layout."""
+"""The smallest ledger id that is stored in the five-level layout."""
 
 
 def cluster(name: str) -> str:
@@ -62,12 +62,12 @@ def resource_group(name: str) -> str:
 
 
 def group_usage(group: str, broker_id: str) -> str:
-    """What a broker uses of a resource group."""
+    """Return the path of a broker's usage of a resource group."""
     return f"{GROUP_USAGE}/{group}/{broker_id}"
 
 
 def bundle_quota(namespace: str, bundle_range: str) -> str:
-    """``bundle_range`` as of ``bundle_owner``."""
+    """Return the path of a bundle's quota; for ``bundle_range`` see ``bundle_owner``."""
     return f"{BUNDLE_QUOTAS}/{namespace}/{bundle_range}"
 
 
@@ -76,7 +76,7 @@ def tenant(name: str) -> str:
 
 
 def namespace_policies(namespace: str) -> str:
-    """``namespace`` is ``tenant/name``."""
+    """Return the path of a namespace's policies; ``namespace`` is ``tenant/name``."""
     return f"{POLICIES}/{namespace}"
 
 
@@ -89,37 +89,37 @@ def partitioned_topics(namespace: str, domain: str = "persistent") -> str:
 
 
 def partitioned_topic(namespace: str, topic: str, domain: str = "persistent") -> str:
-    """``topic`` is the decoded local name without ``-partition-N``."""
+    """Return the path of a partitioned topic; ``topic`` is the decoded local name without ``-partition-N``."""
     return f"{PARTITIONED_TOPICS}/{namespace}/{domain}/{encode_name(topic)}"
 
 
 def managed_ledgers(namespace: str, domain: str = "persistent") -> str:
-    """Parent of all managed ledgers of a namespace."""
+    """Return the parent of all managed ledgers of a namespace."""
     return f"{MANAGED_LEDGERS}/{namespace}/{domain}"
 
 
 def managed_ledger(name: str) -> str:
-    """``name`` as of ``TopicName.managed_ledger_name``."""
+    """Return the path of a managed ledger; ``name`` is ``TopicName.managed_ledger_name``."""
     return f"{MANAGED_LEDGERS}/{name}"
 
 
 def cursor(managed_ledger_name: str, cursor_name: str) -> str:
-    """``cursor_name`` is the decoded subscription name."""
+    """Return the path of a cursor; ``cursor_name`` is the decoded subscription name."""
     return f"{MANAGED_LEDGERS}/{managed_ledger_name}/{encode_name(cursor_name)}"
 
 
 def schema(schema_name: str) -> str:
-    """``schema_name`` is ``tenant/ns/encoded-topic``."""
+    """Return the path of a schema; ``schema_name`` is ``tenant/ns/encoded-topic``."""
     return f"{SCHEMAS}/{schema_name}"
 
 
 def bundle_owner(namespace: str, bundle_range: str) -> str:
-    """``bundle_range`` is ``0x00000000_0x40000000``."""
+    """Return the path of a bundle's ownership record; ``bundle_range`` is for example ``0x00000000_0x40000000``."""
     return f"{NAMESPACE}/{namespace}/{bundle_range}"
 
 
 def broker(broker_id: str) -> str:
-    """Registration and load report of a broker; ``broker_id`` is ``host:http-port``."""
+    """Return the path of a broker's registration and load report; ``broker_id`` is ``host:http-port``."""
     return f"{LOADBALANCE_BROKERS}/{broker_id}"
 
 
@@ -136,7 +136,10 @@ def cookie(bookie_id: str) -> str:
 
 
 def ledger(ledger_id: int) -> str:
-    """Metadata of a ledger, in the default hierarchical layout: 2-4-4 digits below 2**31 - 1, else 3-4-4-4-4."""
+    """Return the path of a ledger's metadata in the default hierarchical layout.
+
+    Its levels have 2-4-4 digits for ids below 2**31 - 1, else 3-4-4-4-4. Raises ValueError for a negative id.
+    """
     if ledger_id < 0:
         raise ValueError(f"ledger id {ledger_id} is negative")
     if ledger_id < LONG_LEDGER_ID:
@@ -147,7 +150,7 @@ def ledger(ledger_id: int) -> str:
 
 
 def ledger_id(path: str) -> int | None:
-    """Ledger id of a metadata path, or None when the path is not one."""
+    """Return the ledger id of a metadata path, None when the path is not a ledger's."""
     parts = path.removeprefix(LEDGERS + "/").split("/")
     if not parts[-1].startswith("L"):
         return None
@@ -159,11 +162,11 @@ def ledger_id(path: str) -> int | None:
 
 
 def long_id_directory(high: int) -> str:
-    """Directory of one value of the high 32 bits of long ledger ids."""
+    """Return the directory that generates long ledger ids with ``high`` as their high 32 bits."""
     return f"{LONG_ID_GENERATOR}/HOB-{high:010d}"
 
 
-_OF_TOPIC = {
+_TOPIC_LEVELS = {
     POLICIES: -1,
     LOCAL_POLICIES: -1,
     NAMESPACE: -1,
@@ -171,16 +174,20 @@ _OF_TOPIC = {
     MANAGED_LEDGERS: 3,
     SCHEMAS: 2,
 }
-"""Trees whose first two levels are a namespace, and the level of topics there."""
-_OF_BROKERS = (LOCAL_POLICIES, NAMESPACE, PARTITIONED_TOPICS, MANAGED_LEDGERS, SCHEMAS)
+"""Level of topics in each tree whose first two levels are a namespace; -1 in trees without topics."""
+_BROKER_TREES = (LOCAL_POLICIES, NAMESPACE, PARTITIONED_TOPICS, MANAGED_LEDGERS, SCHEMAS)
+"""Trees in which brokers create nodes."""
 
 
 def whose(path: str) -> tuple[str, str]:
-    """``tenant/namespace`` that a path belongs to, and of its topics' paths the encoded name in common to a partitioned
-    topic and its partitions; empty texts for none. Of a legacy name its first two parts."""
+    """Return the namespace and the topic that a path belongs to, empty texts for none.
+
+    The namespace is ``tenant/namespace``, for a legacy name its first two parts. The topic is the encoded name that a
+    partitioned topic and its partitions have in common.
+    """
     depth = 3 if path.startswith("/admin/") else 2
     parts = path.split("/")
-    level = _OF_TOPIC.get("/".join(parts[:depth]))
+    level = _TOPIC_LEVELS.get("/".join(parts[:depth]))
     below = parts[depth:]
     if level is None or len(below) < 2:
         return "", ""
@@ -189,5 +196,5 @@ def whose(path: str) -> tuple[str, str]:
 
 
 def above_namespace(tenant: str) -> list[str]:
-    """Nodes over those that brokers make of a namespace of ``tenant``."""
-    return [path for tree in _OF_BROKERS for path in (tree, f"{tree}/{tenant}")]
+    """Return the ancestors of the nodes that brokers create for a namespace of ``tenant``."""
+    return [path for tree in _BROKER_TREES for path in (tree, f"{tree}/{tenant}")]

@@ -1,7 +1,7 @@
-"""Records kept in the metadata store, byte for byte as Apache Pulsar 4.0.8 and BookKeeper 4.17 write them. Pure.
+"""Records of the metadata store, byte for byte as Apache Pulsar 4.0.8 and BookKeeper 4.17 write them. Pure.
 
-JSON records keep the order and the fields they were read with, so that what we do not know survives a change.
-Managed-ledger and ledger records belong to ``engine.managed`` and ``engine.ledger``.
+JSON records keep the order and the fields they were read with, so that unknown fields survive a change.
+``engine.managed`` and ``engine.ledger`` have the records of managed ledgers and ledgers.
 """
 
 import json
@@ -15,48 +15,50 @@ from engine.metadata.protobuf.prototext import escape, parse_text
 
 Document = dict[str, Any]
 Stored = Mapping[str, Any]
-"""A document that others are given, too: read only, at every depth."""
+"""A document that callers share; it must not be changed at any depth."""
 
 
 class RecordFormatError(MagnetarError, ValueError):
-    """A stored record cannot be read; the message names the record and the fault."""
+    """An unreadable stored record; the message names the record and the fault."""
 
 
 def encode_json(document: Mapping[str, Any] | Sequence[Any]) -> bytes:
-    """Compact UTF-8 JSON, keys in the order given, as Jackson writes it. Raises ValueError for what JSON cannot hold: a
-    number that is not finite, half of a surrogate pair."""
+    """Encode as compact UTF-8 JSON with keys in the given order, as Jackson writes it.
+
+    Raises ValueError for values that JSON cannot represent: numbers that are not finite, unpaired surrogates.
+    """
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 
 def decode_json(data: bytes, record: str) -> Document:
-    """A JSON object; an empty value is an empty object. Raises RecordFormatError naming ``record``."""
+    """Decode a JSON object; an empty value is an empty object. Raises RecordFormatError, which names ``record``."""
     try:
-        found = json.loads(data or b"{}")
+        document = json.loads(data or b"{}")
         if b"\\u" in data:
-            encode_json(found)  # half a surrogate pair can be read, but never written again
+            encode_json(document)  # an unpaired surrogate can be read, but never written again
     except (ValueError, RecursionError) as e:
         raise RecordFormatError(f"{record}: {e}") from e
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise RecordFormatError(f"{record}: a JSON object is needed")
-    return found
+    return document
 
 
 @dataclass(slots=True)
 class BookieRacks:
-    """``/bookies``: racks by bookie id, as operators told. ``document`` is {group: {bookie: {rack, hostname}}}."""
+    """Record ``/bookies``: racks that operators configured. ``document`` is {group: {bookie: {rack, hostname}}}."""
 
     document: Document = field(default_factory=dict)
 
     @property
     def racks(self) -> dict[str, str]:
-        """Rack by bookie id; a rack that is no path gets its slash, as in Pulsar's topology."""
-        found: dict[str, str] = {}
+        """Rack by bookie id, with a leading slash as in Pulsar's topology."""
+        racks: dict[str, str] = {}
         for bookies in self.document.values():
             for bookie, facts in bookies.items():
                 rack = facts.get("rack") or ""
                 if rack:
-                    found[bookie] = rack if rack.startswith("/") else f"/{rack}"
-        return found
+                    racks[bookie] = rack if rack.startswith("/") else f"/{rack}"
+        return racks
 
     def encode(self) -> bytes:
         return encode_json(self.document)
@@ -91,28 +93,31 @@ class Endpoint:
 
 @dataclass(slots=True)
 class BookieRegistration:
-    """``/ledgers/available[/readonly]/<bookie id>``, ephemeral: BookieServiceInfoFormat."""
+    """Ephemeral record ``/ledgers/available[/readonly]/<bookie id>``: BookieServiceInfoFormat."""
 
     endpoints: list[Endpoint]
     properties: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def at(cls, host: str, port: int, http_port: int | None = None) -> "BookieRegistration":
-        found = cls([])
-        if http_port is not None:  # first, as BookKeeper has it
-            found.endpoints.append(Endpoint("httpserver", host, http_port, HTTP_PROTOCOL))
-        found.endpoints.append(Endpoint("bookie", host, port, BOOKIE_PROTOCOL))
-        return found
+        registration = cls([])
+        if http_port is not None:  # first, as BookKeeper writes it
+            registration.endpoints.append(Endpoint("httpserver", host, http_port, HTTP_PROTOCOL))
+        registration.endpoints.append(Endpoint("bookie", host, port, BOOKIE_PROTOCOL))
+        return registration
 
     def http_url(self) -> str | None:
-        """Address of the bookie's own pages, no slash at the end; None when it has none."""
+        """Return the URL of the bookie's HTTP server without a slash at the end; None when it has none."""
         for endpoint in self.endpoints:
             if endpoint.protocol == HTTP_PROTOCOL:
                 return f"http://{endpoint.host}:{endpoint.port}"
         return None
 
     def address(self, bookie_id: str) -> tuple[str, int]:
-        """Host and port to connect to; without a record the id itself is ``host:port``. Raises RecordFormatError."""
+        """Return host and port to connect to; without an endpoint the id itself is ``host:port``.
+
+        Raises RecordFormatError.
+        """
         for endpoint in self.endpoints:
             if endpoint.protocol == BOOKIE_PROTOCOL:
                 return endpoint.host, endpoint.port
@@ -143,17 +148,17 @@ class BookieRegistration:
 
     @classmethod
     def decode(cls, data: bytes) -> "BookieRegistration":
-        found = cls([])
+        registration = cls([])
         try:
             for number, value in take_fields(data):
                 if number == 6 and isinstance(value, bytes):
-                    found.endpoints.append(_endpoint(value))
+                    registration.endpoints.append(_endpoint(value))
                 elif number == 7 and isinstance(value, bytes):
                     pair = {n: v.decode() for n, v in take_fields(value) if isinstance(v, bytes)}
-                    found.properties[pair.get(1, "")] = pair.get(2, "")
+                    registration.properties[pair.get(1, "")] = pair.get(2, "")
         except (ValueError, IndexError) as e:
             raise RecordFormatError(f"bookie registration: {e}") from e
-        return found
+        return registration
 
 
 def _endpoint(body: bytes) -> Endpoint:
@@ -179,7 +184,10 @@ def _endpoint(body: bytes) -> Endpoint:
 
 @dataclass(slots=True)
 class Cookie:
-    """``/ledgers/cookies/<bookie id>`` and the file VERSION of each directory: ties an id to its disks (layout 5)."""
+    """Cookie that ties a bookie id to its disks (layout 5).
+
+    It is stored at ``/ledgers/cookies/<bookie id>`` and in the file VERSION of each directory.
+    """
 
     bookie_id: str
     journal_dirs: list[str]
@@ -219,4 +227,5 @@ class Cookie:
 
 
 def _counted(directories: list[str]) -> bytes:
+    """Return the directories behind their number, separated by tabs."""
     return "\t".join([str(len(directories)), *directories]).encode()

@@ -1,4 +1,4 @@
-"""What the stores share: session state and its proof, listeners, persistent watches, creation of parents."""
+"""Base of the metadata stores: session state and its proof, listeners, watches, creation of parents."""
 
 import asyncio
 import contextvars
@@ -16,17 +16,17 @@ from engine.metadata.store import (
 from engine.metadata.tree import check_path, check_value, parent_of
 
 SUSPECT_FRACTION = 2 / 3
-"""Part of the session timeout without an answer after which the session counts as unproven."""
+"""Fraction of the session timeout without an answer after which the session counts as unproven."""
 
 EXPIRE_FRACTION = 0.9
-"""Part of the session timeout without an answer after which we give the session up, before the server does."""
+"""Fraction of the session timeout without an answer after which the client gives the session up, before the server."""
 
 
 class SessionStore:
-    """Base of the metadata stores. Made inside a running event loop.
+    """Base of the metadata stores, created inside a running event loop.
 
-    ``_proof`` is the loop time at which the last answered request was *sent*: the server has counted the session's
-    timeout from a moment not before that, so giving up at ``_proof + 0.9 timeout`` is always early enough.
+    ``_proof`` is the loop time at which the last answered request was *sent*. The server restarted the session's
+    timeout no earlier than that, so giving up at ``_proof + 0.9 timeout`` always precedes the server's expiry.
     """
 
     def __init__(self, session_timeout_s: float, request_timeout_s: float) -> None:
@@ -48,7 +48,7 @@ class SessionStore:
 
     @property
     def state(self) -> SessionState:
-        """CONNECTED is only claimed while an answer is recent: a process that was frozen sees SUSPENDED at once."""
+        """State of the session. CONNECTED needs a recent answer, so that a process that was frozen sees SUSPENDED."""
         if self._state is SessionState.CONNECTED and self._silence() > SUSPECT_FRACTION:
             return SessionState.SUSPENDED
         return self._state
@@ -83,11 +83,11 @@ class SessionStore:
         except NoNodeError:
             if not make_parents:
                 raise
-        await self._make(parent_of(path))
+        await self._create_parents(parent_of(path))
         return await self._create(path, value, ephemeral, sequence)
 
-    async def _make(self, path: str) -> None:
-        """Create an empty persistent node and what is missing above it."""
+    async def _create_parents(self, path: str) -> None:
+        """Create an empty persistent node and its missing ancestors."""
         if path == "/":
             return
         try:
@@ -95,14 +95,14 @@ class SessionStore:
         except NodeExistsError:
             return
         except NoNodeError:
-            await self._make(parent_of(path))
-            await self._make(path)
+            await self._create_parents(parent_of(path))
+            await self._create_parents(path)
 
     async def _create(self, path: str, value: bytes, ephemeral: bool, sequence: bool) -> str:
         raise NotImplementedError
 
     def _watch_read(self, path: str, watch: Watch | None) -> None:
-        """Before a read is sent: an event may come before its answer."""
+        """Register the watch of a read; called before the read is sent, because an event may precede its answer."""
         if watch is not None:
             self._read_watches.setdefault(path, {})[watch] = contextvars.copy_context()
 
@@ -114,7 +114,7 @@ class SessionStore:
                 self._read_watch_removed(path)
 
     def _read_watch_removed(self, path: str) -> None:
-        """Nobody waits for events of ``path`` any more: tell the server."""
+        """Remove the server's watch of ``path``, which no watcher needs any more."""
 
     def watch(self, path: str, callback: Watch) -> Callable[[], None]:
         check_path(path)
@@ -125,18 +125,18 @@ class SessionStore:
             self._watch_added(path)
 
         def stop() -> None:
-            found = self._watches.get(path)
-            if found is not None and found.pop(token, None) is not None and not found:
+            watchers = self._watches.get(path)
+            if watchers is not None and watchers.pop(token, None) is not None and not watchers:
                 del self._watches[path]
                 self._watch_removed(path)
 
         return stop
 
     def _watch_added(self, path: str) -> None:
-        """The first watcher of ``path`` came: tell the server."""
+        """Set a watch of ``path`` on the server, for its first watcher."""
 
     def _watch_removed(self, path: str) -> None:
-        """The last watcher of ``path`` went."""
+        """Handle the removal of the last watcher of ``path``."""
 
     def on_state(self, callback: Callable[[SessionState], None]) -> Callable[[], None]:
         token = self._token()
@@ -152,13 +152,16 @@ class SessionStore:
         return self._next_token
 
     def _silence(self) -> float:
-        """Time since the last proof, as a part of the session timeout."""
+        """Return the time since the last proof as a fraction of the session timeout."""
         return (self._loop.time() - self._proof) / self._timeout_s
 
     def _until_expiry(self) -> float:
-        """Seconds until the session must be given up unless it is proven again; large when that is past."""
-        left = self._proof + EXPIRE_FRACTION * self._timeout_s - self._loop.time()
-        return max(left, 0.0) + 0.001 if left > -0.001 else self._timeout_s
+        """Return the seconds until the session must be given up unless it is proven again.
+
+        The session timeout is returned when that time has passed.
+        """
+        remaining = self._proof + EXPIRE_FRACTION * self._timeout_s - self._loop.time()
+        return max(remaining, 0.0) + 0.001 if remaining > -0.001 else self._timeout_s
 
     def _set_state(self, state: SessionState) -> None:
         if state is self._state:
@@ -177,14 +180,14 @@ class SessionStore:
                 self._changed(path)
 
     def _changed(self, path: str) -> None:
-        """Tell the watchers of ``path``; several changes before the loop's next turn are one call."""
+        """Schedule a call of the watchers of ``path``; several changes before the loop's next turn are one call."""
         for watch, context in self._read_watches.pop(path, {}).items():
             self._loop.call_soon(watch, path, context=context)
         if path in self._watches and path not in self._due:
             self._due[path] = None
-            self._loop.call_soon(self._tell, path)
+            self._loop.call_soon(self._notify_watchers, path)
 
-    def _tell(self, path: str) -> None:
+    def _notify_watchers(self, path: str) -> None:
         del self._due[path]
         for token, (callback, context) in list(self._watches.get(path, {}).items()):
             if token in self._watches.get(path, {}):  # an earlier callback may have stopped it

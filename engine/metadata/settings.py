@@ -1,4 +1,4 @@
-"""Where metadata lives, for every program."""
+"""Settings of the metadata store, for every program."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from engine.metadata.connect import FORM, MetadataUrl
 
 @dataclass(frozen=True, slots=True)
 class MetadataSettings:
-    """The cluster's metadata store; without its URL a ZooKeeper on this machine."""
+    """The cluster's metadata store; without a URL, it is a ZooKeeper on this machine."""
 
     metadata_url: str = text(
         "", f"{FORM}; empty: zookeeper_port of this machine (metadataStoreUrl)"
@@ -16,7 +16,7 @@ class MetadataSettings:
     zookeeper_port: int = port(2181, "used when metadata_url is empty")
 
     def __post_init__(self) -> None:
-        """Raises SettingsError."""
+        """Raise SettingsError for an invalid URL."""
         MetadataUrl.parse(self.store_url)
 
     @property

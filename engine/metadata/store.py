@@ -1,4 +1,4 @@
-"""Metadata store seam: a versioned tree of small values with ephemerals, sequences, watches and sessions."""
+"""Interface of the metadata store: a versioned tree of small values with ephemerals, sequences, watches, sessions."""
 
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -10,7 +10,7 @@ ANY_VERSION = -1
 
 
 class Stat(NamedTuple):
-    """Facts of a node at the time of a read."""
+    """State of a node at the time of a read."""
 
     version: int
     ephemeral_owner: int
@@ -18,7 +18,7 @@ class Stat(NamedTuple):
     mtime_ms: int
     children: int
     children_version: int
-    """Rises with each child that is made or deleted."""
+    """Number that grows with each child that is created or deleted."""
 
 
 class NoNodeError(MagnetarError):
@@ -26,27 +26,31 @@ class NoNodeError(MagnetarError):
 
 
 class NodeExistsError(MagnetarError):
-    """A create met an existing node."""
+    """The node to be created exists."""
 
 
 class BadVersionError(MagnetarError):
-    """Compare-and-set lost: the node changed since it was read. Read again and decide again."""
+    """A compare-and-set failed because the node changed since it was read; the caller reads it again."""
 
 
 class NotEmptyError(MagnetarError):
-    """A delete met children."""
+    """The node to be deleted has children."""
 
 
 class StoreUnavailableError(WorldError):
-    """No answer in time, or the connection was lost: whether the write happened is unknown."""
+    """No answer in time, or a lost connection: whether the write happened is unknown."""
 
 
 class SessionExpiredError(WorldError):
-    """The session is gone, and its ephemeral nodes with it."""
+    """The session ended, and its ephemeral nodes are deleted."""
 
 
 class SessionState(Enum):
-    """CONNECTED: proven. SUSPENDED: not proven, treat ownership as lost. EXPIRED: ephemerals are gone."""
+    """State of a session.
+
+    CONNECTED: proven by recent answers. SUSPENDED: not proven, ownership must be treated as lost. EXPIRED: ephemeral
+    nodes are deleted.
+    """
 
     CONNECTED = "connected"
     SUSPENDED = "suspended"
@@ -54,17 +58,18 @@ class SessionState(Enum):
 
 
 Found = tuple[bytes, Stat] | None
-"""A node's value, None where there is no node."""
+"""A node's value and state, None for a missing node."""
 
 Watch = Callable[[str], None]
-"""Called with a path."""
+"""Callback of a watch, which receives the path."""
 
 
 class MetadataStore(Protocol):
-    """Paths are absolute, ``/``-separated, relative to the store's chroot. Values are bytes up to 1 MiB.
+    """A session with the metadata store.
 
-    Every call may raise StoreUnavailableError or SessionExpiredError besides what it names. Cancel-safe:
-    a cancelled write may or may not have happened. Reads are linearizable unless they come from a cache.
+    Paths are absolute, ``/``-separated, relative to the store's chroot. Values are at most ``tree.VALUE_MAX`` bytes.
+    Every call may raise StoreUnavailableError or SessionExpiredError besides the errors it names. Calls are
+    cancel-safe: a cancelled write may or may not have happened. Reads are linearizable unless they come from a cache.
     """
 
     @property
@@ -72,41 +77,49 @@ class MetadataStore(Protocol):
 
     @property
     def session_id(self) -> int:
-        """Id of the present session; compare with ``Stat.ephemeral_owner``."""
+        """Id of the current session, to be compared with ``Stat.ephemeral_owner``."""
         ...
 
     @property
     def session_proven(self) -> bool:
-        """Whether the service cannot have ended this session yet, judged by the clock at this moment: what its
-        ephemeral nodes stand for still holds. True for a while when SUSPENDED; false before anyone sees them gone."""
+        """True while the service cannot have ended this session yet, by the current time.
+
+        While it is true, the session's ephemeral nodes exist. It remains true for some time in SUSPENDED, and becomes
+        false before any client can see the nodes deleted.
+        """
         ...
 
     @property
     def connection(self) -> int:
-        """Grows whenever the session is connected anew. The watches of reads are those of one connection."""
+        """Number that grows with each new connection of the session. A read's watch belongs to one connection."""
         ...
 
-    # A read's ``watch`` is called on the event loop at most once: when the answer, also that there is no node, may hold
-    # no longer. Watches of a lost connection are never called. Several reads of a path with the same one are one watch.
-    # The children of a Stat are not watched: they are as many as at the read.
+    # A read's ``watch`` is called on the event loop at most once, when the answer may have become invalid; this
+    # includes the answer that the node is missing. Watches of a lost connection are never called. Several reads of a
+    # path with the same watch are one watch. The number of children in a Stat is not watched.
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
-        """Raises NoNodeError."""
+        """Return a node's value and state. Raises NoNodeError."""
         ...
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
-        """None is no older than the call, whichever server is asked."""
+        """Return a node's state, None when it is missing.
+
+        None is never older than the call, even when the server lags.
+        """
         ...
 
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
-        """Names of children, sorted. Raises NoNodeError."""
+        """Return the names of the children, sorted. Raises NoNodeError."""
         ...
 
     async def get_all(
         self, paths: Sequence[str], parent: str | None = None
     ) -> tuple[list[Found], list[str]]:
-        """The values of several nodes, then the names of the children of ``parent``, sorted, in one request. None, or
-        no names, stands for a node that is missing."""
+        """Read several nodes and the sorted names of the children of ``parent`` in one request.
+
+        A missing node is None; a missing ``parent`` has no names.
+        """
         ...
 
     async def create(
@@ -122,26 +135,29 @@ class MetadataStore(Protocol):
         ...
 
     async def put(self, path: str, value: bytes, version: int = ANY_VERSION) -> Stat:
-        """Set an existing node's value; what is true of the node then. Raises NoNodeError, BadVersionError."""
+        """Set an existing node's value and return its new state. Raises NoNodeError, BadVersionError."""
         ...
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
-        """Raises NoNodeError, BadVersionError, NotEmptyError."""
+        """Delete a node. Raises NoNodeError, BadVersionError, NotEmptyError."""
         ...
 
     def unwatch(self, path: str, watch: Watch) -> None:
-        """The watch that reads of ``path`` were given is not wanted any more."""
+        """Remove the watch that was passed to reads of ``path``."""
         ...
 
     def watch(self, path: str, callback: Watch) -> Callable[[], None]:
-        """Call ``callback(path)`` on the event loop after the node's value, existence or child list changed, and after
-        every reconnect (changes may have been missed). Lasts until the returned function is called. May coalesce."""
+        """Call ``callback(path)`` on the event loop after each change of the node's value, existence or child list.
+
+        It is also called after every reconnect, because changes may have been missed. Several changes may be one call.
+        The returned function ends the watch.
+        """
         ...
 
     def on_state(self, callback: Callable[[SessionState], None]) -> Callable[[], None]:
-        """Call ``callback`` on the event loop on each session state change; returns how to stop it."""
+        """Call ``callback`` on the event loop on each change of the session state; the returned function ends this."""
         ...
 
     async def close(self) -> None:
-        """End the session; its ephemerals go at once."""
+        """End the session, which deletes its ephemeral nodes at once."""
         ...

@@ -1,4 +1,4 @@
-"""The reference tree: ZooKeeper's rules for versions, ephemerals, sequences and parents, as plain data. Pure."""
+"""In-memory tree with ZooKeeper's rules for versions, ephemerals, sequences and parents. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ from engine.metadata.store import (
 )
 
 VALUE_MAX = (1 << 20) - (16 << 10)
-"""Bytes of a value. ZooKeeper takes packets of just under 1 MiB by default, with the path in them, and cuts the
-connection of whoever sends a larger one."""
+"""Maximum bytes of a value. ZooKeeper accepts packets of just under 1 MiB by default, which include the path, and
+closes the connection that a larger one arrives on."""
 
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
@@ -33,7 +33,7 @@ def check_path(path: str) -> None:
 
 
 def check_paths(paths: Sequence[str], parent: str | None) -> None:
-    """As ``check_path``, of all of them."""
+    """Raise MisuseError unless all paths are valid; see ``check_path``."""
     for path in paths:
         check_path(path)
     if parent is not None:
@@ -47,7 +47,7 @@ def check_value(path: str, value: bytes) -> None:
 
 
 def parent_of(path: str) -> str:
-    """Parent path; of ``/`` it is ``/``."""
+    """Return the parent path; the parent of ``/`` is ``/``."""
     return path.rpartition("/")[0] or "/"
 
 
@@ -69,7 +69,7 @@ class _Node:
         self.ctime_ms = now_ms
         self.mtime_ms = now_ms
         self.children: dict[str, None] = {}
-        self.created = 0  # children ever created: the next sequence suffix
+        self.created = 0  # children ever created, which is the next sequence suffix
 
     def stat(self) -> Stat:
         changes = 2 * self.created - len(self.children)
@@ -79,7 +79,7 @@ class _Node:
 
 
 class Tree:
-    """Nodes by path. Mutators return the paths whose watchers are due, in order."""
+    """Nodes by path. Methods that change nodes return the paths whose watchers must be notified, in order."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, _Node] = {"/": _Node(b"", 0, 0)}
@@ -98,7 +98,7 @@ class Tree:
     def create(
         self, path: str, value: bytes, owner: int, sequence: bool, now_ms: int
     ) -> tuple[str, list[str]]:
-        """``owner`` 0 makes a persistent node. Returns the created path and the paths to tell."""
+        """Create a node; ``owner`` 0 makes it persistent. Returns the created path and the paths to notify."""
         parent_path = parent_of(path)
         parent = self._node(parent_path)
         if parent.owner:
@@ -132,12 +132,12 @@ class Tree:
         return self._remove(path)
 
     def drop_owner(self, owner: int) -> list[str]:
-        """Remove the ephemerals of a session that ended."""
-        gone = [path for path, node in self._nodes.items() if node.owner == owner]
-        told: list[str] = []
-        for path in gone:
-            told += self._remove(path)
-        return told
+        """Remove the ephemeral nodes of a session that ended."""
+        ephemerals = [path for path, node in self._nodes.items() if node.owner == owner]
+        changed: list[str] = []
+        for path in ephemerals:
+            changed += self._remove(path)
+        return changed
 
     def _remove(self, path: str) -> list[str]:
         parent_path = parent_of(path)

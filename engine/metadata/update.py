@@ -1,4 +1,4 @@
-"""Change a node by compare-and-set: read, decide, write if unchanged, else again."""
+"""Changes of a node by compare-and-set: read, decide, write if unchanged, else repeat."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,12 +11,12 @@ ATTEMPTS_MAX = 100
 _turns: WeakKeyDictionary[MetadataStore, WeakValueDictionary[str, asyncio.Lock]] = (
     WeakKeyDictionary()
 )
-"""Who updates a node by this store waits for those before him: only those of other stores are raced, so that a hundred
-at once do not lose a hundred races."""
+"""Locks by path that order the updates of one store. Only updates of other stores race with them, so that many
+concurrent updates of a process do not exhaust ATTEMPTS_MAX."""
 
 
 def turn(store: MetadataStore, path: str) -> asyncio.Lock:
-    """What whoever changes ``path`` by this store holds meanwhile."""
+    """Return the lock that an update of ``path`` through this store holds."""
     locks = _turns.setdefault(store, WeakValueDictionary())
     lock = locks.get(path)
     if lock is None:
@@ -31,12 +31,12 @@ async def update(
     *,
     create: Callable[[], bytes] | None = None,
 ) -> bytes:
-    """Replace the value of ``path`` by ``change(value)``; returns what is stored afterwards. Updates of a node by one
-    store come one after the other, in the order of their calls.
+    """Replace the value of ``path`` with ``change(value)`` and return the stored value.
 
-    ``change`` may be called many times; it returns None to leave the node as it is, or raises to stop. A missing node
-    raises NoNodeError unless ``create`` gives its first value (parents are made). Raises BadVersionError after 100 lost
-    races. Cancelled or StoreUnavailableError: the write may or may not have happened.
+    Updates of a node through one store run one after the other, in the order of their calls. ``change`` may be called
+    many times; it returns None to leave the node unchanged, or raises to stop. A missing node raises NoNodeError unless
+    ``create`` returns its first value; parents are created. Raises BadVersionError after 100 lost races. After
+    cancellation or StoreUnavailableError the write may or may not have happened.
     """
     async with turn(store, path):
         return await _update(store, path, change, create)
@@ -68,6 +68,6 @@ async def _update(
         except BadVersionError:
             continue
         except NoNodeError:
-            continue  # deleted since: the next read decides
+            continue  # deleted since the read: the next read decides
         return changed
     raise BadVersionError(f"{path} changed under {ATTEMPTS_MAX} attempts to update it")

@@ -1,10 +1,10 @@
-"""ZooKeeper as the metadata store: a bridge from kazoo's thread to the event loop.
+"""Metadata store on ZooKeeper: a bridge from kazoo's thread to the event loop.
 
-kazoo's answers and events come on its connection's thread (``kazoo_handler``) and are handed over in their order, all
-that came together in one turn of the loop; nothing else crosses. Every call has a deadline, because without a quorum
-kazoo waits for ever and reports only SUSPENDED. Watches of the protocol fire once: they are set again before the
-watchers are told, so what a watcher reads is never older than what the next event tells. After a reconnect all are set
-again and all watchers are told.
+kazoo's answers and events arrive on its connection's thread (``kazoo_handler``). They are passed to the loop in their
+order, as many as are pending in one turn; nothing else crosses threads. Every call has a deadline, because without a
+quorum kazoo waits indefinitely and reports only SUSPENDED. The protocol's watches fire once. They are set again before
+the watchers are notified, so that no change between a watcher's read and the next event is missed. After a reconnect
+all watches are set again and all watchers are notified.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ log = logging.getLogger(__name__)
 
 
 def _translate(error: BaseException, what: str) -> Exception:
-    """Our error for kazoo's."""
+    """Return the store's error for one of kazoo's; ``what`` names the call."""
     match error:
         case zk.NoNodeError():
             return NoNodeError(what)
@@ -98,21 +98,21 @@ _EPHEMERAL, _SEQUENCE = 1, 2
 
 
 class ZooKeeperStore(SessionStore):
-    """A session on ZooKeeper; a MetadataStore. Made by ``engine.metadata.connect``."""
+    """A session on ZooKeeper that implements MetadataStore; created by ``engine.metadata.connect``."""
 
     def __init__(self, hosts: str, session_timeout_s: float, chroot: str) -> None:
         super().__init__(session_timeout_s, max(session_timeout_s * SUSPECT_FRACTION, 1.0))
         self._hosts = hosts
         self._chroot = chroot
-        self._asked_timeout_s = session_timeout_s
+        self._requested_timeout_s = session_timeout_s
         self._context = contextvars.copy_context()
         self._tasks = TaskScope("zookeeper")
         self._arrived: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
-        self._told = False
+        self._wake_scheduled = False
         self._client = self._new_client()
         self._session_id = 0
         self._timer: asyncio.TimerHandle | None = None
-        self._calls: dict[asyncio.Future[Any], tuple[float, str]] = {}  # → deadline, what it asks
+        self._calls: dict[asyncio.Future[Any], tuple[float, str]] = {}  # deadline, name of the call
         self._expiry: asyncio.TimerHandle | None = None
 
     @property
@@ -125,7 +125,7 @@ class ZooKeeperStore(SessionStore):
         retry = KazooRetry(max_tries=-1, delay=0.05, backoff=1.5, max_delay=0.5)
         client = KazooClient(
             hosts=self._hosts + self._chroot,
-            timeout=self._asked_timeout_s,
+            timeout=self._requested_timeout_s,
             connection_retry=retry,
             command_retry=KazooRetry(max_tries=0),
             handler=LoopHandler(),
@@ -140,29 +140,30 @@ class ZooKeeperStore(SessionStore):
         return client
 
     def _from_thread(self, callback: Callable[..., None], *args: Any) -> None:
-        """Call ``callback(*args)`` on the loop, behind all that came before."""
+        """Call ``callback(*args)`` on the loop, after all calls that arrived before. Called from any thread."""
         self._arrived.append((callback, args))
-        if self._told:
+        if self._wake_scheduled:
             return
-        self._told = True
+        self._wake_scheduled = True
         try:
-            self._loop.call_soon_threadsafe(self._take, context=self._context)
-        except RuntimeError:  # the loop is closed: nobody is left to tell
+            self._loop.call_soon_threadsafe(self._run_arrived, context=self._context)
+        except RuntimeError:  # the loop is closed: no caller remains
             log.debug("event after the end of the loop")
 
-    def _take(self) -> None:
-        self._told = False  # first: what arrives from now on wakes the loop again
+    def _run_arrived(self) -> None:
+        # Reset first: a call that arrives from now on schedules another turn (no lost wake-up).
+        self._wake_scheduled = False
         arrived = self._arrived
         try:
             while arrived:
                 callback, args = arrived.popleft()
                 callback(*args)
         finally:
-            if arrived:  # a callback failed: the others are not to blame
-                self._loop.call_soon(self._take, context=self._context)
+            if arrived:  # a callback raised: the remaining ones still run
+                self._loop.call_soon(self._run_arrived, context=self._context)
 
     async def start(self, timeout_s: float) -> None:
-        """Raises StoreUnavailableError when no server answers in time; close the store then."""
+        """Connect. Raises StoreUnavailableError when no server answers in time; the caller closes the store then."""
         client = self._client
         event = await self._loop.run_in_executor(None, client.start_async)
         live = await self._loop.run_in_executor(None, event.wait, timeout_s)
@@ -185,7 +186,7 @@ class ZooKeeperStore(SessionStore):
                 self._session_id = session_id
                 self._timeout_s = client._session_timeout / 1000
                 self._proof = at
-            self._ping()  # its answer, not the event, proves the session
+            self._ping()  # the event may be late: only an answer proves the session
         elif state == KazooState.LOST:
             self._lost(SessionExpiredError("the session expired"))
         else:
@@ -203,7 +204,7 @@ class ZooKeeperStore(SessionStore):
                 future.set_exception(error)
 
     def _tick(self) -> None:
-        """Prove the session now and then; give it up before the server does."""
+        """Ping the server periodically, and give the session up before the server does."""
         if self._closed:
             return
         silence = self._silence()
@@ -226,7 +227,7 @@ class ZooKeeperStore(SessionStore):
             if answer.exception is None:
                 self._from_thread(self._proven, client, session_id, sent)
 
-        self._ask(Exists(self._full("/"), None), answered)
+        self._send_request(Exists(self._full("/"), None), answered)
 
     def _proven(self, client: KazooClient, session_id: int, sent: float) -> None:
         if self._closed or client is not self._client or session_id != self._session_id:
@@ -237,7 +238,7 @@ class ZooKeeperStore(SessionStore):
             self._set_state(SessionState.CONNECTED)
 
     async def _renew(self, old: KazooClient) -> None:
-        """A new session after we gave up the old one, which is closed if its server can be reached."""
+        """Start a new session, and close the old one if its server can be reached."""
         client = self._client
         await self._loop.run_in_executor(None, client.start_async)
         await self._loop.run_in_executor(None, _discard, old)
@@ -267,10 +268,10 @@ class ZooKeeperStore(SessionStore):
         check_path(path)
         stat = await self._exists(path, watch)
         if stat is None:
-            # Our server may be behind the others and not know the node yet; ledgers are deleted for less (I28).
-            # It takes both in this order: who waits for the second has waited for the first.
+            # Our server may lag and not have the node yet, and ledgers are deleted when a node is missing (I28).
+            # A session's requests are answered in order: the answer to the read implies that of the sync.
             failed: list[Exception] = []
-            self._ask(Sync(self._full(path)), lambda answer: _note_failure(answer, failed))
+            self._send_request(Sync(self._full(path)), lambda answer: _note_failure(answer, failed))
             stat = await self._exists(path, watch)
             if stat is None and failed:
                 raise _translate(failed[0], f"sync {path}") from failed[0]
@@ -285,14 +286,20 @@ class ZooKeeperStore(SessionStore):
         check_paths(paths, parent)
         full = None if parent is None else self._full(parent)
         request = MultiRead([self._full(path) for path in paths], full)
-        found = await self._call("get_all", next(iter(paths), parent or "/"), request)
-        values = [None if one is None else (one[0], _stat(one[1])) for one in found[: len(paths)]]
-        return values, sorted(found[-1] or ()) if parent is not None else []
+        answers = await self._call("get_all", next(iter(paths), parent or "/"), request)
+        nodes = [
+            None if answer is None else (answer[0], _stat(answer[1]))
+            for answer in answers[: len(paths)]
+        ]
+        return nodes, sorted(answers[-1] or ()) if parent is not None else []
 
     async def _read(
         self, op: str, kind: Callable[[str, Any], Any], path: str, watch: Watch | None
     ) -> Any:
-        """A read of a missing node sets no watch: that it is still missing is asked, with one."""
+        """Read a node; if it is missing, set the watch by an additional ``exists``.
+
+        ZooKeeper sets no watch when a read fails. If the node exists by then, it is read again.
+        """
         check_path(path)
         request = kind(self._full(path), None if watch is None else self._on_event)
         try:
@@ -304,8 +311,8 @@ class ZooKeeperStore(SessionStore):
 
     async def _exists(self, path: str, watch: Watch | None) -> ZnodeStat | None:
         request = Exists(self._full(path), None if watch is None else self._on_event)
-        found: ZnodeStat | None = await self._call("exists", path, request, watch)
-        return found
+        stat: ZnodeStat | None = await self._call("exists", path, request, watch)
+        return stat
 
     async def _create(self, path: str, value: bytes, ephemeral: bool, sequence: bool) -> str:
         flags = ephemeral * _EPHEMERAL | sequence * _SEQUENCE
@@ -326,7 +333,7 @@ class ZooKeeperStore(SessionStore):
         await self._call("delete", path, Delete(self._full(path), version))
 
     def _full(self, path: str) -> str:
-        """As the server has it."""
+        """Return the path below the chroot, as the server stores it."""
         return path if not self._chroot else self._chroot if path == "/" else self._chroot + path
 
     async def _call(self, op: str, path: str, request: Any, watch: Watch | None = None) -> Any:
@@ -337,7 +344,9 @@ class ZooKeeperStore(SessionStore):
         self._calls[future] = deadline, f"{op} {path}"
         if self._expiry is None or self._expiry.when() > deadline:
             self._expire_at(deadline)
-        self._ask(request, partial(self._from_thread, self._answered, future, self._loop.time()))
+        self._send_request(
+            request, partial(self._from_thread, self._answered, future, self._loop.time())
+        )
         try:
             return await future
         except zk.KazooException as e:
@@ -345,9 +354,11 @@ class ZooKeeperStore(SessionStore):
         finally:
             self._calls.pop(future, None)
 
-    def _ask(self, request: Any, answered: Callable[[Any], None]) -> None:
-        """Send it; ``answered`` is called on kazoo's thread. Without kazoo's own calls: they check the path again, and
-        their creation makes two results of one."""
+    def _send_request(self, request: Any, answered: Callable[[Any], None]) -> None:
+        """Send a request; ``answered`` is called on kazoo's thread.
+
+        kazoo's public methods are bypassed: they validate the path again, and ``create`` allocates two results.
+        """
         client = self._client
         answer = client.handler.async_result()
         answer.rawlink(answered)
@@ -359,16 +370,16 @@ class ZooKeeperStore(SessionStore):
         self._expiry = self._loop.call_at(when, self._expire)
 
     def _expire(self) -> None:
-        """One timer for all calls, which runs once in a time-out."""
+        """Fail the calls whose deadline has passed; one timer serves all calls."""
         self._expiry = None
         now = self._loop.time()
-        for future, (deadline, what) in self._calls.items():
+        for future, (deadline, call) in self._calls.items():
             if deadline <= now and not future.done():
-                reason = f"{what}: no answer within {self._request_timeout_s} s"
+                reason = f"{call}: no answer within {self._request_timeout_s} s"
                 future.set_exception(StoreUnavailableError(reason))
-        left = [deadline for deadline, _ in self._calls.values() if deadline > now]
-        if left:
-            self._expire_at(min(left))
+        pending = [deadline for deadline, _ in self._calls.values() if deadline > now]
+        if pending:
+            self._expire_at(min(pending))
 
     def _answered(self, future: "asyncio.Future[Any]", sent: float, answer: Any) -> None:
         error = answer.exception
@@ -392,10 +403,13 @@ class ZooKeeperStore(SessionStore):
             self._arm(path, node=True, children=True)
 
     def _arm(self, path: str, *, node: bool, children: bool) -> None:
-        """Ask for the next event. Answers are not awaited: a broken connection arms everything again."""
+        """Set the protocol's watches for the next event.
+
+        Answers are not awaited, because all watches are set again after a connection was lost.
+        """
         for wanted, kind in (node, Exists), (children, GetChildren):
             if wanted:
-                self._ask(kind(self._full(path), self._on_event), lambda _: None)
+                self._send_request(kind(self._full(path), self._on_event), lambda _: None)
 
     def _on_event(self, event: WatchedEvent) -> None:  # on a kazoo thread
         if event.type in _ARM:
@@ -412,7 +426,7 @@ class ZooKeeperStore(SessionStore):
     def _read_watch_removed(self, path: str) -> None:
         client = self._client
         if self._state is SessionState.CONNECTED:
-            self._ask(EndWatches(client, self._full(path)), lambda _: None)
+            self._send_request(EndWatches(client, self._full(path)), lambda _: None)
 
 
 _ARM = {
@@ -421,13 +435,13 @@ _ARM = {
     EventType.CHANGED: (True, False),
     EventType.CHILD: (False, True),
 }
-"""Event type → which one-shot watches it used up (node, children)."""
+"""One-shot watches (node, children) that each type of event has used up."""
 
 
 def _discard(client: KazooClient) -> None:
-    """Blocking: end the session if the server can be reached, and free the client."""
+    """End the session if the server can be reached, and free the client. Blocks."""
     try:
         client.stop()
-    except Exception as e:  # kazoo raises what its socket raised; the session then times out
+    except Exception as e:  # kazoo raises its socket's errors; the session times out then
         log.info("closing a ZooKeeper client failed error=%r", e)
     client.close()

@@ -25,7 +25,6 @@ PENDING: tuple[str, ...] = (
     "engine/client",
     "engine/ledger",
     "engine/managed",
-    "engine/metadata",
     "engine/net",
     "engine/ownership",
     "engine/schema",

@@ -1,1 +1,1 @@
-"""Protobuf as ZooKeeper nodes hold it, without schemas: text and binary."""
+"""Protobuf's text and binary formats without schemas, for records in ZooKeeper nodes."""

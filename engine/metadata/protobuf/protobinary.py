@@ -1,10 +1,10 @@
-"""Protobuf's binary format by hand, for the few stored records whose exact bytes matter. Pure."""
+"""Protobuf's binary format without generated code, for the few stored records whose exact bytes matter. Pure."""
 
 from collections.abc import Iterator
 
 
 def varint(n: int) -> bytes:
-    """``n`` as 64 bits, negative numbers in two's complement."""
+    """Encode ``n`` as a varint of 64 bits; negative numbers are in two's complement."""
     n &= (1 << 64) - 1
     out = bytearray()
     while n > 127:
@@ -25,7 +25,7 @@ def put_bytes(out: bytearray, number: int, value: bytes) -> None:
 
 
 def take_varint(buf: bytes, pos: int) -> tuple[int, int]:
-    """Value and the position behind it. Raises ValueError, IndexError."""
+    """Return the value at ``pos`` and the position behind it. Raises ValueError, IndexError."""
     value = shift = 0
     while True:
         byte = buf[pos]
@@ -39,7 +39,7 @@ def take_varint(buf: bytes, pos: int) -> tuple[int, int]:
 
 
 def take_fields(buf: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Field number and value, in order; integers as signed 64 bits. Raises ValueError, IndexError."""
+    """Yield the number and value of each field in order; integers are signed 64 bits. Raises ValueError, IndexError."""
     pos = 0
     while pos < len(buf):
         tag, pos = take_varint(buf, pos)

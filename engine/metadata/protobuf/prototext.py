@@ -1,6 +1,6 @@
-"""Protobuf's text format, as far as BookKeeper stores it: scalar fields and one level of messages. Pure.
+"""Protobuf's text format, restricted to scalar fields and one level of messages. Pure.
 
-Used by ledger metadata of version 2, cookies, and the small text records of auto-recovery.
+BookKeeper stores ledger metadata of version 2, cookies and the small records of auto-recovery in it.
 """
 
 import re
@@ -12,7 +12,7 @@ _ESCAPES = {"n": 10, "r": 13, "t": 9, '"': 34, "'": 39, "\\": 92, "a": 7, "b": 8
 
 
 def unescape(quoted: str) -> bytes:
-    """Bytes of a quoted string with protobuf's escapes."""
+    """Return the bytes of a quoted string with protobuf's escapes. Raises ValueError."""
     text = quoted[1:-1]
     out = bytearray()
     i = 0
@@ -21,16 +21,16 @@ def unescape(quoted: str) -> bytes:
             out += text[i].encode()
             i += 1
             continue
-        found = re.match(r"[0-7]{1,3}", text[i + 1 :])
-        if found:
-            out.append(int(found[0], 8))
-            i += 1 + len(found[0])
+        digits = re.match(r"[0-7]{1,3}", text[i + 1 :])
+        if digits:
+            out.append(int(digits[0], 8))
+            i += 1 + len(digits[0])
         elif text[i + 1] in "xX":
-            found = re.match(r"[0-9a-fA-F]{1,2}", text[i + 2 :])
-            if not found:
+            digits = re.match(r"[0-9a-fA-F]{1,2}", text[i + 2 :])
+            if not digits:
                 raise ValueError(f"bad escape in {quoted}")
-            out.append(int(found[0], 16))
-            i += 2 + len(found[0])
+            out.append(int(digits[0], 16))
+            i += 2 + len(digits[0])
         elif text[i + 1] in _ESCAPES:
             out.append(_ESCAPES[text[i + 1]])
             i += 2
@@ -40,7 +40,7 @@ def unescape(quoted: str) -> bytes:
 
 
 def escape(value: bytes) -> str:
-    """Quoted string as protobuf's own printer writes it: octal for what is not printable ASCII."""
+    """Return a quoted string as protobuf's printer writes it, with octal escapes for bytes beyond printable ASCII."""
     names = {10: "\\n", 13: "\\r", 9: "\\t", 34: '\\"', 39: "\\'", 92: "\\\\"}
     return '"' + "".join(
         names.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}") for byte in value
@@ -48,9 +48,10 @@ def escape(value: bytes) -> str:
 
 
 def parse_text(text: str, nested: tuple[str, ...] = ()) -> dict[str, list[object]]:
-    """Fields in order: int, bytes (quoted) or str (enum names); ``nested`` names are messages, themselves such dicts.
+    """Parse a message into its values by field name, in order.
 
-    Raises ValueError naming what was not understood.
+    A value is int, bytes (quoted) or str (enum name); the fields named in ``nested`` are messages, parsed into such
+    dicts. Raises ValueError with the text that could not be parsed.
     """
     fields: dict[str, list[object]] = {}
     stack = [fields]

@@ -230,7 +230,7 @@ EDITS = (
         "lagging-store-believed",
         "engine/metadata/zookeeper.py::ZooKeeperStore.exists",
         """
-        self._ask(Sync(self._full(path)), lambda answer: _note_failure(answer, failed))
+        self._send_request(Sync(self._full(path)), lambda answer: _note_failure(answer, failed))
         """,
         "pass",
         ("unit/metadata/test_lagging_server.py::test_absence_is_asked_again_after_a_sync",),
