@@ -1,7 +1,7 @@
-"""The token by which processes of one instance know each other on the brokers' private HTTP port.
+"""Token that authenticates the processes of one instance on the brokers' private HTTP port.
 
-One random token per instance: ``MAGNETAR_INTERNAL_TOKEN``, else the file ``internal-token`` in the data directory (mode
-0600), made by whichever process comes first. Read at process start only, so plain file calls are fine here.
+An instance has one random token: ``MAGNETAR_INTERNAL_TOKEN``, else the file ``internal-token`` in the data directory
+(mode 0600), which the first process creates. It is read only at process start, so blocking file calls are acceptable.
 """
 
 import hmac
@@ -23,20 +23,21 @@ _TOKEN_BYTES = 32
 
 
 class TokenError(MagnetarError):
-    """The token cannot be read, made, or is too short; the message says where it was looked for."""
+    """The token cannot be read or created, or is too short; the message names its origin."""
 
 
 def load_token(data_dir: Path, configured: str, entropy: Entropy) -> str:
-    """The instance's token: ``configured`` when not empty, else from the file, which is made when missing.
+    """Return the instance's token: ``configured`` unless empty, else that of the file, which is created if missing.
 
-    Two processes that start at once agree: the file appears whole and only once. Raises TokenError.
+    Processes that start at the same time read the same token, because the complete file is created atomically.
+    Raises TokenError.
     """
     if configured:
         return _checked(configured, TOKEN_VARIABLE)
     path = data_dir / TOKEN_FILE
     try:
         if not path.exists():
-            _make(path, entropy)
+            _create(path, entropy)
         return _checked(path.read_text(encoding="ascii").strip(), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise TokenError(f"cannot use the internal token file {path}: {error}") from error
@@ -50,7 +51,7 @@ def _checked(token: str, origin: str) -> str:
     return token
 
 
-def _make(path: Path, entropy: Entropy) -> None:
+def _create(path: Path, entropy: Entropy) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{TOKEN_FILE}.{entropy.hex(8)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -60,7 +61,7 @@ def _make(path: Path, entropy: Entropy) -> None:
     finally:
         os.close(descriptor)
     try:
-        os.link(draft, path)  # fails when another process was first: its token counts
+        os.link(draft, path)  # fails if another process was first, whose token is used then
     except FileExistsError:
         pass
     finally:
@@ -68,5 +69,5 @@ def _make(path: Path, entropy: Entropy) -> None:
 
 
 def token_matches(expected: str, offered: str | None) -> bool:
-    """Whether the token offered by a caller is ours; takes the same time wherever they differ."""
+    """Return whether the token offered by a caller is the expected one, in time independent of their contents."""
     return hmac.compare_digest(expected.encode(), (offered or "").encode("utf-8", "replace"))

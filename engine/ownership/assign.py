@@ -1,7 +1,8 @@
-"""Which broker should own a bundle that has no owner. Pure.
+"""Choice of the broker that should own a bundle without an owner. Pure.
 
-Highest random weight: every broker ranks the registered ones for a bundle by the same hash and picks the first, so
-all agree without a leader, bundles spread evenly, and a broker that comes or goes moves only what it takes or leaves.
+The choice is by highest random weight: each broker ranks all registered brokers for a bundle by the same hash. All
+brokers agree without a leader, bundles are distributed evenly, and a broker that joins or leaves moves only the bundles
+that it gains or loses.
 """
 
 import hashlib
@@ -11,7 +12,7 @@ from engine.base.names import BundleName
 
 
 def choose(bundle: BundleName, broker_ids: Iterable[str]) -> str | None:
-    """Id of the broker that should own ``bundle``; None when there is none."""
+    """Return the id of the broker that should own ``bundle``; None without a broker."""
     return max(broker_ids, key=lambda broker_id: _weight(bundle, broker_id), default=None)
 
 

@@ -1,7 +1,8 @@
-"""Where a bundle is cut in two or more. Pure.
+"""Algorithms that choose the edges at which a bundle is split. Pure.
 
-The algorithms and their names are Pulsar's: in the middle, by the number of topics, by what flows, or where asked.
-Where asked is where asked; Apache's passes over, without a word, what does not lie between two topics of the bundle.
+The algorithms and their names are Pulsar's: in the middle, by the number of topics, by their load, or at requested
+positions. Requested positions are used exactly; Apache Pulsar silently ignores those that do not lie between two topics
+of the bundle.
 """
 
 from collections.abc import Sequence
@@ -18,11 +19,11 @@ BY_FLOW = "flow_or_qps_equally_divide"
 ALGORITHMS = (EQUALLY, BY_TOPICS, WHERE_ASKED, BY_FLOW)
 FLOW_MESSAGES_MAX = 30_000 * 1.1
 FLOW_BYTES_MAX = (100 << 20) * 1.1
-"""What may flow through a bundle per second before it is cut by its flow: Pulsar's defaults, with their tolerance."""
+"""Load per second above which a bundle is split by its load: Pulsar's defaults, with their tolerance."""
 
 
 class TopicLoad(NamedTuple):
-    """A topic of the bundle by its hash, and what flows through it per second, in and out."""
+    """Hash of a topic in the bundle, and its messages and bytes per second, in and out together."""
 
     hash: int
     messages: float = 0.0
@@ -30,7 +31,10 @@ class TopicLoad(NamedTuple):
 
 
 def check_algorithm(name: str, positions: Sequence[int]) -> str:
-    """``name``, the default for an empty one. Raises PreconditionFailed, also for one without its positions."""
+    """Return the algorithm, which is EQUALLY for an empty name.
+
+    Raises PreconditionFailed for an unknown one, and for WHERE_ASKED without positions.
+    """
     if name == WHERE_ASKED and not positions:
         raise PreconditionFailed(f"With {name} split algorithm, splitBoundaries must not be empty")
     if name and name not in ALGORITHMS:
@@ -44,25 +48,25 @@ def check_algorithm(name: str, positions: Sequence[int]) -> str:
 def cuts(
     bundle: BundleName, algorithm: str, topics: Sequence[TopicLoad], positions: Sequence[int]
 ) -> list[int]:
-    """New edges inside ``bundle``, ascending; none when there is no place where the algorithm would cut it."""
+    """Return the new edges inside ``bundle``, ascending; none when the algorithm does not split it."""
     if algorithm == WHERE_ASKED:
-        wanted = list(positions)
+        edges = list(positions)
     elif algorithm == EQUALLY:
-        wanted = [bundle.lower + (bundle.upper - bundle.lower) // 2]
+        edges = [bundle.lower + (bundle.upper - bundle.lower) // 2]
     else:
         by_hash = sorted(topics)
-        half = len(by_hash) // 2 if algorithm == BY_TOPICS else _where_flow_halves(by_hash)
-        wanted = [_between(by_hash[half - 1].hash, by_hash[half].hash)] if half else []
-    return sorted({edge for edge in wanted if bundle.lower < edge < bundle.upper})
+        half = len(by_hash) // 2 if algorithm == BY_TOPICS else _half_of_load(by_hash)
+        edges = [_between(by_hash[half - 1].hash, by_hash[half].hash)] if half else []
+    return sorted({edge for edge in edges if bundle.lower < edge < bundle.upper})
 
 
 def _between(low: int, high: int) -> int:
-    """An edge that leaves a topic of the hash ``low`` below it, and one of ``high`` above."""
+    """Return an edge that separates a topic with the hash ``low`` from one with the hash ``high``."""
     return low + (high - low) // 2 if high - low > 1 else high
 
 
-def _where_flow_halves(by_hash: Sequence[TopicLoad]) -> int:
-    """How many topics are below the edge that parts what flows most equally; 0 when it is too little to part."""
+def _half_of_load(by_hash: Sequence[TopicLoad]) -> int:
+    """Return the number of topics below the edge that divides the load most equally; 0 when the load is too small."""
     messages = sum(topic.messages for topic in by_hash)
     size = sum(topic.bytes for topic in by_hash)
     if len(by_hash) < 2 or (messages <= FLOW_MESSAGES_MAX and size <= FLOW_BYTES_MAX):

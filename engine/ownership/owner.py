@@ -1,13 +1,14 @@
-"""Ownership of bundles: who serves which topics, held as ephemeral nodes of this broker's session.
+"""Ownership of bundles, which determines the broker that serves a topic.
 
-``/namespace/<tenant>/<ns>/<range>`` holds the owner's addresses (Apache Pulsar's layout). A broker owns a bundle from
-the moment its node is created until it is released, its session ends, or someone removes the node. It stops
-acknowledging before the session can end (``MetadataStore.session_proven``), so two owners never acknowledge at once;
-what an old owner still sends to bookies is refused by the fence the next owner puts on each ledger.
+A bundle's ownership is an ephemeral node of the broker's session: ``/namespace/<tenant>/<ns>/<range>`` holds the
+owner's addresses (Apache Pulsar's layout). A broker owns a bundle from the creation of its node until it releases the
+bundle, its session ends, or the node is removed. It stops acknowledging before the session can end
+(``MetadataStore.session_proven``), so that two owners never acknowledge at the same time. Adds that an old owner still
+sends to bookies are refused, because the next owner fences each ledger.
 
-Its owner can split a bundle: it takes the nodes of the parts, stores the new boundaries by compare-and-set, holds the
-parts instead of the bundle in one step, and removes the bundle's node. A broker that takes a bundle by boundaries of
-before finds, once it has the node, that there is no such bundle any more.
+The owner of a bundle can split it: it claims the nodes of the parts, stores the new boundaries by compare-and-set,
+replaces the bundle with its parts in memory, and removes the bundle's node. A broker that claims a bundle by outdated
+boundaries checks, after it has created the node, that the bundle still exists.
 """
 
 import asyncio
@@ -40,7 +41,7 @@ from engine.tenancy.bundles import BUNDLES_MAX, Bundles, encode_local_policies
 
 NAMESPACES_KNOWN_MAX = 10_000
 RETRY_S = 0.5
-"""Between attempts to remove the node of a bundle that was given up."""
+"""Seconds between attempts to remove the node of a released bundle, or to settle a split."""
 
 
 class NoNamespaceError(MagnetarError):
@@ -53,15 +54,15 @@ class OwnerRecord(NamedTuple):
     native_url: str
     http_url: str
     native_url_tls: str = ""
-    """Empty: it does not listen for TLS."""
+    """Service URL for TLS; empty when the owner does not listen for TLS."""
 
     @classmethod
     def of(cls, broker: BrokerRecord) -> "OwnerRecord":
-        """Of a bundle that this broker owns."""
+        """Return the record of a bundle that this broker owns."""
         return cls(broker.service_url, broker.web_url, broker.service_url_tls)
 
     def encode(self) -> bytes:
-        """Stored form, in Pulsar's key order."""
+        """Encode in Pulsar's key order."""
         value = {
             "nativeUrl": self.native_url,
             **({"nativeUrlTls": self.native_url_tls} if self.native_url_tls else {}),
@@ -73,17 +74,17 @@ class OwnerRecord(NamedTuple):
 
     @classmethod
     def decode(cls, value: bytes) -> "OwnerRecord":
-        """Raises ValueError when it is no JSON object."""
-        found = decode_json(value or b"null", "bundle owner")
-        urls = (str(found.get(key) or "") for key in ("nativeUrl", "httpUrl", "nativeUrlTls"))
+        """Decode a stored record. Raises ValueError when it is not a JSON object."""
+        record = decode_json(value or b"null", "bundle owner")
+        urls = (str(record.get(key) or "") for key in ("nativeUrl", "httpUrl", "nativeUrlTls"))
         return cls(*urls)
 
 
 class BundleOwnership:
-    """The bundles of one broker. Made inside a running loop.
+    """Bundles that one broker owns. Created inside a running loop.
 
-    ``on_lost(bundles)`` is called synchronously as soon as bundles are no longer ours without having been released:
-    their topics must stop acknowledging now and be closed.
+    ``on_lost(bundles)`` is called synchronously as soon as bundles are lost without having been released: their topics
+    must stop acknowledging at once and be closed.
     """
 
     def __init__(
@@ -95,24 +96,28 @@ class BundleOwnership:
         self._store = store
         self._record = record
         self._on_lost = on_lost
-        self._owned: dict[BundleName, Callable[[], None]] = {}  # → how to stop its watch
-        self._held: dict[NamespaceName, dict[BundleName, None]] = {}  # the same by namespace
-        self._watched: dict[NamespaceName, Callable[[], None]] = {}  # its namespaces → how to stop
-        self._leaving: dict[BundleName, None] = {}
-        self._splitting: dict[BundleName, list[BundleName]] = {}  # → its parts, claimed already
+        self._owned: dict[
+            BundleName, Callable[[], None]
+        ] = {}  # bundle → function that stops its watch
+        self._held: dict[NamespaceName, dict[BundleName, None]] = {}  # owned bundles by namespace
+        self._watched: dict[
+            NamespaceName, Callable[[], None]
+        ] = {}  # held namespaces → stops the watch
+        self._leaving: dict[BundleName, None] = {}  # owned bundles that are being released
+        self._splitting: dict[BundleName, list[BundleName]] = {}  # bundle → its parts
         self._locks: dict[BundleName, asyncio.Lock] = {}
         self._namespaces: OrderedDict[NamespaceName, tuple[Bundles, Callable[[], None]]] = (
             OrderedDict()
         )
-        self._reading: dict[NamespaceName, bool] = {}  # gone when it changed since the read began
+        self._reading: dict[NamespaceName, bool] = {}  # removed by a change since the read began
         self._tasks = TaskScope("ownership")
         self._stop_listening = store.on_state(self._on_state)
         self._log = bound(__name__, url=record.native_url)
 
-    # What is known at once
+    # State in memory
 
     def serves(self, topic: TopicName) -> bool:
-        """Whether this broker owns the topic's bundle and may acknowledge for it at this moment."""
+        """Return whether this broker owns the topic's bundle and may acknowledge for it at this moment."""
         bundle = self._held_bundle(topic)
         return bundle is not None and bundle not in self._leaving and self._proven()
 
@@ -123,7 +128,7 @@ class BundleOwnership:
         return None
 
     def known_bundle(self, topic: TopicName) -> BundleName | None:
-        """The topic's bundle, when it is held here or its namespace's boundaries are known."""
+        """Return the topic's bundle if it is held here or its namespace's boundaries are cached, else None."""
         held = self._held_bundle(topic)
         if held is not None:
             return held
@@ -131,15 +136,15 @@ class BundleOwnership:
         return known[0].of_topic(topic) if known is not None else None
 
     def owns(self, bundle: BundleName) -> bool:
-        """Whether this broker holds ``bundle``, being released or not."""
+        """Return whether this broker holds ``bundle``, also while it is being released."""
         return bundle in self._owned and self._proven()
 
     def is_leaving(self, bundle: BundleName) -> bool:
-        """Whether ``bundle`` is being released."""
+        """Return whether ``bundle`` is being released."""
         return bundle in self._leaving
 
     def owned(self) -> list[BundleName]:
-        """Bundles held, sorted by name."""
+        """Return the held bundles, sorted by name."""
         return sorted(self._owned, key=str)
 
     def _proven(self) -> bool:
@@ -148,7 +153,10 @@ class BundleOwnership:
     # Bundles of namespaces
 
     async def bundles(self, namespace: NamespaceName) -> Bundles:
-        """Bundles of a namespace, from cache while nothing changed. Raises NoNamespaceError. Cancel-safe."""
+        """Return the bundles of a namespace, from the cache unless they changed.
+
+        Raises NoNamespaceError. Cancel-safe.
+        """
         known = self._namespaces.get(namespace)
         if known is not None:
             self._namespaces.move_to_end(namespace)
@@ -157,28 +165,31 @@ class BundleOwnership:
         self._reading[namespace] = True
         stop = self._store.watch(path, lambda _: self._forget(namespace))
         try:
-            found = await self._read_bundles(namespace, path)
+            bundles = await self._read_bundles(namespace, path)
         except BaseException:
             stop()
             raise
         if not self._reading.pop(namespace, False) or namespace in self._namespaces:
-            stop()  # changed while being read, or another caller was quicker
-            return found
-        self._namespaces[namespace] = (found, stop)
+            stop()  # changed during the read, or cached by another caller meanwhile
+            return bundles
+        self._namespaces[namespace] = (bundles, stop)
         self._trim()
-        return found
+        return bundles
 
     def _trim(self) -> None:
-        """Bound the cache, keeping namespaces of which bundles are held here."""
+        """Bound the cache; namespaces with held bundles remain."""
         while len(self._namespaces) > NAMESPACES_KNOWN_MAX + len(self._held):
             oldest = next(name for name in self._namespaces if name not in self._held)
             self._forget(oldest)
 
     def _forget(self, namespace: NamespaceName) -> None:
-        """Local policies changed. Held bundles stay cached: their boundaries change only when we split them."""
+        """Drop a namespace whose local policies changed from the cache.
+
+        A namespace with held bundles is read again instead, because only their owner changes their boundaries.
+        """
         self._reading.pop(namespace, None)
         if self._tasks.closed:
-            return  # word that came while we end
+            return  # an event that arrived during the shutdown
         if namespace in self._held:
             self._tasks.spawn(f"recheck {namespace}", self._recheck(namespace))
             return
@@ -187,22 +198,24 @@ class BundleOwnership:
             known[1]()
 
     async def _recheck(self, namespace: NamespaceName) -> None:
-        """Take up new boundaries of a namespace we serve; bundles that are none any more are lost."""
+        """Read the boundaries of a namespace with held bundles again; bundles that no longer exist are lost."""
         path = paths.local_policies(str(namespace))
         fresh: Bundles | None = None
         try:
             with suppress(NoNodeError):
                 fresh = Bundles.decode(namespace, (await self._store.get(path))[0])
-            if fresh is None:  # deleted; made anew by now its bundles may be those that are held
+            if (
+                fresh is None
+            ):  # deleted: a new namespace of that name may have the bundles that are held
                 with suppress(NoNamespaceError):
                     fresh = await self._read_bundles(namespace, path)
         except (StoreUnavailableError, SessionExpiredError):
-            return  # watches are told of every change they may have missed once the store is back
+            return  # after the reconnect all watches are notified, and this runs again
         known = self._namespaces.get(namespace)
         if fresh is not None and known is not None and fresh != known[0]:
             self._namespaces[namespace] = (fresh, known[1])
         present = set(fresh) if fresh is not None else set()
-        for bundle in [one for one in self._splitting if one.namespace == namespace]:
+        for bundle in [bundle for bundle in self._splitting if bundle.namespace == namespace]:
             if present.issuperset(self._splitting[bundle]):
                 self._adopt(bundle)
         gone = [
@@ -217,23 +230,23 @@ class BundleOwnership:
             await self._clean_up(bundle)
 
     async def _clean_up(self, bundle: BundleName) -> None:
-        """Remove the node of a bundle that was lost, unless it was taken again."""
+        """Remove the node of a lost bundle, unless the bundle was acquired again."""
         async with self._lock(bundle):
             if bundle in self._owned:
                 return
-            # A node that cannot be removed goes with the session; nobody finds it under the new boundaries.
+            # A node that cannot be removed is deleted with the session; no lookup by the new boundaries reads it.
             with suppress(StoreUnavailableError, SessionExpiredError):
                 await self._remove_node(bundle)
 
     async def _read_bundles(self, namespace: NamespaceName, path: str) -> Bundles:
         try:
             value, _ = await self._store.get(path)
-            found = Bundles.decode(namespace, value)
+            stored = Bundles.decode(namespace, value)
         except NoNodeError:
-            found = None
+            stored = None
         policies = await self._policies(namespace)
-        if found is not None:
-            return found
+        if stored is not None:
+            return stored
         if policies is None:
             raise NoNamespaceError(f"Namespace {namespace} has no bundles")
         try:
@@ -242,7 +255,8 @@ class BundleOwnership:
             value, _ = await self._store.get(path)
             return Bundles.decode(namespace, value) or policies
         try:
-            # Whoever deletes the namespace marks it before he removes this node: one of us sees the other.
+            # A deletion marks the namespace before it removes this node: either it removes the node that was
+            # created here, or this check sees the mark.
             await self._policies(namespace)
         except NoNamespaceError:
             with suppress(NoNodeError, BadVersionError):
@@ -263,10 +277,10 @@ class BundleOwnership:
             raise NoNamespaceError(f"Namespace {namespace} is being deleted")
         return Bundles.decode(namespace, value)
 
-    # Taking and giving up
+    # Acquiring and releasing
 
     async def owner(self, bundle: BundleName) -> OwnerRecord | None:
-        """Who holds ``bundle`` now; None when nobody does. Cancel-safe."""
+        """Return the record of the broker that holds ``bundle`` now, None without one. Cancel-safe."""
         if self.owns(bundle):
             return self._record
         try:
@@ -274,11 +288,14 @@ class BundleOwnership:
         except NoNodeError:
             return None
         if value == self._record.encode():
-            return None  # left by an earlier life of this broker, or by an attempt whose answer was lost
+            return None  # left by an earlier process of this broker, or by a claim whose answer was lost
         return OwnerRecord.decode(value)
 
     async def left_behind(self, bundle: BundleName) -> bool:
-        """Whether an earlier life of this broker left its node on ``bundle``: it sends clients here. Cancel-safe."""
+        """Return whether an earlier process of this broker left a node for ``bundle``, which sends clients here.
+
+        Cancel-safe.
+        """
         if bundle in self._owned or bundle in self._leaving:
             return False
         try:
@@ -288,9 +305,12 @@ class BundleOwnership:
         return value == self._record.encode()
 
     async def acquire(self, bundle: BundleName) -> bool:
-        """Take ``bundle``; False when another broker holds it. Raises StoreUnavailableError when the session is in
-        doubt, ``bundle`` is being released, or is none any more: what was known of its namespace is forgotten then.
-        Cancelled: it may have been taken; the next call finds out."""
+        """Acquire ``bundle``; return False when another broker holds it.
+
+        Raises StoreUnavailableError when the session is in doubt, or when ``bundle`` is being released or was split; in
+        the last case the namespace is dropped from the cache. After cancellation the bundle may have been acquired; the
+        next call resolves this.
+        """
         async with self._lock(bundle):
             if bundle in self._leaving:
                 raise StoreUnavailableError(f"bundle {bundle} is being unloaded")
@@ -302,7 +322,7 @@ class BundleOwnership:
             await self._check_present(bundle)
             if session != self._store.session_id or not self._proven():
                 raise StoreUnavailableError(f"session changed while taking {bundle}")
-            if self._tasks.closed:  # its node goes with the session
+            if self._tasks.closed:  # its node is deleted with the session
                 raise StoreUnavailableError(f"{bundle} is not taken any more: shutting down")
             if bundle not in self._owned:
                 self._hold(bundle)
@@ -310,8 +330,10 @@ class BundleOwnership:
             return True
 
     async def _check_present(self, bundle: BundleName) -> None:
-        """Raises StoreUnavailableError for a claimed bundle that was split by another broker before we had it: we had
-        not heard of it yet, and whoever owns the parts serves its topics."""
+        """Raise StoreUnavailableError for a claimed bundle that another broker has split.
+
+        The claim was based on outdated boundaries; the owners of the parts serve the topics.
+        """
         if bundle in self._owned or await self._is_stored(bundle):
             return
         await self._remove_node(bundle)
@@ -325,14 +347,16 @@ class BundleOwnership:
         try:
             stored = Bundles.decode(bundle.namespace, (await self._store.get(path))[0])
         except NoNodeError:
-            return True  # a namespace that is going, or has its bundles in its policies alone
+            return True  # the namespace is being deleted, or only its policies have the bundles
         return stored is None or bundle in set(stored)
 
     async def split(self, bundle: BundleName, edges: list[int]) -> list[BundleName]:
-        """Cut ``bundle``, which is held here, at ``edges``; its parts, which are held here from then on. Topics are
-        served all the while. Raises Conflict when it is not held here (any more), or a part of it by another broker;
-        StoreUnavailableError or SessionExpiredError when the store did not say what became of it: if it was cut
-        nevertheless, its parts are held as soon as that is known. Cancelled: the same."""
+        """Split ``bundle``, which this broker holds, at ``edges``; return its parts, which this broker holds then.
+
+        Topics are served throughout. Raises Conflict when the bundle is not held here, or another broker holds one of
+        its parts. Raises StoreUnavailableError or SessionExpiredError when the outcome is unknown; it is determined in
+        the background, and if the bundle was split, its parts are held from then on. Cancellation has the same effect.
+        """
         async with self._lock(bundle):
             if not self.owns(bundle) or bundle in self._leaving:
                 raise Conflict(f"bundle {bundle} is not served here")
@@ -344,20 +368,22 @@ class BundleOwnership:
             try:
                 await self._cut(bundle, edges)
             except BaseException:
-                # Perhaps only an answer was lost; and nobody else can split it while we have its parts.
+                # The boundaries may be stored although the answer was lost. No other broker can split the bundle
+                # while this one holds the nodes of its parts.
                 if not self._tasks.closed:
-                    what = f"settle {bundle}"
-                    self._tasks.spawn(what, restarting(what, partial(self._settle, bundle)))
+                    task_name = f"settle {bundle}"
+                    work = partial(self._settle, bundle)
+                    self._tasks.spawn(task_name, restarting(task_name, work))
                 raise
             self._adopt(bundle)
             self._log.info("bundle split bundle=%s parts=%d", bundle, len(parts))
-            # Nobody who knows the new boundaries looks for its node: without the store it goes with the session.
+            # No lookup by the new boundaries reads this node. If it cannot be removed, it is deleted with the session.
             with suppress(StoreUnavailableError, SessionExpiredError):
                 await self._remove_node(bundle)
             return parts
 
     async def _cut(self, bundle: BundleName, edges: list[int]) -> None:
-        """Take the parts, then store the boundaries: whoever sees these finds an owner for each part."""
+        """Claim the parts, then store the boundaries, so that a reader of these finds an owner for each part."""
         session = self._store.session_id
         for part in self._splitting[bundle]:
             if not await claim(self._store, _path(part), self._record.encode()):
@@ -368,8 +394,10 @@ class BundleOwnership:
         await update(self._store, path, lambda value: _with_edges(value, bundle, edges))
 
     async def _settle(self, bundle: BundleName) -> None:
-        """After a split of which it is not known whether it happened: find out, however long the store takes. If it did
-        not, its parts are given back."""
+        """Determine whether a split with unknown outcome happened, until the store answers.
+
+        If it did, the parts are adopted, otherwise their nodes are removed.
+        """
         while bundle in self._splitting:
             try:
                 if bundle not in self._owned or await self._is_stored(bundle):
@@ -385,10 +413,10 @@ class BundleOwnership:
                 await asyncio.sleep(RETRY_S)
 
     def _adopt(self, bundle: BundleName) -> None:
-        """Its namespace's boundaries have its parts: they are held from this moment on, it is not. Safe to repeat."""
+        """Hold the parts of ``bundle`` instead of it, once its namespace's boundaries have them. Idempotent."""
         parts = self._splitting.pop(bundle, None)
         if parts is None or bundle not in self._owned:
-            return  # done, or lost with the session, as the nodes of its parts
+            return  # already adopted, or lost with the session together with the nodes of its parts
         for part in parts:
             if part not in self._owned:
                 self._hold(part)
@@ -404,11 +432,13 @@ class BundleOwnership:
     async def release(
         self, bundle: BundleName, unload: Callable[[BundleName], Any] | None = None
     ) -> None:
-        """Give ``bundle`` up: from now on it is not served, ``await unload(bundle)`` closes its topics, then its node
-        goes. Nothing when it is not held. Raises StoreUnavailableError or SessionExpiredError when the store did not
-        say that the node is gone: it is not served until that is known, which goes on by itself; meanwhile a second
-        call raises StoreUnavailableError. Cancelled: before the topics are closed it is still held, after that the
-        same goes on."""
+        """Release ``bundle``: stop serving it, close its topics with ``await unload(bundle)``, remove its node.
+
+        A bundle that is not held is ignored. Raises StoreUnavailableError or SessionExpiredError when the removal of
+        the node is not confirmed: the removal is repeated in the background, the bundle is not served meanwhile, and a
+        second call raises StoreUnavailableError. After cancellation the bundle is still held if its topics were not
+        closed yet; otherwise the removal continues in the background.
+        """
         async with self._lock(bundle):
             if bundle not in self._owned:
                 return
@@ -420,20 +450,23 @@ class BundleOwnership:
                     await unload(bundle)
             except BaseException:
                 del self._leaving[bundle]
-                self._on_node(bundle)  # what became of its node meanwhile was not acted upon
+                self._on_node(
+                    bundle
+                )  # a removal of its node was ignored while it was being released
                 raise
             try:
                 await self._remove_node(bundle)
             except BaseException:
-                # Perhaps only the answer was lost, and another broker serves it already.
+                # The node may be removed although the answer was lost, and another broker may serve the bundle.
                 if not self._tasks.closed:
-                    what = f"give up {bundle}"
-                    self._tasks.spawn(what, restarting(what, partial(self._give_up, bundle)))
+                    task_name = f"give up {bundle}"
+                    work = partial(self._give_up, bundle)
+                    self._tasks.spawn(task_name, restarting(task_name, work))
                 raise
             self._released(bundle)
 
     async def _give_up(self, bundle: BundleName) -> None:
-        """Remove the node of a bundle that is leaving, however long the store takes; or the session ends."""
+        """Remove the node of a bundle that is being released, until the store confirms it or the session ends."""
         while bundle in self._owned:
             try:
                 await self._remove_node(bundle)
@@ -453,7 +486,7 @@ class BundleOwnership:
         self._owned[bundle] = self._store.watch(_path(bundle), lambda _: self._on_node(bundle))
         namespace = bundle.namespace
         if namespace not in self._held:
-            # Not the cache's watch: word of an earlier change, our own creation included, ends that one.
+            # The cache's watch does not suffice: an event of an earlier change, such as our own creation, ends it.
             path = paths.local_policies(str(namespace))
             self._watched[namespace] = self._store.watch(path, lambda _: self._forget(namespace))
             self._held[namespace] = {}
@@ -490,7 +523,7 @@ class BundleOwnership:
             self._lose(self.owned(), "the session ended")
 
     def _on_node(self, bundle: BundleName) -> None:
-        """The owner node changed, or a reconnect may have hidden a change: see whether it is still ours."""
+        """Check whether the owner node is still ours, after a change or after a reconnect that may have hidden one."""
         if bundle in self._owned and not self._tasks.closed:
             self._tasks.spawn(f"check {bundle}", self._check(bundle))
 
@@ -501,20 +534,23 @@ class BundleOwnership:
         except NoNodeError:
             ours = False
         except (StoreUnavailableError, SessionExpiredError):
-            return  # the session decides
+            return  # if the session ends, all bundles are lost
         if not ours and bundle not in self._leaving:
             self._lose([bundle], "its node was removed")
 
-    def _lose(self, bundles: list[BundleName], why: str) -> None:
+    def _lose(self, bundles: list[BundleName], reason: str) -> None:
         lost = [bundle for bundle in bundles if bundle in self._owned]
         for bundle in lost:
             self._drop(bundle)
-            self._log.warning("bundle lost bundle=%s why=%s", bundle, why.replace(" ", "-"))
+            self._log.warning("bundle lost bundle=%s reason=%s", bundle, reason.replace(" ", "-"))
         if lost:
             self._on_lost(lost)
 
     async def close(self) -> None:
-        """Stop watching, and own nothing from now on: nodes of bundles still held go with the session, unheard here."""
+        """Stop watching and own no bundle from now on; the nodes of held bundles are deleted with the session.
+
+        ``on_lost`` is not called for these bundles.
+        """
         self._stop_listening()
         for bundle in self.owned():
             self._drop(bundle)
@@ -524,7 +560,7 @@ class BundleOwnership:
 
 
 def _with_edges(value: bytes, bundle: BundleName, edges: list[int]) -> bytes:
-    """Local policies with ``bundle`` cut at ``edges``. Raises Conflict when it is none of theirs."""
+    """Return local policies in which ``bundle`` is split at ``edges``. Raises Conflict when they lack the bundle."""
     stored = Bundles.decode(bundle.namespace, value)
     if stored is None or bundle not in set(stored):
         raise Conflict(f"bundle {bundle} was split meanwhile")

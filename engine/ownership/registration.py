@@ -1,7 +1,7 @@
-"""A broker's entry in the list of live brokers, kept for as long as its session lives and renewed with the next one.
+"""Registration of a broker in the list of live brokers, renewed with each new session.
 
-The ephemeral node ``/loadbalance/brokers/<host:http-port>`` holds Pulsar's load report of a broker, as JSON;
-``adminRpcUrl`` is ours beside it. Who creates ``/loadbalance/leader`` is the leader, on which nothing depends so far.
+The ephemeral node ``/loadbalance/brokers/<host:http-port>`` holds Pulsar's load report of a broker as JSON, and our
+additional key ``adminRpcUrl``. The creator of ``/loadbalance/leader`` is the leader; nothing depends on it so far.
 """
 
 import json
@@ -24,7 +24,7 @@ ATTEMPTS_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class BrokerRecord:
-    """How a broker is reached. ``id``: ``host:http-port``; URLs without a slash at the end."""
+    """Addresses of a broker. ``id`` is ``host:http-port``; URLs have no slash at the end."""
 
     id: str
     service_url: str
@@ -32,27 +32,26 @@ class BrokerRecord:
     started_ms: int
     version: str
     service_url_tls: str = ""
-    """Empty: it does not listen for TLS."""
+    """Service URL for TLS; empty when the broker does not listen for TLS."""
     persistent: bool = True
-    """Whether it serves persistent topics."""
+    """True if the broker serves persistent topics."""
     non_persistent: bool = True
+    """True if the broker serves non-persistent topics."""
 
     def serves(self, *, persistent: bool) -> bool:
-        """Whether it serves topics of this kind."""
+        """Return whether the broker serves topics of this kind."""
         return self.persistent if persistent else self.non_persistent
 
     def encode(self) -> bytes:
-        """Stored form: an idle broker's load report in Pulsar's key order."""
-        nothing = {"usage": 0.0, "limit": 0.0}
+        """Encode as the load report of an idle broker, in Pulsar's key order."""
+        idle = {"usage": 0.0, "limit": 0.0}
         report: dict[str, Any] = {
             "webServiceUrl": self.web_url,
             "pulsarServiceUrl": self.service_url,
             **({"pulsarServiceUrlTls": self.service_url_tls} if self.service_url_tls else {}),
             "persistentTopicsEnabled": self.persistent,
             "nonPersistentTopicsEnabled": self.non_persistent,
-            **dict.fromkeys(
-                ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut"), nothing
-            ),
+            **dict.fromkeys(("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut"), idle),
             "msgThroughputIn": 0.0,
             "msgThroughputOut": 0.0,
             "msgRateIn": 0.0,
@@ -79,7 +78,7 @@ class BrokerRecord:
 
     @classmethod
     def decode(cls, broker_id: str, value: bytes) -> "BrokerRecord":
-        """From a stored report, Apache's too. Raises ValueError when it is no JSON object."""
+        """Decode a stored report, also one of Apache Pulsar. Raises ValueError when it cannot be read."""
         report = decode_json(value or b"null", f"report of broker {broker_id}")
         started = report.get("startTimestamp") or 0
         if not isinstance(started, int):
@@ -97,11 +96,11 @@ class BrokerRecord:
 
 
 async def claim(store: MetadataStore, path: str, value: bytes, mine: bytes | None = None) -> bool:
-    """Create the ephemeral ``path`` for this session; False when another owner holds it.
+    """Create the ephemeral ``path`` for this session; return False when another owner holds it.
 
-    A node left by an earlier life of this very process (its value is ``mine``, default ``value``, under an older
-    session) is replaced at once instead of waiting for that session to end: we listen on its address, so it is gone.
-    Raises StoreUnavailableError when the node keeps changing. Cancelled: the node may exist.
+    A node that an earlier process of this broker left under an older session (its value is ``mine``, default ``value``)
+    is replaced at once: that process has ended, because this one listens on its address. Raises StoreUnavailableError
+    when the node keeps changing. After cancellation the node may exist.
     """
     own = value if mine is None else mine
     for _ in range(ATTEMPTS_MAX):
@@ -111,10 +110,10 @@ async def claim(store: MetadataStore, path: str, value: bytes, mine: bytes | Non
         except NodeExistsError:
             pass
         try:
-            found, stat = await store.get(path)
+            stored, stat = await store.get(path)
             if stat.ephemeral_owner == store.session_id:
                 return True
-            if found != own:
+            if stored != own:
                 return False
             await store.delete(path, stat.version)
         except (NoNodeError, BadVersionError):
@@ -123,7 +122,7 @@ async def claim(store: MetadataStore, path: str, value: bytes, mine: bytes | Non
 
 
 class BrokerRegistration:
-    """Keeps one broker listed. ``renew`` after start and after each new session."""
+    """Registration of one broker; ``renew`` must be called after the start and after each new session."""
 
     def __init__(self, store: MetadataStore, record: BrokerRecord) -> None:
         self._store = store
@@ -131,18 +130,18 @@ class BrokerRegistration:
         self._log = bound(__name__, broker=record.id)
 
     async def renew(self) -> None:
-        """List this broker under the present session, and stand for leader. Raises the store's errors."""
+        """List this broker under the current session, and try to become the leader. Raises the store's errors."""
         path = paths.broker(self.record.id)
-        # What an earlier life of ours wrote is replaced: the id is ours, so whatever is there.
-        found, listed = await self._present(path)
+        # Any other value was written by an earlier process of this broker, because the id is ours: it is replaced.
+        stored, listed = await self._stored(path)
         if not listed:
-            if not await claim(self._store, path, self.record.encode(), mine=found):
+            if not await claim(self._store, path, self.record.encode(), mine=stored):
                 raise StoreUnavailableError(f"{path} is held by another session")
             self._log.info("broker registered")
         await self.stand()
 
-    async def _present(self, path: str) -> tuple[bytes | None, bool]:
-        """What our node holds, if it is there, and whether it is of the present session."""
+    async def _stored(self, path: str) -> tuple[bytes | None, bool]:
+        """Return the value of our node, None without one, and whether the node belongs to the current session."""
         try:
             value, stat = await self._store.get(path)
         except NoNodeError:
@@ -150,13 +149,13 @@ class BrokerRegistration:
         return value, stat.ephemeral_owner == self._store.session_id
 
     async def stand(self) -> None:
-        """Be the leader when there is none. Raises the store's errors."""
+        """Become the leader if there is none. Raises the store's errors."""
         value = {"brokerId": self.record.id, "serviceUrl": self.record.web_url}
         encoded = json.dumps(value, separators=(",", ":")).encode()
         await claim(self._store, paths.LOADBALANCE_LEADER, encoded)
 
     async def withdraw(self) -> None:
-        """Leave the list, so that nobody is sent here while draining."""
+        """Remove this broker from the list, so that no client is redirected to it while it drains."""
         for path in (paths.broker(self.record.id), paths.LOADBALANCE_LEADER):
             try:
                 _, stat = await self._store.get(path)
@@ -167,16 +166,16 @@ class BrokerRegistration:
 
 
 async def live_brokers(store: MetadataStore) -> dict[str, BrokerRecord]:
-    """Registered brokers by id, in order of id."""
+    """Return the registered brokers by id, in order of id. Raises ValueError for an unreadable report."""
     try:
         ids = await store.children(paths.LOADBALANCE_BROKERS)
     except NoNodeError:
         return {}
-    out: dict[str, BrokerRecord] = {}
+    brokers: dict[str, BrokerRecord] = {}
     for broker_id in ids:
         try:
             value, _ = await store.get(paths.broker(broker_id))
         except NoNodeError:
             continue
-        out[broker_id] = BrokerRecord.decode(broker_id, value)
-    return out
+        brokers[broker_id] = BrokerRecord.decode(broker_id, value)
+    return brokers

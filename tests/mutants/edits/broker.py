@@ -417,8 +417,8 @@ EDITS = (
     Edit(
         "owned-twice",
         "engine/ownership/registration.py::claim",
-        "if found != own:",
-        "if not found:",
+        "if stored != own:",
+        "if not stored:",
         (f"{OWNER}::test_a_claim_respects_other_owners",),
     ),
     Edit(
@@ -447,8 +447,9 @@ EDITS = (
         "engine/ownership/owner.py::BundleOwnership.release",
         """
         if not self._tasks.closed:
-            what = f"give up {bundle}"
-            self._tasks.spawn(what, restarting(what, partial(self._give_up, bundle)))
+            task_name = f"give up {bundle}"
+            work = partial(self._give_up, bundle)
+            self._tasks.spawn(task_name, restarting(task_name, work))
         raise
         """,
         """
