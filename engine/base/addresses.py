@@ -1,10 +1,10 @@
-"""What an address to listen on means. Pure."""
+"""Properties of network addresses. Pure."""
 
 from ipaddress import ip_address
 
 
 def is_loopback(host: str) -> bool:
-    """Whether ``host`` can only be reached from this machine: ``localhost``, ``127.0.0.0/8``, ``::1``."""
+    """Return whether only this machine can reach ``host``: ``localhost``, ``127.0.0.0/8``, ``::1``."""
     if host == "localhost":
         return True
     try:

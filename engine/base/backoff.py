@@ -1,11 +1,11 @@
-"""Delays between attempts: exponential with a cap and jitter. Pure; the caller draws the jitter and waits."""
+"""Exponential delays between attempts, with a maximum and jitter. Pure; the caller draws the jitter and waits."""
 
 from dataclasses import dataclass
 
 
 @dataclass(slots=True)
 class Backoff:
-    """Next delay doubles from ``initial_s`` to ``max_s``; ``jitter`` (0..1) of it is drawn by chance."""
+    """Delay that doubles from ``initial_s`` to ``max_s``; the fraction ``jitter`` (0..1) of it is random."""
 
     initial_s: float = 0.1
     max_s: float = 10.0
@@ -13,11 +13,11 @@ class Backoff:
     _next_s: float = 0.0
 
     def next_s(self, draw: float) -> float:
-        """Delay before the next attempt; ``draw`` is uniform in [0, 1)."""
+        """Return the seconds before the next attempt; ``draw`` is uniform in [0, 1)."""
         base = self._next_s or self.initial_s
         self._next_s = min(base * 2, self.max_s)
         return base * (1 - self.jitter * draw)
 
     def reset(self) -> None:
-        """Call after a success."""
+        """Start again with ``initial_s``; called after a success."""
         self._next_s = 0.0

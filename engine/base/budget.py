@@ -1,4 +1,4 @@
-"""A bound on bytes and items in flight, with marks that say when to pause and when to go on."""
+"""Budget of bytes and items in flight, with a high and a low mark for backpressure."""
 
 from collections.abc import Callable
 
@@ -6,13 +6,14 @@ from engine.base.errors import MisuseError
 
 
 class Budget:
-    """Counts what is held; nothing is refused here, the owner asks ``fits`` or heeds the marks.
+    """Counts of held bytes and items. The budget refuses nothing; its owner checks ``fits`` or obeys the marks.
 
-    ``on_high`` is called once when either count reaches its high mark, ``on_low`` once when both have fallen to their
-    low marks again; both synchronously from ``take`` and ``give``. ``low`` is a fraction of the maxima. What is taken
-    is taken from ``parent`` as well: who takes from one that is above its mark is high until the parent is low again.
-    ``share`` bytes are its own: only what is above them is taken from the parent, and while no more is held the parent
-    holds up nobody, however full it is.
+    ``on_high`` is called once when either count reaches its maximum, ``on_low`` once when both have fallen to their
+    low marks again; both are called synchronously by ``take`` and ``give``. ``low`` is a fraction of the maxima.
+
+    Bytes and items are also taken from ``parent``. A budget that takes from a parent that is high is high until the
+    parent is low again. ``share`` bytes are exempt: only the bytes above them are taken from the parent, and a budget
+    that holds no more than its share is not blocked by the parent.
     """
 
     __slots__ = (
@@ -40,7 +41,7 @@ class Budget:
         self.bytes = 0
         self.items = 0
         self.high = False
-        """By its own counts or its parent's."""
+        """True while the budget's own counts or its parent's are high."""
         self._high = False
         self._bytes_low = int(bytes_max * low)
         self._items_low = int(items_max * low)
@@ -49,10 +50,10 @@ class Budget:
         self._parent = parent
         self._share = share
         self._waiting: dict[Budget, None] = {}
-        """Budgets that are high until this one is low."""
+        """Child budgets that are high until this one is low."""
 
     def fits(self, size: int, items: int = 1) -> bool:
-        """Whether so much more stays within both maxima. Something always fits into an empty budget."""
+        """Return whether this addition stays within both maxima; any addition fits into an empty budget."""
         if not self.items and not self.bytes:
             return True
         return self.bytes + size <= self.bytes_max and self.items + items <= self.items_max
@@ -73,7 +74,7 @@ class Budget:
                 self._rise()
 
     def give(self, size: int, items: int = 1) -> None:
-        """Give back what was taken. Raises MisuseError when it is more than is held."""
+        """Release bytes and items. Raises MisuseError when more are released than are held."""
         self.bytes -= size
         self.items -= items
         if self.bytes < 0 or self.items < 0:
@@ -89,7 +90,7 @@ class Budget:
             parent.give(max(self.bytes + size - share, 0) - max(self.bytes - share, 0), items)
 
     def unheeded(self) -> None:
-        """Its marks are told to nobody any more."""
+        """Stop calling ``on_high`` and ``on_low``."""
         self._on_high = self._on_low = None
 
     def _rise(self) -> None:
@@ -99,7 +100,7 @@ class Budget:
                 self._on_high()
 
     def _fall(self) -> None:
-        """One reason to be high is gone."""
+        """Become low, and let waiting children become low, unless another reason to be high remains."""
         if self._high or (self._parent is not None and self in self._parent._waiting):
             return
         self.high = False

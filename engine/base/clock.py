@@ -1,4 +1,5 @@
-"""Clock seam. Timers use the running loop (``call_later``, ``asyncio.timeout``), which the simulator replaces."""
+"""Interface of the clocks. Timers use the running loop (``call_later``, ``asyncio.timeout``), which the simulator
+replaces."""
 
 import asyncio
 import time
@@ -9,11 +10,11 @@ class Clock(Protocol):
     """Wall clock and monotonic clock of one node."""
 
     def wall_ms(self) -> int:
-        """Milliseconds since the Unix epoch; may step in either direction."""
+        """Return milliseconds since the Unix epoch, which may step in either direction."""
         ...
 
     def monotonic_s(self) -> float:
-        """Seconds since an arbitrary start; never steps back. Same source as the event loop's timers."""
+        """Return seconds since an arbitrary start, which never step back, from the source of the loop's timers."""
         ...
 
 
@@ -28,7 +29,7 @@ class SystemClock:
 
 
 class LoopClock:
-    """Both clocks derived from the running loop's time: what the simulator uses, with an offset for skew."""
+    """Clocks derived from the running loop's time, for the simulator; ``epoch_ms`` is an offset for skew."""
 
     def __init__(self, epoch_ms: int = 1_700_000_000_000) -> None:
         self.epoch_ms = epoch_ms

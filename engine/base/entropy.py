@@ -1,4 +1,4 @@
-"""Entropy seam: every choice by chance goes through here, so that a seed replays a run."""
+"""Interface of the source of randomness. All random choices use it, so that a seed reproduces a run."""
 
 import random
 from collections.abc import Sequence
@@ -8,31 +8,31 @@ T = TypeVar("T")
 
 
 class Entropy(Protocol):
-    """Source of chance of one node."""
+    """Source of randomness of one node."""
 
     def random(self) -> float:
-        """Uniform in [0, 1)."""
+        """Return a uniform number in [0, 1)."""
         ...
 
     def below(self, n: int) -> int:
-        """Uniform integer in [0, n); n >= 1."""
+        """Return a uniform integer in [0, n); n >= 1."""
         ...
 
     def bits(self, k: int) -> int:
-        """k uniform bits, 1 <= k <= 128."""
+        """Return k uniform bits, 1 <= k <= 128."""
         ...
 
     def hex(self, nbytes: int) -> str:
-        """``nbytes`` random bytes in hexadecimal; for names and ids, and for keys when shipped."""
+        """Return ``nbytes`` random bytes in hexadecimal, for names, ids and (in production) keys."""
         ...
 
     def shuffled(self, items: Sequence[T]) -> list[T]:
-        """A new list in random order."""
+        """Return a new list of the items in random order."""
         ...
 
 
 class RandomEntropy:
-    """Entropy over a ``random.Random``; the operating system's unless a seeded one is given."""
+    """Entropy from a ``random.Random``; the operating system's unless a seeded one is given."""
 
     def __init__(self, source: random.Random | None = None) -> None:
         self._source = source if source is not None else random.SystemRandom()

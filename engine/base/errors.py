@@ -1,37 +1,41 @@
-"""Root of all our errors. A family says as class attributes whether trying again may help; facts are fields.
+"""Base classes of all errors of this project.
 
-``Refusal`` is the family of administration: whoever runs an operation raises one of its words, whatever carries the
-operation finds its own form for it (the RPC between gateway and broker the code, the REST interface a status).
+The class attribute ``retriable`` is true where a retry may succeed; details are fields of an error. Administrative
+operations raise kinds of ``Refusal``. Each interface represents these in its own form: the RPC between gateway and
+broker by the code, the REST interface by a status.
 """
 
 
 class MagnetarError(Exception):
-    """Root. ``retriable``: the same request may succeed later without change."""
+    """Base of all errors. ``retriable``: the same request may succeed later without change."""
 
     retriable = False
 
 
 class MisuseError(MagnetarError):
-    """Our own caller broke a rule of the API: a bug on our side."""
+    """The caller violated the rules of an interface, which is a bug in this project."""
 
 
 class PeerError(MagnetarError):
-    """The other side of a connection sent what it must not."""
+    """The peer of a connection violated the protocol."""
 
 
 class WorldError(MagnetarError):
-    """The world failed: a disk, a network, a store."""
+    """The environment failed: a disk, a network, a store."""
 
     retriable = True
 
 
 class InvalidNameError(MagnetarError):
-    """A tenant, namespace, topic or subscription name breaks the rules; the message names the part and the rule."""
+    """An invalid tenant, namespace, topic or subscription name; the message names the part and the rule."""
 
 
 class Refusal(MagnetarError):
-    """An administrative operation was refused. ``code`` is the kind's name on the wire and never changes, ``reason``
-    the text for whoever asked: Apache Pulsar's where it has one."""
+    """Refusal of an administrative operation.
+
+    ``code`` is the name of the kind on the wire and never changes. ``reason`` is the text for the client, which is
+    Apache Pulsar's where it has one.
+    """
 
     code: str
 
@@ -41,13 +45,13 @@ class Refusal(MagnetarError):
 
 
 class InvalidRequest(Refusal):
-    """The request has the wrong form or type, or a value that is never possible."""
+    """The request has the wrong form or type, or a value that is never allowed."""
 
     code = "invalid_request"
 
 
 class InvalidField(InvalidRequest):
-    """``field`` of the request is what is wrong; the reason says its name and what is expected."""
+    """A field of the request is invalid; the reason has the name of ``field`` and what is expected."""
 
     def __init__(self, field: str, expected: str) -> None:
         super().__init__(f"{field}: {expected}")
@@ -55,75 +59,74 @@ class InvalidField(InvalidRequest):
 
 
 class Forbidden(Refusal):
-    """Not within what the tenant may use."""
+    """The tenant may not use what the operation refers to."""
 
     code = "forbidden"
 
 
 class NotFound(Refusal):
-    """What the operation is about does not exist."""
+    """The object of the operation does not exist."""
 
     code = "not_found"
 
 
 class Unsupported(Refusal):
-    """Not offered for an object of this kind, or switched off."""
+    """The operation is not offered for an object of this kind, or is disabled."""
 
     code = "unsupported"
 
 
 class NotAcceptable(Refusal):
-    """A number of partitions beyond its limits, or a topic of the wrong domain."""
+    """The number of partitions is outside its limits, or the topic has the wrong domain."""
 
     code = "not_acceptable"
 
 
 class Conflict(Refusal):
-    """Does not fit what exists, or what somebody else is doing to it."""
+    """The operation conflicts with the existing state or with another operation in progress."""
 
     code = "conflict"
 
 
 class AlreadyExists(Conflict):
-    """What is to be made exists."""
+    """The object to be created exists."""
 
     code = "already_exists"
 
 
 class PreconditionFailed(Refusal):
-    """A name breaks the rules, what it refers to is missing, or the object is in use."""
+    """A name is invalid, the object that it refers to is missing, or the object is in use."""
 
     code = "precondition_failed"
 
 
 class Unprocessable(Refusal):
-    """Well-formed, but it asks for what cannot be done, such as fewer partitions."""
+    """The request is valid in form, but cannot be carried out, such as a smaller number of partitions."""
 
     code = "unprocessable"
 
 
 class Failed(Refusal):
-    """Our own failure, which trying again does not mend: what is stored is damaged, or there is a bug."""
+    """An internal failure that a retry does not resolve: damaged stored data, or a bug."""
 
     code = "failed"
 
 
 class NotBuilt(Refusal):
-    """A documented operation, or a part of one, that this version does not offer."""
+    """The documented operation, or a part of it, is not implemented in this version."""
 
     code = "not_built"
 
 
 class NotReady(Refusal):
-    """Whoever could do it cannot now, or cannot be reached; a change may or may not have happened."""
+    """The responsible process cannot carry out the operation now, or is unreachable; a change may have happened."""
 
     code = "not_ready"
     retriable = True
 
 
 class NotServed(NotReady):
-    """Whoever was asked does not serve (any more) what the operation is about. Nothing was done: who looks it up again
-    may ask again at once."""
+    """The broker does not serve the object of the operation. Nothing was changed; a new lookup may be tried at once."""
 
     code = "not_served"
 
@@ -138,6 +141,6 @@ _BY_CODE: dict[str, type[Refusal]] = {
 
 
 def refusal(code: str, reason: str) -> Refusal:
-    """The refusal of this code, as it was raised elsewhere; Failed for a code that nobody knows."""
+    """Return the refusal that another process raised with this code; Failed for an unknown code."""
     kind = _BY_CODE.get(code)
     return kind(reason) if kind is not None else Failed(f"refused as {code[:80]!r}: {reason}")

@@ -1,10 +1,10 @@
-"""Positions of entries: a pair with names, so that a ledger id cannot stand where an entry id is due."""
+"""Positions of entries. They are pairs with named fields, so that ledger and entry ids cannot be confused."""
 
 from typing import NamedTuple
 
 
 class Position(NamedTuple):
-    """Place of an entry in a topic. Orders by ledger id, then entry id; entry -1 is "before the first"."""
+    """Position of an entry in a topic, ordered by ledger id, then entry id; entry -1 is before the first entry."""
 
     ledger_id: int
     entry_id: int

@@ -1,10 +1,10 @@
-"""The one log of all programs: a record a line, for people (logfmt) or for machines (JSON).
+"""Log of all programs, with one record per line, as logfmt for people or as JSON for machines.
 
-For people: ``2026-01-31T12:00:00.000Z INFO engine.broker rolled ledger=7 reason="the disk is full"``. A value with
-blanks, quotes or control characters is quoted, control characters of a message are escaped, and a traceback follows
-indented, so that nobody whose names we log can make up a record. For machines: an object with ``time``, ``level``,
-``logger``, ``message``, ``facts``, the message's values by their keys, and ``error``, the traceback, where there are
-such. Levels by etcd's rule: info is rarer than every few seconds.
+Text: ``2026-01-31T12:00:00.000Z INFO engine.broker rolled ledger=7 reason="the disk is full"``. A value with blanks,
+quotes or control characters is quoted, control characters of a message are escaped, and a traceback follows indented,
+so that a logged name cannot forge a record. JSON: an object with ``time``, ``level``, ``logger``, ``message``,
+optionally ``facts`` (the message's values by key) and ``error`` (the traceback). Levels follow etcd's rule: info
+records are rarer than one in a few seconds.
 """
 
 import json
@@ -23,7 +23,8 @@ FORMS = ("text", "json")
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 _SPECIFIER = re.compile(r"(\w+=)?%(%|[-#0 +]*(?:\*|\d+)?(?:\.(?:\*|\d+))?[a-zA-Z])")
 _BARE = re.compile(r"[^\s\"\\=]+").fullmatch
-# What ends a line for somebody: controls, the line and paragraph separators, what turns the direction of text.
+# Characters that may end a line in a viewer or change its direction: controls, line and paragraph separators,
+# directional formatting.
 _CONTROLS = {
     code: json.dumps(chr(code))[1:-1]
     for code in (*range(32), *range(127, 160), *range(0x2028, 0x202F), *range(0x2066, 0x206A))
@@ -32,21 +33,25 @@ _CONTROLS = {
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """Of every program's log, which goes to standard error."""
+    """Settings of the log, which every program writes to standard error."""
 
-    log_level: str = text("INFO", "what is logged, from this level up", choices=LEVELS)
-    log_format: str = text("text", "logfmt for people, or a JSON object a line", choices=FORMS)
+    log_level: str = text("INFO", "lowest level that is logged", choices=LEVELS)
+    log_format: str = text("text", "logfmt for people, or one JSON object per line", choices=FORMS)
 
 
 REPEAT_S = 5.0
+"""Seconds in which ``Seldom`` passes a message once."""
 TEXTS_MAX = 64
+"""Number of messages that ``Seldom`` remembers."""
 OTHERS = 0o077
-"""The permissions of everybody but a file's own user."""
+"""Permission bits of all users but a file's owner."""
 
 
 def keep_private() -> None:
-    """Have files and folders that this process and its children make be its user's alone: logs, journals, indexes and
-    databases hold what was sent. For starts of programs."""
+    """Restrict new files and folders of this process and its children to its user; called at program start.
+
+    Logs, journals, indexes and databases contain messages.
+    """
     os.umask(OTHERS)
 
 
@@ -63,8 +68,10 @@ def configure(settings: LogSettings | None = None) -> None:
 
 
 class Seldom(logging.Filter):
-    """Pass a message of the logger ``name``, and of those below it, once in REPEAT_S: a ZooKeeper that is away is
-    tried several times a second. Records of other loggers pass."""
+    """Filter that passes each message of the logger ``name`` and its children once in REPEAT_S.
+
+    kazoo logs several attempts per second while ZooKeeper is unavailable. Records of other loggers pass.
+    """
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -84,12 +91,12 @@ class Seldom(logging.Filter):
 
 
 def formatter(form: str) -> logging.Formatter:
-    """``form`` is one of FORMS."""
+    """Return the formatter of ``form``, which is one of FORMS."""
     return JsonFormatter() if form == "json" else TextFormatter()
 
 
 class TextFormatter(logging.Formatter):
-    """``time level logger message key=value …``, a traceback below it, indented."""
+    """Formatter of lines ``time level logger message key=value …``, with an indented traceback below."""
 
     def format(self, record: logging.LogRecord) -> str:
         head = f"{_time(record)} {record.levelname} {record.name} {_message(record)}"
@@ -97,29 +104,29 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One object a line."""
+    """Formatter of one JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        said: dict[str, Any] = {
+        document: dict[str, Any] = {
             "time": _time(record),
             "level": record.levelname,
             "logger": record.name,
             "message": _message(record),
         }
         if facts := _facts(record):
-            said["facts"] = facts
+            document["facts"] = facts
         if error := _traceback(record):
-            said["error"] = error
-        return json.dumps(said)
+            document["error"] = error
+        return json.dumps(document)
 
 
-def one_line(said: str) -> str:
-    """``said`` with its control characters escaped."""
-    return said if said.isprintable() else said.translate(_CONTROLS)
+def one_line(text: str) -> str:
+    """Return ``text`` with its control characters escaped."""
+    return text if text.isprintable() else text.translate(_CONTROLS)
 
 
 def bound(name: str, **context: object) -> "logging.LoggerAdapter[logging.Logger]":
-    """A logger that appends ``key=value`` of ``context`` to each message; bind once per connection or topic."""
+    """Return a logger that appends ``key=value`` of ``context`` to each message; bind once per connection or topic."""
     return _Bound(logging.getLogger(name), context)
 
 
@@ -143,28 +150,28 @@ def _second(since_epoch: int) -> str:
 
 
 def _message(record: logging.LogRecord) -> str:
-    """The message; what fills in ``key=%s`` is quoted where needed."""
+    """Return the message, in which arguments of ``key=%s`` are quoted where needed."""
     args = record.args
     if isinstance(args, tuple) and isinstance(record.msg, str) and args:
         values = _values(record.msg)
         if len(values) == len(args):
             args = tuple(map(_quoted, args, values))
-    said = str(record.msg)
-    return said % args if args else said
+    template = str(record.msg)
+    return template % args if args else template
 
 
 @lru_cache(maxsize=1024)
 def _values(template: str) -> tuple[bool, ...]:
-    """For each argument of a template whether it is the whole value of a key."""
-    found = [match for match in _SPECIFIER.finditer(template) if match[2] != "%"]
+    """Return for each argument of a template whether it is the complete value of a key."""
+    specifiers = [match for match in _SPECIFIER.finditer(template) if match[2] != "%"]
     return tuple(
         bool(match[1]) and match[2] == "s" and not template[match.end() : match.end() + 1].strip()
-        for match in found
+        for match in specifiers
     )
 
 
 def _facts(record: logging.LogRecord) -> dict[str, Any]:
-    """What fills in ``key=%…`` by key: numbers, truths and None as such, all else as text."""
+    """Return the arguments of ``key=%…`` by key; numbers, booleans and None unchanged, all others as text."""
     args = record.args
     if not isinstance(args, tuple) or not isinstance(record.msg, str):
         return {}
@@ -176,9 +183,9 @@ def _facts(record: logging.LogRecord) -> dict[str, Any]:
 
 @lru_cache(maxsize=1024)
 def _keys(template: str) -> tuple[str, ...]:
-    """For each argument of a template its key, empty without one."""
-    found = (match for match in _SPECIFIER.finditer(template) if match[2] != "%")
-    return tuple((match[1] or "").removesuffix("=") for match in found)
+    """Return for each argument of a template its key, empty without one."""
+    specifiers = (match for match in _SPECIFIER.finditer(template) if match[2] != "%")
+    return tuple((match[1] or "").removesuffix("=") for match in specifiers)
 
 
 def _plain(arg: object) -> object:
@@ -188,12 +195,12 @@ def _plain(arg: object) -> object:
 def _quoted(arg: object, is_value: bool) -> object:
     if not is_value or isinstance(arg, int | float):
         return arg
-    said = str(arg)
-    return said if said.isprintable() and _BARE(said) else json.dumps(said, ensure_ascii=False)
+    value = str(arg)
+    return value if value.isprintable() and _BARE(value) else json.dumps(value, ensure_ascii=False)
 
 
 def _traceback(record: logging.LogRecord) -> str:
-    """The traceback and stack of a record, empty without."""
+    """Return the traceback and stack of a record, empty without them."""
     if record.exc_info and not record.exc_text:
         record.exc_text = logging.Formatter().formatException(record.exc_info)
     return "\n".join(part for part in (record.exc_text, record.stack_info) if part)

@@ -1,9 +1,8 @@
-"""The event loop of brokers and bookies: the stock one, and callbacks at the end of a wake-up; and what keeps the
-garbage collector from holding it up.
+"""Event loop of brokers and bookies with callbacks at the end of a wake-up, and limits on the garbage collector.
 
-What one wake-up of the loop brings (a bookie's answers, receipts for many clients) is gathered and written once. With
-``call_soon`` each such step costs a further turn of the loop with its system call, six for a message that is alone on
-its way; ``call_last`` runs them in the turn that caused them.
+The results of one wake-up (a bookie's answers, receipts for many clients) are gathered and written once. With
+``call_soon`` each such step costs another turn of the loop with its system call, six for a single message;
+``call_last`` runs the steps in the turn that caused them.
 """
 
 import asyncio
@@ -11,21 +10,22 @@ import gc
 import sys
 from collections.abc import Callable, Mapping
 
-LOOK_EVERY = 16
-"""Collections of generation 1 between two looks at how large the heap is, which takes 3 ms for half a gigabyte."""
+MEASURE_EVERY = 16
+"""Collections of generation 1 between two measurements of the heap, which take 3 ms for half a gigabyte."""
 
 
 class EventLoop(asyncio.SelectorEventLoop):
-    """For ``asyncio.Runner(loop_factory=EventLoop)``."""
+    """Event loop with ``call_last``, for ``asyncio.Runner(loop_factory=EventLoop)``."""
 
     def __init__(self) -> None:
         super().__init__()
         self._last: list[Callable[[], object]] = []
 
     def call_last(self, callback: Callable[[], object]) -> None:
-        """Run ``callback`` when everything that is ready now has run, before the loop looks for more.
+        """Run ``callback`` after all callbacks that are ready now, before the loop polls for events.
 
-        Only from callbacks of this loop. Callbacks run in order, in no particular context; those they add follow.
+        Must be called from callbacks of this loop. Callbacks run in order, in no particular context; callbacks that
+        they add run afterwards.
         """
         self._last.append(callback)
 
@@ -43,50 +43,61 @@ class EventLoop(asyncio.SelectorEventLoop):
 
 
 def last_call(loop: asyncio.AbstractEventLoop) -> Callable[[Callable[[], object]], object]:
-    """How to run something at the end of the wake-up: ``call_last``, on other loops (jobs, tests) ``call_soon``."""
+    """Return the function that schedules a callback at the end of the wake-up.
+
+    This is ``call_last``, or ``call_soon`` on other loops (jobs, tests).
+    """
     return loop.call_last if isinstance(loop, EventLoop) else loop.call_soon
 
 
 def shorten_collections() -> None:
-    """Have the garbage collector look at each object while it is young, and then no more; to be called once a process
-    has started. Looking through 100,000 objects holds up everybody for 0.1 s, and CPython does it whenever there are
-    a quarter more. What lives long here (topics, cursors, connections) is in no circles and goes by its reference
-    counts; circles that grew old are looked for when the heap has doubled."""
+    """Let the garbage collector examine objects only while they are young; called once after the start of a process.
+
+    A collection of 100,000 objects blocks the loop for 0.1 s, and CPython runs one whenever the number of objects has
+    grown by a quarter. Long-lived objects (topics, cursors, connections) are in no reference cycles and are freed by
+    their reference counts. Old cycles are searched when the heap has doubled.
+    """
     gc.collect()
     gc.freeze()
-    if sys.version_info < (3, 14):  # later ones look at a little at a time
+    if sys.version_info < (3, 14):  # later versions collect incrementally
         gc.callbacks.append(_Collections())
 
 
 class _Collections:
-    """What the collector calls before and after it looks: generation 0 is the youngest, 2 is all that is not frozen."""
+    """Callback of the collector before and after each collection.
+
+    Generation 0 has the youngest objects; generation 2 has all objects that are not frozen.
+    """
 
     def __init__(self) -> None:
         self._blocks = sys.getallocatedblocks()
-        """Of the heap, when all of it was last looked through."""
+        """Size of the heap in blocks after its last full collection."""
         self._turns = 0
         self._due = False
-        """Whether nothing is frozen, and the next collection of generation 2 looks through all of the heap."""
+        """True while no object is frozen, so that the next collection of generation 2 covers the complete heap."""
 
     def __call__(self, phase: str, info: Mapping[str, int]) -> None:
         generation = info["generation"]
         if phase == "start":
             if generation == 2:
-                self._look()
+                self._thaw_if_doubled()
             return
         if generation == 1 and not self._due:
             self._turns += 1
-            if self._turns % LOOK_EVERY == 0:
-                self._look()
+            if self._turns % MEASURE_EVERY == 0:
+                self._thaw_if_doubled()
         if generation == 2 and self._due:
             self._blocks = sys.getallocatedblocks()
             self._due = False
         if generation > 0 and not self._due:
             gc.freeze()
 
-    def _look(self) -> None:
-        """Thaw all of the heap once it has doubled. Nothing is frozen until it was looked through: freezing begins the
-        collector's count of collections anew, and it would never come to generation 2 by itself."""
+    def _thaw_if_doubled(self) -> None:
+        """Unfreeze the heap once it has doubled.
+
+        No object is frozen again until the full collection has run, because freezing resets the collector's counts, so
+        that it would never reach generation 2 by itself.
+        """
         if not self._due and sys.getallocatedblocks() > 2 * self._blocks:
             self._due = True
             gc.unfreeze()

@@ -1,9 +1,9 @@
-"""Names of tenants, namespaces, topics, bundles and subscriptions: parsed once at the edge, typed ever after. Pure.
+"""Names of tenants, namespaces, topics, bundles and subscriptions, parsed at the interfaces and typed elsewhere. Pure.
 
-Rules are Apache Pulsar's: tenant, cluster and namespace are ``[-=:.\\w]+`` (ASCII); a topic's local name is anything
-but blank. Beyond those, ``.`` and ``..`` are refused as any part (no metadata path can hold them), and so is a name
-longer than NAME_BYTES_MAX or one that is not valid UTF-8. ``InvalidNameError`` texts of topics are those Pulsar
-gives after its prefix "Invalid topic name: ".
+The rules are Apache Pulsar's: tenant, cluster and namespace match ``[-=:.\\w]+`` (ASCII); a topic's local name is any
+text that is not blank. In addition, ``.`` and ``..`` are refused as any part (no metadata path may contain them), and
+so are names longer than NAME_BYTES_MAX and names that are not valid UTF-8. The texts of ``InvalidNameError`` for topics
+are those that Pulsar appends to its prefix "Invalid topic name: ".
 """
 
 import re
@@ -21,7 +21,7 @@ DEFAULT_NAMESPACE = "public/default"
 PARTITION_SUFFIX = "-partition-"
 NAME_BYTES_MAX = 8192
 HASH_TOP = 0xFFFFFFFF
-"""Highest value of a topic's bundle hash; the last bundle's upper end, which it includes."""
+"""Highest bundle hash of a topic, which is the upper end of the last bundle and belongs to it."""
 
 _ENTITY = re.compile(r"[-=:.\w]+", re.ASCII)
 _PARTITION = re.compile(r"(.+)-partition-(0|[1-9][0-9]{0,9})", re.DOTALL)
@@ -29,7 +29,7 @@ _BUNDLE = re.compile(r"0x([0-9a-f]{1,8})_0x([0-9a-f]{1,8})")
 
 
 def check_entity(part: str, name: str) -> str:
-    """``name`` when it may name a tenant, cluster or namespace (``part`` says which); raises InvalidNameError."""
+    """Return ``name`` if it is valid for a tenant, cluster or namespace (``part``). Raises InvalidNameError."""
     if _ENTITY.fullmatch(name) is None or name in (".", ".."):
         raise InvalidNameError(
             f"Invalid {part} name: {name!r}, it should be of letters, digits and - = : . _"
@@ -40,23 +40,25 @@ def check_entity(part: str, name: str) -> str:
 
 
 def encode_name(name: str) -> str:
-    """Form-style percent-encoding of a local or cursor name, as Java writes it: the last part of a metadata path."""
+    """Return a local or cursor name in Java's form-style percent-encoding, for the last part of a metadata path."""
     return quote_plus(name, safe="*").replace("~", "%7E")
 
 
 def decode_name(encoded: str) -> str:
-    """Inverse of ``encode_name``."""
+    """Decode a name that ``encode_name`` has encoded."""
     return unquote_plus(encoded)
 
 
 def bundle_hash(full: str) -> int:
-    """0..HASH_TOP, of a full topic name."""
+    """Return the hash of a full topic name, 0..HASH_TOP."""
     return crc32(full.encode())
 
 
 class TopicParts(NamedTuple):
-    """A full topic name taken apart, unchecked. ``namespace`` is below the tenant: ``ns``, of legacy names
-    ``cluster/ns``. Joined by ``/`` behind ``domain://`` the others are the name again."""
+    """Parts of a full topic name, which are not validated.
+
+    ``namespace`` is ``ns``, or ``cluster/ns`` in legacy names. ``domain://tenant/namespace/topic`` is the name again.
+    """
 
     domain: str
     tenant: str
@@ -65,31 +67,33 @@ class TopicParts(NamedTuple):
 
 
 def split_topic(full: str) -> TopicParts:
-    """The parts of a full topic name: the one decomposition, of which ``TopicName.parse`` checks each part.
+    """Split a full topic name into its parts; ``TopicName.parse`` validates them.
 
-    Three slashes behind the domain make a legacy name with a cluster; further ones belong to the local name. A part
-    that is missing is empty.
+    A name with three or more slashes behind the domain is a legacy name with a cluster; slashes beyond the third belong
+    to the local name. A missing part is empty.
     """
-    domain, _, rest = full.partition("://")
-    tenant, *below = rest.split("/", 3)
+    domain, _, path = full.partition("://")
+    tenant, *below = path.split("/", 3)
     *namespace, topic = below or ("",)
     return TopicParts(domain, tenant, "/".join(namespace), topic)
 
 
 def split_partition(full: str) -> tuple[str, int]:
-    """The full name of the partitioned topic that a topic belongs to by its suffix, and its index there; ``("", -1)``
-    for a name that is no partition's."""
-    if PARTITION_SUFFIX not in full:  # much cheaper than the pattern, and true of most
+    """Return the full name of the partitioned topic that a partition belongs to, and the partition's index.
+
+    Returns ``("", -1)`` for a name without a partition's suffix.
+    """
+    if PARTITION_SUFFIX not in full:  # much cheaper than the pattern, and true for most names
         return "", -1
     local = split_topic(full).topic
-    found = _PARTITION.fullmatch(local)
-    if found is None:
+    match = _PARTITION.fullmatch(local)
+    if match is None:
         return "", -1
-    return full[: len(full) - len(local) + found.end(1)], int(found[2])
+    return full[: len(full) - len(local) + match.end(1)], int(match[2])
 
 
 def check_subscription(name: str) -> str:
-    """``name`` when a subscription may be called so; raises InvalidNameError."""
+    """Return ``name`` if a subscription may have it. Raises InvalidNameError."""
     if not name.strip():
         raise InvalidNameError("Empty subscription name")
     if name in (".", ".."):
@@ -109,7 +113,7 @@ def _check_text(part: str, name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class NamespaceName:
-    """``tenant/namespace``; ``cluster`` is set for the legacy form ``tenant/cluster/namespace``."""
+    """Name ``tenant/namespace``; ``cluster`` is set for the legacy form ``tenant/cluster/namespace``."""
 
     tenant: str
     local: str
@@ -117,7 +121,7 @@ class NamespaceName:
 
     @classmethod
     def parse(cls, text: str) -> "NamespaceName":
-        """From ``t/n`` or legacy ``t/c/n``. Raises InvalidNameError."""
+        """Parse ``tenant/namespace`` or the legacy ``tenant/cluster/namespace``. Raises InvalidNameError."""
         parts = text.split("/")
         if len(parts) == 2:
             return cls.of(parts[0], parts[1])
@@ -132,16 +136,16 @@ class NamespaceName:
 
     @classmethod
     def of(cls, tenant: str, local: str) -> "NamespaceName":
-        """From its two parts. Raises InvalidNameError."""
+        """Return the namespace with these two parts. Raises InvalidNameError."""
         return cls(check_entity("tenant", tenant), check_entity("namespace", local))
 
     @property
     def below_tenant(self) -> str:
-        """``ns``, of legacy names ``cluster/ns``: ``NamespaceName.parse`` of it behind ``tenant/`` is this again."""
+        """Name behind ``tenant/``: ``ns``, or ``cluster/ns`` in legacy names."""
         return f"{self.cluster}/{self.local}" if self.cluster is not None else self.local
 
     def topic(self, local: str, domain: str = PERSISTENT) -> "TopicName":
-        """The topic ``local`` in this namespace. Raises InvalidNameError."""
+        """Return the topic ``local`` in this namespace. Raises InvalidNameError."""
         return TopicName.parse(f"{domain}://{self}/{local}")
 
     def __str__(self) -> str:
@@ -150,7 +154,7 @@ class NamespaceName:
 
 @dataclass(frozen=True, slots=True)
 class TopicName:
-    """A full topic name. ``str()`` gives ``domain://tenant/namespace/local``.
+    """A full topic name; ``str()`` returns ``domain://tenant/namespace/local``.
 
     ``partition`` is the index when the local name ends in ``-partition-N``, else -1. ``bundle_hash`` (0..HASH_TOP,
     CRC-32 of the full name) places the topic in one of its namespace's bundles.
@@ -165,13 +169,13 @@ class TopicName:
 
     @classmethod
     def parse(cls, text: str) -> "TopicName":
-        """From a full name, or short: ``x`` (public/default) or ``t/n/x``. Raises InvalidNameError."""
+        """Parse a full name, or a short one: ``x`` (in public/default) or ``t/n/x``. Raises InvalidNameError."""
         _check_text("topic", text)
         full = text if "://" in text else _complete(text)
         domain, tenant, below, local = split_topic(full)
         if domain not in DOMAINS:
             raise InvalidNameError(f"Invalid topic domain: '{domain}'")
-        if full.count("/") < 4:  # those of the domain, and before the namespace and the local name
+        if full.count("/") < 4:  # two behind the domain, one each before namespace and local name
             raise InvalidNameError(f"Invalid topic name: {full}")
         try:
             namespace = NamespaceName.parse(f"{tenant}/{below}")
@@ -198,22 +202,22 @@ class TopicName:
 
     @property
     def encoded_local(self) -> str:
-        """Local name as the last part of a metadata path."""
+        """Local name in the encoding of metadata paths."""
         return encode_name(self.local)
 
     @property
     def managed_ledger_name(self) -> str:
-        """``tenant/ns/persistent/encoded-local``: below ``/managed-ledgers`` in the metadata store."""
+        """Path ``tenant/ns/persistent/encoded-local`` below ``/managed-ledgers`` in the metadata store."""
         return f"{self.namespace}/{self.domain}/{self.encoded_local}"
 
     @property
     def partitioned(self) -> "TopicName":
-        """The topic this one is a partition of; itself when it is no partition."""
+        """Topic of which this one is a partition; itself when it is not a partition."""
         base, index = split_partition(self.full)
         return self if index < 0 else TopicName.parse(base)
 
     def partition_at(self, index: int) -> "TopicName":
-        """Partition ``index`` (>= 0) of this topic."""
+        """Return partition ``index`` (>= 0) of this topic."""
         return TopicName.parse(f"{self.full}{PARTITION_SUFFIX}{index}")
 
     def __str__(self) -> str:
@@ -234,7 +238,7 @@ def _complete(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BundleName:
-    """Hash range ``lower <= hash < upper`` of a namespace (``upper`` = HASH_TOP includes it): the unit of ownership."""
+    """Hash range ``lower <= hash < upper`` of a namespace, the unit of ownership; HASH_TOP as ``upper`` is included."""
 
     namespace: NamespaceName
     lower: int
@@ -242,18 +246,18 @@ class BundleName:
 
     @classmethod
     def parse(cls, namespace: NamespaceName, text: str) -> "BundleName":
-        """``text`` is ``0x00000000_0x40000000``. Raises InvalidNameError."""
-        found = _BUNDLE.fullmatch(text)
-        if found is None or int(found[1], 16) >= int(found[2], 16):
+        """Parse a range such as ``0x00000000_0x40000000``. Raises InvalidNameError."""
+        match = _BUNDLE.fullmatch(text)
+        if match is None or int(match[1], 16) >= int(match[2], 16):
             raise InvalidNameError(f"Invalid bundle range: {text}")
-        return cls(namespace, int(found[1], 16), int(found[2], 16))
+        return cls(namespace, int(match[1], 16), int(match[2], 16))
 
     @property
     def range(self) -> str:
         return f"0x{self.lower:08x}_0x{self.upper:08x}"
 
     def holds(self, bundle_hash: int) -> bool:
-        """Whether a topic of that hash belongs to this bundle."""
+        """Return whether a topic with this hash belongs to the bundle."""
         return self.lower <= bundle_hash and (bundle_hash < self.upper or self.upper == HASH_TOP)
 
     def __str__(self) -> str:

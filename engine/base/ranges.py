@@ -1,7 +1,7 @@
 """Sets of integers. Pure.
 
-As intervals: cost and memory go with the number of gaps, not of members. As 64-bit words, the form in which Pulsar's
-protocol and records carry them, and as integers with these bits.
+A ``RangeSet`` stores intervals, so that its cost depends on the number of gaps, not of members. Pulsar's protocol and
+records carry sets as 64-bit words, which are converted from and to integers with these bits.
 """
 
 import struct
@@ -10,28 +10,28 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 BLOCK_MAX = 512
-"""Intervals of one block: what an insertion has to move at most."""
+"""Maximum number of intervals in one block, which bounds the cost of an insertion."""
 WORD_BITS = 64
 WORD = (1 << WORD_BITS) - 1
 
 
 def bits_of(words: Sequence[int]) -> int:
-    """Return words of 64 bits, signed or not, lowest first, as one integer, in time linear in their number."""
+    """Return 64-bit words (signed or not, lowest first) as one integer, in time linear in their number."""
     count = len(words)
     return int.from_bytes(struct.pack(f"<{count}Q", *(word & WORD for word in words)), "little")
 
 
 def words_of(bits: int) -> list[int]:
-    """Return the inverse of ``bits_of``, as fast: signed words, no trailing zero ones, as Java's BitSet gives."""
+    """Return an integer as signed 64-bit words without trailing zero words, as Java's BitSet does, in linear time."""
     count = (bits.bit_length() + WORD_BITS - 1) // WORD_BITS
     return list(struct.unpack(f"<{count}q", bits.to_bytes(8 * count, "little")))
 
 
 class RangeSet:
-    """Disjoint half-open intervals ``[start, stop)`` that never touch each other, in order.
+    """Ordered half-open intervals ``[start, stop)`` that are disjoint and not adjacent.
 
-    ``total`` counts members; ``len()`` counts intervals. They are kept in blocks of at most BLOCK_MAX, none empty, so
-    that an insertion anywhere costs about a microsecond, however many there are.
+    ``total`` counts members; ``len()`` counts intervals. Intervals are stored in non-empty blocks of at most BLOCK_MAX,
+    so that an insertion costs about a microsecond at any position and size.
     """
 
     __slots__ = ("_starts", "_stops", "_tops", "total")
@@ -40,13 +40,13 @@ class RangeSet:
         self._starts: list[list[int]] = []
         self._stops: list[list[int]] = []
         self._tops: list[int] = []
-        """The last stop of each block."""
+        """Last stop of each block."""
         self.total = 0
         for start, stop in ranges:
             self.add(start, stop)
 
     def add(self, start: int, stop: int) -> int:
-        """Add ``start <= x < stop``; returns how many of them are new. Empty when ``stop <= start``."""
+        """Add ``start <= x < stop`` and return the number of new members; ``stop <= start`` adds none."""
         if stop <= start:
             return 0
         tops = self._tops
@@ -81,7 +81,7 @@ class RangeSet:
         return fresh
 
     def _append(self, start: int, stop: int) -> None:
-        """An interval behind all others."""
+        """Append an interval behind all others."""
         if not self._tops or len(self._stops[-1]) >= BLOCK_MAX:
             self._starts.append([])
             self._stops.append([])
@@ -92,7 +92,7 @@ class RangeSet:
         self.total += stop - start
 
     def _join(self, block: int, stop: int) -> None:
-        """Make one block of those from ``block`` on that ``stop`` reaches."""
+        """Merge the blocks from ``block`` on that contain intervals up to ``stop``."""
         end = block + 1
         while end < len(self._tops) and self._starts[end][0] <= stop:
             end += 1
@@ -103,9 +103,9 @@ class RangeSet:
 
     def _split(self, block: int) -> None:
         for blocks in (self._starts, self._stops):
-            whole = blocks[block]
-            middle = len(whole) // 2
-            blocks[block : block + 1] = [whole[:middle], whole[middle:]]
+            bounds = blocks[block]
+            middle = len(bounds) // 2
+            blocks[block : block + 1] = [bounds[:middle], bounds[middle:]]
         self._tops[block : block + 1] = [self._stops[block][-1], self._stops[block + 1][-1]]
 
     def discard_below(self, limit: int) -> None:
@@ -137,8 +137,8 @@ class RangeSet:
         """One more than the greatest member; 0 when empty."""
         return self._tops[-1] if self._tops else 0
 
-    def _at(self, x: int) -> tuple[int, int] | None:
-        """The interval that ``x`` is in."""
+    def _interval_of(self, x: int) -> tuple[int, int] | None:
+        """Return the interval that contains ``x``, None without one."""
         block = bisect_right(self._tops, x)
         if block == len(self._tops):
             return None
@@ -147,12 +147,12 @@ class RangeSet:
         return (start, self._stops[block][i]) if start <= x else None
 
     def first_missing(self, start: int) -> int:
-        """Smallest integer >= ``start`` that is not a member."""
-        found = self._at(start)
-        return start if found is None else found[1]
+        """Return the smallest integer >= ``start`` that is not a member."""
+        interval = self._interval_of(start)
+        return start if interval is None else interval[1]
 
     def gaps(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Intervals of ``[start, stop)`` without members, in order. The set must not change meanwhile."""
+        """Yield the intervals of ``[start, stop)`` without members, in order. The set must not change meanwhile."""
         for block in range(bisect_right(self._tops, start), len(self._tops)):
             starts, stops = self._starts[block], self._stops[block]
             for i in range(bisect_right(stops, start), len(stops)):
@@ -168,17 +168,17 @@ class RangeSet:
             yield start, stop
 
     def columns(self) -> tuple[list[int], list[int]]:
-        """Copies of all starts and all stops: a snapshot that costs some nanoseconds an interval."""
+        """Return copies of all starts and all stops: a snapshot that costs a few nanoseconds per interval."""
         return list(chain.from_iterable(self._starts)), list(chain.from_iterable(self._stops))
 
     def count(self, start: int, stop: int) -> int:
-        """Members in ``[start, stop)``."""
+        """Return the number of members in ``[start, stop)``."""
         if stop <= start:
             return 0
         return (stop - start) - sum(high - low for low, high in self.gaps(start, stop))
 
     def __contains__(self, x: int) -> bool:
-        return self._at(x) is not None
+        return self._interval_of(x) is not None
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         return zip(*self.columns(), strict=True)

@@ -1,12 +1,14 @@
-"""The one loader of settings, for every program: defaults, ``magnetar.toml``, ``MAGNETAR_*`` variables, command line.
+"""Loader of settings for all programs: defaults, ``magnetar.toml``, ``MAGNETAR_*`` variables, command line.
 
-A program is told a dataclass of groups; a group is a frozen dataclass beside the code that reads it, its fields are
-made by ``count``, ``size``, ``number``, ``port``, ``flag``, ``text`` and ``folder``, which hold range and meaning, or
-by ``internal`` where they are no settings. ``docs/settings.md`` is written from these declarations (``page``).
+The settings of a program are a dataclass of groups. A group is a frozen dataclass beside the code that reads it. Its
+fields are declared by ``count``, ``size``, ``number``, ``port``, ``flag``, ``text`` and ``folder`` with range and
+meaning, or by ``internal`` if they are not settings. ``docs/settings.md`` is generated from these declarations
+(``page``).
 
-A setting ``http_port`` of the program ``gateway`` is the variable ``MAGNETAR_HTTP_PORT``, else a key of ``[gateway]``,
-else one at the top of the file, which all programs share. Settings of a *private* group are of one program alone:
-``MAGNETAR_<PROGRAM>_<NAME>``, else a key of its table. What is unreadable, unknown or out of range is a SettingsError.
+A setting ``http_port`` of the program ``gateway`` is read from the variable ``MAGNETAR_HTTP_PORT``, else from a key of
+``[gateway]``, else from a key at the top of the file, which all programs share. Settings of a *private* group belong to
+one program: they are read from ``MAGNETAR_<PROGRAM>_<NAME>``, else from a key of its table. Unreadable, unknown and
+out-of-range settings raise SettingsError.
 """
 
 import difflib
@@ -24,16 +26,16 @@ from engine.base.errors import MagnetarError, MisuseError
 
 PREFIX = "MAGNETAR_"
 CONFIG = "MAGNETAR_CONFIG"
-"""Names another file than ``magnetar.toml``, which must then exist."""
+"""Variable that names another file than ``magnetar.toml``; the file must exist then."""
 DEFAULT_FILE = "magnetar.toml"
 OFFSET = "port_offset"
 COUNT_MAX = (1 << 31) - 1
 SIZE_MAX = 1 << 50
 PORT_MAX = 65535
 PRIVATE: Mapping[str, bool] = {"private": True}
-"""Metadata of a program's private group."""
+"""Metadata of a private group in a program's dataclass."""
 PRIVATE_VARIABLES = ("MAGNETAR_BOOKIE_",)
-"""Variables of a program of which the others know nothing."""
+"""Prefixes of variables that only one program reads."""
 
 _NO_VALUES: Mapping[str, Any] = {}
 _FOREIGN_NAME = re.compile(r"\(([a-z]\w+)\)$")
@@ -43,60 +45,60 @@ T = TypeVar("T")
 
 
 class SettingsError(MagnetarError, ValueError):
-    """A setting is unknown, unreadable or out of range, or the file cannot be read; the process must not start.
+    """An unknown, unreadable or out-of-range setting, or an unreadable file; the process must not start.
 
-    The message is one line that names the setting, what it may be, and the value given.
+    The message is one line with the setting, its allowed values, and the given value.
     """
 
 
 def count(default: int, help: str, *, low: int = 0, high: int = COUNT_MAX, name: str = "") -> int:
-    """A whole number. ``name``: the setting's, where it is not the field's."""
+    """Declare a whole number. ``name`` is the name of the setting if it differs from the field's."""
     return _setting(default, help, low=low, high=high, name=name)
 
 
 def size(default: int, help: str, *, low: int = 0, high: int = SIZE_MAX) -> int:
-    """A number of bytes."""
+    """Declare a number of bytes."""
     return _setting(default, help, low=low, high=high, bytes=True)
 
 
 def number(default: float, help: str, *, low: float = 0.0, high: float = 1e9) -> float:
-    """A number with a fraction; a time in seconds, mostly."""
+    """Declare a number with a fraction, such as a time in seconds."""
     return _setting(default, help, low=low, high=high)
 
 
 def port(default: int, help: str, *, low: int = 1) -> int:
-    """A port, moved by ``port_offset`` unless given; ``low`` 0 lets the system choose."""
+    """Declare a port, to which ``port_offset`` is added unless it is given; ``low`` 0 lets the system choose."""
     return _setting(default, help, low=low, high=PORT_MAX, port=True)
 
 
 def flag(default: bool, help: str) -> bool:
-    """``true`` or ``false``."""
+    """Declare a boolean."""
     return _setting(default, help)
 
 
 def text(default: str, help: str, *, choices: tuple[str, ...] = (), name: str = "") -> str:
-    """Any text, or one of ``choices``."""
+    """Declare a text, which is one of ``choices`` if there are any."""
     return _setting(default, help, choices=choices, name=name)
 
 
 def folder(default: str, help: str) -> Path:
-    """A folder, relative to where the process was started."""
+    """Declare a folder, relative to the working directory of the process."""
     return _setting(Path(default), help)
 
 
 def maybe_port(help: str, *, low: int = 1, shown: str = "none") -> int | None:
-    """A port, None unless given; ``shown``: what the page says of that."""
+    """Declare a port that is None unless given; ``shown`` is the default in docs/settings.md."""
     return _setting(None, help, low=low, high=PORT_MAX, shown=shown)
 
 
 def live(setting: T) -> T:
-    """A setting, made by one of the others, that may change while the process runs."""
-    made = cast("Field[Any]", setting)
-    return cast(T, field(default=made.default, metadata={**made.metadata, "live": True}))
+    """Declare a setting, which another function here declared, as changeable while the process runs."""
+    declared = cast("Field[Any]", setting)
+    return cast(T, field(default=declared.default, metadata={**declared.metadata, "live": True}))
 
 
 def internal(default: T) -> T:
-    """A field that is no setting: others decide it."""
+    """Declare a field that is not a setting, because the program decides its value."""
     return field(default=default, metadata={"internal": True})
 
 
@@ -105,7 +107,7 @@ def _setting(default: T, help: str, **metadata: Any) -> T:
 
 
 class Setting(NamedTuple):
-    """One setting of one program."""
+    """A setting of one program."""
 
     program: str
     private: bool
@@ -118,29 +120,29 @@ class Setting(NamedTuple):
 
     @property
     def variable(self) -> str:
-        """The environment's."""
+        """Name of the environment variable."""
         own = f"{self.program}_" if self.private else ""
         return f"{PREFIX}{own}{self.name}".upper()
 
     @property
     def pulsar_name(self) -> str:
-        """Pulsar's or BookKeeper's name of it; empty where it has none."""
-        found = _FOREIGN_NAME.search(self.item.metadata["help"])
-        return found[1] if found is not None else ""
+        """Pulsar's or BookKeeper's name of the setting; empty without one."""
+        match = _FOREIGN_NAME.search(self.item.metadata["help"])
+        return match[1] if match is not None else ""
 
     @property
     def meaning(self) -> str:
-        """As the page shows it."""
+        """Help text for docs/settings.md."""
         return f"{self.item.metadata['help']}{'; *live*' if self.is_live else ''}"
 
     @property
     def is_live(self) -> bool:
-        """Whether it may change while the process runs."""
+        """True if the setting may change while the process runs."""
         return bool(self.item.metadata.get("live"))
 
     @property
     def allowed(self) -> str:
-        """What it may be, in words that follow "must be"."""
+        """Allowed values, in words that follow "must be"."""
         if self.kind is Path:
             return "the name of a folder"
         if self.kind in (int, float):
@@ -149,7 +151,7 @@ class Setting(NamedTuple):
 
     @property
     def range(self) -> str:
-        """The same in as few words as the page has room for."""
+        """Allowed values in short form, for docs/settings.md."""
         if self.kind in (int, float):
             return f"{_plain(self.item.metadata['low'])} to {_plain(self.item.metadata['high'])}"
         if choices := self.item.metadata.get("choices"):
@@ -158,7 +160,7 @@ class Setting(NamedTuple):
 
     @property
     def default(self) -> str:
-        """As the page shows it."""
+        """Default value for docs/settings.md."""
         default: Any = self.item.default
         if self.item.metadata.get("port"):
             return f"{default} + {OFFSET}"
@@ -172,13 +174,13 @@ class Setting(NamedTuple):
         return _plain(default) if isinstance(default, int | float) else f"`{default}`"
 
     def read(self, raw: Any) -> Any:
-        """Its value from what stands in the environment, the file or on the command line. Raises SettingsError."""
+        """Parse and check a value from the environment, the file or the command line. Raises SettingsError."""
         value = _parsed(self.kind, raw)
         self.check(value, raw)
         return value
 
     def check(self, value: Any, raw: Any) -> None:
-        """Raises SettingsError when ``value``, given as ``raw``, is None or out of range."""
+        """Raise SettingsError when ``value``, given as ``raw``, is None or out of range."""
         low, high = self.item.metadata.get("low"), self.item.metadata.get("high")
         choices = self.item.metadata.get("choices")
         if (
@@ -190,7 +192,7 @@ class Setting(NamedTuple):
 
 
 def check_ranges(group: Any) -> None:
-    """For ``__post_init__`` of groups that tests and jobs make themselves. Raises SettingsError."""
+    """Check the values of a group, for ``__post_init__`` of groups that tests and jobs create. Raises SettingsError."""
     for setting in settings_of(type(group), "", False):
         value = getattr(group, setting.item.name)
         if value is not None:
@@ -198,7 +200,7 @@ def check_ranges(group: Any) -> None:
 
 
 def settings_of(group: type, program: str, private: bool) -> Iterator[Setting]:
-    """Raises MisuseError for a field that was not declared by one of the functions above."""
+    """Yield the settings of a group. Raises MisuseError for a field that no function above declared."""
     hints = typing.get_type_hints(group)
     for item in fields(group):
         if item.metadata.get("internal"):
@@ -207,38 +209,43 @@ def settings_of(group: type, program: str, private: bool) -> Iterator[Setting]:
             raise MisuseError(f"{group.__name__}.{item.name} is neither a setting nor internal")
         kind = hints[item.name]
         if isinstance(kind, types.UnionType):
-            kind = next(one for one in kind.__args__ if one is not types.NoneType)
+            kind = next(member for member in kind.__args__ if member is not types.NoneType)
         yield Setting(program, private, item, kind)
 
 
 def overridden(group: T, values: Mapping[str, Any]) -> tuple[T, dict[str, str]]:
-    """The group with those of ``values``, by Pulsar's names, that may change while a process runs; and why some of
-    them are left out, by name."""
+    """Return the group with the live settings in ``values``, by Pulsar's names.
+
+    The second result has the reasons why values were refused, by name.
+    """
     kind: type = type(group)
-    live, found, refused = _live_settings(kind), group, {}
+    live, changed, refused = _live_settings(kind), group, {}
     for name, raw in values.items():
         setting = live.get(name)
         if setting is not None:
             try:
-                found = replace(found, **{setting.item.name: setting.read(raw)})  # type: ignore[type-var]
+                changed = replace(changed, **{setting.item.name: setting.read(raw)})  # type: ignore[type-var]
             except ValueError as error:
                 refused[name] = str(error).removeprefix(f"{setting.name} ")
-    return found, refused
+    return changed, refused
 
 
 @lru_cache
 def _live_settings(group: type) -> Mapping[str, Setting]:
-    """Those that may change while a process runs, by Pulsar's names."""
-    settings = settings_of(group, "", False)
-    return {one.pulsar_name: one for one in settings if one.is_live and one.pulsar_name}
+    """Return the settings that may change while a process runs, by Pulsar's names."""
+    return {
+        setting.pulsar_name: setting
+        for setting in settings_of(group, "", False)
+        if setting.is_live and setting.pulsar_name
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class Program(Generic[T]):
-    """A kind of process. ``name`` is its table's, ``kind`` the dataclass of its groups.
+    """A kind of process. ``name`` is the name of its table, ``kind`` the dataclass of its groups.
 
-    ``elsewhere``: keys at the top of the file that only other programs read. With it an unknown key there is refused;
-    without, only one that is nearly ours.
+    ``elsewhere`` has the keys at the top of the file that only other programs read; any other unknown key there is
+    refused. Without ``elsewhere``, only keys similar to the program's own are refused.
     """
 
     name: str
@@ -246,7 +253,7 @@ class Program(Generic[T]):
     elsewhere: frozenset[str] | None = None
 
     def groups(self) -> Iterator[tuple[str, type, bool]]:
-        """Name, dataclass, and whether it is private."""
+        """Yield the name and dataclass of each group, and whether the group is private."""
         hints = typing.get_type_hints(self.kind)
         for item in fields(self.kind):  # type: ignore[arg-type]
             yield item.name, hints[item.name], bool(item.metadata.get("private"))
@@ -264,41 +271,41 @@ class Program(Generic[T]):
         directory: Path,
         given: Mapping[str, Any] = _NO_VALUES,
     ) -> T:
-        """The settings; ``given`` by name on the command line, None for what was not. ``directory`` has the file.
+        """Load the settings. ``directory`` contains the file.
 
-        Raises SettingsError.
+        ``given`` has the values of the command line by name, None for those that are not given. Raises SettingsError.
         """
         source = _Source(self.name, environ, directory, given)
-        made: dict[str, Any] = {
+        groups: dict[str, Any] = {
             name: source.fill(group, private) for name, group, private in self.groups()
         }
         source.refuse_unknown(self.settings(), self.elsewhere)
-        return self.kind(**made)
+        return self.kind(**groups)
 
 
 @dataclass(frozen=True, slots=True)
 class PortOffset:
-    """What moves the ports of an instance, so that a second one needs one variable."""
+    """Offset of an instance's ports, so that a second instance on a machine needs one variable."""
 
     port_offset: int = count(0, "added to every port that is not given", high=PORT_MAX)
 
 
 _PAGE = """# Settings
 
-Written by `manage.py settings_reference` from the declarations beside the code that reads them; do not edit.
+Generated by `manage.py settings_reference` from the declarations beside the code that reads them; do not edit.
 
-A setting `broker_port` is the variable `MAGNETAR_BROKER_PORT`, else a key of the program's table in `magnetar.toml`
-(`MAGNETAR_CONFIG` may name another file), else a key at the top of that file, which all programs share. What stands on
-a command line goes before all of them. A setting that has its program's name in its variable is not taken from the top
-of the file. What is unreadable, unknown or out of range stops the process with one line that names it (status 78).
-Pulsar's or BookKeeper's name of a setting stands in brackets. What is *live* may be changed while brokers run, for all
-of them, by that name: `/admin/v2/brokers/configuration` and `pulsar-admin brokers update-dynamic-config`.
+A setting `broker_port` is read from the variable `MAGNETAR_BROKER_PORT`, else from a key of the program's table in
+`magnetar.toml` (`MAGNETAR_CONFIG` may name another file), else from a key at the top of that file, which all programs
+share. A value on the command line takes precedence. A setting with its program's name in its variable is not read from
+the top of the file. An unreadable, unknown or out-of-range setting stops the process with one line that names it
+(status 78). Pulsar's or BookKeeper's name of a setting is in brackets. A *live* setting may be changed by that name
+while brokers run, for all of them: `/admin/v2/brokers/configuration` and `pulsar-admin brokers update-dynamic-config`.
 """
 _HEAD = "| setting | default | may be | meaning | variable |\n|---|---|---|---|---|"
 
 
 def page(programs: Iterable[Program[Any]]) -> str:
-    """``docs/settings.md``: first what several programs are told, then what each of them is told alone."""
+    """Return the text of ``docs/settings.md``: first the groups that several programs read, then those of each."""
     readers: dict[type, list[str]] = {}
     tables: dict[type, list[Setting]] = {}
     for program in programs:
@@ -315,15 +322,15 @@ def page(programs: Iterable[Program[Any]]) -> str:
         about = " ".join((group.__doc__ or "").split()).replace("``", "`")
         parts.append(f"{about} Read by {', '.join(names)}.\n" if len(names) > 1 else f"{about}\n")
         rows = [
-            f"| `{one.name}` | {one.default} | {one.range} | {one.meaning} | `{one.variable}` |"
-            for one in tables[group]
+            f"| `{setting.name}` | {setting.default} | {setting.range} | {setting.meaning} | `{setting.variable}` |"
+            for setting in tables[group]
         ]
         parts.append("\n".join([_HEAD, *rows, ""]))
     return "\n".join(parts)
 
 
 class _Source:
-    """Where values come from: command line, environment, the program's table, the top of the file."""
+    """Sources of values, in this order: command line, environment, the program's table, the top of the file."""
 
     def __init__(
         self, program: str, environ: Mapping[str, str], directory: Path, given: Mapping[str, Any]
@@ -352,7 +359,7 @@ class _Source:
         return {key: raw for key, raw in document.items() if not isinstance(raw, dict)}, table
 
     def _find(self, setting: Setting) -> tuple[Any, str]:
-        """What was given for it and by what; None when nothing was."""
+        """Return the value given for a setting and its origin, None without one."""
         name, variable = setting.name, setting.variable
         if name in self._given:
             return self._given[name], "the command line"
@@ -382,8 +389,12 @@ class _Source:
             raise SettingsError(f"setting {error}") from error
 
     def refuse_unknown(self, settings: list[Setting], elsewhere: frozenset[str] | None) -> None:
-        """A key of our table must be ours, one at the top that or one of ``elsewhere``; a variable must not nearly be
-        ours. Who does not know the others' settings cannot tell a slip from one of them."""
+        """Raise SettingsError for keys and variables that are misspelt.
+
+        A key of the program's table must be one of its settings. A key at the top must be one of these or of
+        ``elsewhere``. A program without ``elsewhere`` does not know the settings of other programs, so it refuses only
+        those names that are similar to its own.
+        """
         private = {setting.name for setting in settings if setting.private}
         shared = {setting.name for setting in settings if not setting.private} | {OFFSET}
         for key in sorted(self._table.keys() - private - shared):
@@ -393,12 +404,12 @@ class _Source:
             if (near := _nearest(key, shared)) or elsewhere is not None:
                 self._refuse(f"{key} in {self._path}", near)
         own = f"{PREFIX}{self._program}_".upper()
-        self._refuse_slips(own, private, ())
+        self._refuse_similar(own, private, ())
         if elsewhere is not None:
-            self._refuse_slips(PREFIX, shared | elsewhere, PRIVATE_VARIABLES)
+            self._refuse_similar(PREFIX, shared | elsewhere, PRIVATE_VARIABLES)
 
-    def _refuse_slips(self, prefix: str, names: set[str], passed: tuple[str, ...]) -> None:
-        """Variables that begin with ``prefix``, but not with one of ``passed``, and nearly name one of ``names``."""
+    def _refuse_similar(self, prefix: str, names: set[str], passed: tuple[str, ...]) -> None:
+        """Refuse variables that begin with ``prefix``, but not with one of ``passed``, and are similar to a name."""
         for key in sorted(self._environ):
             name = key.removeprefix(prefix).lower()
             if not key.startswith(prefix) or key.startswith(passed) or name in names:
@@ -406,8 +417,8 @@ class _Source:
             if near := _nearest(name, names):
                 self._refuse(key, f"{prefix}{near}".upper())
 
-    def _refuse(self, what: str, near: str) -> None:
-        raise SettingsError(f"unknown setting {what}{near and f', did you mean {near}?'}")
+    def _refuse(self, setting: str, near: str) -> None:
+        raise SettingsError(f"unknown setting {setting}{near and f', did you mean {near}?'}")
 
 
 def _plain(bound: float) -> str:
@@ -420,7 +431,10 @@ def _nearest(name: str, names: Iterable[str]) -> str:
 
 
 def _parsed(kind: Any, raw: Any) -> Any:
-    """``raw`` as a ``kind``, None when it is none; the environment gives text, the file also numbers and truth."""
+    """Return ``raw`` as a ``kind``, None when it cannot be converted.
+
+    The environment has texts; the file also has numbers and booleans.
+    """
     if kind is bool:
         word = raw.lower() if isinstance(raw, str) else raw
         return (

@@ -1,7 +1,7 @@
-"""The slice: a run of consecutive entries in one received buffer, the unit of the whole data path.
+"""Slices, which are runs of consecutive entries in one received buffer and the unit of the data path.
 
-One object per run travels from the socket through managed ledger and ledger writer into the tail cache and the
-dispatcher, so that nothing is paid per entry but the bytes themselves. A slice never spans two ledgers.
+One object per run passes from the socket through the managed ledger and the ledger writer to the tail cache and the
+dispatcher, so that an entry costs nothing but its bytes. A slice never spans two ledgers.
 """
 
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ from engine.base.ids import Position
 
 
 class Slice:
-    """Consecutive entries of one ledger, lying in ``buf``.
+    """Consecutive entries of one ledger in ``buf``.
 
-    ``buf`` is immutable and kept alive by the slice, so budgets charge ``held`` (the whole buffer), not ``size``.
-    ``spans`` is flat: entry ``i`` is ``buf[spans[2 * i]:spans[2 * i + 1]]``, the bytes a client sent after its command.
-    ``ledger_id`` and ``first`` (entry id of entry 0) are -1 until a ledger has taken the slice.
-    ``counts`` holds messages per entry, or is None when each entry is a single message.
-    ``facts`` is kept here by whoever looks into the entries, for all who come after: None until somebody has looked.
+    ``buf`` is immutable and kept alive by the slice, so budgets charge ``held`` (the complete buffer), not ``size``.
+    ``spans`` is flat: entry ``i`` is ``buf[spans[2 * i]:spans[2 * i + 1]]``, the bytes that a client sent after its
+    command. ``ledger_id`` and ``first`` (entry id of entry 0) are -1 until the slice is added to a ledger. ``counts``
+    has the number of messages of each entry, or is None when each entry is a single message. ``facts`` caches the
+    result of the first inspection of the entries for later readers; it is None before.
     """
 
     __slots__ = ("buf", "count", "counts", "facts", "first", "ledger_id", "size", "spans")
@@ -56,37 +56,37 @@ class Slice:
         return self.first + self.count - 1
 
     def position(self, i: int) -> Position:
-        """Position of entry ``i``."""
+        """Return the position of entry ``i``."""
         return Position(self.ledger_id, self.first + i)
 
     def size_of(self, start: int, stop: int) -> int:
-        """Bytes of entries ``start`` (inclusive) to ``stop``."""
+        """Return the bytes of entries ``start`` (inclusive) to ``stop`` (exclusive)."""
         if stop - start == self.count:
             return self.size
         return span_bytes(self.spans, start, stop)
 
     def messages_of(self, start: int, stop: int) -> int:
-        """Messages in entries ``start`` (inclusive) to ``stop``."""
+        """Return the number of messages in entries ``start`` (inclusive) to ``stop`` (exclusive)."""
         return stop - start if self.counts is None else sum(self.counts[start:stop])
 
     def entry(self, i: int) -> bytes:
-        """A copy of the bytes of entry ``i``; for slow paths only."""
+        """Return a copy of the bytes of entry ``i``; for slow paths only."""
         return self.buf[self.spans[2 * i] : self.spans[2 * i + 1]]
 
     def tail(self, start: int) -> "Slice":
-        """The entries from index ``start`` on, over the same buffer, not yet placed in a ledger."""
+        """Return the entries from index ``start`` on, over the same buffer, not yet added to a ledger."""
         size = self.size_of(start, self.count)
         counts = None if self.counts is None else self.counts[start:]
         return Slice(self.buf, self.spans[2 * start :], size, counts)
 
 
 def span_bytes(spans: list[int], start: int, stop: int) -> int:
-    """Bytes of entries ``start`` (inclusive) to ``stop`` that lie at ``spans``."""
+    """Return the bytes of entries ``start`` (inclusive) to ``stop`` (exclusive) in ``spans``."""
     return sum(spans[2 * start + 1 : 2 * stop : 2]) - sum(spans[2 * start : 2 * stop : 2])
 
 
 class View:
-    """Entries ``start`` (inclusive) to ``stop`` (exclusive) of a slice: what a read returns and a dispatcher sends."""
+    """Entries ``start`` (inclusive) to ``stop`` (exclusive) of a slice, which reads return and dispatchers send."""
 
     __slots__ = ("run", "start", "stop")
 
@@ -106,7 +106,7 @@ class View:
 
     @property
     def indexes(self) -> Sequence[int]:
-        """Of the entries in view, rising."""
+        """Indexes of the entries in view, ascending."""
         return range(self.start, self.stop)
 
     @property
@@ -123,17 +123,17 @@ class View:
         return self.run.messages_of(self.start, self.stop)
 
     def part(self, start: int, stop: int) -> "View":
-        """Of the entries in view those from the ``start``-th to before the ``stop``-th."""
+        """Return the view of the ``start``-th (inclusive) to the ``stop``-th (exclusive) entry in view."""
         return View(self.run, self.start + start, self.start + stop)
 
 
 class Pick(View):
-    """Some entries of a slice, with gaps between them."""
+    """View of entries of a slice with gaps between them."""
 
     __slots__ = ("_indexes",)
 
     def __init__(self, run: Slice, indexes: Sequence[int]) -> None:
-        """``indexes``: rising, at least one."""
+        """Create the view of the entries at ``indexes``, which are ascending and at least one."""
         super().__init__(run, indexes[0], indexes[-1] + 1)
         self._indexes = indexes
 
@@ -164,10 +164,10 @@ FRAME_PREFIX = 28
 
 
 class AddRun:
-    """Add frames of consecutive entries of one ledger with one key and equal flags, back to back in ``buf``.
+    """Add frames of consecutive entries of one ledger with one key and equal flags, adjacent in ``buf``.
 
-    Entry ``i`` is ``buf[offsets[i] : end(i)]`` (32-byte header, digest, payload); its frame begins FRAME_PREFIX before.
-    ``buf`` is immutable and kept alive by the run. ``stop`` is where the last frame ends.
+    Entry ``i`` is ``buf[offsets[i] : end(i)]`` (32-byte header, digest, payload); its frame begins FRAME_PREFIX bytes
+    earlier. ``buf`` is immutable and kept alive by the run. ``stop`` is the end of the last frame.
     """
 
     __slots__ = ("buf", "count", "first", "flags", "ledger_id", "master_key", "offsets", "stop")
@@ -193,20 +193,20 @@ class AddRun:
 
     @property
     def start(self) -> int:
-        """Where the first frame begins."""
+        """Offset of the first frame."""
         return self.offsets[0] - FRAME_PREFIX
 
     @property
     def below(self) -> int:
-        """The entry id after the last."""
+        """Entry id after the last entry."""
         return self.first + self.count
 
     def end(self, i: int) -> int:
-        """Where entry ``i`` ends in ``buf``."""
+        """Return the end of entry ``i`` in ``buf``."""
         return self.offsets[i + 1] - FRAME_PREFIX if i + 1 < self.count else self.stop
 
     def part(self, start: int, stop: int) -> "AddRun":
-        """Entries with index ``start`` to ``stop`` (exclusive, > start) over the same buffer."""
+        """Return the entries with index ``start`` to ``stop`` (exclusive, > start) over the same buffer."""
         return AddRun(
             self.buf,
             self.ledger_id,

@@ -1,5 +1,7 @@
-"""Owned tasks: a named group whose failures are seen by its owner and whose end is awaited; and what keeps an exception
-that nobody expected from ending a background loop, or the end of something half-way."""
+"""Tasks with an owner, which reports their failures and awaits their end.
+
+``restarting`` keeps an unexpected exception from ending a background loop, ``contained`` from interrupting a shutdown.
+"""
 
 import asyncio
 import logging
@@ -17,8 +19,8 @@ RESTART_S = 5.0
 class TaskScope:
     """Tasks of one owner (a connection, a topic, a service).
 
-    ``spawn`` starts a named task. A task that fails is reported once to ``on_error`` (default: the log).
-    ``close`` cancels what is left and waits for it; safe to call twice. After ``close`` nothing can be spawned.
+    ``spawn`` starts a named task. The failure of a task is reported once to ``on_error`` (default: the log).
+    ``close`` cancels the remaining tasks and waits for them; it is idempotent. After ``close`` no task can be spawned.
     """
 
     __slots__ = ("_on_error", "_tasks", "closed", "name")
@@ -28,7 +30,8 @@ class TaskScope:
     ) -> None:
         self.name = name
         self._on_error = on_error
-        self._tasks: dict[asyncio.Task[Any], None] = {}  # ordered: the simulator needs one order
+        # A dict instead of a set, because simulated runs need a reproducible order.
+        self._tasks: dict[asyncio.Task[Any], None] = {}
         self.closed = False
 
     def spawn(self, name: str, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
@@ -54,7 +57,7 @@ class TaskScope:
             log.error("task failed name=%s", task.get_name(), exc_info=error)
 
     def cancel(self) -> None:
-        """Ask all tasks to stop without waiting; spawning is refused from now on."""
+        """Cancel all tasks without waiting for them; spawning is refused from now on."""
         self.closed = True
         for task in list(self._tasks):
             task.cancel()
@@ -62,27 +65,31 @@ class TaskScope:
     async def close(self, deadline_s: float = 5.0) -> None:
         """Cancel all tasks and wait for their end, at most ``deadline_s``; the caller's own task is skipped."""
         self.cancel()
-        me = asyncio.current_task()
-        rest = [task for task in self._tasks if task is not me]
-        if rest:
-            await asyncio.wait(rest, timeout=deadline_s)
+        current = asyncio.current_task()
+        others = [task for task in self._tasks if task is not current]
+        if others:
+            await asyncio.wait(others, timeout=deadline_s)
 
 
 async def restarting(what: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run ``work``, a loop in the background, and begin it anew RESTART_S after an exception that it does not provide
-    for, which is logged: one bad moment must not end it for the life of the process. Ends when ``work`` returns."""
+    """Run a background loop, and restart it RESTART_S seconds after an unexpected exception, which is logged.
+
+    Returns when ``work`` returns.
+    """
     while True:
         try:
             return await work()
         except Exception:
-            log.exception("%s failed, goes on in %g s", what, RESTART_S)
+            log.exception("%s failed, restarts in %g s", what, RESTART_S)
         await asyncio.sleep(RESTART_S)
 
 
 @contextmanager
 def contained(what: str) -> Iterator[None]:
-    """Go on behind the block whatever failed in it, with a line in the log: for steps of an end that all must be taken.
-    Cancellation passes."""
+    """Log any exception of the block and continue behind it, for the steps of a shutdown that must all run.
+
+    Cancellation is not suppressed.
+    """
     try:
         yield
     except Exception as error:
@@ -90,8 +97,10 @@ def contained(what: str) -> Iterator[None]:
 
 
 class UnderWay(Generic[K, T]):
-    """Work that is done once however many ask for it meanwhile, by key, as tasks of ``scope``: ``of(key)`` or else
-    ``begin``, and await the task behind a shield, so that who gives up leaves it to the others."""
+    """Work that concurrent callers share, by key, as tasks of ``scope``.
+
+    A caller awaits ``of(key)``, else ``begin``, behind a shield, so that its cancellation does not end the task.
+    """
 
     __slots__ = ("_scope", "tasks")
 
@@ -100,12 +109,15 @@ class UnderWay(Generic[K, T]):
         self.tasks: dict[K, asyncio.Task[T]] = {}
 
     def of(self, key: K) -> "asyncio.Task[T] | None":
-        """The task, unless it is done: one that the loop has not told of yet must not be waited for again."""
+        """Return the pending task of ``key``, None without one.
+
+        A task that is done is not returned, although its callback may not have run yet.
+        """
         task = self.tasks.get(key)
         return None if task is None or task.done() else task
 
     def begin(self, key: K, name: str, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
-        """Start it, as a task of this name. Raises RuntimeError when the scope is closed."""
+        """Start ``work`` as a task with this name. Raises RuntimeError when the scope is closed."""
         task = self.tasks[key] = self._scope.spawn(name, work)
         task.add_done_callback(partial(self._ended, key))
         return task

@@ -1,11 +1,11 @@
-"""Regular expressions matched in linear time: the part of RE2's syntax that an automaton without memory can run. Pure.
+"""Regular expressions that are matched in linear time, in the part of RE2's syntax that finite automata can run. Pure.
 
-Python's ``re`` backtracks, so one short expression of a client can take minutes. Here an expression becomes a Thompson
-automaton; a match visits each character once and does at most one step for each instruction there, so the worst case
-is ``instructions * len(text)`` steps.
+Python's ``re`` backtracks, so that one short expression of a client can take minutes. Here an expression is compiled to
+a Thompson automaton. A match visits each character once and runs at most one step for each instruction there, so that
+the worst case is ``instructions * len(text)`` steps.
 
 Supported: literals, ``.``, classes, ``\\d \\w \\s`` (ASCII, as in RE2 and Java), ``\\Q…\\E``, groups, alternation, the
-quantifiers and their lazy forms, ``^ $ \\A \\z \\Z``, the flags ``i``, ``s`` and ``U``. Not look-around.
+quantifiers and their lazy forms, ``^ $ \\A \\z \\Z``, the flags ``i``, ``s`` and ``U``. Look-around is not supported.
 """
 
 from collections.abc import Callable
@@ -24,16 +24,16 @@ from engine.base.regex.syntax import (
 )
 
 INSTRUCTIONS_MAX = 500
-"""Of an automaton whose expression comes from a client: a match of 512 characters is bounded to some 50 ms."""
+"""Maximum size of an automaton for a client's expression, which bounds a match of 512 characters to about 50 ms."""
 MEMO_MAX = 4096
-"""Transitions remembered by one matcher."""
+"""Maximum number of transitions that one matcher caches."""
 
 
 class LinearRegex:
     """A compiled expression, matched against whole texts."""
 
     def __init__(self, pattern: str, instructions_max: int = INSTRUCTIONS_MAX) -> None:
-        """Raises RegexSyntaxError, UnsupportedRegexError."""
+        """Compile ``pattern``. Raises RegexSyntaxError, UnsupportedRegexError."""
         self.pattern = pattern
         program = _Program(instructions_max)
         start = program.emit(parse(pattern), program.accept)
@@ -42,9 +42,9 @@ class LinearRegex:
         self._accepting = program.accepting()
         self._follow = program.follow()
         self._literals: dict[str, int] = {}
-        """Instructions that accept a character which is one of few."""
+        """Instructions that accept a character, for classes of at most _FEW characters."""
         self._classes: list[tuple[Ranges, int]] = []
-        """Other classes, and the instructions that accept them."""
+        """Larger classes, and the instructions that accept them."""
         for ranges, mask in program.by_ranges().items():
             if sum(high - low + 1 for low, high in ranges) <= _FEW:
                 for char in (chr(code) for low, high in ranges for code in range(low, high + 1)):
@@ -53,7 +53,7 @@ class LinearRegex:
                 self._classes.append((ranges, mask))
 
     def fullmatch(self, text: str) -> bool:
-        """Whether all of ``text`` matches."""
+        """Return whether the complete ``text`` matches."""
         states = self._start
         for char in text:
             states = self._step(states, char)
@@ -62,7 +62,7 @@ class LinearRegex:
         return bool(states & self._accepting)
 
     def matcher(self) -> Callable[[str], bool]:
-        """``fullmatch`` for many texts: transitions are remembered, at most MEMO_MAX of them."""
+        """Return a function like ``fullmatch`` for many texts, which caches at most MEMO_MAX transitions."""
         memo: dict[tuple[int, str], int] = {}
         start, accepting = self._start, self._accepting
 
@@ -98,11 +98,11 @@ class LinearRegex:
 
 
 _FEW = 2
-"""Code points of a class that is looked up by character: a literal, with both cases of a letter."""
+"""Maximum number of characters of a class that is looked up by character: both cases of a letter."""
 
 
 class _Program:
-    """Instructions of an automaton, made from its end: each knows those that come next."""
+    """Instructions of an automaton, added from its end, each with the indexes of its successors."""
 
     def __init__(self, instructions_max: int) -> None:
         self._max = instructions_max
@@ -121,7 +121,7 @@ class _Program:
         return len(self._nodes) - 1
 
     def emit(self, node: Node, after: int) -> int:
-        """Add ``node`` in front of the instruction ``after``; returns where it begins."""
+        """Add ``node`` in front of the instruction ``after``; return its first instruction."""
         match node:
             case Chars() | Edge():
                 return self._add(node, [after])
@@ -144,13 +144,16 @@ class _Program:
                 begin = self._add(None, [self.emit(node.node, begin), after])
         for _ in range(node.least):
             before = self.emit(node.node, begin)
-            if before == begin:  # it is empty, and adds nothing however often it is repeated
+            if before == begin:  # an empty node, which adds no instruction in any repetition
                 break
             begin = before
         return begin
 
     def closure(self, start: int, *, at_begin: bool = False, at_end: bool = False) -> int:
-        """As bits, the instructions that wait for a character or the end, reached from ``start`` without one."""
+        """Return the instructions, as bits, that are reached from ``start`` without consuming a character.
+
+        Only instructions that wait for a character or for the end of the text are included.
+        """
         reached, seen, to_visit = 0, {start}, [start]
         while to_visit:
             at = to_visit.pop()
@@ -168,7 +171,7 @@ class _Program:
         return reached
 
     def follow(self) -> list[int]:
-        """By instruction that consumes a character, what its successor reaches."""
+        """Return, by instruction that consumes a character, the closure of its successor."""
         known: dict[int, int] = {}
         out = [0] * len(self)
         for at, node in enumerate(self._nodes):
@@ -180,7 +183,7 @@ class _Program:
         return out
 
     def accepting(self) -> int:
-        """As bits, the instructions at which a text may end."""
+        """Return the instructions, as bits, at which a text may end."""
         mask = 1 << self.accept
         for at, node in enumerate(self._nodes):
             if isinstance(node, Edge) and self.closure(at, at_end=True) & (1 << self.accept):
@@ -188,7 +191,7 @@ class _Program:
         return mask
 
     def by_ranges(self) -> dict[Ranges, int]:
-        """As bits, the instructions that accept the same characters."""
+        """Return the instructions, as bits, that accept the same characters, by these characters."""
         masks: dict[Ranges, int] = {}
         for at, node in enumerate(self._nodes):
             if isinstance(node, Chars):

@@ -1,14 +1,14 @@
-"""The syntax that ``LinearRegex`` understands, read into a tree. Pure."""
+"""Parser of the syntax that ``LinearRegex`` supports. Pure."""
 
 from collections.abc import Iterable
 
 DEPTH_MAX = 40
-"""Nested groups."""
+"""Maximum depth of nested groups."""
 _REPEAT_MAX = 1000
 _TOP = 0x10FFFF
 
 Ranges = tuple[tuple[int, int], ...]
-"""Code points, both ends included, rising and disjoint."""
+"""Ascending disjoint ranges of code points, both ends included."""
 
 
 class Chars:
@@ -29,7 +29,7 @@ class Alternatives:
 
 
 class Repeat:
-    """``most``: None for any number."""
+    """A node that is repeated ``least`` to ``most`` times; None is without limit."""
 
     def __init__(self, node: "Node", least: int, most: int | None) -> None:
         self.node = node
@@ -38,7 +38,7 @@ class Repeat:
 
 
 class Edge:
-    """The begin of the text, or its end."""
+    """Assertion of the beginning of the text, or of its end."""
 
     def __init__(self, *, begin: bool) -> None:
         self.begin = begin
@@ -48,11 +48,11 @@ Node = Chars | Sequence | Alternatives | Repeat | Edge
 
 
 class RegexSyntaxError(ValueError):
-    """The text is no regular expression."""
+    """The text is not a regular expression."""
 
 
 class UnsupportedRegexError(ValueError):
-    """The text uses what cannot be matched in linear time, or becomes too large an automaton."""
+    """The expression cannot be matched in linear time, or its automaton is too large."""
 
 
 def _normal(ranges: Iterable[tuple[int, int]]) -> Ranges:
@@ -78,7 +78,7 @@ def _complement(ranges: Ranges) -> Ranges:
 
 
 def _both_cases(ranges: Ranges) -> Ranges:
-    """With the other case of ASCII letters, and of a single character beyond."""
+    """Return ranges with the other case of ASCII letters, and of ranges that are one character beyond ASCII."""
     out = list(ranges)
     for low, high in ranges:
         for first, last, shift in ((65, 90, 32), (97, 122, -32)):
@@ -105,7 +105,7 @@ _HEX = frozenset("0123456789abcdefABCDEF")
 
 
 def parse(pattern: str) -> Node:
-    """Raises RegexSyntaxError, UnsupportedRegexError."""
+    """Parse an expression. Raises RegexSyntaxError, UnsupportedRegexError."""
     return _Parser(pattern).parse()
 
 
@@ -126,12 +126,12 @@ class _Parser:
     def _peek(self, length: int = 1) -> str:
         return self._text[self._at : self._at + length]
 
-    def _take(self, length: int = 1) -> str:
-        taken = self._peek(length)
-        if len(taken) < length:
+    def _read(self, length: int = 1) -> str:
+        text = self._peek(length)
+        if len(text) < length:
             raise RegexSyntaxError("it ends within a group, class or escape")
         self._at += length
-        return taken
+        return text
 
     def _choice(self) -> Node:
         branches = [self._sequence()]
@@ -154,7 +154,7 @@ class _Parser:
         return nodes[0] if len(nodes) == 1 else Sequence(nodes)
 
     def _quoted(self) -> list[Node]:
-        """What stands between \\Q and \\E, or the end."""
+        """Parse the literals between \\Q and \\E, or up to the end."""
         self._at += 2
         end = self._text.find("\\E", self._at)
         stop = len(self._text) if end < 0 else end
@@ -169,8 +169,8 @@ class _Parser:
         return Chars(_both_cases(ranges) if self._any_case else ranges)
 
     def _atom(self) -> list[Node]:
-        """One node, or none for what only sets flags."""
-        char = self._take()
+        """Parse one node; return none for a group that only sets flags."""
+        char = self._read()
         match char:
             case "(":
                 return self._group()
@@ -186,7 +186,7 @@ class _Parser:
 
     def _escape(self) -> list[Node]:
         char = self._peek()
-        if char == "E":  # the end of a quotation that did not begin
+        if char == "E":  # the end of a quotation without its beginning
             self._at += 1
             return []
         if char and char in "AzZ":
@@ -198,8 +198,8 @@ class _Parser:
         return [self._literal(self._escaped())]
 
     def _escaped(self) -> int:
-        """The code point of an escaped character; the backslash is behind."""
-        char = self._take()
+        """Return the code point of an escaped character, whose backslash was read before."""
+        char = self._read()
         if char in _ESCAPED:
             return _ESCAPED[char]
         if char == "x" and self._peek() == "{":
@@ -208,7 +208,7 @@ class _Parser:
             self._at = end + 1
             return self._code(digits)
         if char in "xu":
-            return self._code(self._take(2 if char == "x" else 4))
+            return self._code(self._read(2 if char == "x" else 4))
         if char.isascii() and char.isalnum():
             raise UnsupportedRegexError(f"\\{char} is not supported")
         return ord(char)
@@ -224,7 +224,7 @@ class _Parser:
     def _group(self) -> list[Node]:
         any_case, dot_all = self._any_case, self._dot_all
         if self._peek() == "?" and self._extension() == ")":
-            return []  # the flags hold up to the end of the group around
+            return []  # the flags apply up to the end of the enclosing group
         self._depth += 1
         if self._depth > DEPTH_MAX:
             raise UnsupportedRegexError(f"more than {DEPTH_MAX} groups within each other")
@@ -237,7 +237,7 @@ class _Parser:
         return [node]
 
     def _extension(self) -> str:
-        """Pass over ``?…`` behind a parenthesis, up to what it applies to. ``)``: flags for what follows."""
+        """Parse ``?…`` behind a parenthesis; return its last character, which is ``)`` for flags without a group."""
         self._at += 1
         for named in ("P<", "<"):
             if self._text.startswith(named, self._at):
@@ -250,7 +250,7 @@ class _Parser:
                 self._at = end + 1
                 return "<"
         on = True
-        while (char := self._take()) not in ":)":
+        while (char := self._read()) not in ":)":
             match char:
                 case "-":
                     on = False
@@ -259,7 +259,7 @@ class _Parser:
                 case "s":
                     self._dot_all = on
                 case "U":
-                    pass  # which match is preferred makes no difference to whether there is one
+                    pass  # the preferred match does not affect whether there is a match
                 case _:
                     raise UnsupportedRegexError(f"(?{char} is not supported")
         return char
@@ -290,14 +290,14 @@ class _Parser:
         return Chars(_complement(chosen) if negated else chosen)
 
     def _member(self, ranges: list[tuple[int, int]]) -> int | None:
-        """One character of a class; None for a class within it, which is added to ``ranges``."""
+        """Parse one character of a class; return None for a nested class, which is added to ``ranges``."""
         if self._peek(2) in ("[:", "&&"):
             raise UnsupportedRegexError(f"{self._peek(2)} in a class is not supported")
-        char = self._take()
+        char = self._read()
         if char != "\\":
             return ord(char)
         if self._peek() in _CLASSES:
-            ranges += _CLASSES[self._take()]
+            ranges += _CLASSES[self._read()]
             return None
         return self._escaped()
 
@@ -313,7 +313,7 @@ class _Parser:
             return node
         match self._peek():
             case "?":
-                self._at += 1  # lazy: the same texts match
+                self._at += 1  # lazy quantifiers match the same texts
             case "+":
                 raise UnsupportedRegexError("possessive quantifiers are not supported")
             case "*":
@@ -321,7 +321,7 @@ class _Parser:
         return Repeat(node, least, most)
 
     def _bounds(self) -> tuple[int, int | None, int] | None:
-        """Of ``{n}``, ``{n,}`` or ``{n,m}`` here, and where it ends; None for a brace that stands for itself."""
+        """Return the bounds in ``{n}``, ``{n,}`` or ``{n,m}`` and the position behind it; None for a literal brace."""
         end = self._text.find("}", self._at)
         if end < 0:
             return None

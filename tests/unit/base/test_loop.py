@@ -96,7 +96,7 @@ from engine.base import loop
 class Node:
     pass
 
-loop.LOOK_EVERY = 1
+loop.MEASURE_EVERY = 1
 loop.shorten_collections()
 full = []
 gc.callbacks.append(lambda phase, info: full.append(info) if info["generation"] == 2 else None)

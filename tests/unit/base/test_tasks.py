@@ -67,7 +67,7 @@ async def test_a_background_loop_goes_on_after_an_exception_that_it_does_not_pro
 
     await restarting("the work", work)
     assert began == [0.0, RESTART_S, 2 * RESTART_S]
-    assert [one.getMessage() for one in caplog.records] == ["the work failed, goes on in 5 s"] * 2
+    assert [one.getMessage() for one in caplog.records] == ["the work failed, restarts in 5 s"] * 2
 
 
 async def test_a_background_loop_ends_when_it_is_cancelled() -> None:
