@@ -82,7 +82,7 @@ def behind(name: str, values: Mapping[str, Any], said: Said) -> list[Body]:
         line = lines.get(name)
         if line is None:
             reason = "It does not know this setting"
-        elif line["heard"] != values.get(name):
+        elif line["last_read"] != values.get(name):
             reason = "It has not heard of the change yet"
         elif line["refused"]:
             reason = f"It does not use what is stored: {line['refused']}"

@@ -1,8 +1,8 @@
-"""Administrative operations that a broker runs on the topics it owns, each declared once. Pure.
+"""Declarations of the administrative operations that a broker runs on the topics it owns. Pure.
 
-Answers are JSON values in the shapes of Pulsar's Admin REST API unless said otherwise; 64-bit ids are JSON numbers.
-What is refused raises a Refusal with Pulsar's text. A call that was cancelled or had no answer may or may not have
-happened.
+Answers are JSON values in the form of Pulsar's Admin REST API unless documented otherwise; 64-bit ids are JSON numbers.
+The docstring of an operation describes its answer, and the Refusals that it raises with Pulsar's text. A call that was
+cancelled or had no answer may or may not have happened.
 """
 
 from dataclasses import dataclass, field
@@ -14,8 +14,8 @@ from engine.base.ids import Position
 from engine.base.names import NamespaceName, TopicName, check_subscription
 
 JsonObject = dict[str, Any]
-"""As the answer of an operation that changes something ``{"before": …}``: what was there until then, for the audit log;
-of one that moves a cursor its mark-delete position, with ``"after"``."""
+"""A JSON object. The answer of a change has ``"before"``, the previous state for the audit log; the answer of a cursor
+change has the mark-delete positions ``"before"`` and ``"after"``."""
 LONG_MAX = (1 << 63) - 1
 COUNT_MAX = 1 << 31
 TOPICS_AT_REST_MAX = 100
@@ -25,7 +25,7 @@ LATEST_MESSAGES_MAX = 1_000
 LATEST_BYTES_MAX = 8 << 20
 CHANGE_ID_MAX = 64
 PREVIEW_AGE_MAX_S = 600
-"""A preview is confirmed within this time, or not at all."""
+"""Seconds within which a preview may be confirmed."""
 CursorChange = Literal["skip-all", "skip", "reset", "undo"]
 
 
@@ -36,7 +36,7 @@ def _within(name: str, value: int, low: int, high: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class MessagePosition:
-    """A place in a topic. Earliest is -1:-1, latest is LONG_MAX:LONG_MAX. ``batch_index`` -1: the whole entry."""
+    """Position in a topic: earliest is -1:-1, latest is LONG_MAX:LONG_MAX; ``batch_index`` -1 is the whole entry."""
 
     ledger_id: int
     entry_id: int
@@ -59,13 +59,15 @@ LATEST_MESSAGE = MessagePosition(LONG_MAX, LONG_MAX)
 
 @dataclass(frozen=True, slots=True)
 class NoArguments:
-    """For operations of the broker itself."""
+    """Empty arguments, for operations of the broker itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeSetting:
-    """``name`` is Pulsar's; without ``value`` the broker's own setting holds again. With ``checked``, only while
-    ``expected`` is stored."""
+    """Change of a setting by Pulsar's ``name``; without ``value`` the stored one is removed.
+
+    With ``checked``, the change is made only while ``expected`` is stored.
+    """
 
     name: str
     value: str | None = None
@@ -75,8 +77,10 @@ class ChangeSetting:
 
 @dataclass(frozen=True, slots=True)
 class LiveSettings:
-    """All settings that may change, or with ``name`` this one, as it would be if ``value`` were stored; without
-    ``value``, if nothing were."""
+    """Selection of the settings that may change: all, or the one called ``name``.
+
+    The latter is described as if ``value`` were stored, or as if none were stored without ``value``.
+    """
 
     name: str = ""
     value: str | None = None
@@ -84,14 +88,14 @@ class LiveSettings:
 
 @dataclass(frozen=True, slots=True)
 class TopicsPage:
-    """Topics after the one named ``after``, by name."""
+    """Page of topics in order of name, behind the topic named ``after``."""
 
     after: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class OnTopic:
-    """``topic`` is no partitioned parent."""
+    """Topic of an operation; it must not be a partitioned topic, but may be a partition."""
 
     topic: TopicName
 
@@ -103,8 +107,10 @@ class CreateTopic(OnTopic):
 
 @dataclass(frozen=True, slots=True)
 class ChangeProperties(OnTopic):
-    """Set ``properties`` beside those that the topic has, and remove those called ``removed``. With ``expected`` only
-    while these are all that it has."""
+    """Change that sets ``properties`` and removes those named in ``removed``.
+
+    With ``expected``, the change is made only while the topic has exactly these properties.
+    """
 
     properties: dict[str, str] = field(default_factory=dict)
     removed: list[str] = field(default_factory=list)
@@ -112,14 +118,17 @@ class ChangeProperties(OnTopic):
 
     @property
     def changes(self) -> dict[str, str | None]:
-        """New values by name; None for those to be removed."""
+        """New values by name; None for properties to be removed."""
         return {**self.properties, **dict.fromkeys(self.removed)}
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopic(OnTopic):
-    """``force`` disconnects producers and consumers and deletes subscriptions. ``seen``: as HOLDINGS answered it;
-    nothing is deleted when more would be lost by now, or somebody else uses the topic. ``dry``: only whether."""
+    """Deletion of a topic. ``force`` disconnects producers and consumers and deletes subscriptions.
+
+    ``seen`` is that of an answer of HOLDINGS: nothing is deleted when more would be lost now, or when other clients use
+    the topic. ``dry`` only checks whether the topic would be deleted.
+    """
 
     force: bool = False
     seen: Any = None
@@ -128,9 +137,12 @@ class DeleteTopic(OnTopic):
 
 @dataclass(frozen=True, slots=True)
 class SetTopicPolicy(OnTopic):
-    """``name`` of the table of policies, ``value`` as ``Policy.read`` gave it; None removes it. With ``checked``, only
-    while ``expected`` is stored. With ``subscription`` that of this one, of policies that each may have of its own.
-    ``everywhere``: what the topic has in all clusters, not in this one."""
+    """Change of a policy by its ``name`` in the table of policies; ``value`` is the result of ``Policy.read``.
+
+    A value of None removes the policy. With ``checked``, the change is made only while ``expected`` is stored.
+    ``subscription`` selects the value of one subscription, for policies that have those. ``everywhere`` selects the
+    value for all clusters instead of this one.
+    """
 
     name: str
     value: Any = None
@@ -142,8 +154,11 @@ class SetTopicPolicy(OnTopic):
 
 @dataclass(frozen=True, slots=True)
 class PolicyEffect(OnTopic):
-    """``name`` of a policy that ``takes``, ``value``: all of it, as it would be in force. ``at_ms``: as if it were
-    then, not now (epoch milliseconds). ``measured``: messages are counted, not entries alone."""
+    """Policy whose effect is computed: ``name`` of one with ``Policy.takes``, and its complete effective ``value``.
+
+    ``at_ms`` is the time for which the effect is computed (epoch milliseconds), None for now. With ``measured``,
+    messages are counted besides entries.
+    """
 
     name: str
     value: Any
@@ -153,7 +168,7 @@ class PolicyEffect(OnTopic):
 
 @dataclass(frozen=True, slots=True)
 class GivenSchema(OnTopic):
-    """A schema as REST has it: ``kind`` by name, ``definition`` as text, of KEY_VALUE a JSON object of both parts."""
+    """Schema in REST's form: ``kind`` by name, ``definition`` as text, for KEY_VALUE a JSON object of both parts."""
 
     kind: str
     definition: str = ""
@@ -162,22 +177,25 @@ class GivenSchema(OnTopic):
 
 @dataclass(frozen=True, slots=True)
 class OneSchema(OnTopic):
-    """None for ``number``: the newest version."""
+    """Version of a schema by ``number``, None for the newest."""
 
     number: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RegisterSchema(GivenSchema):
-    """``expected``: number of the newest version, -1 without any; when it is another by now, nothing is registered."""
+    """Schema to be registered, only while the newest version has the number ``expected`` (-1 without any version)."""
 
     expected: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteSchema(OnTopic):
-    """``force`` removes all versions with their ledgers; without, messages by them stay readable, and with ``expected``
-    nothing is deleted when the newest version has another number."""
+    """Deletion of a schema. ``force`` removes all versions with their ledgers.
+
+    Without ``force``, messages with these versions remain readable, and with ``expected`` the schema is deleted only
+    while the newest version has this number.
+    """
 
     force: bool = False
     expected: int | None = None
@@ -189,7 +207,7 @@ class DeleteSchema(OnTopic):
 
 @dataclass(frozen=True, slots=True)
 class SchemaPage(OnTopic):
-    """The last ``limit`` (1 to ``SCHEMA_PAGE_MAX``) versions, of those before number ``before`` when it is given."""
+    """Page of the last ``limit`` (1 to ``SCHEMA_PAGE_MAX``) versions, or of those before number ``before``."""
 
     limit: int
     before: int | None = None
@@ -200,7 +218,7 @@ class SchemaPage(OnTopic):
 
 @dataclass(frozen=True, slots=True)
 class StoredSchemas(OnTopic):
-    """Versions by number, at most ``STORED_SCHEMAS_MAX``."""
+    """Numbers of versions, at most ``STORED_SCHEMAS_MAX``."""
 
     numbers: list[int]
 
@@ -210,7 +228,7 @@ class StoredSchemas(OnTopic):
 
 @dataclass(frozen=True, slots=True)
 class TopicStats(OnTopic):
-    """Flags as of Pulsar's stats route, and ours: ``schema_versions`` of producers and consumers."""
+    """Flags of Pulsar's stats route, and our own flag ``schema_versions`` for those of producers and consumers."""
 
     precise_backlog: bool = False
     subscription_backlog_size: bool = True
@@ -222,21 +240,24 @@ class TopicStats(OnTopic):
 
 @dataclass(frozen=True, slots=True)
 class InternalStats(OnTopic):
-    """``metadata`` adds each ledger's metadata."""
+    """Flags of the internal statistics; ``metadata`` adds each ledger's metadata."""
 
     metadata: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedTopics:
-    """Topics loaded on a broker, all or of one namespace."""
+    """Selection of the topics that are loaded on a broker: all, or those of one namespace."""
 
     namespace: NamespaceName | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TopicRows:
-    """What changed since an earlier answer; without one, and for one of another life of the broker: everything."""
+    """Position in a feed of rows, which selects the changes since an earlier answer.
+
+    All rows are sent without an earlier answer, and when the broker has been restarted since.
+    """
 
     incarnation: str = ""
     revision: int = 0
@@ -248,13 +269,13 @@ class TopicRows:
 
     @classmethod
     def after(cls, answer: JsonObject) -> "TopicRows":
-        """The next question to who gave this answer. Raises KeyError, TypeError, ValueError for one of another form."""
+        """Return the arguments of the call that follows an answer. Raises KeyError, TypeError, ValueError."""
         return cls(str(answer["incarnation"]), int(answer["revision"]), int(answer["begun"]))
 
 
 @dataclass(frozen=True, slots=True)
 class TopicsAtRest:
-    """Persistent topics, no partitioned parents, at most ``TOPICS_AT_REST_MAX``."""
+    """Persistent topics that are not partitioned topics, at most ``TOPICS_AT_REST_MAX``."""
 
     topics: list[TopicName]
 
@@ -278,7 +299,7 @@ class OnSubscription(OnTopic):
 
 @dataclass(frozen=True, slots=True)
 class CreateSubscription(OnSubscription):
-    """``position``: where it starts; None is latest."""
+    """Subscription to be created at ``position``; None is latest."""
 
     position: MessagePosition | None = None
     properties: dict[str, str] = field(default_factory=dict)
@@ -287,7 +308,7 @@ class CreateSubscription(OnSubscription):
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionProperties(OnSubscription):
-    """All that the subscription has then."""
+    """Properties that replace those of the subscription."""
 
     properties: dict[str, str]
 
@@ -301,7 +322,7 @@ class DeleteSubscription(OnSubscription):
 
 @dataclass(frozen=True, slots=True)
 class Skip(OnSubscription):
-    """``count`` entries from the first unacknowledged one on, 0..2^31."""
+    """Number of entries to be skipped from the first unacknowledged one on, 0..2^31."""
 
     count: int
 
@@ -312,7 +333,7 @@ class Skip(OnSubscription):
 
 @dataclass(frozen=True, slots=True)
 class ResetCursor(OnSubscription):
-    """Exactly one of ``timestamp_ms`` (publish time, epoch milliseconds) and ``position``."""
+    """Target of a reset: either ``timestamp_ms`` (publish time, epoch milliseconds) or ``position``."""
 
     timestamp_ms: int | None = None
     position: MessagePosition | None = None
@@ -327,7 +348,7 @@ class ResetCursor(OnSubscription):
 
 @dataclass(frozen=True, slots=True)
 class ExpireMessages(OnSubscription):
-    """Acknowledge what was published more than ``seconds`` ago (>= 1)."""
+    """Acknowledgement of all messages that were published more than ``seconds`` ago (>= 1)."""
 
     seconds: int
 
@@ -338,28 +359,28 @@ class ExpireMessages(OnSubscription):
 
 @dataclass(frozen=True, slots=True)
 class ExpireToPosition(OnSubscription):
-    """Acknowledge everything up to and including ``position``, with ``excluded`` up to the entry behind it."""
+    """Acknowledgement of all entries up to and including ``position``; with ``excluded``, also of the next entry."""
 
     position: MessagePosition
 
 
 @dataclass(frozen=True, slots=True)
 class AnalyzeBacklog(OnSubscription):
-    """From ``position`` on; None: from the first unacknowledged entry on."""
+    """Start of the analysed backlog: ``position``, or the first unacknowledged entry without one."""
 
     position: MessagePosition | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Replicate(OnSubscription):
-    """Whether the subscription's state is to be copied to other clusters."""
+    """Flag that requests the replication of the subscription's state to other clusters."""
 
     replicated: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Peek(OnSubscription):
-    """``nth`` unacknowledged entry of the subscription, from 1."""
+    """Number of an unacknowledged entry of the subscription, from 1."""
 
     nth: int = 1
 
@@ -370,7 +391,7 @@ class Peek(OnSubscription):
 
 @dataclass(frozen=True, slots=True)
 class Examine(OnTopic):
-    """``nth`` entry (from 1) counted from the ``initial`` end of the topic."""
+    """Number of an entry (from 1), counted from the ``initial`` end of the topic."""
 
     initial: Literal["earliest", "latest"] = "latest"
     nth: int = 1
@@ -391,8 +412,11 @@ class MessageById(OnTopic):
 
 @dataclass(frozen=True, slots=True)
 class LatestEntries(OnTopic):
-    """The last entries, of those before ``before`` when it is given, that hold ``messages`` (1 to
-    ``LATEST_MESSAGES_MAX``) in at most ``bytes_max`` (to ``LATEST_BYTES_MAX``) bytes; one at least."""
+    """Selection of the last entries, or of those before the position ``before``.
+
+    The entries have ``messages`` messages (1 to ``LATEST_MESSAGES_MAX``) and at most ``bytes_max`` bytes (up to
+    ``LATEST_BYTES_MAX``); at least one entry is selected.
+    """
 
     messages: int
     bytes_max: int
@@ -405,7 +429,7 @@ class LatestEntries(OnTopic):
 
 @dataclass(frozen=True, slots=True)
 class MessageIdByTime(OnTopic):
-    """First message published at or after ``timestamp_ms``."""
+    """Time at or after which the message was published, epoch milliseconds."""
 
     timestamp_ms: int
 
@@ -415,8 +439,7 @@ class MessageIdByTime(OnTopic):
 
 @dataclass(frozen=True, slots=True)
 class PreviewChange(OnSubscription):
-    """What a change of the cursor would do, without doing it; arguments as of the change itself. ``undo``: id of the
-    change to be taken back."""
+    """Change of a cursor to be previewed, with the change's arguments; ``undo`` is the id of the change to undo."""
 
     change: CursorChange
     count: int | None = None
@@ -438,9 +461,13 @@ class PreviewChange(OnSubscription):
 
 @dataclass(frozen=True, slots=True)
 class MoveCursor(OnSubscription):
-    """A previewed change. ``id``: chosen by who confirms it, at most ``CHANGE_ID_MAX`` characters; one that was used on
-    the subscription in the last ``PREVIEW_AGE_MAX_S`` seconds is refused. ``base``, ``target``, and how many entries
-    and messages are ``lost`` and due ``again``: as the preview answered. ``undoes``: id of the change taken back."""
+    """Confirmed change of a cursor, as it was previewed.
+
+    ``id`` is chosen by the client, at most ``CHANGE_ID_MAX`` characters; an id that was used on the subscription in the
+    last ``PREVIEW_AGE_MAX_S`` seconds is refused. ``base``, ``target`` and the numbers of entries and messages that are
+    ``lost`` and due ``again`` are those of the preview. ``undoes`` is the id of the change that is undone. ``dry`` only
+    checks whether the change would be made.
+    """
 
     id: str
     change: CursorChange
@@ -462,7 +489,7 @@ class MoveCursor(OnSubscription):
 
 @dataclass(frozen=True, slots=True)
 class OnBundle:
-    """``bundle``: ``0x00000000_0x40000000`` of ``namespace``; None: every bundle owned here."""
+    """Bundle of a namespace by its range, such as ``0x00000000_0x40000000``; None for all bundles owned here."""
 
     namespace: NamespaceName
     bundle: str | None = None
@@ -470,15 +497,18 @@ class OnBundle:
 
 @dataclass(frozen=True, slots=True)
 class OwnPolicy(OnBundle):
-    """``name`` of the table of policies."""
+    """Policy by its ``name`` in the table of policies."""
 
     name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class SplitBundle(OnBundle):
-    """``bundle`` must be given. ``algorithm`` by Pulsar's name, empty for the default; ``positions``: hashes to cut at,
-    for the algorithm that asks for them. ``unload``: its parts are given up afterwards."""
+    """Split of a ``bundle``, which is required.
+
+    ``algorithm`` has Pulsar's name, empty for the default. ``positions`` are the hashes at which the bundle is split,
+    for the algorithm that needs them. ``unload`` releases the parts afterwards.
+    """
 
     algorithm: str = ""
     positions: list[int] = field(default_factory=list)
@@ -491,7 +521,7 @@ class SplitBundle(OnBundle):
 
 @dataclass(frozen=True, slots=True)
 class BacklogSize(OnTopic):
-    """Behind ``position``."""
+    """Position behind which the backlog is measured."""
 
     position: MessagePosition
 
@@ -499,25 +529,25 @@ class BacklogSize(OnTopic):
 # Topics
 
 CREATE_TOPIC = Operation("create_topic", CreateTopic, NoneType, AdminAccess.TENANT)
-"""AlreadyExists, or NotFound without its namespace."""
+"""Raises AlreadyExists, and NotFound without the namespace."""
 DELETE_TOPIC = Operation("delete_topic", DeleteTopic, JsonObject, AdminAccess.TENANT)
-"""NotFound when missing, PreconditionFailed when in use and not forced, Conflict when more than was seen would be
-lost: nothing was deleted then."""
+"""Raises NotFound when missing, PreconditionFailed when in use and not forced, Conflict when more than was seen would
+be lost; nothing is deleted then."""
 FORGET_PARTITIONED = Operation("forget_partitioned", OnTopic, NoneType, AdminAccess.TENANT)
-"""Delete the schemas, policies and permissions of a partitioned topic. Conflict unless its record is marked as deleted,
-PreconditionFailed while it has partitions."""
+"""Deletion of the schemas, policies and permissions of a partitioned topic. Raises Conflict unless its record is marked
+as deleted, PreconditionFailed while it has partitions."""
 HOLDINGS = Operation("holdings", OnTopic, JsonObject, AdminAccess.LOOKUP, reads=True)
-"""What a topic holds, and who uses it: ``{"bytes", "entries": stored ones, "terminated", "last": its last message,
+"""Contents and clients of a topic: ``{"bytes", "entries": stored ones, "terminated", "last": its last message,
 "producers": [{name, address}], "subscriptions": [{name, durable, entries, messages, exact, consumers: [{name,
-address}]}], "unread": names of subscriptions that cannot be read now, "seen"}``. Of a subscription ``entries`` are
-those that it has not acknowledged, ``messages`` those in them: null when storage does not tell, estimated unless
-``exact``. ``seen``: for DELETE_TOPIC."""
+address}]}], "unread": names of subscriptions that cannot be read now, "seen"}``. A subscription's ``entries`` are its
+unacknowledged ones, ``messages`` the messages in them: null when their number cannot be determined, estimated unless
+``exact``. ``seen`` is the argument of DELETE_TOPIC."""
 TOPIC_PROPERTIES = Operation(
     "topic_properties", OnTopic, dict[str, str], AdminAccess.LOOKUP, reads=True
 )
 CHANGE_PROPERTIES = Operation("change_properties", ChangeProperties, JsonObject, AdminAccess.TENANT)
-"""PreconditionFailed for a name that is reserved, or when all together are too many bytes; Conflict when others than
-expected are there."""
+"""Raises PreconditionFailed for a reserved name, or when all properties together exceed the limit, Conflict when the
+topic does not have the expected properties."""
 TOPIC_STATS = Operation("topic_stats", TopicStats, JsonObject, AdminAccess.LOOKUP, reads=True)
 """Pulsar's TopicStats."""
 INTERNAL_STATS = Operation(
@@ -525,105 +555,107 @@ INTERNAL_STATS = Operation(
 )
 """Pulsar's PersistentTopicInternalStats."""
 INTERNAL_INFO = Operation("internal_info", OnTopic, JsonObject, AdminAccess.LOOKUP, reads=True)
-"""Pulsar's ManagedLedgerInfo: ledgers and cursors as stored. The topic is not loaded, and any broker answers."""
+"""Pulsar's ManagedLedgerInfo: ledgers and cursors as stored. The topic is not loaded for it; any broker answers."""
 LAST_MESSAGE_ID = Operation("last_message_id", OnTopic, JsonObject, AdminAccess.CONSUME, reads=True)
-"""MessageId; entryId -1 of the open ledger when the topic is empty."""
+"""MessageId of the last message; entryId -1 of the open ledger when the topic is empty."""
 MESSAGE_ID_BY_TIME = Operation(
     "message_id_by_time", MessageIdByTime, JsonObject, AdminAccess.CONSUME, reads=True
 )
-"""MessageId: ``{ledgerId, entryId, partitionIndex}``."""
+"""MessageId ``{ledgerId, entryId, partitionIndex}`` of the first message at or after the time."""
 BACKLOG_SIZE = Operation("backlog_size", BacklogSize, int, AdminAccess.CONSUME, reads=True)
-"""Bytes stored behind a position, of all when its ledger is none of the topic's; estimated from the entries' mean."""
+"""Bytes stored behind a position, estimated from the mean size of entries; all bytes if the topic lacks its ledger."""
 TERMINATE = Operation("terminate", OnTopic, JsonObject, AdminAccess.TENANT)
-"""Refuses publishing from now on. ``last``: MessageId of the last message."""
+"""Termination of a topic, which then refuses publishing. ``last`` is the MessageId of the last message."""
 UNLOAD = Operation("unload", OnTopic, NoneType, AdminAccess.TENANT)
-"""Close the topic; clients reconnect and load it again."""
+"""Closing of a topic; its clients reconnect and load it again."""
 TRIM = Operation("trim", OnTopic, NoneType, AdminAccess.TENANT)
-"""Delete ledgers that no subscription or retention needs."""
+"""Deletion of the ledgers that no subscription and no retention needs."""
 TRUNCATE = Operation("truncate", OnTopic, NoneType, AdminAccess.TENANT)
-"""Acknowledge all of every subscription, then delete all ledgers but the open one, whatever retention says."""
+"""Acknowledgement of all entries by every subscription, then deletion of all ledgers but the open one, also of those
+that retention would keep."""
 COMPACT = Operation("compact", OnTopic, NoneType, AdminAccess.TENANT)
-"""Begins it. Conflict while one is under way."""
+"""Start of a compaction. Raises Conflict while one is running."""
 COMPACTION_STATUS = Operation(
     "compaction_status", OnTopic, JsonObject, AdminAccess.TENANT, reads=True
 )
 """LongRunningProcessStatus: ``{"status": "NOT_RUN" | "RUNNING" | "SUCCESS" | "ERROR", "lastError"}``."""
 PARTITIONS_TO_USE = Operation("partitions_to_use", OnTopic, int, AdminAccess.LOOKUP)
-"""Of a topic that somebody is about to use, 0 of a plain one; a partitioned topic is made where the namespace says so.
-NotFound when there is none and none is made by its use."""
+"""Number of partitions for a client that is about to use the topic; 0 for a plain topic. A partitioned topic is created
+where the namespace's policy requests it. Raises NotFound when the topic is missing and not created by its use."""
 LOOKUP = Operation("lookup", OnTopic, JsonObject, AdminAccess.LOOKUP, reads=True)
-"""Owner, chosen now when there is none: LookupData ``{brokerUrl, httpUrl, nativeUrl, brokerUrlSsl}``."""
+"""LookupData ``{brokerUrl, httpUrl, nativeUrl, brokerUrlSsl}`` of the owner, which is chosen now if there is none."""
 
 TOPIC_POLICIES = Operation("topic_policies", OnTopic, JsonObject, AdminAccess.LOOKUP, reads=True)
-"""By name of each policy that topics have: ``{"value": in force, "level": which says so, "own": the topic's or null,
-"everywhere": what it has in all clusters or null, "inherited", "inherited_level": what would be in force without the
-topic's}``, with ``"subscriptions"`` and ``"subscriptions_everywhere"`` those of subscriptions by name, where they may
-have their own. ``topic`` is no partition; it need not exist."""
+"""Policies of a topic by name: ``{"value": effective value, "level": level that sets it, "own": the topic's value or
+null, "everywhere": its value for all clusters or null, "inherited", "inherited_level": effective value and level
+without the topic's}``. Policies with values for single subscriptions also have ``"subscriptions"`` and
+``"subscriptions_everywhere"``, values by subscription name. ``topic`` must not be a partition; it need not exist."""
 SET_TOPIC_POLICY = Operation("set_topic_policy", SetTopicPolicy, JsonObject, AdminAccess.TENANT)
-"""Durable before it answers. Conflict when another value than expected is stored, PreconditionFailed for a retention
-that the size quota does not leave room for, and the reverse."""
+"""Change of a topic's policy, which is durable before the answer. Raises Conflict when another value than expected is
+stored, PreconditionFailed for retention and backlog quota that do not fit."""
 
 POLICY_EFFECT = Operation("policy_effect", PolicyEffect, JsonObject, AdminAccess.LOOKUP, reads=True)
-"""What would go of a topic: ``{"bytes": stored ones that would be deleted, "deleted": the topic itself, once nobody
-used it for all of the time, "subscriptions": [{name, deleted, entries, messages, exact}] of those that would lose
-entries or go, "producers": how many would be sent away, "unknown": subscriptions of which nothing is known, with the
-reason, "within_s": when brokers will have acted on the policy at the latest}``. ``messages``: null when they are not
-measured or storage does not tell, estimated unless ``exact``."""
+"""Deletions that a policy would cause: ``{"bytes": stored bytes that would be deleted, "deleted": whether the topic
+would be deleted once it was unused for the whole time, "subscriptions": [{name, deleted, entries, messages, exact}] of
+those that would lose entries or be deleted, "producers": number that would be disconnected, "unknown": subscriptions
+whose effect is unknown, with the reason, "within_s": seconds in which brokers act on the policy at the latest}``.
+``messages`` is null when not measured or when it cannot be determined, and estimated unless ``exact``."""
 TOPICS_WITH_POLICY = Operation(
     "topics_with_policy", OwnPolicy, JsonObject, AdminAccess.LOOKUP, reads=True
 )
-"""Topics of a namespace that have a value of their own, here or in all clusters, by full name, a partitioned one once.
-Any broker answers."""
+"""Topics of a namespace with an own value, for this cluster or all clusters, by full name; a partitioned topic is
+included once. Any broker answers."""
 
-# Schemas: of a topic and of all its partitions. The topic need not exist, the bundle's owner answers.
+# Schemas of a topic and all its partitions. The topic need not exist; the bundle's owner answers.
 
 SCHEMA = Operation("schema", OneSchema, JsonObject, AdminAccess.LOOKUP, reads=True)
-"""A version since the last deletion as GetSchemaResponse. Raises NotFound."""
+"""GetSchemaResponse of a version since the last deletion. Raises NotFound."""
 SCHEMAS = Operation("schemas", OnTopic, list[JsonObject], AdminAccess.LOOKUP, reads=True)
-"""All versions since the last deletion as GetSchemaResponse, oldest first."""
+"""GetSchemaResponses of all versions since the last deletion, oldest first."""
 SCHEMA_METADATA = Operation("schema_metadata", OnTopic, JsonObject, AdminAccess.LOOKUP, reads=True)
-"""Where each version lies, as SchemaMetadata; empty when there is none."""
+"""SchemaMetadata with the position of each version; empty without a version."""
 SCHEMA_PAGE = Operation("schema_page", SchemaPage, JsonObject, AdminAccess.LOOKUP, reads=True)
-"""Of the versions since the last deletion: ``{"total", "newest": number of the newest, -1 without any, "versions":
-[{"version", "type", "timestamp", "size": bytes of the definition} or {"version", "reason": why it cannot be read}]}``,
-newest first."""
+"""Versions since the last deletion, newest first: ``{"total", "newest": number of the newest, -1 without any,
+"versions": [{"version", "type", "timestamp", "size": bytes of the definition} or {"version", "reason": why it cannot be
+read}]}``."""
 STORED_SCHEMAS = Operation(
     "stored_schemas", StoredSchemas, list[JsonObject], AdminAccess.LOOKUP, reads=True
 )
-"""Each of the versions, also from before a deletion: ``{"version", "type", "timestamp", "data": the definition's bytes
-in base64, "properties"}``, or ``{"version", "reason"}`` for one that is not there or cannot be read."""
+"""Requested versions, also from before a deletion: ``{"version", "type", "timestamp", "data": the definition's bytes in
+base64, "properties"}``, or ``{"version", "reason"}`` for one that is missing or cannot be read."""
 REGISTER_SCHEMA = Operation("register_schema", RegisterSchema, JsonObject, AdminAccess.TENANT)
-"""``version``: the one that it is, a new one if it may follow the others. Conflict when not, naming the field that
-breaks, or when others came than were expected; Unprocessable for a definition that is none; NotFound without the
-namespace."""
+"""``version`` is the number of the schema: an existing one, or a new one if it is compatible. Raises Conflict with the
+incompatible field, Conflict when the newest version is not the expected one, Unprocessable for an invalid definition,
+NotFound without the namespace."""
 CHECK_SCHEMA = Operation("check_schema", GivenSchema, JsonObject, AdminAccess.LOOKUP, reads=True)
-"""``compatibility`` and ``schemaCompatibilityStrategy`` as IsCompatibilityResponse, and ``reason`` when it is not."""
+"""IsCompatibilityResponse (``compatibility``, ``schemaCompatibilityStrategy``), and ``reason`` if incompatible."""
 FIND_SCHEMA = Operation("find_schema", GivenSchema, int, AdminAccess.LOOKUP, reads=True)
-"""The version that it is; -1 when it is not registered."""
+"""Number of the version with this schema; -1 when it is not registered."""
 DELETE_SCHEMA = Operation("delete_schema", DeleteSchema, JsonObject, AdminAccess.TENANT)
-"""``version``: the number of the one that says so; -1 when nothing is left to say. Conflict when others came than
-expected."""
+"""``version`` is the number of the version that records the deletion. Without a schema to delete it is that of the last
+deletion, -1 without one. Raises Conflict when the newest version is not the expected one."""
 
 # Namespaces
 
 NAMESPACE_POLICIES = Operation(
     "namespace_policies", OnBundle, JsonObject, AdminAccess.LOOKUP, reads=True
 )
-"""As TOPIC_POLICIES, of all policies; ``own`` is the namespace's, and ``default`` what holds without it: the broker's.
-Any broker answers."""
+"""Policies of a namespace by name, as in TOPIC_POLICIES; ``own`` is the namespace's value, ``default`` the broker's,
+which applies without it. Any broker answers."""
 
 # Subscriptions
 
 SUBSCRIPTIONS = Operation("subscriptions", OnTopic, list[str], AdminAccess.CONSUME, reads=True)
-"""Names, sorted."""
+"""Names of the subscriptions, sorted."""
 DURABLE_SUBSCRIPTIONS = Operation(
     "durable_subscriptions", OnTopic, dict[str, dict[str, str]], AdminAccess.CONSUME, reads=True
 )
-"""Properties by name of all that outlive the broker; NotReady while one of them cannot be read."""
+"""Properties by name of the durable subscriptions. Raises NotReady while one of them cannot be read."""
 CREATE_SUBSCRIPTION = Operation(
     "create_subscription", CreateSubscription, NoneType, AdminAccess.CONSUME
 )
-"""AlreadyExists; creates the topic where auto-creation is allowed, else NotFound."""
+"""Creation of a subscription, and of the topic where auto-creation is allowed. Raises AlreadyExists, and NotFound
+without the topic."""
 DELETE_SUBSCRIPTION = Operation(
     "delete_subscription", DeleteSubscription, NoneType, AdminAccess.CONSUME
 )
@@ -634,42 +666,52 @@ SUBSCRIPTION_PROPERTIES = Operation(
 SET_SUBSCRIPTION_PROPERTIES = Operation(
     "set_subscription_properties", SubscriptionProperties, JsonObject, AdminAccess.CONSUME
 )
-"""Replaces them; those of a subscription that is not durable last as long as it does."""
+"""Replacement of the properties; those of a non-durable subscription last as long as it does."""
 SKIP_MESSAGES = Operation("skip_messages", Skip, JsonObject, AdminAccess.CONSUME)
 CLEAR_BACKLOG = Operation("clear_backlog", OnSubscription, JsonObject, AdminAccess.CONSUME)
 RESET_CURSOR = Operation("reset_cursor", ResetCursor, JsonObject, AdminAccess.CONSUME)
-"""Consumers are disconnected and come back at the new place."""
+"""Reset of a cursor. Consumers are disconnected and reconnect at the new position."""
 EXPIRE_MESSAGES = Operation("expire_messages", ExpireMessages, JsonObject, AdminAccess.CONSUME)
 EXPIRE_TO_POSITION = Operation(
     "expire_to_position", ExpireToPosition, JsonObject, AdminAccess.CONSUME
 )
-"""Conflict for a position behind the last entry."""
+"""Raises Conflict for a position behind the last entry."""
 ANALYZE_BACKLOG = Operation(
     "analyze_backlog", AnalyzeBacklog, JsonObject, AdminAccess.CONSUME, reads=True
 )
 """Pulsar's AnalyzeSubscriptionBacklogResult."""
 REPLICATED = Operation("replicated", OnSubscription, bool, AdminAccess.CONSUME, reads=True)
 REPLICATE = Operation("replicate", Replicate, JsonObject, AdminAccess.CONSUME)
-"""Keeps the wish; there is nobody who does it."""
+"""Stores the flag; subscriptions are not replicated yet."""
 PREVIEW_CHANGE = Operation(
     "preview_change", PreviewChange, JsonObject, AdminAccess.CONSUME, reads=True
 )
-"""``lost``, ``again``: entries that would count as acknowledged without having been, and that would be due again;
-``lost_messages``, ``again_messages``: of them, null when storage does not tell, estimated unless ``exact``. ``from``,
-``to``: next entry before and after, ``holes``: entries between them that are acknowledged already, ``delayed``:
-messages affected that are not due yet, ``first``, ``last``: ``{id, publish_time, key}`` of the affected,
-``consumers``: ``[{name, address}]``, ``undoable``, ``kept_ms``: how long after it trimming keeps what it passes.
-``base``, ``target``: for ``MOVE_CURSOR``. Of an undo ``gone``: entries that were trimmed, ``moved``: entries that
-somebody else set back since. Conflict for an undo of what is not the last change, or was too large to be kept."""
+"""Effect of a change of the cursor:
+
+* ``lost``: entries that would count as acknowledged without having been acknowledged by a consumer.
+* ``again``: entries that would be redelivered.
+* ``lost_messages``, ``again_messages``: messages in them, null when unknown, estimated unless ``exact``.
+* ``from``, ``to``: next entry before and after; ``holes``: entries between them that are acknowledged already.
+* ``delayed``: affected messages that are not due yet; ``first``, ``last``: ``{id, publish_time, key}`` of the affected.
+* ``consumers``: ``[{name, address}]``.
+* ``undoable``; ``kept_ms``: time after the change for which trimming keeps the skipped entries.
+* ``base``, ``target``: arguments of ``MOVE_CURSOR``.
+* For an undo, ``gone``: entries that were trimmed; ``moved``: entries that another client has set back since.
+
+Raises Conflict for an undo of a change that is not the last one, or that was too large to be recorded."""
 MOVE_CURSOR = Operation("move_cursor", MoveCursor, JsonObject, AdminAccess.CONSUME)
-"""Exactly what was previewed: nothing that came later is touched, what was acknowledged since stays so. The answer is
-counted from what was done: ``done``, ``lost``, ``again`` and both in messages, ``exact``, ``meanwhile``: entries of
-the change that were acknowledged since, ``from``, ``to``, ``mark_delete``: read afterwards, ``changed``: False when
-nothing was left to do, which is not recorded, ``undoable``, ``kept_until``: milliseconds since the epoch, until then
-trimming keeps what it passed. Or, not ``done``: ``why`` (``used``, ``moved``, ``trimmed``), ``reason``, ``from``: next
-entry now, and ``entries`` that differ. ``dry``: only whether it would be done."""
+"""Change of the cursor exactly as it was previewed: later entries are not affected, and entries that were acknowledged
+since remain so. The answer describes the change that was made:
+
+* ``done``, ``lost``, ``again`` and both in messages, ``exact``.
+* ``meanwhile``: entries of the change that were acknowledged since the preview.
+* ``from``, ``to``, ``mark_delete``: read after the change.
+* ``changed``: False when no entry remained to be changed, which is not recorded.
+* ``undoable``; ``kept_until``: epoch milliseconds until which trimming keeps the skipped entries.
+* Unless ``done``: ``why`` (``used``, ``moved``, ``trimmed``), ``reason``, ``from``: next entry now, and the ``entries``
+  that differ."""
 LAST_CHANGES = Operation("last_changes", OnTopic, list[JsonObject], AdminAccess.CONSUME, reads=True)
-"""Of each subscription that was changed by ``MOVE_CURSOR`` the last: ``subscription, id, at, by, change, lost, again,
+"""Last change by ``MOVE_CURSOR`` of each subscription that has one: ``subscription, id, at, by, change, lost, again,
 lost_messages, again_messages, exact, undoable, kept_until, undoes``."""
 
 # Messages: ``{"headers": {name: text}, "body": base64}``
@@ -679,8 +721,8 @@ EXAMINE = Operation("examine", Examine, JsonObject, AdminAccess.CONSUME, reads=T
 LATEST_ENTRIES = Operation(
     "latest_entries", LatestEntries, JsonObject, AdminAccess.CONSUME, reads=True
 )
-"""Whole entries as they are stored, newest first: ``{"entries": [[ledger, entry, base64]], "more": bool}``; ``more``:
-there may be others before the last of them. No subscription and no cache knows of it."""
+"""Complete stored entries, newest first: ``{"entries": [[ledger, entry, base64]], "more": bool}``; ``more``: there may
+be earlier entries. No subscription and no cache is affected."""
 MESSAGE_BY_ID = Operation("message_by_id", MessageById, JsonObject, AdminAccess.CONSUME, reads=True)
 
 # Brokers
@@ -688,35 +730,35 @@ MESSAGE_BY_ID = Operation("message_by_id", MessageById, JsonObject, AdminAccess.
 DYNAMIC_SETTINGS = Operation(
     "dynamic_settings", NoArguments, JsonObject, AdminAccess.SUPERUSER, reads=True
 )
-"""``{"names": of settings that may change while brokers run, "values": those that were changed, as texts}``; any broker
-answers. Names are Pulsar's."""
+"""``{"names": of settings that may change while brokers run, "values": the stored ones, as texts}``, with Pulsar's
+names. Any broker answers."""
 CHECK_QUOTAS = Operation("check_quotas", NoArguments, NoneType, AdminAccess.SUPERUSER)
-"""Look at the backlog quotas of all topics loaded here, and act by them, as every so often is done by itself. NotReady,
-when all were looked at, if some could not be judged."""
+"""Check of the backlog quotas of all loaded topics, and enforcement, which is also done periodically. Raises NotReady
+after the check if some topics could not be checked."""
 CHANGE_SETTING = Operation("change_setting", ChangeSetting, JsonObject, AdminAccess.SUPERUSER)
-"""For all brokers, durable; it acts here when this answers. PreconditionFailed for a setting that must not change while
-brokers run, and for a value that it may not have; Conflict when another value than expected is stored."""
+"""Durable change of a setting for all brokers, which is effective on this broker before the answer. Raises
+PreconditionFailed for a setting that must not change while brokers run, and for an invalid value, Conflict when another
+value than expected is stored."""
 LIVE_SETTINGS = Operation(
     "live_settings", LiveSettings, list[JsonObject], AdminAccess.SUPERUSER, reads=True
 )
-"""What this broker makes of each: ``{"name", "meaning", "allowed": what it may be, "choices": [texts], "default",
-"started": what the broker was started with, "in_force", "heard": what was stored when it last looked, null for nothing,
-"refused": why it does not act by that, "would_be": what would be in force, "refusal": why it would not}``. Values are
-texts."""
+"""Settings of this broker: ``{"name", "meaning", "allowed": allowed values, "choices": [texts], "default", "started":
+value at its start, "in_force", "last_read": stored value that it last read, null for none, "refused": why it does not
+use that, "would_be": value that would be effective, "refusal": why the given one would not}``. Values are texts."""
 RUNTIME_SETTINGS = Operation(
     "runtime_settings", NoArguments, dict[str, str], AdminAccess.SUPERUSER, reads=True
 )
-"""What is in force there, by Pulsar's names, as texts."""
+"""Effective settings of the broker, by Pulsar's names, as texts."""
 REPLICATION = Operation("replication", NoArguments, JsonObject, AdminAccess.SUPERUSER, reads=True)
-"""How many bookies ledgers need: ``{"session_ms": number or null, "default": [ensemble, write quorum, ack quorum],
-"topics": [[ensemble, write quorum, ack quorum, topics, namespaces]]}``. ``default``: of the broker's settings;
-``topics``: how many of the persistent topics loaded there have which in force. ``session_ms``: how long the broker
-keeps its topics while it does not reach the metadata store."""
+"""Numbers of bookies that ledgers need: ``{"session_ms": number or null, "default": [ensemble, write quorum, ack
+quorum], "topics": [[ensemble, write quorum, ack quorum, topics, namespaces]]}``. ``default`` has the broker's settings;
+``topics`` counts the loaded persistent topics by effective policy. ``session_ms`` is the time for which the broker
+keeps its topics while the metadata store is unreachable."""
 LOAD_REPORT = Operation("load_report", NoArguments, JsonObject, AdminAccess.SUPERUSER, reads=True)
-"""LocalBrokerData of the broker as it is now."""
+"""Current LocalBrokerData of the broker."""
 TOPICS_STATS = Operation("topics_stats", TopicsPage, JsonObject, AdminAccess.SUPERUSER, reads=True)
-"""Of topics loaded there ``{"topics": {namespace: {bundle: {domain: {topic: stats}}}}, "next": where to go on or
-null}``, stats as of Pulsar's broker-stats."""
+"""Statistics of loaded topics: ``{"topics": {namespace: {bundle: {domain: {topic: stats}}}}, "next": start of the next
+page or null}``, in the form of Pulsar's broker-stats."""
 BROKER_METRICS = Operation(
     "broker_metrics", NoArguments, list[JsonObject], AdminAccess.SUPERUSER, reads=True
 )
@@ -730,36 +772,35 @@ ROW_COLUMNS = (
 )  # fmt: skip
 """Numbers of a topic's row, in their order."""
 TOPIC_ROWS = Operation("topic_rows", TopicRows, JsonObject, AdminAccess.SUPERUSER, reads=True)
-"""Of the topics loaded there: ``{"at": ms, "incarnation": text, "revision": number, "begun": number, "whole": bool,
-"more": bool, "rows": [[name, *ROW_COLUMNS]], "gone": [name]}``. ``at``: when the broker counted; ``gone``: no longer
-loaded. ``whole``: a list of everything begins here, and what is not named up to its end is gone, too. Ask for
-the next answer with ``incarnation``, ``revision`` and ``begun`` of this one: with ``more`` it is there, otherwise it
-comes when the broker has counted again, which it does once a second. Rates are whole thousandths per second; null: not
-known."""
+"""Rows of the loaded topics: ``{"at": ms, "incarnation": text, "revision": number, "begun": number, "whole": bool,
+"more": bool, "rows": [[name, *ROW_COLUMNS]], "gone": [name]}``. ``at`` is the time of the measurement; ``gone`` are
+topics that are no longer loaded. ``whole``: a complete list begins here, and topics that are not named up to its end
+are no longer loaded either. The next call has ``incarnation``, ``revision`` and ``begun`` of this answer. With ``more``
+it is answered at once, otherwise after the broker has measured again, which it does once a second. Rates are whole
+thousandths per second; null is unknown."""
 SUBSCRIPTION_ROWS = Operation(
     "subscription_rows", TopicRows, JsonObject, AdminAccess.SUPERUSER, reads=True
 )
-"""What is behind, and why, of the topics loaded there, told as TOPIC_ROWS tells: a row is ``[topic, [subscription,
-backlog, messages out per second in thousandths, lag], …]`` with the subscriptions that have a backlog, or from which
-something flows; a topic without any has no row. Backlog null: not known. ``lag`` is null or the fields of
-``lag.Lag``."""
+"""Backlogs of the loaded topics and their causes, in the form of TOPIC_ROWS. A row is ``[topic, [subscription, backlog,
+messages out per second in thousandths, lag], …]`` with the subscriptions that have a backlog or a message rate; a topic
+without such subscriptions has no row. A backlog of null is unknown. ``lag`` is null or the fields of ``lag.Lag``."""
 TOPICS_AT_REST = Operation(
     "topics_at_rest", TopicsAtRest, JsonObject, AdminAccess.SUPERUSER, reads=True
 )
-"""What is stored of topics that nobody has loaded, which are not loaded for it; any broker answers: ``{"at": ms,
-"rows": [[name, subscriptions, backlog, storage_bytes]], "missing": [name]}``. null: not known now."""
+"""Stored figures of topics that no broker has loaded: ``{"at": ms, "rows": [[name, subscriptions, backlog,
+storage_bytes]], "missing": [name]}``; null is unknown now. The topics are not loaded for it; any broker answers."""
 TOPICS = Operation("topics", LoadedTopics, list[str], AdminAccess.CONSUME, reads=True)
-"""Names of topics loaded there, sorted."""
+"""Names of the loaded topics, sorted."""
 OWNED_BUNDLES = Operation(
     "owned_bundles", NoArguments, list[str], AdminAccess.SUPERUSER, reads=True
 )
-"""``tenant/namespace/0x…_0x…``, sorted."""
+"""Names ``tenant/namespace/0x…_0x…`` of the owned bundles, sorted."""
 SPLIT_BUNDLE = Operation("split_bundle", SplitBundle, list[str], AdminAccess.SUPERUSER)
-"""Ranges of its parts, or its own where the algorithm finds nothing to cut at. Topics are served all the while.
-Conflict when it is none of the namespace's bundles any more."""
+"""Ranges of the parts, or the bundle's own when the algorithm does not split it. Topics are served throughout. Raises
+Conflict when the namespace no longer has the bundle."""
 BUNDLE_CUTS = Operation("bundle_cuts", SplitBundle, list[int], AdminAccess.SUPERUSER, reads=True)
-"""Where SPLIT_BUNDLE would cut it now, ascending; nothing is done, and a bundle without an owner stays without."""
+"""Hashes at which SPLIT_BUNDLE would split the bundle now, ascending; a bundle without an owner remains without."""
 UNLOAD_BUNDLE = Operation("unload_bundle", OnBundle, NoneType, AdminAccess.SUPERUSER)
-"""Close the topics of the bundle and give up its ownership."""
+"""Release of a bundle after its topics were closed."""
 HEALTH = Operation("health", NoArguments, str, AdminAccess.SUPERUSER, reads=True)
-"""``ok`` when the broker holds its session and could reach the store just now; else NotReady."""
+"""``ok`` when the broker holds its session and reached the store just now. Raises NotReady otherwise."""

@@ -1,4 +1,7 @@
-"""Reach the broker that owns a topic over its private HTTP port. Used by the gateway; one client per event loop."""
+"""Client of the brokers' private HTTP ports, which calls the broker that owns a topic or bundle.
+
+The gateway uses one client per event loop.
+"""
 
 import asyncio
 import json
@@ -21,29 +24,29 @@ from engine.net.http_client import (
 from engine.net.network import Network
 
 LOOK_UP_AGAIN_S = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
-"""Pauses between attempts while the bundle of what is asked for changes hands, or its namespace was just made anew."""
+"""Pauses between attempts, while the bundle changes its owner or its namespace was just created again."""
 HOPS_MAX = 5
-"""Redirects followed for one call while ownership moves."""
+"""Maximum number of redirects that one call follows while ownership changes."""
 KNOWN_OWNERS_MAX = 10_000
 ANSWER_BYTES_MAX = 64 << 20
 UNREACHABLE_REASON = "No broker is available"
 
 
 class BrokerAddress(NamedTuple):
-    """A registered broker. ``id`` is ``host:http-port``, ``rpc_url`` its private HTTP address, no slash at the end."""
+    """A registered broker. ``id`` is ``host:http-port``; ``rpc_url`` is its private HTTP URL without a final slash."""
 
     id: str
     rpc_url: str
     service_url: str
     started_ms: int = 0
-    """When it registered as starting, ms since the epoch; 0: it does not say."""
+    """Start time in its registration, epoch milliseconds; 0 when it has none."""
 
 
 class AdminClient:
-    """Calls administrative operations on the broker that owns their topic.
+    """Caller of administrative operations on the broker that owns their topic or bundle.
 
-    Every call raises Refusal with the kind and reason that the broker gave, NotReady when no broker answers
-    within ``timeout_s``. Not cancel-safe for changes: a cancelled or timed-out change may or may not have happened.
+    Every call raises Refusal with the kind and reason of the broker's answer, NotReady when no broker answers within
+    ``timeout_s``. A cancelled or timed-out change may or may not have happened.
     """
 
     def __init__(
@@ -52,27 +55,26 @@ class AdminClient:
         self._store = store
         self._token = token
         self._http = HttpClient(network, timeout_s=timeout_s, answer_bytes_max=ANSWER_BYTES_MAX)
-        self._owners: OrderedDict[str, str] = (
-            OrderedDict()
-        )  # topic or bundle → rpc_url; only a hint
+        self._owners: OrderedDict[str, str] = OrderedDict()
+        """Last known rpc_url of the owner by topic or bundle, which may be outdated."""
 
     def close(self) -> None:
-        """End all connections; calls under way fail."""
+        """Close all connections; pending calls fail."""
         self._http.close()
 
     async def brokers(self) -> list[BrokerAddress]:
-        """Registered brokers, sorted by id."""
+        """Return the registered brokers, sorted by id."""
         try:
             ids = await self._store.children(paths.LOADBALANCE_BROKERS)
         except NoNodeError:
             return []
-        found = []
+        brokers = []
         for broker_id in ids:
             try:
-                found.append(await derived(self._store, paths.broker(broker_id), _address))
+                brokers.append(await derived(self._store, paths.broker(broker_id), _address))
             except NoNodeError:
-                continue  # it went meanwhile
-        return found
+                continue  # its registration ended meanwhile
+        return brokers
 
     async def call(self, operation: Operation[A, R], args: A, *, principal: str = "") -> R:
         """Run ``operation`` on the owner of the topic or bundle that ``args`` names, on behalf of ``principal``."""
@@ -80,7 +82,7 @@ class AdminClient:
             for pause_s in (*LOOK_UP_AGAIN_S, None):
                 try:
                     return await self._call(operation, args, principal)
-                except NotServed:  # refused before anything was done
+                except NotServed:  # refused before any change, so that a retry is safe
                     self._owners.pop(_owner_key(args), None)
                     if pause_s is None:
                         raise
@@ -108,10 +110,13 @@ class AdminClient:
     async def call_on(
         self, broker: BrokerAddress, operation: Operation[A, R], args: A, *, principal: str = ""
     ) -> R:
-        """Run ``operation`` on this very broker: about the broker itself, or about what must not be done elsewhere.
-        Raises Conflict when it is another broker's business."""
+        """Run ``operation`` on this broker, without following redirects.
+
+        For operations about the broker itself, or those that must not run elsewhere. Raises Conflict when another
+        broker is responsible.
+        """
         try:
-            status, answer = await self._ask(
+            status, answer = await self._request(
                 broker.rpc_url, operation, encode_call(args, principal)
             )
         except NotReachedError as error:
@@ -123,7 +128,7 @@ class AdminClient:
         return cast(R, _result(status, answer))
 
     def _forget_changed(self, operation: Operation[Any, Any], args: Any) -> None:
-        """The broker may have changed metadata, whatever it answered: our next reads must not miss it (C2)."""
+        """Drop cached metadata that the broker may have changed, whatever it answered (C2)."""
         topic = getattr(args, "topic", None)
         namespace = topic.namespace if topic is not None else getattr(args, "namespace", None)
         if not operation.reads and namespace is not None:
@@ -131,17 +136,20 @@ class AdminClient:
 
     async def _follow(self, url: str, key: str, operation: Operation[Any, Any], body: bytes) -> Any:
         for _ in range(HOPS_MAX):
-            status, answer = await self._ask(url, operation, body)
+            status, answer = await self._request(url, operation, body)
             if status != 307:
                 self._remember(key, url)
                 return _result(status, answer)
             url = str(answer["location"])
         raise NotReady(f"Ownership of {key} keeps moving")
 
-    async def _ask(
+    async def _request(
         self, url: str, operation: Operation[Any, Any], body: bytes
     ) -> tuple[int, dict[str, Any]]:
-        """Status and JSON object of the broker's answer."""
+        """Return the status and the JSON object of the broker's answer.
+
+        Raises NotReachedError when another broker may be called instead: nothing was changed.
+        """
         try:
             status, answer = await self._post(f"{url}/rpc/{operation.name}", body)
             return status, cast(dict[str, Any], json.loads(answer))
@@ -159,7 +167,7 @@ class AdminClient:
             self._owners.popitem(last=False)
 
     async def _post(self, url: str, body: bytes) -> tuple[int, bytes]:
-        """Status and body of the answer. Raises HttpError's kinds, ValueError for a bad URL."""
+        """Return the status and body of the answer. Raises the kinds of HttpError, ValueError for an invalid URL."""
         return await self._http.request(
             "POST", url, headers=[(TOKEN_HEADER, self._token)], body=body
         )
@@ -189,6 +197,6 @@ def _result(status: int, answer: dict[str, Any]) -> Any:
     reason = str(answer.get("reason", f"status {status}"))
     if (
         status == 401
-    ):  # of no kind of refusal: whoever runs the instance must mend it, the caller can do nothing
+    ):  # not a Refusal: the processes have different tokens, which only the operator can change
         raise NotReady(reason)
     raise refusal(str(answer["code"]), reason) if "code" in answer else Failed(reason)

@@ -1,4 +1,4 @@
-"""One verb on many topics: the partitions of a partitioned topic, or the topics of a namespace."""
+"""One operation on many topics: the partitions of a partitioned topic, or the topics of a namespace."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -17,24 +17,25 @@ async def on_each(
     work: Callable[[TopicName], Awaitable[R]],
     what: str = "partitions",
 ) -> list[R]:
-    """``work`` on every topic, ``what`` they are, at most ``IN_FLIGHT_MAX`` at a time; results in order.
+    """Run ``work`` on every topic, at most ``IN_FLIGHT_MAX`` at a time; return the results in order.
 
-    Waits for all of them, also when one fails: nothing goes on behind the caller's back while he tries again. Raises
-    what a single topic raised; of several a Refusal of the first failure's kind, whose reason names the topic and says
-    how many succeeded. Cancelled: some may have happened.
+    Waits for all topics even if one fails, so that no work continues while the caller retries. The failure of a single
+    topic is raised unchanged. For several topics a Refusal of the first failure's kind is raised, whose reason names
+    the topic and the number of successes; ``what`` is the noun for the topics there. After cancellation, some of the
+    work may have happened.
     """
     gate = asyncio.Semaphore(IN_FLIGHT_MAX)
     results: dict[int, R] = {}
     failures: dict[int, Exception] = {}
 
-    async def one(index: int, topic: TopicName) -> None:
+    async def run(index: int, topic: TopicName) -> None:
         async with gate:
             try:
                 results[index] = await work(topic)
-            except Exception as error:  # raised below, when the others have ended
+            except Exception as error:  # raised below, after the others have ended
                 failures[index] = error
 
-    await asyncio.gather(*(one(index, topic) for index, topic in enumerate(topics)))
+    await asyncio.gather(*(run(index, topic) for index, topic in enumerate(topics)))
     if failures:
         first = min(failures)
         error = failures[first]

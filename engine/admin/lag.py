@@ -1,49 +1,52 @@
-"""Why a subscription does not drain: what brokers find, in the words of their operations. Pure."""
+"""Causes of a subscription's backlog, as brokers diagnose and report them. Pure."""
 
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 
 class LagCause(StrEnum):
-    """Of a subscription, from the worst to what is no problem."""
+    """Cause of a subscription's backlog, from the most severe to those that are no problem."""
 
     STORAGE = "storage"
-    """What it stores, or the messages, cannot be read now."""
+    """The cursor's state or the messages cannot be read now."""
     NO_CONSUMER = "no-consumer"
     RECONNECTING = "reconnecting"
-    """Consumers come and go without acknowledging anything."""
+    """Consumers connect and disconnect without acknowledging anything."""
     HELD = "held"
-    """One consumer has it for itself, acknowledges nothing, and others are refused."""
+    """One consumer holds the subscription exclusively and acknowledges nothing; others are refused."""
     STANDBY = "standby"
-    """The active consumer takes nothing more, and others stand by."""
+    """The active consumer has no permits, and other consumers are on standby."""
     NO_PERMITS = "no-permits"
-    """No consumer takes anything more."""
+    """No consumer has permits."""
     UNACKED_LIMIT = "unacked-limit"
-    """So much is out unacknowledged that nothing more is sent."""
+    """The limit of unacknowledged messages is reached, so that no more are sent."""
     REDELIVERY = "redelivery"
-    """What is sent comes back, again and again."""
+    """Messages are returned by consumers and redelivered repeatedly."""
     NOT_ACKNOWLEDGED = "not-acknowledged"
-    """Consumers receive and acknowledge nothing."""
+    """Consumers receive messages and acknowledge none."""
     HOT_KEY = "hot-key"
     """Messages wait for the one consumer of their key (Key_Shared)."""
     RATE_LIMIT = "rate-limit"
-    """A dispatch rate holds back what consumers would take."""
+    """A dispatch rate limits what consumers have permits for."""
     SLOW = "slow"
-    """It is acknowledged more slowly than it arrives, or no faster."""
+    """Messages are acknowledged no faster than they arrive."""
     DELAYED = "delayed"
-    """All that waits has a delivery time to come."""
+    """All pending messages have a delivery time in the future."""
 
 
 class LagSeverity(StrEnum):
     ERROR = "error"
-    """Nothing is acknowledged, and more arrives; or it cannot be read."""
+    """Severity of a backlog that grows without acknowledgements, or that cannot be read."""
     WARNING = "warning"
     INFO = "info"
 
 
 class Lag(NamedTuple):
-    """``since_ms``: since when, epoch milliseconds. ``growth``: of the backlog, entries per second in thousandths.
-    ``evidence``: figures and names by name, those that matter for the cause (``EVIDENCE``)."""
+    """Diagnosis of a subscription's backlog.
+
+    ``since_ms`` is the begin of the cause in epoch milliseconds. ``growth`` is the growth of the backlog in thousandths
+    of entries per second. ``evidence`` has the figures and names that matter for the cause (``EVIDENCE``).
+    """
 
     cause: LagCause
     severity: LagSeverity

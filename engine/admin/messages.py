@@ -1,7 +1,8 @@
-"""A stored entry as Pulsar's REST API shows a message: its metadata as headers, its payload as body. Pure.
+"""Representation of a stored entry in Pulsar's REST API, with its metadata as headers and its payload as body. Pure.
 
-An entry is the optional broker metadata (``0x0e02``, size, BrokerEntryMetadata), the optional checksum (``0x0e01``,
-CRC-32C), the metadata's size, MessageMetadata, the payload. Layout and header names are Apache Pulsar's.
+An entry consists of the optional broker metadata (``0x0e02``, size, BrokerEntryMetadata), the optional checksum
+(``0x0e01``, CRC-32C), the metadata's size, MessageMetadata, and the payload. Layout and header names are Apache
+Pulsar's.
 """
 
 import base64
@@ -20,15 +21,18 @@ from engine.wire.texts import iso_time, readable
 _CHECKSUM = b"\x0e\x01"
 _BROKER_METADATA = b"\x0e\x02"
 AS_STORED = "X-Magnetar-As-Stored"
-"""The header that says why a body was not unpacked."""
+"""Header with the reason why a body was not decompressed."""
 Headers = dict[str, str | list[str]]
 
 
 def message_answer(position: Position, entry: bytes) -> dict[str, Any]:
-    """``{"headers": {name: text}, "body": base64}``, a header that is given several times with a list of texts. Failed
-    when the entry is no message. A payload that does not unpack is given as it is stored, with AS_STORED."""
-    metadata, body = _cut(entry)
-    headers = _headers(position, metadata, len(entry)) | _brokers_headers(entry)
+    """Return ``{"headers": {name: text}, "body": base64}``; a header with several values has a list of texts.
+
+    A payload that cannot be decompressed is returned as it is stored, with the header AS_STORED. Raises Failed when the
+    entry is not a message.
+    """
+    metadata, body = _split(entry)
+    headers = _headers(position, metadata, len(entry)) | _broker_headers(entry)
     if metadata.num_chunks_from_msg > 1 and metadata.compression != pb.NONE:
         headers[AS_STORED] = "a chunk: the message was compressed before it was cut"
     else:
@@ -40,12 +44,12 @@ def message_answer(position: Position, entry: bytes) -> dict[str, Any]:
 
 
 def publish_time_ms(entry: bytes) -> int:
-    """When an entry came, epoch milliseconds: by its broker's clock, where that is stored, else by its producer's."""
-    brokers_ms, _ = entry_stamp(entry)
-    return brokers_ms if brokers_ms is not None else int(_cut(entry)[0].publish_time)
+    """Return the publish time in epoch milliseconds, by the broker's clock if it is stored, else the producer's."""
+    broker_ms, _ = entry_stamp(entry)
+    return broker_ms if broker_ms is not None else int(_split(entry)[0].publish_time)
 
 
-def _cut(entry: bytes) -> tuple[pb.MessageMetadata, bytes]:
+def _split(entry: bytes) -> tuple[pb.MessageMetadata, bytes]:
     start = 0
     if entry[:2] == _BROKER_METADATA:
         start = 6 + int.from_bytes(entry[2:6], "big")
@@ -64,19 +68,20 @@ def _cut(entry: bytes) -> tuple[pb.MessageMetadata, bytes]:
 def _uncompressed(metadata: pb.MessageMetadata, payload: bytes) -> bytes:
     if metadata.encryption_keys or metadata.compression == pb.NONE:
         return payload
-    from engine.wire.compression import decompress  # late: its codecs are heavy and seldom needed
+    # Imported here, because the codecs load slowly and are seldom needed.
+    from engine.wire.compression import decompress
 
     return decompress(metadata.compression, payload, metadata.uncompressed_size)
 
 
-def _brokers_headers(entry: bytes) -> Headers:
+def _broker_headers(entry: bytes) -> Headers:
     time_ms, index = entry_stamp(entry)
-    found: Headers = {}
+    headers: Headers = {}
     if time_ms is not None:
-        found["X-Pulsar-Broker-Entry-METADATA-timestamp"] = iso_time(time_ms)
+        headers["X-Pulsar-Broker-Entry-METADATA-timestamp"] = iso_time(time_ms)
     if index is not None:
-        found["X-Pulsar-Broker-Entry-METADATA-index"] = str(index)
-    return found
+        headers["X-Pulsar-Broker-Entry-METADATA-index"] = str(index)
+    return headers
 
 
 def _base64(value: bytes) -> str:
@@ -117,12 +122,12 @@ _FIELDS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("chunk_id", "chunk-id", str),
     ("null_partition_key", "null-partition-key", _flag),
 )
-"""Of MessageMetadata: a field, the header that it becomes where a producer gave it, and how it is written."""
+"""Optional fields of MessageMetadata, each with its header and the function that formats its value."""
 
 
 def _headers(position: Position, metadata: pb.MessageMetadata, entry_bytes: int) -> Headers:
     properties = {readable(pair.key): readable(pair.value) for pair in metadata.properties}
-    out: Headers = {
+    headers: Headers = {
         "X-Pulsar-Message-ID": str(position),
         "X-Pulsar-PROPERTY": json.dumps(properties, separators=(",", ":"), ensure_ascii=False),
         "X-Pulsar-publish-time": iso_time(metadata.publish_time),
@@ -131,16 +136,16 @@ def _headers(position: Position, metadata: pb.MessageMetadata, entry_bytes: int)
     }
     for name, header, write in _FIELDS:
         if metadata.HasField(name):
-            out[f"X-Pulsar-{header}"] = write(getattr(metadata, name))
+            headers[f"X-Pulsar-{header}"] = write(getattr(metadata, name))
     if metadata.HasField("num_messages_in_batch"):
-        out["X-Pulsar-num-batch-message"] = str(metadata.num_messages_in_batch)
-        # All that is stored but the metadata, as Pulsar counts it: magic numbers, checksum, sizes and stamps included.
-        out["X-Pulsar-batch-size"] = str(entry_bytes - metadata.ByteSize())
+        headers["X-Pulsar-num-batch-message"] = str(metadata.num_messages_in_batch)
+        # Pulsar counts all stored bytes except the metadata: magic numbers, checksum, sizes and stamps are included.
+        headers["X-Pulsar-batch-size"] = str(entry_bytes - metadata.ByteSize())
     if metadata.HasField("num_chunks_from_msg"):
-        out["X-Pulsar-PROPERTY-CHUNK-ID"] = str(metadata.chunk_id)
+        headers["X-Pulsar-PROPERTY-CHUNK-ID"] = str(metadata.chunk_id)
     if metadata.replicate_to:
-        out["X-Pulsar-replicated-to"] = [readable(cluster) for cluster in metadata.replicate_to]
+        headers["X-Pulsar-replicated-to"] = [readable(cluster) for cluster in metadata.replicate_to]
     if metadata.encryption_keys:
         keys = [_base64(key.SerializeToString()) for key in metadata.encryption_keys]
-        out["X-Pulsar-Base64-encryption-keys"] = keys
-    return out
+        headers["X-Pulsar-Base64-encryption-keys"] = keys
+    return headers

@@ -1,8 +1,8 @@
-"""What an operation between gateway and broker is: a value that says its name, the types of its arguments and answer,
-who may ask for it, and whether it only reads. Pure.
+"""Operations between gateway and broker. Pure.
 
-``engine.admin.api`` declares them, a broker binds a handler to each, ``engine.admin.client`` calls them. Arguments are
-a frozen dataclass, on the wire a JSON object; an answer is a JSON value.
+An operation is a value with its name, the types of its arguments and answer, the required access, and whether it only
+reads. ``engine.admin.api`` declares the operations, a broker binds a handler to each, and ``engine.admin.client`` calls
+them. Arguments are a frozen dataclass and on the wire a JSON object; an answer is a JSON value.
 """
 
 import json
@@ -24,11 +24,11 @@ _NAMES: dict[Any, Callable[[str], Any]] = {
     TopicName: TopicName.parse,
     NamespaceName: NamespaceName.parse,
 }
-"""Types that are texts on the wire."""
+"""Parsers of the types that are texts on the wire."""
 
 
 class AdminAccess(Enum):
-    """What whoever asks must be allowed, as Pulsar's authorization has it. Declared; nobody judges it yet."""
+    """Access that the caller needs, in the terms of Pulsar's authorization. It is declared, but not enforced yet."""
 
     LOOKUP = "lookup"
     CONSUME = "consume"
@@ -38,7 +38,10 @@ class AdminAccess(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Operation(Generic[A, R]):
-    """``reads``: it changes nothing, so that after a lost answer another broker may be asked."""
+    """Declaration of an operation.
+
+    ``reads``: the operation changes nothing, so that after a lost answer another broker may be called.
+    """
 
     name: str
     arguments: type[A]
@@ -49,29 +52,29 @@ class Operation(Generic[A, R]):
 
 Handler = Callable[[Any], Awaitable[Any]]
 Handlers = dict[str, tuple[Operation[Any, Any], Handler]]
-"""By the operation's name."""
+"""Operations and their handlers by the operation's name."""
 
 
 def bind(
     operation: Operation[A, R], handler: Callable[[A], Awaitable[R]]
 ) -> tuple[str, tuple[Operation[Any, Any], Handler]]:
-    """An item of Handlers whose types were checked."""
+    """Return an item of Handlers; the signature lets the type checker compare the handler with the operation."""
     return operation.name, (operation, handler)
 
 
 class Caller(Protocol):
-    """Who runs an operation on the broker that owns what its arguments name."""
+    """Caller of operations on the broker that owns the topic or bundle in their arguments."""
 
     async def call(self, operation: Operation[A, R], args: A) -> R: ...
 
 
 def encode_call(args: Any, principal: str) -> bytes:
-    """Body of a request to run an operation. ``principal``: who asks, empty for nobody known."""
+    """Encode the body of a request to run an operation; ``principal`` is the client's, empty if unknown."""
     return json.dumps({"principal": principal, "arguments": to_json(args)}).encode()
 
 
 def decode_call(body: bytes) -> tuple[str, object]:
-    """Principal and arguments, those not yet parsed. Raises ValueError."""
+    """Decode the body of a request into principal and unparsed arguments. Raises ValueError."""
     call = json.loads(body)
     if not isinstance(call, dict) or not isinstance(call.get("principal", ""), str):
         raise ValueError("a call is an object with principal and arguments")
@@ -79,7 +82,7 @@ def decode_call(body: bytes) -> tuple[str, object]:
 
 
 def to_json(args: Any) -> dict[str, Any]:
-    """The JSON object that ``parse_arguments`` reads."""
+    """Return arguments as the JSON object that ``parse_arguments`` reads."""
     given = ((item.name, getattr(args, item.name)) for item in fields(args))
     return {name: _plain(value) for name, value in given if value is not None}
 
@@ -88,12 +91,15 @@ def _plain(value: Any) -> Any:
     if type(value) in _NAMES:
         return str(value)
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return to_json(value) if is_dataclass(value) else value
 
 
 def parse_arguments(kind: type[A], given: object) -> A:
-    """Arguments from a JSON value. Raises InvalidRequest naming the field, PreconditionFailed for an invalid name."""
+    """Parse arguments from a JSON value.
+
+    Raises InvalidRequest, which names the field, and PreconditionFailed for an invalid name.
+    """
     try:
         return _build(kind, given, "arguments")
     except InvalidNameError as error:
@@ -120,7 +126,7 @@ def _build(kind: type[A], given: object, where: str) -> A:
 
 @cache
 def _members(kind: type[Any]) -> dict[str, tuple[Any, bool]]:
-    """By name the type of each member of a dataclass, and whether it must be given."""
+    """Return the type of each member of a dataclass by name, and whether the member is required."""
     hints = typing.get_type_hints(kind)
     return {
         item.name: (hints[item.name], item.default is MISSING and item.default_factory is MISSING)
@@ -135,7 +141,7 @@ def _checked(name: str, value: object, kind: Any) -> Any:
     if origin is UnionType:
         if value is None and NoneType in inner:
             return None
-        return _checked(name, value, next(each for each in inner if each is not NoneType))
+        return _checked(name, value, next(member for member in inner if member is not NoneType))
     if origin is Literal:
         if value not in inner:
             raise ValueError(f"{name}: must be one of {', '.join(inner)}")
@@ -147,7 +153,7 @@ def _checked(name: str, value: object, kind: Any) -> Any:
     if origin is list:
         if not isinstance(value, list):
             raise ValueError(f"{name}: must be a JSON array")
-        return [_checked(f"{name}[{i}]", one, inner[0]) for i, one in enumerate(value)]
+        return [_checked(f"{name}[{i}]", item, inner[0]) for i, item in enumerate(value)]
     if kind in _NAMES:
         return _NAMES[kind](_checked(name, value, str))
     if is_dataclass(kind):

@@ -1,9 +1,9 @@
 """Changes of partitioned topics that need the brokers of their partitions: growth, missing partitions, deletion.
 
-A partition is only promised to clients (by the count in the partitioned topic's record) when it has the durable
-subscriptions of the others, at its earliest message: a producer may find it long before the consumers do, and what it
-publishes there belongs to them. Every change can be repeated after it failed half-way. Raises Refusal with Pulsar's
-texts, and the store's own errors. Cancelled: a change may or may not have happened, in parts.
+A partition is included in the count of the partitioned topic's record only after it has the durable subscriptions of
+the others, at its earliest message. A producer may find the partition long before the consumers do, and these must
+receive what it publishes there. Every change can be repeated after a partial failure. Functions raise Refusal with
+Pulsar's texts, and the store's errors. After cancellation a change may have happened completely, in part, or not.
 """
 
 import logging
@@ -45,16 +45,17 @@ from engine.tenancy.topics import (
 log = logging.getLogger(__name__)
 
 RACES_MAX = 100
-"""Lost compare-and-sets of the record after which a growth gives up."""
+"""Number of lost compare-and-sets of the record after which a change fails."""
 IN_USE = "Topic has active producers/subscriptions"
 
 Properties = dict[str, str]
 
 
 async def grow(store: MetadataStore, brokers: Caller, topic: TopicName, partitions: int) -> None:
-    """Raise the number of partitions; the number there is makes up for what a growth that failed left undone.
+    """Increase the number of partitions; the current number completes a failed growth.
 
-    Conflict when not partitioned or being deleted, Unprocessable for fewer than now, NotAcceptable above the limit.
+    Raises Conflict when the topic is not partitioned or is being deleted, Unprocessable for fewer partitions than now,
+    NotAcceptable above the limit.
     """
     await _check_parent(store, topic)
     await require_namespace(store, topic)
@@ -75,16 +76,18 @@ async def grow(store: MetadataStore, brokers: Caller, topic: TopicName, partitio
         try:
             await store.put(partitioned_path(topic), encode_json(record), version)
         except (BadVersionError, NoNodeError):
-            continue  # somebody else changed it: what he left decides
-        # Subscriptions that consumers made meanwhile, who were told of the old number.
+            continue  # the record was changed by another writer: decide again by the new one
+        # Consumers that read the old number may have created subscriptions meanwhile.
         await _complete(store, brokers, present, new)
         return
     raise Conflict("Concurrent modification")
 
 
 async def create_missed(store: MetadataStore, brokers: Caller, topic: TopicName) -> None:
-    """Make the partitions that the record promises and nobody made, and on each the durable subscriptions of the
-    others. NotFound when not partitioned."""
+    """Create the partitions that the record counts and that are missing, with the durable subscriptions of the others.
+
+    Raises NotFound when the topic is not partitioned.
+    """
     try:
         record, _ = await _record(store, topic)
     except Conflict as error:
@@ -101,13 +104,15 @@ async def delete(
     force: bool = False,
     seen: Mapping[str, Any] | None = None,
 ) -> None:
-    """Delete all partitions, also those a failed growth left behind the count, then the record.
+    """Delete all partitions, also those beyond the count that a failed growth created, then the record.
 
-    NotFound when nothing of that name exists, Conflict for a plain topic, PreconditionFailed when a partition is in
-    use and not ``force``: then nothing was deleted, unless it came into use meanwhile; it stays with all that it holds.
-    ``seen``: of each partition by name what DELETE_TOPIC takes; Conflict when one holds more by now. The record is
-    marked as deleted meanwhile, so that no client makes a partition anew. Schemas, policies and permissions, which are
-    of all partitions, go when the last of them is gone.
+    The record is marked as deleted meanwhile, so that no client creates a partition again. Schemas, policies and
+    permissions, which the partitions share, are deleted after the last partition. ``seen`` has the argument ``seen`` of
+    DELETE_TOPIC for each partition by name.
+
+    Raises NotFound when no topic of that name exists, Conflict for a plain topic, Conflict when a partition holds more
+    than was seen. Raises PreconditionFailed when a partition is in use and ``force`` is not set: that partition remains
+    with its contents. No partition was deleted then, unless the use began during the deletion.
     """
     await _check_parent(store, topic)
     await require_partitioned(store, topic)
@@ -131,22 +136,27 @@ async def delete(
 
 
 async def _check_parent(store: MetadataStore, topic: TopicName) -> None:
-    """As ``check_parent``, but for a topic that is partitioned: one that its use made may have such a name."""
+    """Check the name of a topic that is not partitioned; see ``check_parent``.
+
+    An existing partitioned topic may have such a name, if it was created by its use.
+    """
     if await find_partitions(store, topic) is None:
         check_parent(topic)
 
 
 async def existing_partitions(store: MetadataStore, topic: TopicName) -> list[TopicName]:
-    """Partitions of ``topic`` that exist as topics, whatever its record says, by index; of a non-persistent one those
-    that may be loaded, which its record tells."""
+    """Return the partitions of ``topic`` that exist as topics, by index, independently of its record.
+
+    For a non-persistent topic, these are the partitions in its record, which may be loaded.
+    """
     if not topic.persistent:
         record = await find_partitions(store, topic)
         return _range(topic, 0, int(record["partitions"])) if record is not None else []
     path = paths.managed_ledgers(str(topic.namespace))
     names = await names_below(fresh(store, path), path, full_names)
     start = f"{topic}{PARTITION_SUFFIX}"
-    found = (TopicName.parse(name) for name in names if name.startswith(start))
-    parts = [each for each in found if each.partition >= 0 and each.partitioned == topic]
+    candidates = (TopicName.parse(name) for name in names if name.startswith(start))
+    parts = [part for part in candidates if part.partition >= 0 and part.partitioned == topic]
     return sorted(parts, key=lambda part: part.partition)
 
 
@@ -155,14 +165,14 @@ def _range(topic: TopicName, first: int, stop: int) -> list[TopicName]:
 
 
 async def _record(store: MetadataStore, topic: TopicName) -> tuple[Document, int]:
-    """The record and its version; Conflict without one, or when it is being deleted."""
+    """Return the record and its version. Raises Conflict without a record, or when it is marked as deleted."""
     path = partitioned_path(topic)
     try:
         value, stat = await fresh(store, path).get(path)
     except NoNodeError as error:
         raise Conflict(f"Topic {topic} is not the partitioned topic.") from error
     record = partitioned_record(value, path)
-    if record is None:  # also a claim of who makes it
+    if record is None:  # also for the claim of a creation in progress
         raise Conflict(f"Topic {topic} is not the partitioned topic.")
     if record.get("deleted"):
         raise Conflict(f"Topic {topic} is being deleted")
@@ -175,43 +185,45 @@ async def _complete(
     present: Sequence[TopicName],
     targets: Sequence[TopicName],
 ) -> None:
-    """Make ``targets`` exist, with every durable subscription that a partition of ``present`` has."""
+    """Create the missing ones of ``targets``, with every durable subscription that a partition of ``present`` has."""
     if not targets or not targets[0].persistent:
         return
-    wanted = await _subscriptions(store, brokers, present)
+    subscriptions = await _subscriptions(store, brokers, present)
 
-    async def one(target: TopicName) -> None:
+    async def complete(target: TopicName) -> None:
         await create_missing(store, target)
-        for name, properties in wanted.items():
+        for name, properties in subscriptions.items():
             try:
                 args = api.CreateSubscription(target, name, api.EARLIEST_MESSAGE, properties)
                 await brokers.call(api.CREATE_SUBSCRIPTION, args)
             except AlreadyExists:
                 continue
 
-    await on_each(targets, one)
+    await on_each(targets, complete)
 
 
 async def _subscriptions(
     store: MetadataStore, brokers: Caller, parts: Sequence[TopicName]
 ) -> dict[str, Properties]:
-    """Durable subscriptions of the partitions that exist, from their owners: a list read from the metadata store may
-    be older than a subscription that was confirmed."""
+    """Return the durable subscriptions of the existing partitions, as their owners report them.
 
-    async def one(part: TopicName) -> dict[str, Properties]:
+    A list from the metadata store may lack a subscription that was confirmed already.
+    """
+
+    async def subscriptions_of(part: TopicName) -> dict[str, Properties]:
         if not await topic_exists(fresh(store, ledger_path(part)), part):
             return {}
         return await brokers.call(api.DURABLE_SUBSCRIPTIONS, api.OnTopic(part))
 
-    wanted: dict[str, Properties] = {}
-    for found in await on_each(parts, one):
-        for name, properties in found.items():
-            wanted.setdefault(name, properties)
-    return wanted
+    subscriptions: dict[str, Properties] = {}
+    for of_partition in await on_each(parts, subscriptions_of):
+        for name, properties in of_partition.items():
+            subscriptions.setdefault(name, properties)
+    return subscriptions
 
 
 async def _refuse_use(brokers: Caller, parts: Sequence[TopicName]) -> None:
-    async def one(part: TopicName) -> None:
+    async def refuse_use(part: TopicName) -> None:
         try:
             args = api.TopicStats(part, subscription_backlog_size=False)
             stats = await brokers.call(api.TOPIC_STATS, args)
@@ -220,7 +232,7 @@ async def _refuse_use(brokers: Caller, parts: Sequence[TopicName]) -> None:
         if stats["publishers"] or any(s["consumers"] for s in stats["subscriptions"].values()):
             raise PreconditionFailed(IN_USE)
 
-    await on_each(parts, one)
+    await on_each(parts, refuse_use)
 
 
 def _refuse_unseen(parts: Sequence[TopicName], seen: Mapping[str, Any]) -> None:
@@ -232,14 +244,14 @@ def _refuse_unseen(parts: Sequence[TopicName], seen: Mapping[str, Any]) -> None:
 async def _check_seen(brokers: Caller, parts: Sequence[TopicName], seen: Mapping[str, Any]) -> None:
     _refuse_unseen(parts, seen)
 
-    async def one(part: TopicName) -> None:
+    async def check(part: TopicName) -> None:
         args = api.DeleteTopic(part, force=True, seen=seen[str(part)], dry=True)
         try:
             await brokers.call(api.DELETE_TOPIC, args)
         except NotFound:
             return
 
-    await on_each(parts, one)
+    await on_each(parts, check)
 
 
 async def _delete_partitions(
@@ -252,9 +264,11 @@ async def _delete_partitions(
 ) -> None:
     parts = await existing_partitions(store, topic)
     if seen is not None:
-        _refuse_unseen(parts, seen)  # made since they were checked, before the record was marked
+        _refuse_unseen(
+            parts, seen
+        )  # a partition may have been created between the check and the mark
 
-    async def one(part: TopicName) -> None:
+    async def delete_partition(part: TopicName) -> None:
         try:
             known = None if seen is None else seen[str(part)]
             await brokers.call(api.DELETE_TOPIC, api.DeleteTopic(part, force, known))
@@ -263,14 +277,14 @@ async def _delete_partitions(
         except NotFound:
             return
 
-    await on_each(parts, one)
-    left = await existing_partitions(store, topic)
-    if left and topic.persistent:
-        raise PreconditionFailed(f"Topic partition {left[0]} still exists")
+    await on_each(parts, delete_partition)
+    remaining = await existing_partitions(store, topic)
+    if remaining and topic.persistent:
+        raise PreconditionFailed(f"Topic partition {remaining[0]} still exists")
 
 
 async def _mark(store: MetadataStore, topic: TopicName, *, deleted: bool) -> int:
-    """Set the record's mark, whatever else changes in it; its version then. NotFound without a record."""
+    """Set or remove the record's mark, and return its version. Raises NotFound without a record."""
     path = partitioned_path(topic)
     for _ in range(RACES_MAX):
         try:
@@ -288,7 +302,7 @@ async def _mark(store: MetadataStore, topic: TopicName, *, deleted: bool) -> int
 
 
 async def _unmark(store: MetadataStore, topic: TopicName) -> None:
-    """After a deletion that failed. When this fails, too, the topic stays marked, and its deletion can be repeated."""
+    """Remove the mark after a failed deletion. If this fails as well, the deletion can be repeated."""
     try:
         await _mark(store, topic, deleted=False)
     except (Refusal, WorldError) as error:

@@ -1,4 +1,4 @@
-"""Counting in a subscription's backlog from snapshots: which entry is the n-th that is not acknowledged. Pure."""
+"""Search for the n-th unacknowledged entry of a subscription in snapshots of ledgers and cursor. Pure."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,21 +9,23 @@ from engine.managed.stats import CursorStats, LedgerInfo
 def nth_unacknowledged(
     ledgers: Sequence[LedgerInfo], cursor: CursorStats, nth: int
 ) -> Position | None:
-    """Position of the ``nth`` (from 1) entry behind the mark-delete position that is not acknowledged; None beyond the
-    end. Exact while the cursor's snapshot holds all its acknowledged ranges."""
-    left = nth
+    """Return the position of the ``nth`` (from 1) unacknowledged entry behind the mark-delete position.
+
+    Returns None beyond the end. The result is exact if the snapshot has all acknowledged ranges of the cursor.
+    """
+    remaining = nth
     for first, last in _gaps(ledgers, cursor):
         count = last.entry_id - first.entry_id + 1
-        if left <= count:
-            return Position(first.ledger_id, first.entry_id + left - 1)
-        left -= count
+        if remaining <= count:
+            return Position(first.ledger_id, first.entry_id + remaining - 1)
+        remaining -= count
     return None
 
 
 def _gaps(
     ledgers: Sequence[LedgerInfo], cursor: CursorStats
 ) -> Iterator[tuple[Position, Position]]:
-    """Runs of unacknowledged entries, inclusive, each within one ledger, in order."""
+    """Yield runs of unacknowledged entries (both ends included) in order, each within one ledger."""
     mark = cursor.mark_delete
     for ledger in ledgers:
         if ledger.ledger_id < mark.ledger_id:

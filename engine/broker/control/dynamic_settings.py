@@ -88,7 +88,7 @@ class DynamicSettings:
             "default": _text(setting, setting.item.default),
             "started": text_of(self._base),
             "in_force": text_of(self._in_force),
-            "heard": self._heard.get(name),
+            "last_read": self._heard.get(name),
             "refused": self._told.get(name, ""),
             "would_be": text_of(would_be),
             "refusal": refused.get(name, ""),

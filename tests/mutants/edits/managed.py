@@ -358,8 +358,8 @@ EDITS = (
     Edit(
         "new-partitions-without-subscriptions",
         "engine/admin/partitions.py",
-        "wanted = await _subscriptions(store, brokers, present)",
-        "wanted = {}",
+        "subscriptions = await _subscriptions(store, brokers, present)",
+        "subscriptions = {}",
         (
             "unit/admin/test_partitions.py::test_new_partitions_have_the_subscriptions_at_their_earliest_message",
         ),

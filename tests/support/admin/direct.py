@@ -25,12 +25,12 @@ class DirectAdmin(AdminClient):
         self.before: Callable[[Operation[Any, Any], Any], None] | None = None
         """Called with each operation and its arguments before it is sent; may raise Refusal in its place."""
 
-    async def _ask(
+    async def _request(
         self, url: str, operation: Operation[Any, Any], body: bytes
     ) -> tuple[int, dict[str, Any]]:
         if self.before is not None:
             self.before(operation, parse_arguments(operation.arguments, decode_call(body)[1]))
-        return await super()._ask(url, operation, body)
+        return await super()._request(url, operation, body)
 
     async def _post(self, url: str, body: bytes) -> tuple[int, bytes]:
         for broker in self._reachable():

@@ -192,7 +192,7 @@ async def test_a_broker_that_is_frozen_keeps_nobody_waiting(
 def test_of_several_brokers_each_has_its_own_value() -> None:
     def line(value: str) -> dict[str, dict[str, Any]]:
         said = {"name": NAME, "meaning": "", "allowed": "", "choices": [], "default": "0"}
-        facts = {"started": value, "in_force": value, "heard": None, "refused": ""}
+        facts = {"started": value, "in_force": value, "last_read": None, "refused": ""}
         return {NAME: {**said, **facts, "would_be": value, "refusal": ""}}
 
     a, b, c = (BrokerAddress(name, "", "") for name in "abc")

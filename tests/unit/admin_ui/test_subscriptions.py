@@ -112,7 +112,7 @@ async def test_nothing_is_changed_when_one_partition_was_moved(bench: AdminBench
 
 def silent(bench: AdminBench, *, after: bool) -> Callable[[], None]:
     """The broker goes away with the next real change, before it or ``after``; returns what ends that."""
-    ask = bench.admin._ask
+    ask = bench.admin._request
 
     async def broken(url: str, operation: Operation[Any, Any], body: bytes) -> Any:
         if operation is not api.MOVE_CURSOR or b'"dry": true' in body:
@@ -121,10 +121,10 @@ def silent(bench: AdminBench, *, after: bool) -> Callable[[], None]:
             await ask(url, operation, body)
         raise NotReady("Broker went away, the change may have happened")
 
-    bench.admin._ask = broken  # type: ignore[method-assign]
+    bench.admin._request = broken  # type: ignore[method-assign]
 
     def heal() -> None:
-        bench.admin._ask = ask  # type: ignore[method-assign]
+        bench.admin._request = ask  # type: ignore[method-assign]
 
     return heal
 

@@ -160,7 +160,7 @@ async def test_a_broker_says_what_it_acts_by_and_what_it_would_act_by(
     name = "maxTopicsPerNamespace"
     await change(instance, name, "5")
     line = (await live(instance, name))[name]
-    assert (line["started"], line["in_force"], line["heard"], line["would_be"]) == (
+    assert (line["started"], line["in_force"], line["last_read"], line["would_be"]) == (
         "0",
         "5",
         "5",
