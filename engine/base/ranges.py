@@ -110,11 +110,11 @@ class RangeSet:
 
     def discard_below(self, limit: int) -> None:
         """Remove every member < ``limit``."""
-        gone = bisect_right(self._tops, limit)
-        if gone:
-            for starts, stops in zip(self._starts[:gone], self._stops[:gone], strict=True):
+        below = bisect_right(self._tops, limit)
+        if below:
+            for starts, stops in zip(self._starts[:below], self._stops[:below], strict=True):
                 self.total -= sum(stops) - sum(starts)
-            del self._starts[:gone], self._stops[:gone], self._tops[:gone]
+            del self._starts[:below], self._stops[:below], self._tops[:below]
         if not self._tops:
             return
         starts, stops = self._starts[0], self._stops[0]

@@ -265,6 +265,7 @@ class CachedStore:
             return error
         finally:
             del entry.reads[read]
+        # Cached only if no change was noticed during the read (C1) and its watch belongs to this connection (C3).
         if self._live() and self._connection == connection and self._entries.get(path) is entry:
             if _agree(entry, read, answer):
                 entry.answers[read] = answer
@@ -303,7 +304,7 @@ class CachedStore:
         ):
             path = next(iter(self._entries))
             self._remove(path)
-            self._store.unwatch(path, self._changed)
+            self._store.unwatch(path, self._changed)  # watches are bounded on the server too (C4)
 
     def _changed(self, path: str) -> None:
         """Remove the entry of a path whose watch fired; the path has no watch then."""
@@ -440,7 +441,7 @@ class CachedStore:
             return None
 
     def _forget_written(self, path: str) -> None:
-        """Forget a written path and its parent, also after a failed or cancelled write, which may have an effect."""
+        """Forget a written path and its parent (C2), also after a failed or cancelled write, which may take effect."""
         self.forget_path(path)
         self.forget_path(parent_of(path))
 

@@ -53,28 +53,28 @@ from engine.metadata.tree import check_path, check_paths, check_value
 log = logging.getLogger(__name__)
 
 
-def _translate(error: BaseException, what: str) -> Exception:
-    """Return the store's error for one of kazoo's; ``what`` names the call."""
+def _translate(error: BaseException, call: str) -> Exception:
+    """Return the store's error for one of kazoo's; ``call`` has the operation and its path."""
     match error:
         case zk.NoNodeError():
-            return NoNodeError(what)
+            return NoNodeError(call)
         case zk.NodeExistsError():
-            return NodeExistsError(what)
+            return NodeExistsError(call)
         case zk.BadVersionError():
-            return BadVersionError(what)
+            return BadVersionError(call)
         case zk.NotEmptyError():
-            return NotEmptyError(what)
+            return NotEmptyError(call)
         case zk.NoChildrenForEphemeralsError():
-            return MisuseError(f"{what}: an ephemeral node cannot have children")
+            return MisuseError(f"{call}: an ephemeral node cannot have children")
         case zk.BadArgumentsError():
-            return MisuseError(f"{what}: refused by the server as an invalid argument")
+            return MisuseError(f"{call}: refused by the server as an invalid argument")
         case zk.ConnectionClosedError():
-            return StoreUnavailableError(f"{what}: the connection is closed")
+            return StoreUnavailableError(f"{call}: the connection is closed")
         case zk.SessionExpiredError():
-            return SessionExpiredError(what)
+            return SessionExpiredError(call)
         case zk.NoAuthError() | zk.AuthFailedError():
-            return MisuseError(f"{what}: not allowed by the node's ACL")
-    return StoreUnavailableError(f"{what}: {type(error).__name__} {error}")
+            return MisuseError(f"{call}: not allowed by the node's ACL")
+    return StoreUnavailableError(f"{call}: {type(error).__name__} {error}")
 
 
 def _note_failure(answer: Any, failed: list[Exception]) -> None:
@@ -407,8 +407,8 @@ class ZooKeeperStore(SessionStore):
 
         Answers are not awaited, because all watches are set again after a connection was lost.
         """
-        for wanted, kind in (node, Exists), (children, GetChildren):
-            if wanted:
+        for needed, kind in (node, Exists), (children, GetChildren):
+            if needed:
                 self._send_request(kind(self._full(path), self._on_event), lambda _: None)
 
     def _on_event(self, event: WatchedEvent) -> None:  # on a kazoo thread

@@ -218,15 +218,15 @@ class BundleOwnership:
         for bundle in [bundle for bundle in self._splitting if bundle.namespace == namespace]:
             if present.issuperset(self._splitting[bundle]):
                 self._adopt(bundle)
-        gone = [
+        removed = [
             bundle
             for bundle in self.owned()
             if bundle.namespace == namespace and bundle not in present
         ]
-        self._lose(gone, "its boundaries are gone")
+        self._lose(removed, "its boundaries are gone")
         if fresh is None:
             self._forget(namespace)
-        for bundle in gone:
+        for bundle in removed:
             await self._clean_up(bundle)
 
     async def _clean_up(self, bundle: BundleName) -> None:
@@ -319,6 +319,7 @@ class BundleOwnership:
             session = self._store.session_id
             if not await claim(self._store, _path(bundle), self._record.encode()):
                 return False
+            # Checked after the claim, because a split stores the new boundaries before it removes the bundle's node.
             await self._check_present(bundle)
             if session != self._store.session_id or not self._proven():
                 raise StoreUnavailableError(f"session changed while taking {bundle}")
@@ -391,7 +392,7 @@ class BundleOwnership:
         if session != self._store.session_id or not self.owns(bundle):
             raise StoreUnavailableError(f"session changed while splitting {bundle}")
         path = paths.local_policies(str(bundle.namespace))
-        await update(self._store, path, lambda value: _with_edges(value, bundle, edges))
+        await update(self._store, path, lambda value: _split_policies(value, bundle, edges))
 
     async def _settle(self, bundle: BundleName) -> None:
         """Determine whether a split with unknown outcome happened, until the store answers.
@@ -559,7 +560,7 @@ class BundleOwnership:
         await self._tasks.close()
 
 
-def _with_edges(value: bytes, bundle: BundleName, edges: list[int]) -> bytes:
+def _split_policies(value: bytes, bundle: BundleName, edges: list[int]) -> bytes:
     """Return local policies in which ``bundle`` is split at ``edges``. Raises Conflict when they lack the bundle."""
     stored = Bundles.decode(bundle.namespace, value)
     if stored is None or bundle not in set(stored):

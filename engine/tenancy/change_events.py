@@ -44,14 +44,14 @@ def _record(name: str, *parts: Document, namespace: str | None = None) -> Docume
         {"name": field, "type": kind, **({"default": None} if isinstance(kind, list) else {})}
         for field, kind in sorted((key, kind) for part in parts for key, kind in part.items())
     ]
-    return {"type": "record", "name": name, **_in(namespace), "fields": fields}
+    return {"type": "record", "name": name, **_namespace_key(namespace), "fields": fields}
 
 
 def _enum(name: str, symbols: str, namespace: str | None = None) -> Document:
-    return {"type": "enum", "name": name, **_in(namespace), "symbols": symbols.split()}
+    return {"type": "enum", "name": name, **_namespace_key(namespace), "symbols": symbols.split()}
 
 
-def _in(namespace: str | None) -> Document:
+def _namespace_key(namespace: str | None) -> Document:
     return {} if namespace is None else {"namespace": namespace}
 
 

@@ -102,9 +102,9 @@ def given_policies(given: Mapping[str, Any], *, own_cluster: str, default_bundle
     for key in _MAP_KEYS:
         if given.get(key) is not None:
             typed(key, given[key], dict, "a JSON object")
-    own = of_cluster(given, own_cluster)
+    given_here = of_cluster(given, own_cluster)
     for policy in POLICIES:
-        value = find(own, policy.key) if policy.key else None
+        value = find(given_here, policy.key) if policy.key else None
         if value in (None, "", []):
             continue
         if policy is OFFLOADING and isinstance(value, dict) and not value.get(OFFLOAD_DRIVER):

@@ -26,7 +26,7 @@ async def namespaces_of(store: MetadataStore, tenant: str, *, anew: bool = False
     namespaces: list[str] = []
     for start in range(0, len(names), AT_ONCE):
         batch = names[start : start + AT_ONCE]
-        for listed in await asyncio.gather(*(_at_and_below(store, name, anew) for name in batch)):
+        for listed in await asyncio.gather(*(_namespaces_at(store, name, anew) for name in batch)):
             namespaces += listed
     return sorted(namespaces)
 
@@ -40,7 +40,8 @@ async def all_namespaces(store: MetadataStore, *, anew: bool = False) -> list[st
     ]
 
 
-async def _at_and_below(store: MetadataStore, name: str, anew: bool) -> list[str]:
+async def _namespaces_at(store: MetadataStore, name: str, anew: bool) -> list[str]:
+    """Return the namespace ``name`` and the legacy namespaces below it, as far as they have policies."""
     path = paths.namespace_policies(name)
     below = [f"{name}/{local}" for local in await children(_reader(store, path, anew), path)]
     namespaces = []

@@ -91,10 +91,10 @@ async def list_topics(
     if bundle is None:
         return names
     try:
-        wanted = BundleName.parse(namespace, bundle)
+        bundle_name = BundleName.parse(namespace, bundle)
     except InvalidNameError:
         return ()
-    return tuple(name for name in names if wanted.holds(bundle_hash(name)))
+    return tuple(name for name in names if bundle_name.holds(bundle_hash(name)))
 
 
 async def list_partitioned(
@@ -248,9 +248,11 @@ async def create_partitioned(
     async with turn(store, path):
         claim = await _claim(store, path)
         try:
+            # Checked after the claim, which a deletion that starts later finds (N2).
             await require_namespace(
                 fresh(store, paths.namespace_policies(str(topic.namespace))), topic
             )
+            # Checked after the claim: a creator of the plain topic either is found here or finds the claim (N1).
             if await topic_exists(fresh(store, ledger_path(topic)), topic):
                 raise AlreadyExists(EXISTS)
             if is_loaded is not None and await is_loaded():

@@ -173,14 +173,14 @@ async def isolation_of_brokers(
     """
     await require_cluster(store, cluster)
     policies = _policies(await _stored(store, cluster))
-    return [_of_broker(broker, policies) for broker in brokers]
+    return [_broker_data(broker, policies) for broker in brokers]
 
 
 def _policies(stored: Mapping[str, Any]) -> list[IsolationPolicy]:
     return [IsolationPolicy.of(name, record) for name, record in stored.items()]
 
 
-def _of_broker(broker: str, policies: Sequence[IsolationPolicy]) -> Document:
+def _broker_data(broker: str, policies: Sequence[IsolationPolicy]) -> Document:
     """Return BrokerNamespaceIsolationData; ``policyName`` is the last policy that names the broker, as in Pulsar."""
     naming = [
         policy for policy in policies if _matches((*policy.primary, *policy.secondary), broker)

@@ -56,16 +56,16 @@ EDITS = (
         "bundle-served-until-its-node-is-removed",
         "engine/ownership/owner.py::BundleOwnership._recheck",
         """
-        self._lose(gone, "its boundaries are gone")
+        self._lose(removed, "its boundaries are gone")
         if fresh is None:
             self._forget(namespace)
-        for bundle in gone:
+        for bundle in removed:
             await self._clean_up(bundle)
         """,
         """
-        for bundle in gone:
+        for bundle in removed:
             await self._remove_node(bundle)
-        self._lose(gone, "its boundaries are gone")
+        self._lose(removed, "its boundaries are gone")
         if fresh is None:
             self._forget(namespace)
         """,
