@@ -110,14 +110,14 @@ _DISPATCH_RATE = Fields(
 
 
 def _dispatch_rate(
-    name: str, title: str, whose: str, key: str, setting: str, **more: str
+    name: str, title: str, target: str, key: str, setting: str, **more: str
 ) -> Policy:
     """Return the policy of a dispatch rate; ``setting`` is the common prefix of the broker's settings."""
     relative = "dispatch_throttling_rate_relative_to_publish_rate"
     return Policy(
         name,
         title,
-        f"How many messages and bytes are sent to {whose}, in a period; -1 and 0 are no limit",
+        f"Messages and bytes sent to {target} in a period; -1 and 0 are no limit",
         (key,),
         _DISPATCH_RATE,
         lambda settings: {
@@ -151,7 +151,7 @@ POLICIES: tuple[Policy, ...] = (
     Policy(
         "retention",
         "Retention",
-        "How long and how much is kept once acknowledged; -1 is no limit, 0 and 0 none: deleted once acknowledged",
+        "Time and size for which acknowledged messages are kept; -1 is no limit; with 0 and 0 they are deleted at once",
         ("retention_policies",),
         Fields(
             {
@@ -183,7 +183,7 @@ POLICIES: tuple[Policy, ...] = (
     Policy(
         "backlogQuota.destination_storage",
         "Backlog quota: size",
-        "What happens while a subscription's unacknowledged messages take more than this; -1 is no limit",
+        "Action while a subscription's unacknowledged messages exceed this size; -1 is no limit",
         ("backlog_quota_map", "destination_storage"),
         QuotaForm("limitSize"),
         _quota_default,
@@ -195,7 +195,7 @@ POLICIES: tuple[Policy, ...] = (
     Policy(
         "backlogQuota.message_age",
         "Backlog quota: age",
-        "What happens while a subscription's oldest unacknowledged message is older than this; -1 is no limit",
+        "Action while a subscription's oldest unacknowledged message is older than this; -1 is no limit",
         ("backlog_quota_map", "message_age"),
         QuotaForm("limitTime"),
         _quota_default,
@@ -206,7 +206,7 @@ POLICIES: tuple[Policy, ...] = (
     ),
     _count(
         "Max producers per topic",
-        "How many producers a topic may have",
+        "Maximum number of producers of a topic",
         "maxProducersPerTopic",
         "max_producers_per_topic",
         "max_producers_per_topic",
@@ -215,7 +215,7 @@ POLICIES: tuple[Policy, ...] = (
     ),
     _count(
         "Max consumers per topic",
-        "How many consumers a topic's subscriptions may have together",
+        "Maximum number of consumers of all subscriptions of a topic together",
         "maxConsumersPerTopic",
         "max_consumers_per_topic",
         "max_consumers_per_topic",
@@ -224,7 +224,7 @@ POLICIES: tuple[Policy, ...] = (
     ),
     _count(
         "Max consumers per subscription",
-        "How many consumers a subscription may have",
+        "Maximum number of consumers of a subscription",
         "maxConsumersPerSubscription",
         "max_consumers_per_subscription",
         "max_consumers_per_subscription",
@@ -233,7 +233,7 @@ POLICIES: tuple[Policy, ...] = (
     ),
     _count(
         "Max subscriptions per topic",
-        "How many subscriptions a topic may have",
+        "Maximum number of subscriptions of a topic",
         "maxSubscriptionsPerTopic",
         "max_subscriptions_per_topic",
         "max_subscriptions_per_topic",
@@ -242,7 +242,7 @@ POLICIES: tuple[Policy, ...] = (
     ),
     _count(
         "Max topics per namespace",
-        "How many topics and partitions a namespace may have",
+        "Maximum number of topics and partitions in a namespace",
         "maxTopicsPerNamespace",
         "max_topics_per_namespace",
         "max_topics_per_namespace",
@@ -251,7 +251,7 @@ POLICIES: tuple[Policy, ...] = (
     Policy(
         "persistence",
         "Ledger replication",
-        "On how many bookies a topic's new ledgers lie, and how many of them confirm a message",
+        "Number of bookies that store a topic's new ledgers, and number of them that must confirm a message",
         ("persistence",),
         Fields(
             {
@@ -285,7 +285,7 @@ POLICIES: tuple[Policy, ...] = (
     Policy(
         "autoTopicCreation",
         "Automatic topic creation",
-        "Whether a client that names a missing topic makes it, and of which kind",
+        "Whether a missing topic is created when a client uses it, and which type of topic",
         ("autoTopicCreationOverride",),
         Fields(
             {
@@ -314,7 +314,7 @@ POLICIES: tuple[Policy, ...] = (
     Policy(
         "autoSubscriptionCreation",
         "Automatic subscription creation",
-        "Whether a consumer that names a missing subscription makes it",
+        "Whether a missing subscription is created when a consumer uses it",
         ("autoSubscriptionCreationOverride",),
         Fields({"allowAutoSubscriptionCreation": Flag()}, {"allowAutoSubscriptionCreation": False}),
         lambda settings: {
@@ -327,8 +327,8 @@ POLICIES: tuple[Policy, ...] = (
     Policy(
         "inactiveTopicPolicies",
         "Inactive topics",
-        "Whether topics without producers, and without subscriptions or with none that has consumers or a backlog, "
-        "are deleted, and after how long",
+        "Whether inactive topics are deleted, and after how long: topics that have no producers, and no subscriptions "
+        "or none with consumers or a backlog",
         ("inactive_topic_policies",),
         Fields(
             {
@@ -357,7 +357,7 @@ POLICIES: tuple[Policy, ...] = (
     Policy(
         "subscriptionExpirationTime",
         "Inactive subscriptions",
-        "After how long without a consumer a subscription is deleted with what it has not read; 0 is never",
+        "Time without a consumer after which a subscription is deleted with its backlog; 0 is never",
         ("subscription_expiration_time_minutes",),
         Whole("minutes", refusal="Invalid value for subscription expiration time"),
         lambda settings: settings.subscription_expiration_time_minutes,
@@ -367,8 +367,7 @@ POLICIES: tuple[Policy, ...] = (
     Policy(
         "delayedDelivery",
         "Delayed delivery",
-        "Whether messages wait for the time they are to be delivered, how exactly, and how far ahead it may be; "
-        "0 is no limit",
+        "Whether messages are held until their delivery time, its resolution, and the maximum delay; 0 is no limit",
         ("delayed_delivery_policies",),
         Fields(
             {
@@ -398,7 +397,7 @@ POLICIES: tuple[Policy, ...] = (
     ),
     _count(
         "Max unacknowledged messages per consumer",
-        "How many messages may be out at a consumer of a Shared or Key_Shared subscription before it gets no more",
+        "Number of unacknowledged messages at which a consumer of a Shared or Key_Shared subscription is sent no more",
         "maxUnackedMessagesPerConsumer",
         "max_unacked_messages_per_consumer",
         "max_unacked_messages_per_consumer",
@@ -407,7 +406,7 @@ POLICIES: tuple[Policy, ...] = (
     ),
     _count(
         "Max unacknowledged messages per subscription",
-        "How many messages may be out at all consumers of a Shared or Key_Shared subscription before they get no more",
+        "Number of unacknowledged messages at which a Shared or Key_Shared subscription sends no more to its consumers",
         "maxUnackedMessagesPerSubscription",
         "max_unacked_messages_per_subscription",
         "max_unacked_messages_per_subscription",
@@ -428,7 +427,7 @@ POLICIES: tuple[Policy, ...] = (
     Policy(
         "deduplicationSnapshotInterval",
         "Deduplication: snapshots",
-        "How often what is known of producers is stored, where anything was published; 0 is never",
+        "Interval at which producers' sequence ids are stored, on topics with new messages; 0 is never",
         ("deduplicationSnapshotIntervalSeconds",),
         Whole("seconds", refusal="interval must be greater than or equal to 0"),
         lambda settings: settings.deduplication_snapshot_interval_seconds,
@@ -439,7 +438,7 @@ POLICIES: tuple[Policy, ...] = (
     Policy(
         "publishRate",
         "Publish rate",
-        "How many messages and bytes a topic's producers may send per second together; -1 and 0 are no limit",
+        "Messages and bytes per second that all producers of a topic may send together; -1 and 0 are no limit",
         ("publishMaxMessageRate",),
         Fields(
             {
@@ -476,7 +475,7 @@ POLICIES: tuple[Policy, ...] = (
     Policy(
         "subscribeRate",
         "Subscribe rate",
-        "How often the same consumer may subscribe to a topic in a period; -1 and 0 are no limit",
+        "Number of times that a consumer may subscribe to a topic in a period; -1 and 0 are no limit",
         ("clusterSubscribeRate",),
         Fields(
             {
@@ -497,7 +496,7 @@ POLICIES: tuple[Policy, ...] = (
     Policy(
         "maxMessageSize",
         "Max message size",
-        "How large a message or batch of a topic may be; 0 is what the broker takes",
+        "Maximum size of a message or batch; 0 is the broker's limit",
         (),
         Whole(
             "bytes",
@@ -511,7 +510,7 @@ POLICIES: tuple[Policy, ...] = (
     Policy(
         "subscriptionTypesEnabled",
         "Subscription types",
-        "Which types of subscriptions consumers may use; none stands for what the broker allows",
+        "Types of subscriptions that consumers may use; an empty list stands for those that the broker allows",
         ("subscription_types_enabled",),
         Several(SUBSCRIPTION_TYPES),
         lambda settings: settings.subscription_types_enabled.split(","),
@@ -527,7 +526,7 @@ POLICIES: tuple[Policy, ...] = (
     Policy(
         "compactionThreshold",
         "Compaction",
-        "So many bytes published since the last compaction start the next; 0 is never",
+        "Bytes published since the last compaction that start the next; 0 is never",
         ("compaction_threshold",),
         Whole("bytes", high=LONG_MAX, refusal="compactionThreshold must be 0 or more"),
         lambda settings: settings.broker_service_compaction_threshold_in_bytes,
@@ -538,7 +537,7 @@ POLICIES: tuple[Policy, ...] = (
     Policy(
         "schemaCompatibilityStrategy",
         "Schema compatibility",
-        "What may follow a topic's schema; the transitive ones look at all versions",
+        "Which schemas may follow a topic's schema; the transitive strategies compare with all versions",
         ("schema_compatibility_strategy",),
         Choice(tuple(strategy.value for strategy in Strategy)),
         lambda settings: settings.schema_compatibility_strategy,
@@ -553,7 +552,7 @@ POLICIES: tuple[Policy, ...] = (
     Policy(
         "schemaAutoUpdateCompatibilityStrategy",
         "Schema compatibility, old form",
-        "The older policy, which holds where Schema compatibility is not set",
+        "The older policy, which applies where Schema compatibility is not set",
         (_OLD_STRATEGY,),
         Choice(tuple(BY_OLD_NAME)),
         lambda settings: OLD_NAMES[Strategy(settings.schema_compatibility_strategy)],
@@ -598,7 +597,7 @@ POLICIES: tuple[Policy, ...] = (
     Policy(
         "subscriptionAuthMode",
         "Subscription names",
-        "Whether a subscription's name must begin with its consumer's role; nobody has a role without authentication",
+        "Whether a subscription's name must begin with its consumer's role; without authentication there are no roles",
         ("subscription_auth_mode",),
         Choice(("None", "Prefix")),
         lambda settings: "None",
@@ -610,7 +609,7 @@ POLICIES: tuple[Policy, ...] = (
     Policy(
         "replication",
         "Clusters",
-        "The clusters that hold a topic; there is no replication to others yet",
+        "Clusters that hold a topic; replication to other clusters is not built yet",
         ("replication_clusters",),
         Names(),
         lambda settings: [],
@@ -623,7 +622,7 @@ POLICIES: tuple[Policy, ...] = (
     Policy(
         "allowedClusters",
         "Allowed clusters",
-        "The clusters that may hold a topic of the namespace; none stands for those of its tenant",
+        "Clusters that may hold a topic of the namespace; an empty list stands for those of its tenant",
         ("allowed_clusters",),
         Names(),
         lambda settings: [],
@@ -634,7 +633,7 @@ POLICIES: tuple[Policy, ...] = (
     Policy(
         "replicatorDispatchRate",
         "Replication dispatch rate",
-        "How many messages and bytes are sent to each other cluster, in a period; there is no replication yet",
+        "Messages and bytes sent to each other cluster in a period; replication is not built yet",
         ("replicatorDispatchRate",),
         _DISPATCH_RATE,
         lambda settings: {
@@ -651,7 +650,7 @@ POLICIES: tuple[Policy, ...] = (
     Policy(
         "offloadPolicies",
         "Offloading",
-        "Where ledgers are moved to that are read seldom; nothing moves them yet",
+        "Storage to which ledgers that are seldom read are moved; offloading is not built yet",
         ("offload_policies",),
         OffloadForm(),
         lambda settings: None,
@@ -662,21 +661,21 @@ POLICIES: tuple[Policy, ...] = (
     _offload(
         "offloadThreshold",
         "Offloading: size",
-        "How much a topic keeps on bookies when ledgers are moved; below 0 is without limit",
+        "Bytes of a topic that remain on bookies when its ledgers are moved; below 0 is without limit",
         "managedLedgerOffloadThresholdInBytes",
         unset=-1,
     ),
     _offload(
         "offloadThresholdInSeconds",
         "Offloading: age",
-        "How long a topic keeps ledgers on bookies when they are moved; below 0 is without limit",
+        "Age of a topic's ledgers at which they are moved from bookies; below 0 is without limit",
         "managedLedgerOffloadThresholdInSeconds",
         unset=-1,
     ),
     _offload(
         "offloadDeletionLagMs",
         "Offloading: deletion",
-        "How long a ledger that was moved stays on bookies",
+        "Time for which a moved ledger remains on bookies",
         "managedLedgerOffloadDeletionLagInMillis",
     ),
 )
