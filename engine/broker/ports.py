@@ -175,6 +175,12 @@ class Namespaces(Protocol):
         exist"). ``create`` is the client's wish; the namespace's policy must agree."""
         ...
 
+    async def admit(self, topic: TopicName) -> Callable[[], None]:
+        """Count a topic that is about to be made as one of its namespace's, until what is returned is called: once,
+        when it is stored or given up. Nothing for one that exists. Raises MetadataError when the namespace may hold no
+        more, ServiceNotReady when the store fails."""
+        ...
+
     async def confirm_plain(self, topic: TopicName) -> None:
         """Settle, before the first use of a topic that is no partition, that it is not a partitioned one. Raises
         TopicIsPartitioned, also TopicNotFound when its namespace is gone."""

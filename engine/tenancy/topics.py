@@ -52,7 +52,7 @@ from engine.metadata.store import (
 from engine.metadata.update import turn
 from engine.tenancy.checks import check_expected, check_properties_size
 from engine.tenancy.namespaces import get_policies
-from engine.tenancy.nodes import change_node, children, create_node, find_node
+from engine.tenancy.nodes import change_node, create_node, find_node
 
 SYSTEM_PREFIX = "__"
 PARTITIONS_MAX = 10_000
@@ -446,14 +446,6 @@ async def create_topic(store: MetadataStore, topic: TopicName, record: bytes) ->
     Raises AlreadyExists, also for an empty node: it is a topic that no broker has opened yet.
     """
     await create_node(store, ledger_path(topic), record, EXISTS, fill=False)
-
-
-async def count_topics(store: MetadataStore, namespace: NamespaceName) -> int:
-    """Return the number of topics and partitions of a namespace, including the partitioned records of both domains."""
-    count = len(await children(store, paths.managed_ledgers(str(namespace))))
-    for domain in DOMAINS:
-        count += len(await children(store, paths.partitioned_topics(str(namespace), domain)))
-    return count
 
 
 def check_count(partitions: Any) -> None:

@@ -78,6 +78,9 @@ class Everything:
     async def ensure_topic(self, topic: TopicName, *, create: bool) -> None:
         pass
 
+    async def admit(self, topic: TopicName) -> Callable[[], None]:
+        return lambda: None
+
     async def confirm_plain(self, topic: TopicName) -> None:
         pass
 

@@ -45,7 +45,7 @@ from engine.broker.administration.schema_operations import SchemaOperations
 from engine.broker.control.assignment import BundleAssignment
 from engine.broker.control.catalog import Catalog
 from engine.broker.control.dynamic_settings import DynamicSettings
-from engine.broker.errors import NotAllowed, NotServedHere, TopicIsPartitioned
+from engine.broker.errors import MetadataError, NotAllowed, NotServedHere, TopicIsPartitioned
 from engine.broker.ports import TopicPolicies
 from engine.broker.settings import DataPathSettings
 from engine.broker.topics.ephemeral import A_CHANGE, COMPACTION
@@ -234,11 +234,17 @@ class BrokerOperations:
         await self._here(name)
         if self._registry.loaded(name) is not None:
             raise AlreadyExists(topics.EXISTS)
-        await self._parts.catalog.check_room(name)
-        if name.persistent:
-            record = LogRecord(properties=dict(args.properties))
-            await topics.create_topic(store, name, record.encode())
-        await self._load_made(name)
+        try:
+            stop_counting = await self._parts.catalog.admit(name)
+        except MetadataError as error:
+            raise PreconditionFailed(str(error)) from error
+        try:
+            if name.persistent:
+                record = LogRecord(properties=dict(args.properties))
+                await topics.create_topic(store, name, record.encode())
+            await self._load_made(name)
+        finally:
+            stop_counting()
 
     async def _load_made(self, name: TopicName) -> None:
         """Load a topic whose node was just made. NotReady when its bundle goes elsewhere meanwhile: then it may be

@@ -8,9 +8,10 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Protocol
 
-from engine.base.errors import AlreadyExists, Conflict, NotFound, PreconditionFailed, Refusal
+from engine.base.errors import AlreadyExists, Conflict, NotFound, Refusal
 from engine.base.names import NamespaceName, TopicName
 from engine.broker.control.acted_upon import NamespacePolicies, namespace_policies, topic_policies
+from engine.broker.control.topic_room import TopicRoom
 from engine.broker.errors import (
     BrokerError,
     MetadataError,
@@ -82,6 +83,7 @@ class Catalog:
         self.own = own
         self._cluster = cluster
         self._store = store
+        self._topic_room = TopicRoom(store)
         self._settings = settings
         self.on_change: Callable[[NamespaceName], None] = lambda name: None
         self.is_loaded: Callable[[TopicName], bool] = lambda topic: False
@@ -203,11 +205,11 @@ class Catalog:
         async def is_loaded() -> bool:
             return not topic.persistent and self.is_loaded(topic)
 
-        await self._check_room(topic, policies)
+        count = policies.new_partitions
+        parts = [topic.partition_at(index).full for index in range(count)]
+        stop_counting = await self._admitted(topic, parts, policies)
         try:
-            await topics.create_partitioned(
-                self._store, topic, policies.new_partitions, is_loaded=is_loaded
-            )
+            await topics.create_partitioned(self._store, topic, count, is_loaded=is_loaded)
         except AlreadyExists as error:  # somebody was quicker
             found, exists = await topics.look_up(self._store, topic)
             if found is None and not exists and not self.is_loaded(topic):
@@ -216,20 +218,33 @@ class Catalog:
             return int(found["partitions"]) if found is not None else 0
         except Refusal as error:
             raise MetadataError(error.reason) from error
-        return policies.new_partitions
+        finally:
+            stop_counting()
+        return count
 
-    async def check_room(self, topic: TopicName) -> None:
-        """Raises PreconditionFailed when the namespace may hold no more topics."""
+    async def admit(self, topic: TopicName) -> Callable[[], None]:
+        policies = await self.namespace(topic.namespace)
         try:
-            await self._check_room(topic, await self.namespace(topic.namespace))
-        except MetadataError as error:
-            raise PreconditionFailed(str(error)) from error
+            if policies.max_topics and not await self._is_counted(topic):
+                return await self._admitted(topic, [topic.full], policies)
+        except (StoreUnavailableError, SessionExpiredError) as error:
+            raise _refusal(error) from error
+        return _nothing
 
-    async def _check_room(self, topic: TopicName, policies: NamespacePolicies) -> None:
-        if policies.max_topics:
-            count = await topics.count_topics(self._store, topic.namespace)
-            if count >= policies.max_topics:
-                raise MetadataError("Exceed maximum number of topics in namespace.")
+    async def _is_counted(self, topic: TopicName) -> bool:
+        """Whether it is there, or a partition of a topic that is."""
+        if await topics.topic_exists(self._store, topic):
+            return True
+        record = await topics.find_partitions(self._store, topic.partitioned)
+        return record is not None and 0 <= topic.partition < int(record["partitions"])
+
+    async def _admitted(
+        self, topic: TopicName, names: list[str], policies: NamespacePolicies
+    ) -> Callable[[], None]:
+        """Count ``names``, of which ``topic`` is made, as ``admit`` does. Raises the store's errors."""
+        if not policies.max_topics or topic.local.startswith(topics.SYSTEM_PREFIX):
+            return _nothing
+        return await self._topic_room.admit(topic.namespace, names, policies.max_topics)
 
     async def topics_of_namespace(self, namespace: NamespaceName, mode: TopicMode) -> list[str]:
         if mode is TopicMode.NON_PERSISTENT:
@@ -259,7 +274,6 @@ class Catalog:
                 return  # a partition may always be opened, even if it was never made
             if record is not None or not (create and policies.auto_topic):
                 raise TopicNotFound(f"Topic {topic} does not exist")
-            await self._check_room(topic, policies)
         except (StoreUnavailableError, SessionExpiredError) as error:
             raise _refusal(error) from error
 
@@ -278,6 +292,10 @@ class Catalog:
         for entry in self._known.values():
             entry.stop()
         self._known.clear()
+
+
+def _nothing() -> None:
+    """Nothing was counted."""
 
 
 def _rates(own: Document, everywhere: Document) -> Document:

@@ -256,7 +256,7 @@ class TopicRegistry:
         began_s = self._context.clock.monotonic_s()
         try:
             async with asyncio.timeout(self._context.settings.topic_load_timeout_seconds):
-                topic = await self._open(name, make)
+                topic = await (self._make(name) if make else self._open(name, make=False))
         except ManagedLedgerNotFoundError as error:
             raise TopicNotFound(f"Topic {name} does not exist") from error
         except TimeoutError as error:
@@ -297,7 +297,15 @@ class TopicRegistry:
         except MagnetarError as error:
             log.debug("policies not looked at again topic=%s: %s", topic.name, error)
 
-    async def _open(self, name: TopicName, make: bool) -> Topic:
+    async def _make(self, name: TopicName) -> Topic:
+        """Open a topic that may not be there yet, if its namespace has room for it."""
+        stop_counting = await self._namespaces.admit(name)
+        try:
+            return await self._open(name, make=True)
+        finally:
+            stop_counting()
+
+    async def _open(self, name: TopicName, *, make: bool) -> Topic:
         policies = await self._namespaces.policies(name)
         if not name.persistent:
             self._ownership.check_owned(name)

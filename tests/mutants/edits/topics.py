@@ -21,6 +21,8 @@ RECOVERED = (f"{DEDUPLICATION_TEST}::test_entries_that_recovery_brings_into_the_
 KERNELS_TEST = "unit/wire/test_kernels.py"
 BOUNDS_TEST = "unit/broker/connection/test_bounds.py"
 DELETION_TEST = "unit/broker/administration/test_deletion.py"
+ROOM = "engine/broker/control/topic_room.py::TopicRoom.admit"
+ROOM_TEST = "unit/broker/test_topic_room.py"
 STAGES_TEST = "unit/broker/topics/test_publish.py"
 
 EDITS = (
@@ -388,5 +390,22 @@ EDITS = (
             f"{DEDUPLICATION_TEST}::"
             "test_entries_that_say_what_no_producer_can_be_are_not_remembered",
         ),
+    ),
+    Edit(
+        "topics-that-are-being-made-do-not-count",
+        ROOM,
+        "stored.union(*self._admitted.get(namespace, {}).values())",
+        "stored",
+        (
+            f"{ROOM_TEST}::test_topics_made_by_use_at_once_stay_within_the_limit",
+            f"{ROOM_TEST}::test_topics_that_administrators_make_at_once_stay_within_the_limit",
+        ),
+    ),
+    Edit(
+        "the-partitions-of-a-new-topic-count-as-one",
+        ROOM,
+        "len(taken) + new > limit",
+        "len(taken) >= limit",
+        (f"{ROOM_TEST}::test_all_partitions_of_a_topic_made_by_use_count",),
     ),
 )
