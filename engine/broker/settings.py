@@ -132,7 +132,8 @@ class DataPathSettings:
     )
     max_message_publish_buffer_size: int = size(
         256 * MIB,
-        "the same of all connections, bytes (maxMessagePublishBufferSizeInMB)",
+        "the same of all connections, bytes, beside 64 KiB that each may have whatever the others hold "
+        "(maxMessagePublishBufferSizeInMB)",
         low=MIB,
         high=1 << 38,
     )

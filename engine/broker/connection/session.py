@@ -26,6 +26,9 @@ FEATURE_FLAGS = {
     "supports_topic_watchers": True,
     "supports_get_partitioned_metadata_without_auto_creation": True,
 }
+PUBLISH_SHARE_BYTES = 64 << 10
+"""Bytes of unconfirmed entries that each connection may have whatever the others hold: entries of one topic may wait
+for its storage for ever, and clients of other topics must not wait with them."""
 BROKER_METADATA_VERSION = 18
 """The first protocol version whose clients may read what brokers put before entries."""
 TRANSACTIONS: Routes = dict.fromkeys(
@@ -61,7 +64,8 @@ class Session(Connection):
         broker_budget: Budget,
         ended: Callable[["Session"], object],
     ) -> None:
-        """``broker_budget`` bounds the unconfirmed entries of all connections together."""
+        """``broker_budget`` bounds the unconfirmed entries of all connections together, PUBLISH_SHARE_BYTES of each
+        aside."""
         settings = context.settings
         super().__init__(settings.max_message_size + frames.FRAME_OVERHEAD)
         self.address = ""
@@ -74,6 +78,7 @@ class Session(Connection):
             on_high=partial(self.hold, "publish"),
             on_low=partial(self.release, "publish"),
             parent=broker_budget,
+            share=PUBLISH_SHARE_BYTES,
         )
         self._keepalive = keepalive.KeepAlive(self, settings.keep_alive_interval_seconds)
         self._handshake = handshake.Handshake(

@@ -408,4 +408,14 @@ EDITS = (
         "len(taken) >= limit",
         (f"{ROOM_TEST}::test_all_partitions_of_a_topic_made_by_use_count",),
     ),
+    Edit(
+        "a-connection-has-no-share-of-its-own-in-what-the-broker-holds",
+        "engine/broker/connection/session.py::Session",
+        "share=PUBLISH_SHARE_BYTES",
+        "share=0",
+        (
+            "unit/broker/connection/test_backpressure.py::"
+            "test_a_producer_whose_topic_is_stuck_leaves_room_for_others",
+        ),
+    ),
 )

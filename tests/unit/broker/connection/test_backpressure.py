@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.broker.connection.session import PUBLISH_SHARE_BYTES
 from engine.broker.connection.sessions import Sessions
 from engine.broker.topics.publish import Publish, StagePlace
 from engine.net.network import LoopNetwork
@@ -27,14 +28,17 @@ READ = 512 << 10
 
 
 class SlowStorage:
-    """A stage that lets nothing pass until it is told to."""
+    """A stage that lets nothing pass until it is told to, of producers whose names begin with ``prefix``."""
 
     place = StagePlace.DEDUPLICATION
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: str = "") -> None:
         self.kept: list[Publish] = []
+        self._prefix = prefix
 
     def admit(self, publish: Publish) -> bool:
+        if not publish.producer.name.startswith(self._prefix):
+            return True
         self.kept.append(publish)
         return False
 
@@ -46,12 +50,14 @@ class SlowStorage:
 
 
 @contextlib.asynccontextmanager
-async def served(directory: Path) -> AsyncIterator[tuple[Bench, Sessions, int]]:
+async def served(
+    directory: Path, each_max: int = EACH_MAX
+) -> AsyncIterator[tuple[Bench, Sessions, int]]:
     """A topic behind sessions with small budgets, and their port."""
     async with opened(directory) as bench:
         settings = replace(
             bench.context.settings,
-            max_pending_publish_bytes_per_connection=EACH_MAX,
+            max_pending_publish_bytes_per_connection=each_max,
             max_message_publish_buffer_size=ALL_MAX,
         )
         context = replace(bench.context, settings=settings)
@@ -101,7 +107,8 @@ async def test_fast_producers_over_slow_storage_are_not_read_beyond_the_budgets(
         for session in sessions._open:
             assert session.publish_budget.bytes <= EACH_MAX + READ
         assert not any(task.done() for task in floods), "they wait with what they have"
-        assert sum(publish.run.size for publish in slow.kept) == budget.bytes
+        own = sum(min(each.publish_budget.bytes, PUBLISH_SHARE_BYTES) for each in sessions._open)
+        assert sum(publish.run.size for publish in slow.kept) == budget.bytes + own
         bench.topic.stages = ()
         for publish in slow.kept:
             bench.topic.log.append(publish.run, publish)
@@ -109,5 +116,29 @@ async def test_fast_producers_over_slow_storage_are_not_read_beyond_the_budgets(
         await until(lambda: bench.topic.published.messages.total == PRODUCERS * len(sends))
         await until(lambda: budget.bytes == 0)
         for writer in writers:
+            writer.close()
+            await writer.wait_closed()
+
+
+async def test_a_producer_whose_topic_is_stuck_leaves_room_for_others(tmp_path: Path) -> None:
+    async with served(tmp_path, each_max=2 * ALL_MAX) as (bench, sessions, port):
+        stuck = SlowStorage("greedy")
+        bench.topic.stages = (stuck,)
+        _, greedy = await connected(port)
+        greedy.write(say.producer(NAME.full, 1, 2, producer_name="greedy"))
+        await until(lambda: len(bench.topic.producers) == 1)
+        greedy.writelines(say.send(1, i, ENTRY) for i in range(2 * ALL_MAX // SIZE))
+        await until(lambda: sessions._publish_budget.high)
+        _, other = await connected(port)
+        other.write(say.producer(NAME.full, 1, 2, producer_name="other"))
+        await until(lambda: len(bench.topic.producers) == 2)
+        for sent in range(1, 9):
+            other.write(say.send(1, sent, ENTRY))
+            await until(lambda sent=sent: bench.topic.published.messages.total == sent)
+        assert sessions._publish_budget.high
+        for publish in stuck.kept:
+            bench.topic.log.append(publish.run, publish)
+        bench.topic.stages = ()
+        for writer in (greedy, other):
             writer.close()
             await writer.wait_closed()
