@@ -24,7 +24,7 @@ from engine.base.log import LEVELS
 from engine.base.loop import EventLoop, shorten_collections
 from engine.base.settings import SettingsError
 from engine.metadata.connect import FORM, connect
-from engine.net.network import LoopNetwork
+from engine.net.network import LoopNetwork, raise_socket_limit
 
 log = logging.getLogger("bookie")
 
@@ -85,6 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parse_arguments(sys.argv[1:] if argv is None else argv)
     logs.keep_private()
     logs.configure()
+    raise_socket_limit()
     roots: list[str] = []
     try:
         settings = load_settings(arguments, os.environ, Path.cwd())

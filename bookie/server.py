@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 
 CLOSE_DEADLINE_S = 10.0
 STATUS_CONNECTIONS_MAX = 64
+STATUS_CONNECTIONS_PER_ADDRESS_MAX = 32
 REASON_MAX = 500
 """Characters of a reason on the status page."""
 
@@ -77,6 +78,7 @@ class Bookie:
                 }
             ),
             connections_max=STATUS_CONNECTIONS_MAX,
+            per_address_max=STATUS_CONNECTIONS_PER_ADDRESS_MAX,
             body_bytes_max=0,
         )
         self._serving: Serving | None = None

@@ -16,7 +16,7 @@ from engine.base.settings import SettingsError
 from engine.metadata.connect import connect
 from engine.metadata.layout import LayoutError
 from engine.metadata.store import StoreUnavailableError
-from engine.net.network import LoopNetwork
+from engine.net.network import LoopNetwork, raise_socket_limit
 from engine.net.tls import TlsFileError
 from engine.settings import Settings, load
 from engine.wiring import build_broker
@@ -73,6 +73,7 @@ def main(arguments: list[str]) -> int:
         return 2
     logs.keep_private()
     logs.configure()
+    raise_socket_limit()
     try:
         settings = load(os.environ, Path.cwd())
         logs.configure(settings.log)

@@ -4,7 +4,6 @@ import argparse
 import fcntl
 import logging
 import os
-import resource
 import socket
 import sys
 
@@ -18,6 +17,7 @@ from django.urls import get_resolver
 from engine.base import log as logs
 from engine.base.addresses import is_loopback
 from engine.base.loop import EventLoop, shorten_collections
+from engine.net.network import raise_socket_limit
 
 log = logging.getLogger("gateway")
 
@@ -69,8 +69,7 @@ def main() -> None:
     args = parser.parse_args()
     logs.keep_private()
     logs.configure()
-    files_max = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (files_max, files_max))  # a socket is a file
+    raise_socket_limit()
     try:
         django.setup()
         shared = [] if args.listener is None else [inherited(args.listener)]

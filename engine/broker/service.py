@@ -223,7 +223,10 @@ class BrokerService:
             ),
         )
         self._http = HttpServer(
-            network, self._answer, connections_max=node.max_http_server_connections
+            network,
+            self._answer,
+            connections_max=node.max_http_server_connections,
+            per_address_max=node.max_http_server_connections_per_address,
         )
         self._serving = False
         self._session_id = 0

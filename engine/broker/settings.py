@@ -43,7 +43,10 @@ class NodeSettings:
     )
     broker_http_port: int = port(8081, "metrics, readiness, calls of the gateway; private", low=0)
     max_http_server_connections: int = count(
-        2048, "to broker_http_port (maxHttpServerConnections)", low=1
+        2048, "to broker_http_port; more are answered 503 (maxHttpServerConnections)", low=1
+    )
+    max_http_server_connections_per_address: int = count(
+        1024, "the same of one client address, so that it leaves room for others; 0: no limit"
     )
     broker_max_connections: int = count(
         0, "connections of clients; 0: no limit (brokerMaxConnections)"

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import h11
 
+from engine.base.errors import NotReady
 from engine.base.log import bound
 from engine.base.metrics import METRICS_TYPE
 from engine.base.tasks import TaskScope
@@ -108,8 +109,9 @@ def pages(by_path: Mapping[str, Page]) -> Handler:
 
 
 class HttpServer:
-    """Listens and hands requests to ``handler``, whose errors become 500. ``connections_max`` as a Listener's; bodies
-    above ``body_bytes_max`` are refused before they are read."""
+    """Listens and hands requests to ``handler``, whose errors become 500. ``connections_max`` and ``per_address_max``
+    are a Listener's: a newcomer above them is answered 503 and closed. Bodies above ``body_bytes_max`` are refused
+    before they are read."""
 
     def __init__(
         self,
@@ -117,12 +119,17 @@ class HttpServer:
         handler: Handler,
         *,
         connections_max: int,
+        per_address_max: int = 0,
         body_bytes_max: int = BODY_BYTES_MAX,
     ) -> None:
         self.body_bytes_max = body_bytes_max
         self._handler = handler
         self._listener = Listener(
-            network, lambda: _Connection(self), connections_max=connections_max
+            network,
+            lambda: _Connection(self),
+            connections_max=connections_max,
+            per_address_max=per_address_max,
+            refusal=_too_many,
         )
         self._tasks = TaskScope("http")
         self._log = bound(__name__)
@@ -453,6 +460,12 @@ class _Connection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _too_many(reason: str) -> bytes:
+    """What a client above a bound of connections reads."""
+    refusal = json_response(503, {"code": NotReady.code, "reason": reason})
+    return _written(refusal._replace(headers=(("Connection", "close"),)))
 
 
 def _lines(response: Response) -> list[tuple[str, str]]:

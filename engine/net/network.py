@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import ssl
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -104,6 +105,13 @@ class LoopNetwork:
             factory, host, port, backlog=128, ssl=tls, ssl_handshake_timeout=limit_s
         )
         return _LoopServer(server)
+
+
+def raise_socket_limit() -> None:
+    """Let the process have as many sockets and files open as the system allows: the soft limit is often 1024, less than
+    the connections that the settings allow."""
+    files_max = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files_max, files_max))
 
 
 def read_at_most(transport: asyncio.Transport, size: int) -> None:

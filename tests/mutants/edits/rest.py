@@ -214,4 +214,11 @@ EDITS = (
             "unit/admin_ui/audit/test_audit_changed.py::test_what_no_answer_can_hold_is_shown_as_text",
         ),
     ),
+    Edit(
+        "one-address-may-have-all-connections-of-a-private-port",
+        "engine/net/http.py::HttpServer",
+        "per_address_max=per_address_max",
+        "per_address_max=0",
+        ("unit/broker/test_service.py::test_one_address_leaves_room_on_the_private_port",),
+    ),
 )

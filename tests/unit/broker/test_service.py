@@ -85,12 +85,27 @@ async def test_a_client_above_its_address_cap_is_told_the_address(tmp_path: Path
 async def test_the_private_port_has_a_cap_of_its_own(tmp_path: Path) -> None:
     async with running(tmp_path, max_http_server_connections=1) as broker:
         _, first = await asyncio.open_connection("127.0.0.1", broker.http_port)
-        assert await told(broker.http_port) == b""
+        refusal = await told(broker.http_port)
+        assert refusal.startswith(b"HTTP/1.1 503 ")
+        assert TEXT.encode() in refusal
         first.close()
-        while not (page := await metrics(broker)):
+        while (page := await metrics(broker)).startswith("HTTP/1.1 503 "):
             await asyncio.sleep(0)
         assert '{cluster="standalone",port="http"}' in page
         assert '{cluster="standalone",port="http"} 0\n' not in page
+
+
+async def test_one_address_leaves_room_on_the_private_port(tmp_path: Path) -> None:
+    async with running(tmp_path, max_http_server_connections_per_address=1) as broker:
+        _, first = await asyncio.open_connection("127.0.0.1", broker.http_port)
+        assert f"{TEXT} on address 127.0.0.1".encode() in await told(broker.http_port)
+        reader, other = await asyncio.open_connection(
+            "127.0.0.1", broker.http_port, local_addr=("127.0.0.2", 0)
+        )
+        other.write(b"GET /ready HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
+        other.close()
+        first.close()
 
 
 async def test_without_a_cap_nobody_is_refused(tmp_path: Path) -> None:

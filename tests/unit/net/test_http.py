@@ -18,6 +18,7 @@ from engine.net.http import (
     pages,
     ready_page,
 )
+from engine.net.listener import REASON
 from engine.net.network import LoopNetwork
 from tests.support.waiting import stays, until
 
@@ -359,6 +360,8 @@ async def test_connections_are_bounded_and_end_with_the_server(service: Service)
     while not service.answered:
         await asyncio.sleep(0)
     reader, writer = await connect(service)
+    status, body = await answer_of(reader)
+    assert (status, json.loads(body)["reason"]) == (503, REASON)
     assert await reader.read() == b""
     assert service.server.refused == 1
     writer.close()
