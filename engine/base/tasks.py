@@ -1,17 +1,19 @@
 """Tasks with an owner, which reports their failures and awaits their end.
 
 ``restarting`` keeps an unexpected exception from ending a background loop, ``contained`` from interrupting a shutdown.
+``at_once`` and ``with_pauses`` run work that is written as a generator of short steps.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Hashable, Iterator
+from collections.abc import Callable, Coroutine, Generator, Hashable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 log = logging.getLogger(__name__)
 K = TypeVar("K", bound=Hashable)
+R = TypeVar("R")
 T = TypeVar("T")
 RESTART_S = 5.0
 
@@ -94,6 +96,27 @@ def contained(what: str) -> Iterator[None]:
         yield
     except Exception as error:
         log.error("%s failed: %s", what, error, exc_info=error)
+
+
+def at_once(steps: Generator[None, None, R]) -> R:
+    """Run all steps and return the generator's result. For small work, or a loop that serves no clients yet."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: R = end.value
+            return result
+
+
+async def with_pauses(steps: Generator[None, None, R]) -> R:
+    """Run all steps, each in its own turn of the event loop, and return the generator's result. Cancel-safe."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: R = end.value
+            return result
+        await asyncio.sleep(0)
 
 
 class UnderWay(Generic[K, T]):

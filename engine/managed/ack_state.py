@@ -5,9 +5,13 @@
 entries at or behind ``mark`` that are in no hole. State is never dropped to save room.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from itertools import islice
 
 from engine.base.ranges import RangeSet
+
+STEP = 1024
+"""Entries or ranges at a time, where there may be many: less than a millisecond."""
 
 
 class AckState:
@@ -24,10 +28,18 @@ class AckState:
         self.mark = mark
         self.holes = RangeSet(holes)
         self.batches: dict[int, int] = {}
-        self.holes.discard_below(mark)
-        for ordinal, bits in (batches or {}).items():
-            if not self.is_acknowledged(ordinal):
-                self.batches[ordinal] = bits
+        for _ in self.filling(batches or {}):
+            pass
+
+    def filling(self, batches: dict[int, int]) -> Generator[None, None, None]:
+        """Complete a state whose ``mark`` and ``holes`` were just set, in short steps."""
+        self.holes.discard_below(self.mark)
+        items = iter(batches.items())
+        while some := [*islice(items, STEP)]:
+            for ordinal, bits in some:
+                if not self.is_acknowledged(ordinal):
+                    self.batches[ordinal] = bits
+            yield
         self._advance()
 
     def acknowledge(self, start: int, stop: int) -> bool:

@@ -1,6 +1,6 @@
 """A cursor's acknowledgements at one moment, and how they become bytes without holding up everything else. Pure.
 
-Taking the snapshot copies two lists; encoding it is a generator that stops after every thousand ranges or so, for its
+Taking the snapshot copies lists; encoding it is a generator that stops after every thousand ranges or batches, for its
 caller to let others run in between. The bytes are a PositionInfo; see docs/formats/managed-ledger.md.
 """
 
@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from engine.base.ids import Position
-from engine.managed.ack_state import AckState
+from engine.base.tasks import at_once
+from engine.managed.ack_state import STEP, AckState
 from engine.managed.positions import LedgerLine
-from engine.managed.stored.records import CursorState, put_common
+from engine.managed.stored.records import CursorState, put_batch, put_common
 from engine.wire import mledger_pb2 as pb
 
 RANGES_AS_RANGES_MAX = 1000
 """More acknowledged ranges than this are stored as bit sets per ledger where that is shorter."""
-STEP = 1024
-"""Ranges encoded at a time: a quarter of a millisecond."""
 
 
 class LedgerAcks(NamedTuple):
@@ -31,13 +30,22 @@ class LedgerAcks(NamedTuple):
     stops: list[int]
 
 
+class LedgerBatches(NamedTuple):
+    """Batches of one ledger, whose entry 0 is ``base``: their ordinals, and bits not acknowledged."""
+
+    ledger_id: int
+    base: int
+    ordinals: list[int]
+    bits: list[int]
+
+
 @dataclass(slots=True)
 class AckSnapshot:
-    """What ``CursorState`` says, in the columns that it is encoded from. ``batches``: bits not acknowledged."""
+    """What ``CursorState`` says, in the columns that it is encoded from."""
 
     mark_delete: Position
     ledgers: list[LedgerAcks]
-    batches: dict[Position, int]
+    batches: list[LedgerBatches]
     properties: dict[str, int]
     change: bytes = b""
 
@@ -59,12 +67,16 @@ class AckSnapshot:
                 i = j - 1
                 starts[i] = end
             ledgers.append(found)
-        batches = {line.position(ordinal): bits for ordinal, bits in acks.batches.items()}
+        batches = _batches(acks.batches, line)
         return cls(line.before(acks.mark), ledgers, batches, dict(properties), change)
 
     @property
     def range_count(self) -> int:
         return sum(len(one.starts) for one in self.ledgers)
+
+    @property
+    def batch_count(self) -> int:
+        return sum(len(one.ordinals) for one in self.batches)
 
     @property
     def last(self) -> Position | None:
@@ -81,24 +93,25 @@ class AckSnapshot:
             for ledger_id, base, starts, stops in self.ledgers
             for start, stop in zip(starts, stops, strict=True)
         ]
-        batches, properties = dict(self.batches), dict(self.properties)
-        return CursorState(self.mark_delete, ranges, batches, properties, self.change)
+        batches = {
+            Position(ledger_id, ordinal - base): each
+            for ledger_id, base, ordinals, bits in self.batches
+            for ordinal, each in zip(ordinals, bits, strict=True)
+        }
+        return CursorState(self.mark_delete, ranges, batches, dict(self.properties), self.change)
 
     def encode(self) -> bytes:
         """As PositionInfo, at once."""
-        steps = self.encoding()
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                return bytes(end.value)
+        return at_once(self.encoding())
 
     def encoding(self) -> Generator[None, None, bytes]:
         """The same in short steps; the last one puts it all together, 4 ms for 80,000 words."""
         at = self.mark_delete
         head = pb.PositionInfo(ledgerId=at.ledger_id, entryId=at.entry_id).SerializeToString()
         rest = pb.PositionInfo()
-        put_common(rest, self.properties, self.batches, self.change)
+        put_common(rest, self.properties, {}, self.change)
+        for batches in self.batches:
+            yield from _put_batches(rest, batches)
         if self.range_count > RANGES_AS_RANGES_MAX and self._bits_are_shorter():
             for ledger in self.ledgers:
                 values = yield from _words(ledger)
@@ -113,6 +126,27 @@ class AckSnapshot:
         """By 10 bytes a word and 16 a range."""
         words = sum((one.stops[-1] - one.base + 63) // 64 for one in self.ledgers)
         return words * 10 <= self.range_count * 16
+
+
+def _batches(batches: dict[int, int], line: LedgerLine) -> list[LedgerBatches]:
+    ordinals = sorted(batches)
+    found = []
+    i = 0
+    while i < len(ordinals):
+        ledger, base = line.find(ordinals[i])
+        j = bisect_left(ordinals, base + ledger.entries, i + 1)
+        own = ordinals[i:j]
+        found.append(LedgerBatches(ledger.ledger_id, base, own, [batches[each] for each in own]))
+        i = j
+    return found
+
+
+def _put_batches(info: pb.PositionInfo, batches: LedgerBatches) -> Generator[None, None, None]:
+    ledger_id, base, ordinals, bits = batches
+    for at in range(0, len(ordinals), STEP):
+        for ordinal, each in zip(ordinals[at : at + STEP], bits[at : at + STEP], strict=True):
+            put_batch(info, Position(ledger_id, ordinal - base), each)
+        yield
 
 
 def _words(ledger: LedgerAcks) -> Generator[None, None, tuple[int, ...]]:

@@ -10,7 +10,7 @@ from engine.base.backoff import Backoff
 from engine.base.errors import WorldError
 from engine.base.ids import EARLIEST, LATEST, Position
 from engine.base.names import decode_name
-from engine.base.tasks import TaskScope, UnderWay
+from engine.base.tasks import TaskScope, UnderWay, with_pauses
 from engine.ledger.errors import LedgerError
 from engine.managed.ack_state import AckState
 from engine.managed.cursors.ack_snapshot import AckSnapshot
@@ -277,7 +277,7 @@ class CursorSet:
             raise CursorUnreadableError(
                 f"cursor {name} was not read within {limit_s:g} s"
             ) from None
-        acks = state.acks(self._state.line)
+        acks = await with_pauses(state.acking(self._state.line))
         return self._durable(name, acks, state.properties, store, state.change)
 
     def _durable(

@@ -38,6 +38,8 @@ log = logging.getLogger(__name__)
 TAKE_ATTEMPTS = 5
 INLINE_BYTES_MAX = 256 << 10
 """A larger record stays in the cursor ledger, however few its ranges: a node takes 1 MiB at most."""
+BATCH_BYTES_MIN = 10
+"""What a batch takes at least: with so many that they cannot fit it is not tried, which would take a second."""
 PROPERTY_BYTES = 16
 """What a property of the state takes beside its name, at most."""
 NONE = frozenset[int]()
@@ -365,11 +367,12 @@ class CursorStore:
             self._doomed.pop(ledger_id, None)
 
     def _few(self, state: AckSnapshot) -> bool:
-        return state.range_count <= self._settings.cursor_inline_ranges_max
+        few = state.range_count <= self._settings.cursor_inline_ranges_max
+        return few and state.batch_count * BATCH_BYTES_MIN <= INLINE_BYTES_MAX
 
     def _fits(self, state: CursorState) -> bool:
         """Whether a record with everything in it is not too much for a node (I38)."""
-        if len(state.ranges) > self._settings.cursor_inline_ranges_max:
+        if state.bits or len(state.ranges) > self._settings.cursor_inline_ranges_max:
             return False
         return len(self._record(-1, state).encode()) <= INLINE_BYTES_MAX
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from engine.base.tasks import with_pauses
 from engine.ledger.errors import CorruptEntryError, NoSuchEntryError
 from engine.ledger.reading.reader import LedgerReader
 from engine.managed.errors import StoredRecordError
@@ -20,7 +21,7 @@ async def last_readable(reader: LedgerReader, lost: Callable[[str], None]) -> Cu
     for entry in range(last, max(last - ENTRIES_TRIED_MAX, -1), -1):
         try:
             (run,) = await reader.read(entry, entry, 1)
-            return CursorState.decode(run.entry(0))
+            return await with_pauses(CursorState.decoding(run.entry(0)))
         except (NoSuchEntryError, CorruptEntryError, StoredRecordError) as error:
             lost(str(error))
     return None

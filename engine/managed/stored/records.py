@@ -8,14 +8,16 @@ later brokers may write is read. Fields that we do not know are written back as 
 import re
 import struct
 import uuid
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from google.protobuf.message import DecodeError, Message
 
 from engine.base.ids import Position
 from engine.base.ranges import bits_of, words_of
-from engine.managed.ack_state import AckState
+from engine.base.tasks import at_once
+from engine.managed.ack_state import STEP, AckState
 from engine.managed.errors import InvalidPropertyError, StoredRecordError
 from engine.managed.positions import LedgerLine, LedgerSpan
 from engine.wire import mledger_pb2 as pb
@@ -110,38 +112,65 @@ class LogRecord:
 
 @dataclass(slots=True)
 class CursorState:
-    """Acknowledgements as positions. ``ranges``: first and last entry, inclusive, in positions of any ledgers;
-    ``batches``: bits of messages not acknowledged. ``change``: a LastChange, encoded; empty for none."""
+    """Acknowledgements as positions. ``ranges``: first and last entry, inclusive, in positions of any ledgers; ``bits``
+    instead, where they are many: the id of a ledger, and bit ``i & 7`` of byte ``i >> 3`` for its entry i. ``batches``:
+    bits of messages not acknowledged. ``change``: a LastChange, encoded; empty for none."""
 
     mark_delete: Position
     ranges: list[tuple[Position, Position]] = field(default_factory=list)
     batches: dict[Position, int] = field(default_factory=dict)
     properties: dict[str, int] = field(default_factory=dict)
     change: bytes = b""
+    bits: list[tuple[int, bytes]] = field(default_factory=list)
 
     def acks(self, line: LedgerLine) -> AckState:
         """As ordinals of the ledgers that exist; what lies before them is acknowledged, what lies behind is not."""
-        holes = []
-        for first, last in self.ranges:
-            holes.append((line.ordinal(first), line.ordinal_after(last)))
-        batches = {}
-        for position, bits in self.batches.items():
-            ordinal = line.exact(*position)
-            if ordinal >= 0:
-                batches[ordinal] = bits
-        return AckState(line.ordinal_after(self.mark_delete), holes, batches)
+        return at_once(self.acking(line))
+
+    def acking(self, line: LedgerLine) -> Generator[None, None, AckState]:
+        """The same in short steps."""
+        acks = AckState(line.ordinal_after(self.mark_delete))
+        for at in range(0, len(self.ranges), STEP):
+            for first, last in self.ranges[at : at + STEP]:
+                acks.holes.add(line.ordinal(first), line.ordinal_after(last))
+            yield
+        for ledger_id, raw in self.bits:
+            yield from acks.holes.adding_bits(raw, *line.extent(ledger_id))
+        batches: dict[int, int] = {}
+        items = iter(self.batches.items())
+        while some := [*islice(items, STEP)]:
+            for position, bits in some:
+                ordinal = line.exact(*position)
+                if ordinal >= 0:
+                    batches[ordinal] = bits
+            yield
+        yield from acks.filling(batches)
+        return acks
 
     @classmethod
     def decode(cls, value: bytes) -> "CursorState":
         """From a PositionInfo. Raises StoredRecordError."""
+        return at_once(cls.decoding(value))
+
+    @classmethod
+    def decoding(cls, value: bytes) -> Generator[None, None, "CursorState"]:
+        """The same in short steps, the first of which parses all of it: 10 ms for 4 MiB. Raises StoredRecordError."""
         info = pb.PositionInfo()
         _parse(info, value)
-        ranges = _take_ranges(info.individualDeletedMessages)
+        yield
+        ranges = yield from _taking_ranges(info.individualDeletedMessages)
+        bits = []
         for one in info.individualDeletedMessageRanges:
-            ranges += _ranges_of(one.key, bits_of(one.values))
-        batches, properties, _ = _take_common(info)  # other brokers write ours here, too
-        at = Position(info.ledgerId, info.entryId)
-        return cls(at, ranges, batches, properties, info.magnetarChange)
+            raw = bytearray()
+            for at in range(0, len(one.values), STEP):
+                words = one.values[at : at + STEP]
+                raw += struct.pack(f"<{len(words)}q", *words)
+                yield
+            bits.append((one.key, bytes(raw)))
+        # Other brokers write ours here, too.
+        batches, properties, _ = yield from _taking_common(info)
+        at_mark = Position(info.ledgerId, info.entryId)
+        return cls(at_mark, ranges, batches, properties, info.magnetarChange, bits)
 
 
 @dataclass(slots=True)
@@ -173,6 +202,7 @@ class CursorRecord:
 
     def encode(self) -> bytes:
         at = self.state.mark_delete
+        assert self.ledger_id >= 0 or not self.state.bits, "a node has no field for bits"
         info = pb.ManagedCursorInfo()
         info.MergeFromString(self.extra)
         info.cursorsLedgerId = self.ledger_id
@@ -203,8 +233,8 @@ class CursorRecord:
         at = Position(info.markDeleteLedgerId, info.markDeleteEntryId)
         if not info.HasField("markDeleteLedgerId"):
             at = Position(-1, -1)
-        batches, properties, own = _take_common(info)
-        ranges = _take_ranges(info.individualDeletedMessages)
+        batches, properties, own = at_once(_taking_common(info))
+        ranges = at_once(_taking_ranges(info.individualDeletedMessages))
         state = CursorState(at, ranges, batches, properties, info.magnetarChange)
         texts = {readable(one.name): readable(one.value) for one in info.cursorProperties}
         index = _take_index(texts)
@@ -271,12 +301,16 @@ def _put_ranges(info: pb.ManagedCursorInfo, ranges: list[tuple[Position, Positio
         one.upperEndpoint.entryId = last.entry_id
 
 
-def _take_ranges(field_: object) -> list[tuple[Position, Position]]:
+def _taking_ranges(
+    field_: Sequence[pb.MessageRange],
+) -> Generator[None, None, list[tuple[Position, Position]]]:
     ranges = []
-    for one in field_:  # type: ignore[attr-defined]
-        low, high = one.lowerEndpoint, one.upperEndpoint
-        first = Position(low.ledgerId, low.entryId + 1)
-        ranges.append((first, Position(high.ledgerId, high.entryId)))
+    for at in range(0, len(field_), STEP):
+        for one in field_[at : at + STEP]:
+            low, high = one.lowerEndpoint, one.upperEndpoint
+            first = Position(low.ledgerId, low.entryId + 1)
+            ranges.append((first, Position(high.ledgerId, high.entryId)))
+        yield
     return ranges
 
 
@@ -292,35 +326,35 @@ def put_common(
     for name, value in properties.items():
         info.properties.add(name=name, value=value)
     for position, bits in batches.items():
-        one = info.batchedEntryDeletionIndexInfo.add()
-        one.position.ledgerId = position.ledger_id
-        one.position.entryId = position.entry_id
-        one.deleteSet.extend(words_of(bits))
+        put_batch(info, position, bits)
 
 
-def _take_common(
+def put_batch(info: pb.PositionInfo | pb.ManagedCursorInfo, position: Position, bits: int) -> None:
+    """Add a batch of which some messages are acknowledged, ``bits`` not."""
+    one = info.batchedEntryDeletionIndexInfo.add()
+    one.position.ledgerId, one.position.entryId = position
+    one.deleteSet.extend(words_of(bits))
+
+
+def _taking_common(
     info: "pb.PositionInfo | pb.ManagedCursorInfo",
-) -> tuple[dict[Position, int], dict[str, int], dict[str, int]]:
+) -> Generator[None, None, tuple[dict[Position, int], dict[str, int], dict[str, int]]]:
     """Parts of batches, properties, and those that are ours."""
-    batches = {
-        Position(one.position.ledgerId, one.position.entryId): bits_of(one.deleteSet)
-        for one in info.batchedEntryDeletionIndexInfo
-    }
-    properties = {readable(one.name): one.value for one in info.properties}
-    own = {key: properties.pop(key) for key in list(properties) if key.startswith(OWN_PREFIX)}
+    batches: dict[Position, int] = {}
+    field_ = info.batchedEntryDeletionIndexInfo
+    for at in range(0, len(field_), STEP):
+        for one in field_[at : at + STEP]:
+            position = Position(one.position.ledgerId, one.position.entryId)
+            batches[position] = bits_of(one.deleteSet)
+        yield
+    properties: dict[str, int] = {}
+    own: dict[str, int] = {}
+    for at in range(0, len(info.properties), STEP):
+        for each in info.properties[at : at + STEP]:
+            name = readable(each.name)
+            (own if name.startswith(OWN_PREFIX) else properties)[name] = each.value
+        yield
     return batches, properties, own
-
-
-def _ranges_of(ledger_id: int, bits: int) -> list[tuple[Position, Position]]:
-    ranges = []
-    text = bin(bits)[:1:-1]  # lowest bit first
-    start = text.find("1")
-    while start >= 0:
-        stop = text.find("0", start)
-        stop = len(text) if stop < 0 else stop
-        ranges.append((Position(ledger_id, start), Position(ledger_id, stop - 1)))
-        start = text.find("1", stop)
-    return ranges
 
 
 def _parse(message: Message, value: bytes) -> None:

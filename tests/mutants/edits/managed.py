@@ -5,6 +5,7 @@ from tests.mutants.edit import Edit
 CHANGES = "unit/broker/administration/previews/test_cursor_changes.py"
 CURSOR = "unit/managed/cursors/test_cursor.py"
 LEDGER = "unit/managed/test_ledger.py"
+LOADING_TEST = "unit/managed/test_loading.py"
 INVARIANTS = "unit/managed/test_invariants.py"
 ROLLING = "engine/managed/writing/rolling.py"
 STORE = "engine/managed/cursors/cursor_store.py"
@@ -435,5 +436,26 @@ EDITS = (
         (
             f"{CURSOR}::test_a_state_that_cannot_be_encoded_fails_who_waits_and_is_tried_again_after_a_pause",
         ),
+    ),
+    Edit(
+        "a-large-state-of-a-cursor-is-read-at-once",
+        "engine/managed/stored/cursor_entries.py::last_readable",
+        "await with_pauses(CursorState.decoding(run.entry(0)))",
+        "CursorState.decode(run.entry(0))",
+        (f"{LOADING_TEST}::test_others_have_their_turn_while_a_large_state_is_loaded",),
+    ),
+    Edit(
+        "a-large-state-of-a-cursor-is-placed-at-once",
+        "engine/managed/cursors/cursor_set.py::CursorSet._taken",
+        "await with_pauses(state.acking(self._state.line))",
+        "state.acks(self._state.line)",
+        (f"{LOADING_TEST}::test_others_have_their_turn_while_a_large_state_is_loaded",),
+    ),
+    Edit(
+        "a-run-of-bits-ends-with-its-part",
+        "engine/base/ranges.py::intervals_in",
+        "before = part >> (count - 1)",
+        "before = 0",
+        ("unit/base/test_ranges.py::test_bits_are_added_as_their_members_are",),
     ),
 )

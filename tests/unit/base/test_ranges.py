@@ -57,6 +57,24 @@ def test_gaps_and_counts_are_the_complement(
     assert held.first_missing(start) == next(x for x in range(start, 200) if x not in model)
 
 
+@given(steps, st.integers(0, 70), st.binary(max_size=12), st.integers(0, 100))
+@pytest.mark.parametrize("part", [1, 3, ranges.PART_BYTES])
+def test_bits_are_added_as_their_members_are(
+    part: int, work: list[tuple[str, tuple[int, int]]], base: int, raw: bytes, size: int
+) -> None:
+    held, model = build(work)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranges, "PART_BYTES", part)
+        for _ in held.adding_bits(raw, base, size):
+            pass
+    bits = int.from_bytes(raw, "little")
+    model |= {base + bit for bit in range(size) if bits >> bit & 1}
+    assert {x for start, stop in held for x in range(start, stop)} == model
+    assert held.total == len(model)
+    assert all(one[1] < two[0] for one, two in pairwise(held))
+    assert [x in held for x in range(-2, 180)] == [x in model for x in range(-2, 180)]
+
+
 def test_clear_forgets_everything() -> None:
     held = RangeSet([(1, 4), (9, 10)])
     assert held == RangeSet([(9, 10), (1, 2), (2, 4)])

@@ -1,6 +1,7 @@
 """Topics open in time whatever became of their cursors' storage, and with many cursors and ledgers."""
 
 import asyncio
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -327,16 +328,16 @@ async def test_a_topic_opens_without_a_cursor_that_cannot_be_loaded_for_an_unexp
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await acknowledged(brokers, "a", "b")
-    real = CursorState.acks
+    real = CursorState.acking
 
-    def acks(state: CursorState, line: LedgerLine) -> AckState:
+    def acking(state: CursorState, line: LedgerLine) -> Generator[None, None, AckState]:
         if len(failed) < 1:
             failed.append(state)
             raise ZeroDivisionError("planted")
         return real(state, line)
 
     failed: list[CursorState] = []
-    monkeypatch.setattr(CursorState, "acks", acks)
+    monkeypatch.setattr(CursorState, "acking", acking)
     ledger = await brokers.broker(HASTY).open(NAME, ONE)
     assert len(ledger.cursors) == 1
     ((_, why),) = ledger.unread_cursors.items()
@@ -344,3 +345,32 @@ async def test_a_topic_opens_without_a_cursor_that_cannot_be_loaded_for_an_unexp
     while ledger.unread_cursors:  # and it is tried again
         await asyncio.sleep(0.005)
     assert sorted(ledger.cursors) == ["a", "b"]
+
+
+async def test_others_have_their_turn_while_a_large_state_is_loaded(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await acknowledged(brokers, "a")
+    steps = 0
+
+    def slow(steps_of: Any) -> Any:
+        def many(*given: Any) -> Generator[None, None, Any]:
+            nonlocal steps
+            for _ in range(100):
+                steps += 1
+                yield
+            result = yield from steps_of(*given)
+            return result
+
+        return many
+
+    monkeypatch.setattr(CursorState, "decoding", slow(CursorState.decoding))
+    monkeypatch.setattr(CursorState, "acking", slow(CursorState.acking))
+    opening = asyncio.create_task(brokers.broker(HASTY).open(NAME, ONE))
+    most = 0
+    while not opening.done():
+        before = steps
+        await asyncio.sleep(0)
+        most = max(most, steps - before)
+    assert list((await opening).cursors) == ["a"]
+    assert (steps, most) == (200, 1)

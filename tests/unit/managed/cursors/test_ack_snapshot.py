@@ -1,4 +1,8 @@
-"""Snapshots of acknowledgements have Apache's bytes, whole and short, and are encoded in steps."""
+"""Snapshots of acknowledgements have Apache's bytes, whole and short; they are encoded and read in short steps."""
+
+import sys
+from collections.abc import Generator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -6,8 +10,7 @@ from hypothesis import strategies as st
 
 from engine.base.ids import Position
 from engine.base.ranges import words_of
-from engine.managed.ack_state import AckState
-from engine.managed.cursors import ack_snapshot
+from engine.managed.ack_state import STEP, AckState
 from engine.managed.cursors.ack_snapshot import AckSnapshot
 from engine.managed.positions import LedgerLine, LedgerSpan
 from engine.managed.stored.records import CursorState
@@ -89,7 +92,7 @@ def test_a_range_across_ledgers_is_stored_per_ledger() -> None:
 
 @pytest.mark.parametrize("gap", [2, 1000])
 def test_encoding_stops_for_others_and_does_not_see_what_they_change(gap: int) -> None:
-    count = 20 * ack_snapshot.STEP
+    count = 20 * STEP
     line = LedgerLine([LedgerSpan(7, (count + 1) * gap)])
     acks = AckState(0, [(1 + i * gap, 2 + i * gap) for i in range(count)])
     steps = AckSnapshot.of(acks, line, {}).encoding()
@@ -104,3 +107,51 @@ def test_encoding_stops_for_others_and_does_not_see_what_they_change(gap: int) -
         pauses += 1
         acks.acknowledge(0, 2 + pauses * gap)
     assert pauses == 20
+
+
+def done(steps: Generator[None, None, Any], calls_max: int) -> Any:
+    """What the steps return, each of which calls no more functions than that."""
+    calls = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    while True:
+        calls = 0
+        sys.setprofile(count)
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+        finally:
+            sys.setprofile(before)
+        assert calls <= calls_max
+
+
+COUNT = 8 * STEP
+MANY = {
+    "ranges": AckState(0, [(200 * i + 1, 200 * i + 2) for i in range(COUNT)]),
+    "bits": AckState(0, [(2 * i + 1, 2 * i + 2) for i in range(COUNT)]),
+    "batches": AckState(0, [], dict.fromkeys(range(COUNT), 5)),
+    "both": AckState(
+        0, [(4 * i + 1, 4 * i + 3) for i in range(COUNT)], {4 * i + 3: 5 for i in range(COUNT)}
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", MANY)
+def test_no_step_is_longer_the_larger_a_state_is(kind: str) -> None:
+    acks = MANY[kind]
+    line = LedgerLine([LedgerSpan(1, 100 * COUNT), LedgerSpan(3, 100 * COUNT + 7)])
+    properties = {f"producer-{i}": i for i in range(COUNT)}
+    snapshot = AckSnapshot.of(acks, line, {})
+    calls_max = 24 * STEP
+    assert calls_max < 4 * COUNT
+    payload = done(snapshot.encoding(), calls_max)
+    state = done(CursorState.decoding(payload), calls_max)
+    found = done(state.acking(line), calls_max)
+    assert (found.mark, found.holes, found.batches) == (acks.mark, acks.holes, acks.batches)
+    many = AckSnapshot.of(AckState(), line, properties).encode()
+    assert done(CursorState.decoding(many), calls_max).properties == properties

@@ -149,7 +149,10 @@ def test_bit_sets_of_newer_brokers_are_read() -> None:
     info = pb.PositionInfo(ledgerId=4, entryId=4)
     info.individualDeletedMessageRanges.add(key=4, values=[0b11100000, -(1 << 63)])
     state = CursorState.decode(info.SerializeToString())
-    assert state.ranges == [(Position(4, 5), Position(4, 7)), (Position(4, 127), Position(4, 127))]
+    acks = state.acks(LedgerLine([LedgerSpan(4, 200)]))
+    assert (acks.mark, list(acks.holes)) == (8, [(127, 128)])
+    assert state.acks(LedgerLine([LedgerSpan(4, 127)])).holes.total == 0
+    assert state.acks(LedgerLine([LedgerSpan(5, 200)])).holes.total == 0
 
 
 def test_state_of_trimmed_ledgers_counts_as_acknowledged() -> None:
