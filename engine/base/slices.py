@@ -105,6 +105,11 @@ class View:
         return self.run.first + self.start
 
     @property
+    def last_position(self) -> Position:
+        """Position of the last entry in view."""
+        return self.run.position(self.stop - 1)
+
+    @property
     def indexes(self) -> Sequence[int]:
         """Indexes of the entries in view, ascending."""
         return range(self.start, self.stop)

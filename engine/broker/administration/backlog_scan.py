@@ -11,6 +11,8 @@ ENTRIES_MAX = 10_000
 SCAN_S_MAX = 120.0
 """As Pulsar's subscriptionBacklogScanMaxTimeMs."""
 STEP = 100
+BYTES_MAX = 4 << 20
+"""Bytes of the buffers in which the entries of a step lie."""
 
 
 async def scan(log: Log, cursor: SubscriptionCursor, start: Position | None) -> JsonObject:
@@ -29,7 +31,10 @@ async def scan(log: Log, cursor: SubscriptionCursor, start: Position | None) -> 
         found = cursor.unacknowledged(at, end, min(STEP, ENTRIES_MAX - entries))
         if not found:
             break
-        messages += sum(view.messages for view in await cursor.replay(found))
+        views = await cursor.replay(found, BYTES_MAX)
+        if views:  # those behind them did not fit
+            found = [position for position in found if position <= views[-1].last_position]
+        messages += sum(view.messages for view in views)
         entries += len(found)
         first, last = first or found[0], found[-1]
         at = log.next_position(last)

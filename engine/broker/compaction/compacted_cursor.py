@@ -112,8 +112,8 @@ class CompactedCursor:
         due = [i for i in view.indexes if not self.is_acknowledged(run.position(i))]
         return Pick(run, due) if due else None
 
-    async def replay(self, positions: Sequence[Position]) -> list[View]:
-        return await self._cursor.replay(positions)
+    async def replay(self, positions: Sequence[Position], bytes_max: int) -> list[View]:
+        return await self._cursor.replay(positions, bytes_max)
 
     def rewind(self) -> None:
         """Go on from the first place that is not acknowledged."""

@@ -285,7 +285,7 @@ class SharingDispatcher:
             if source.holds and (view := source.next(1, new=False)) is not None:
                 return view  # nor must what comes again overtake itself
         new = not (self._full or self._delayed.crowded)
-        if not source.idle or (source.holds and not self._waiting):
+        if not source.idle or source.holds_first or (source.holds and not self._waiting):
             return source.next(1, new=new)
         permits = self._permits()
         if self._replay(permits):

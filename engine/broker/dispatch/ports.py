@@ -24,8 +24,9 @@ class DispatchCursor(Protocol):
         """As ``read_nowait``, waiting for storage. Cancel-safe: nothing is passed over then."""
         ...
 
-    async def replay(self, positions: Sequence[Position]) -> list[View]:
-        """These entries again, in order; those acknowledged or gone are left out. Cancel-safe."""
+    async def replay(self, positions: Sequence[Position], bytes_max: int) -> list[View]:
+        """These entries again, in order; those acknowledged or gone are left out, and those behind as many as keep
+        ``bytes_max`` bytes of buffers alive, one buffer at least. Cancel-safe."""
         ...
 
     def rewind(self) -> None:

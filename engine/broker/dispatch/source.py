@@ -7,7 +7,7 @@ At most one read is under way; a rewind waits for it, so that a late answer neit
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from itertools import groupby
 
@@ -38,6 +38,7 @@ class EntrySource:
         "_reading",
         "_ready",
         "_replaying",
+        "_rest",
         "_rewind_due",
         "cursor",
         "scope",
@@ -60,6 +61,8 @@ class EntrySource:
         self._again: deque[View] | tuple[()] = ()
         """What was replayed or given back: it comes first."""
         self._held: deque[View] | tuple[()] = ()
+        self._rest: list[Position] | tuple[()] = ()
+        """What is replayed next: the buffers of all of it may be too many bytes."""
         self._reading: asyncio.Task[None] | None = None
         self._replaying = False
         self._rewind_due = False
@@ -80,6 +83,11 @@ class EntrySource:
         return bool(self._again or self._held)
 
     @property
+    def holds_first(self) -> bool:
+        """Whether what was replayed or given back was not yet delivered."""
+        return bool(self._again)
+
+    @property
     def replaying(self) -> bool:
         """Whether what was asked for again is being read."""
         return self._replaying and self._reading is not None
@@ -92,6 +100,8 @@ class EntrySource:
         while True:
             while queue := self._again or (self._held if new else ()):
                 view = queue.popleft()
+                if self._rest:
+                    self._go_on()
                 if not self._acked_ahead:
                     return view
                 left = self.unacknowledged(view)
@@ -130,12 +140,28 @@ class EntrySource:
         self._hold_first((view,))
 
     def replay(self, positions: list[Position]) -> bool:
-        """Read ``positions`` again, ahead of all else; False while a read is under way (ask again later)."""
+        """Read ``positions`` again, ahead of all else, some at a time; False while a read is under way (ask again
+        later)."""
         if not self.idle:
             return False
         self._acked_ahead = True  # some may be acknowledged before they are sent
-        self._start("replay", partial(self.cursor.replay, positions), front=True)
+        self._rest = [*positions, *self._rest]
+        self._go_on()
         return True
+
+    def _go_on(self) -> None:
+        """Read more of what is to be replayed once all that was read of it is taken."""
+        if self._rest and not self._again and self.idle:
+            positions, self._rest = self._rest, ()
+            self._start("replay", partial(self._read_again, positions), front=True)
+
+    async def _read_again(self, positions: Sequence[Position]) -> list[View]:
+        size = self._context.settings.dispatcher_max_read_size_bytes
+        views = await self.cursor.replay(positions, size)
+        if views:
+            last = views[-1].last_position
+            self._rest = [position for position in positions if position > last]
+        return views
 
     @property
     def idle(self) -> bool:
@@ -193,7 +219,7 @@ class EntrySource:
         self._drop()
 
     def _drop(self) -> None:
-        self._again = self._held = ()
+        self._again = self._held = self._rest = ()
 
     def _start(self, what: str, call: Callable[[], Awaitable[list[View]]], front: bool) -> None:
         self._replaying = front
@@ -210,11 +236,13 @@ class EntrySource:
             return
         if self._rewind_due:
             self._rewind_due = False
+            self._rest = ()
             self.cursor.rewind()
         elif front:
             self._hold_first(reversed(_together(views)))
         else:
             self._hold(views)
+        self._go_on()
         self._ready()
 
     async def _insist(self, call: Callable[[], Awaitable[list[View]]]) -> list[View]:

@@ -68,7 +68,7 @@ class EphemeralCursor:
     async def read(self, entries_max: int, bytes_max: int) -> list[View]:
         return self.read_nowait(entries_max, bytes_max)
 
-    async def replay(self, positions: Sequence[Position]) -> list[View]:
+    async def replay(self, positions: Sequence[Position], bytes_max: int) -> list[View]:
         return []
 
     def rewind(self) -> None:

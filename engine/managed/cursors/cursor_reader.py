@@ -107,13 +107,14 @@ class CursorReader:
         finally:
             self._reading = False
 
-    async def replay(self, positions: Sequence[Position]) -> list[View]:
-        """These entries again, in order of position; acknowledged and vanished ones are left out.
+    async def replay(self, positions: Sequence[Position], bytes_max: int) -> list[View]:
+        """These entries again, in order of position; acknowledged and vanished ones are left out, and those behind
+        as many as keep ``bytes_max`` bytes of buffers alive, one buffer at least.
 
         Does not move ``read_position``. Cancel-safe.
         """
         self._check()
-        return await replay(self._entries, self._acks, positions)
+        return await replay(self._entries, self._acks, positions, bytes_max)
 
     def unacknowledged(self, first: Position, last: Position, count: int) -> list[Position]:
         """The first ``count`` unacknowledged entries from ``first`` to ``last``, both included."""

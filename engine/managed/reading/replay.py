@@ -12,34 +12,38 @@ REPLAY_SPAN = 256
 """Replayed entries of one ledger within so many ids are read at once."""
 
 
-async def replay(source: LogEntries, acks: AckState, positions: Sequence[Position]) -> list[View]:
+async def replay(
+    source: LogEntries, acks: AckState, positions: Sequence[Position], bytes_max: int
+) -> list[View]:
     """See ``Cursor.replay``."""
     line = source.line
     wanted = sorted({line.exact(*position) for position in positions})
     views: list[View] = []
-    i = 0
-    while i < len(wanted):
+    i = held = 0
+    while i < len(wanted) and held < bytes_max:
         ordinal = wanted[i]
         if ordinal < line.base or acks.is_acknowledged(ordinal):
             i += 1
             continue
-        found, i = await _from(source, acks, wanted, i)
+        found, i = await _from(source, acks, wanted, i, bytes_max - held)
         views += found
+        held += sum({id(view.run): view.run.held for view in found}.values())
     return views
 
 
 async def _from(
-    source: LogEntries, acks: AckState, wanted: list[int], i: int
+    source: LogEntries, acks: AckState, wanted: list[int], i: int, bytes_max: int
 ) -> tuple[list[View], int]:
-    """Entry ``wanted[i]`` with as many of the following as one read gives; views, and the index to go on from."""
+    """Entry ``wanted[i]`` with as many of the following as one read gives and ``bytes_max`` bytes of buffers hold;
+    views, and the index to go on from."""
     line = source.line
     start = wanted[i]
     ledger, base = line.find(start)
     stop = base + ledger.entries
     if source.tail.covers(start):
-        return _cut(acks, wanted, i, source.tail.runs(start, wanted[-1] + 1))
+        return _cut(acks, wanted, i, source.tail.runs(start, wanted[-1] + 1), bytes_max)
     if source.backlog.covers(start):
-        return _cut(acks, wanted, i, source.backlog.runs(start, wanted[-1] + 1))
+        return _cut(acks, wanted, i, source.backlog.runs(start, wanted[-1] + 1), bytes_max)
     last = i
     while last + 1 < len(wanted) and wanted[last + 1] < min(stop, start + REPLAY_SPAN):
         last += 1
@@ -53,14 +57,17 @@ async def _from(
     for run in read:
         runs.append((start, run))
         start += run.count
-    return _cut(acks, wanted, i, runs)
+    return _cut(acks, wanted, i, runs, bytes_max)
 
 
 def _cut(
-    acks: AckState, wanted: list[int], i: int, runs: list[tuple[int, Slice]]
+    acks: AckState, wanted: list[int], i: int, runs: list[tuple[int, Slice]], bytes_max: int
 ) -> tuple[list[View], int]:
     views: list[View] = []
     for base, run in runs:
+        if bytes_max <= 0:
+            break
+        present = len(views)
         while i < len(wanted) and wanted[i] < base + run.count:
             first = wanted[i]
             i += 1
@@ -73,4 +80,6 @@ def _cut(
                 at += 1
                 i += 1
             views.append(View(run, first - base, at - base))
+        if len(views) > present:
+            bytes_max -= run.held
     return views, i

@@ -177,4 +177,34 @@ EDITS = (
         "except MagnetarError as error:",
         (f"{TOPIC}::test_a_compaction_that_failed_is_told_as_failed",),
     ),
+    Edit(
+        "what-is-replayed-is-held-however-large-its-buffers-are",
+        "engine/managed/reading/replay.py::replay",
+        "held += sum({id(view.run): view.run.held for view in found}.values())",
+        "pass",
+        (
+            "unit/managed/test_ledger.py::"
+            "test_backlog_is_read_from_the_bookies_when_the_cache_is_small",
+        ),
+    ),
+    Edit(
+        "what-did-not-fit-into-a-replay-is-lost",
+        "engine/broker/dispatch/source.py::EntrySource._read_again",
+        "self._rest = [position for position in positions if position > last]",
+        "pass",
+        (
+            "unit/broker/dispatch/test_rewinds.py::"
+            "test_what_is_replayed_is_read_when_what_was_read_of_it_is_taken",
+        ),
+    ),
+    Edit(
+        "a-rewind-leaves-what-was-to-be-replayed",
+        "engine/broker/dispatch/source.py::EntrySource._fetch",
+        "self._rest = ()",
+        "pass",
+        (
+            "unit/broker/dispatch/test_rewinds.py::"
+            "test_what_is_replayed_is_read_when_what_was_read_of_it_is_taken",
+        ),
+    ),
 )

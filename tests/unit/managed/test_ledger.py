@@ -148,7 +148,12 @@ async def test_backlog_is_read_from_the_bookies_when_the_cache_is_small(brokers:
     cursor.rewind()
     assert await drain(cursor, 13) == numbered(0, 200)[1::2]
     wanted = [Position(*sink.positions[i]) for i in (3, 5, 4, 150, 7, 199)]
-    assert texts(await cursor.replay(wanted)) == [b"m3", b"m5", b"m7", b"m199"]
+    assert texts(await cursor.replay(wanted, 1 << 20)) == [b"m3", b"m5", b"m7", b"m199"]
+    assert texts(await cursor.replay(wanted[:1], 1)) == [b"m3"], "one at least"
+    far = [Position(*sink.positions[i]) for i in (3, 63, 123)]
+    first = await cursor.replay(far, 1)
+    assert texts(first) == [b"m3"]
+    assert texts(await cursor.replay(far, first[0].run.held + 1)) == [b"m3", b"m63"]
 
 
 async def test_opening_again_goes_on_behind_the_last_entry(brokers: Brokers) -> None:
@@ -409,8 +414,6 @@ async def test_a_close_that_fails_unexpectedly_persists_the_other_cursors_and_en
     monkeypatch.undo()
     again = await factory.open(NAME, ONE)
     assert again is not ledger
-    assert {name: one.backlog_entries() for name, one in again.cursors.items()} == {
-        "a": 2,
-        "b": 1,
-        "c": 1,
-    }
+    found = {name: one.backlog_entries() for name, one in again.cursors.items()}
+    assert found.pop("a") in (1, 2), "as after a crash: its first write may have been under way"
+    assert found == {"b": 1, "c": 1}

@@ -178,9 +178,9 @@ def _count_replays(world: World, patch: pytest.MonkeyPatch) -> list[Position]:
     reads: list[Position] = []
     real = Cursor.replay
 
-    async def replay(cursor: Cursor, positions: Sequence[Position]) -> Any:
+    async def replay(cursor: Cursor, positions: Sequence[Position], bytes_max: int) -> Any:
         reads.extend(positions)
-        return await real(cursor, positions)
+        return await real(cursor, positions, bytes_max)
 
     patch.setattr(Cursor, "replay", replay)
     return reads

@@ -1,13 +1,15 @@
-"""Entries read for a consumer are dropped when reading starts over, also those of a read under way (D7)."""
+"""Entries read for a consumer are dropped when reading starts over, also those of a read under way (D7); of those that
+are read again only some are held at a time."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
 
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
+from engine.base.ids import Position
 from engine.base.slices import View
 from engine.base.tasks import TaskScope
 from engine.broker.context import Context
@@ -25,10 +27,16 @@ class SlowCursor:
 
     def __init__(self) -> None:
         self.rewinds = 0
+        self.asked: list[list[Position]] = []
         self.answer: asyncio.Future[list[View]] | None = None
 
     def read_nowait(self, entries: int, size: int) -> None:
         return None
+
+    async def replay(self, positions: Sequence[Position], bytes_max: int) -> list[View]:
+        self.asked.append([*positions])
+        await asyncio.sleep(0)
+        return [view_at(positions[0].entry_id)]
 
     async def read(self, entries: int, size: int) -> list[View]:
         self.answer = asyncio.get_running_loop().create_future()
@@ -42,6 +50,13 @@ def view() -> View:
     run = run_of(b"a", b"b")
     run.ledger_id, run.first = 1, 0
     return View(run, 0, 2)
+
+
+def view_at(entry_id: int) -> View:
+    """One entry, in a buffer of its own."""
+    run = run_of(b"a")
+    run.ledger_id, run.first = 1, entry_id
+    return View(run, 0, 1)
 
 
 @pytest.fixture
@@ -101,3 +116,34 @@ async def test_a_reset_does_not_wait_for_a_read_that_was_cancelled_before_it_beg
     async with asyncio.timeout(60):
         await source.settle()
     assert source.idle
+
+
+async def test_what_is_replayed_is_read_when_what_was_read_of_it_is_taken(
+    source: EntrySource,
+) -> None:
+    cursor: Any = source.cursor
+    places = [Position(1, i) for i in (4, 7, 2, 9)]
+    cursor.is_acknowledged = lambda position: False
+    assert source.replay([places[2], places[0], places[1], places[3]])
+    got: list[int] = []
+    async with asyncio.timeout(60):
+        while len(got) < 4:
+            await asyncio.sleep(0)
+            assert len(cursor.asked) <= len(got) + 1, "one is read ahead"
+            if source.holds_first and (found := source.next(1, new=False)) is not None:
+                got.append(found.first)
+                if len(got) == 2:  # it cannot be delivered now
+                    source.give_back(found)
+                    got.append(source.next(1, new=False).first)  # type: ignore[union-attr]
+                    got.pop()
+    assert got == [2, 4, 7, 9]
+    assert [len(each) for each in cursor.asked] == [4, 3, 2, 1]
+    source.rewind()
+    assert source.replay(places)
+    while len(cursor.asked) == 4:
+        await asyncio.sleep(0)
+    source.rewind()
+    while not source.idle:
+        await asyncio.sleep(0)
+    assert len(cursor.asked) == 5
+    assert not source.holds, "all of it is dropped, what was not read of it as well"

@@ -210,6 +210,6 @@ async def test_redelivered_entries_come_from_what_was_read_ahead(
     ledger, cursors = await cold(brokers, small(200))
     first = texts(await cursors[0].read(4, 1000))
     asked = Asked(ledger.entries.reads, monkeypatch)
-    again = await cursors[0].replay([ledger.line.position(x) for x in (3, 1, 2)])
+    again = await cursors[0].replay([ledger.line.position(x) for x in (3, 1, 2)], 1 << 20)
     assert texts(again) == first[1:4]
     assert all(start > 3 for start, _ in asked.ranges)
