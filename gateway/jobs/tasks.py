@@ -14,6 +14,7 @@ from django.db import Error as DatabaseTrouble
 from django.db import close_old_connections
 from redis.exceptions import RedisError
 
+from engine.base.tasks import contained
 from gateway.celery import app
 from gateway.jobs import outputs, services, spark
 from gateway.jobs.models import JobRun, RunState
@@ -242,22 +243,27 @@ def _recover_for_ever() -> None:
         except Exception:
             log.warning("looking for lost runs failed", exc_info=True)
         finally:
-            close_old_connections()
+            with contained("closing the database's connections"):
+                close_old_connections()
 
 
 def _be_heard() -> None:
     """Set the key by which gateways and the supervisor see that there is a worker."""
-    client = redis.from_url(
-        app.conf.broker_url, socket_timeout=WORKER_PERIOD_S, socket_connect_timeout=WORKER_PERIOD_S
-    )
     failing = False
+    client: redis.Redis | None = None
     while True:
         try:
+            client = client or redis.from_url(
+                app.conf.broker_url,
+                socket_timeout=WORKER_PERIOD_S,
+                socket_connect_timeout=WORKER_PERIOD_S,
+            )
             client.set(WORKER_KEY, os.getpid(), ex=WORKER_KEY_S)
             failing = False
-        except (RedisError, OSError) as error:
+        except Exception as error:  # whatever it is, a worker that works must be seen again
             if not failing:
-                log.warning("gateways cannot hear this worker: %s", error)
+                unexpected = not isinstance(error, RedisError | OSError)
+                log.warning("gateways cannot hear this worker: %s", error, exc_info=unexpected)
             failing = True
         if _stopping.wait(WORKER_PERIOD_S):
             return

@@ -278,7 +278,9 @@ class Collector:
 
     async def snapshot(self) -> Snapshot:
         """What is known; the first caller waits for the first round, at most ``FIRST_S``. Raises HopError for the hop
-        for want of which nothing is known yet, and what the first round raised. Cancel-safe."""
+        for want of which nothing is known yet, and what the first round raised; AssertionError on another loop than
+        the link's. Cancel-safe."""
+        self._link.check_loop()
         self.start()
         self.health.asker.look()
         if self._snapshot is None:

@@ -100,9 +100,16 @@ class EngineLink:
         """The engine if it is open."""
         return self._engine
 
+    def check_loop(self) -> None:
+        """Raise AssertionError on any loop but the link's: what is awaited there would never be woken. Where callers
+        may be anywhere, ``on_loop`` and ``arun`` bring them there."""
+        running = asyncio.get_running_loop()
+        assert running is self.loop, "to be awaited on the engine link's loop: use link().on_loop"
+
     async def engine(self) -> Engine:
         """The open engine; only on the link's loop. All who want it wait for the same attempt, none longer than
         ``PATIENCE_S``. Raises StoreUnavailableError, and what ``connect`` raises. Cancel-safe."""
+        self.check_loop()
         if self._engine is None:
             if self._connecting is None:
                 self._connecting = self._tasks.spawn("connect", self._open())

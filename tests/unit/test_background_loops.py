@@ -1,4 +1,5 @@
-"""No background loop of the engine ends at the first exception that it does not provide for.
+"""No background loop of the engine, and no thread of the gateway, ends at the first exception that it does not provide
+for.
 
 A bookie's may: any failed task of its ends the process, which is started again.
 """
@@ -12,6 +13,12 @@ BROAD = {"Exception", "BaseException"}
 ALLOWED = {
     # Begun again with a pause, and whatever ends it is reported to who waits.
     "engine/managed/cursors/persister.py::_run",
+}
+
+
+ALLOWED_THREADS = {
+    # What it calls handles every exception: entries that are not written are refused.
+    "admin_ui/audit/audit_writer.py::_work",
 }
 
 
@@ -54,6 +61,39 @@ def test_each_is_restarted_or_handles_every_exception() -> None:
     assert found == ALLOWED
 
 
+def fragile_threads(tree: ast.Module) -> Iterator[str]:
+    """Yield the functions that are the work of a thread, here or in a class of threads, and have a loop which one
+    exception ends."""
+    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    targets = [
+        getattr(word.value, "attr", getattr(word.value, "id", ""))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "Thread"
+        for word in node.keywords
+        if word.arg == "target"
+    ]
+    targets += [
+        "run"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        and any(getattr(base, "attr", "") == "Thread" for base in node.bases)
+    ]
+    for name in targets:
+        loops = [] if name not in functions else ast.walk(functions[name])
+        if not all(survives(node) for node in loops if isinstance(node, ast.While)):
+            yield name
+
+
+def test_no_thread_of_the_gateway_ends_at_an_exception() -> None:
+    found = {
+        f"{path.relative_to(ROOT)}::{name}"
+        for package in ("gateway", "admin_ui")
+        for path in sorted((ROOT / package).rglob("*.py"))
+        for name in fragile_threads(ast.parse(path.read_text()))
+    }
+    assert found == ALLOWED_THREADS
+
+
 def test_a_loop_that_one_exception_ends_is_found() -> None:
     source = """
 class Loops:
@@ -75,3 +115,24 @@ class Loops:
                 pass
 """
     assert list(unguarded(ast.parse(source))) == ["bare"]
+    source = """
+class Heart(threading.Thread):
+    def run(self):
+        while not stopping.wait(1):
+            self.work()
+def fragile():
+    while True:
+        try:
+            work()
+        except OSError:
+            pass
+def robust():
+    while True:
+        try:
+            work()
+        except Exception:
+            pass
+threading.Thread(target=fragile).start()
+threading.Thread(target=robust).start()
+"""
+    assert list(fragile_threads(ast.parse(source))) == ["fragile", "run"]

@@ -600,4 +600,14 @@ EDITS = (
         ),
         "",
     ),
+    Edit(
+        "numbers-are-awaited-on-any-event-loop",
+        "gateway/services/collector.py::Collector.snapshot",
+        "self._link.check_loop()",
+        "pass",
+        (
+            "unit/gateway/services/test_collector.py::"
+            "test_who_awaits_a_snapshot_on_another_loop_is_told_so_at_once",
+        ),
+    ),
 )

@@ -163,4 +163,14 @@ EDITS = (
             "test_a_token_that_the_broker_does_not_know_is_said_to_whoever_runs_the_instance",
         ),
     ),
+    Edit(
+        "a-worker-is-not-seen-again-after-an-unexpected-error",
+        "gateway/jobs/tasks.py::_be_heard",
+        "except Exception as error:",
+        "except (RedisError, OSError) as error:",
+        (
+            "unit/gateway/jobs/test_be_heard.py::"
+            "test_a_worker_is_seen_again_and_each_episode_is_logged_once",
+        ),
+    ),
 )

@@ -255,3 +255,11 @@ async def test_a_page_waits_for_a_part_that_is_late_and_not_for_one_that_is_down
         hops.failed(Kind.BOOKIE, "k:1", slow=False)
         with pytest.raises(HopError):
             await reading
+
+
+def test_who_awaits_a_snapshot_on_another_loop_is_told_so_at_once(engine: EngineLink) -> None:
+    collector = Collector(engine)
+    with pytest.raises(AssertionError, match="on_loop"):
+        asyncio.run(collector.snapshot())
+    with pytest.raises(AssertionError, match="on_loop"):
+        asyncio.run(engine.engine())
