@@ -29,7 +29,6 @@ THROUGH = {
     "engine/ledger/writing/lac_teller.py": "unit/ledger/reading/test_explicit_lac.py",
     "engine/managed/cursors/cursor_reader.py": "unit/managed/cursors/test_cursor.py",
     "engine/managed/reading/entries.py": "unit/managed/reading/test_backlog.py",
-    "engine/managed/reading/replay.py": "unit/managed/reading/test_backlog.py",
     "engine/managed/shared.py": "unit/managed/test_loading.py",
     "engine/schema/values/avro_defaults.py": "unit/schema/values/test_avro_values.py",
     "engine/schema/values/avro_logical.py": "unit/schema/values/test_avro_values.py",
