@@ -44,7 +44,44 @@ class Asked(s.Serializer[object]):
         return attrs
 
 
-class TopicRow(s.Serializer[object]):
+class Backlog(s.Serializer[object]):
+    """How much is not acknowledged. ``backlog_messages`` is exact where no entry is estimated or unmeasured."""
+
+    backlog = s.IntegerField(help_text="entries: a batch is one; summed over subscriptions")
+    backlog_messages = s.IntegerField(help_text="messages in them")
+    backlog_estimated = s.IntegerField(help_text="entries whose messages are estimated by a mean")
+    backlog_unmeasured = s.IntegerField(
+        help_text="entries whose messages are not known: they are in backlog_messages as one each, which is then how "
+        "many there are at least"
+    )
+
+
+class BacklogOrUnknown(s.Serializer[object]):
+    """As Backlog; null: not known."""
+
+    backlog = s.IntegerField(
+        allow_null=True, help_text="entries: a batch is one; summed over subscriptions"
+    )
+    backlog_messages = s.IntegerField(allow_null=True, help_text="messages in them")
+    backlog_estimated = s.IntegerField(
+        allow_null=True, help_text="entries whose messages are estimated by a mean"
+    )
+    backlog_unmeasured = s.IntegerField(
+        allow_null=True,
+        help_text="entries whose messages are not known: they are in backlog_messages as one each, which is then how "
+        "many there are at least",
+    )
+
+
+def oldest_at() -> s.IntegerField:
+    return s.IntegerField(
+        allow_null=True,
+        help_text="when the first unacknowledged entry was published, as its broker last found it; 0: nothing is "
+        "unacknowledged, null: not known",
+    )
+
+
+class TopicRow(BacklogOrUnknown):
     name = s.CharField(help_text="full name, domain://tenant/namespace/topic")
     domain = s.ChoiceField(choices=DOMAINS)
     tenant = s.CharField()
@@ -62,7 +99,7 @@ class TopicRow(s.Serializer[object]):
     msg_rate_out = s.FloatField(allow_null=True)
     bytes_rate_in = s.FloatField(allow_null=True)
     bytes_rate_out = s.FloatField(allow_null=True)
-    backlog = s.IntegerField(allow_null=True, help_text="entries, summed over subscriptions")
+    oldest_at = oldest_at()
     storage_bytes = s.IntegerField(allow_null=True)
     known = s.ChoiceField(
         choices=KNOWN,

@@ -18,11 +18,12 @@ from gateway.services.index.figures import Fold
 from gateway.services.index.rows import KNOWN, LAST, LIVE, NO, RATES
 
 Body = dict[str, Any]
-NUMBERS = (
+SORTED_NUMBERS = (
     *("producers", "consumers", "msg_rate_in", "msg_rate_out"),
     *("bytes_rate_in", "bytes_rate_out", "backlog"),
 )
-SORTS = ("bundle", "owner", "topics", *NUMBERS)
+NUMBERS = (*SORTED_NUMBERS, "backlog_messages", "backlog_estimated", "backlog_unmeasured")
+SORTS = ("bundle", "owner", "topics", *SORTED_NUMBERS)
 DEFAULT_SORT = "bundle"
 _COLUMNS = [ROW_COLUMNS.index(name) for name in NUMBERS]
 
@@ -149,6 +150,8 @@ def _ordered(rows: list[Body], sort: str) -> list[Body]:
     field, descending = sort.removeprefix("-"), sort.startswith("-")
     if field == "bundle":
         return rows[::-1] if descending else rows
+    if field == "backlog":
+        field = "backlog_messages"
     known = [row for row in rows if row[field] is not None]
     known.sort(key=lambda row: row[field], reverse=descending)
     return known + [row for row in rows if row[field] is None]

@@ -2,7 +2,7 @@
 
 from rest_framework import serializers as s
 
-from admin_ui.shapes import Asked, BookieRow, BrokerRow
+from admin_ui.shapes import Asked, BacklogOrUnknown, BookieRow, BrokerRow
 from gateway.services.index.rows import KNOWN
 
 ALGORITHMS = {
@@ -24,7 +24,7 @@ class BrokersAnswer(s.Serializer[object]):
     rows = BrokerWithBundles(many=True)
 
 
-class BundleNumbers(s.Serializer[object]):
+class BundleNumbers(BacklogOrUnknown):
     """Of one bundle, or of several as one."""
 
     topics = s.IntegerField(
@@ -36,7 +36,6 @@ class BundleNumbers(s.Serializer[object]):
     msg_rate_out = s.FloatField(allow_null=True)
     bytes_rate_in = s.FloatField(allow_null=True)
     bytes_rate_out = s.FloatField(allow_null=True)
-    backlog = s.IntegerField(allow_null=True, help_text="entries, summed over subscriptions")
 
 
 class BundleRow(BundleNumbers):

@@ -2,17 +2,16 @@
 
 from rest_framework import serializers as s
 
-from admin_ui.shapes import BookieRow, BrokerRow, TopicRow
+from admin_ui.shapes import Backlog, BookieRow, BrokerRow, TopicRow
 
 SEVERITIES = ("error", "warning", "info")
 
 
-class Totals(s.Serializer[object]):
+class Totals(Backlog):
     topics = s.IntegerField()
     subscriptions = s.IntegerField()
     producers = s.IntegerField()
     consumers = s.IntegerField()
-    backlog = s.IntegerField()
     storage_bytes = s.IntegerField()
     msg_rate_in = s.FloatField()
     msg_rate_out = s.FloatField()

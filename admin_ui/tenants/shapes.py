@@ -6,6 +6,7 @@ Topics are those of the metadata: plain non-persistent ones, which only brokers 
 from rest_framework import serializers as s
 
 from admin_ui.policies.shapes import PolicyRow
+from admin_ui.shapes import Backlog
 from engine.tenancy.bundles import BUNDLES_MAX
 
 
@@ -25,12 +26,11 @@ class TenantRow(s.Serializer[object]):
     namespaces = s.IntegerField()
 
 
-class TenantNumbers(s.Serializer[object]):
+class TenantNumbers(Backlog):
     """Sums of a tenant's topics."""
 
     topics = s.IntegerField()
     unknown = s.IntegerField(help_text="topics that are not in the sums")
-    backlog = s.IntegerField(help_text="entries")
     msg_rate_in = s.FloatField(help_text="per second")
     storage_bytes = s.IntegerField()
 

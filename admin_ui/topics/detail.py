@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from engine.admin.api import ROW_COLUMNS
+from engine.admin.api import OLDEST_UNKNOWN, ROW_COLUMNS
 from gateway.services.index import rows
 from gateway.services.index.rows import KNOWN, Row
 
@@ -59,7 +59,12 @@ def summed(name: str, partitions: int, parts: Sequence[Row], subscriptions: int,
     values: list[Any] = []
     for column in ROW_COLUMNS:
         found = [row[column] for row in parts]
-        values.append(None if None in found else sum(found))
+        if None in found:
+            values.append(None)
+        elif column == "oldest_at":
+            values.append(min((at for at in found if at), default=0))
+        else:
+            values.append(sum(found))
     known = max((row["known"] for row in parts), key=KNOWN.index, default="at_rest")
     loaded = any(row["loaded"] for row in parts) or (None if known in ("last", "no") else False)
     row = _row(name, values, loaded, min((row["at"] for row in parts), default=at))
@@ -78,11 +83,14 @@ def _row(name: str, values: Sequence[Any], loaded: bool | None, at: int) -> Row:
 def _values(stats: Body) -> list[Any]:
     """In the order of ROW_COLUMNS, rates per second."""
     subscriptions = stats.get("subscriptions", {}).values()
+    waiting = [_backlog(sub) for sub in subscriptions]
+    oldest = int(stats.get("oldestUnacknowledgedAt", OLDEST_UNKNOWN))
     found = {
         "producers": len(stats.get("publishers", [])),
         "consumers": sum(len(sub.get("consumers", [])) for sub in subscriptions),
         "subscriptions": len(subscriptions),
-        "backlog": sum(int(sub.get("msgBacklog", 0)) for sub in subscriptions),
+        **{name: sum(one[name] for one in waiting) for name in _backlog({})},
+        "oldest_at": None if oldest == OLDEST_UNKNOWN else oldest,
         "storage_bytes": int(stats.get("storageSize", 0)),
         "msg_rate_in": float(stats.get("msgRateIn", 0.0)),
         "msg_rate_out": float(stats.get("msgRateOut", 0.0)),
@@ -90,6 +98,18 @@ def _values(stats: Body) -> list[Any]:
         "bytes_rate_out": float(stats.get("msgThroughputOut", 0.0)),
     }
     return [found[column] for column in ROW_COLUMNS]
+
+
+def _backlog(sub: Body) -> dict[str, int]:
+    """Of a subscription's statistics. Entries of which its broker does not say how many messages they hold are
+    unmeasured."""
+    entries = int(sub.get("msgBacklog", 0))
+    return {
+        "backlog": entries,
+        "backlog_messages": int(sub.get("backlogMessages", entries)),
+        "backlog_estimated": int(sub.get("backlogEstimated", 0)),
+        "backlog_unmeasured": int(sub.get("backlogUnmeasured", entries)),
+    }
 
 
 # Producers
@@ -191,19 +211,7 @@ def subscriptions(parts: Iterable[Part]) -> dict[str, Body]:
         cursors = part.internal.get("cursors", {})
         for title, sub in (part.stats or {}).get("subscriptions", {}).items():
             _add_subscription(merged, part.number, title, sub, cursors.get(title, {}))
-            _add_messages(merged[title], part, int(sub.get("msgBacklog", 0)))
     return {title: merged[title] for title in sorted(merged)}
-
-
-def _add_messages(row: Body, part: Part, backlog: int) -> None:
-    """Messages in a backlog of entries, by the mean of those published since the topic was loaded; not known where
-    there were none."""
-    entries = int(part.internal.get("entriesAddedCounter", 0))
-    messages = int((part.stats or {}).get("msgInCounter", 0))
-    if row["backlog_messages"] is None or (backlog and not (entries and messages)):
-        row["backlog_messages"] = None
-    elif backlog:
-        row["backlog_messages"] += max(round(backlog * messages / entries), backlog)
 
 
 def _add_subscription(
@@ -212,13 +220,14 @@ def _add_subscription(
     row = merged.get(title)
     if row is None:
         row = merged[title] = {
-            "name": title, "type": "", "durable": True, "backlog": 0, "backlog_messages": 0, "msg_rate_out": 0.0,
+            "name": title, "type": "", "durable": True, **_backlog({}), "oldest_at": 0, "msg_rate_out": 0.0,
             "msg_rate_redeliver": 0.0, "unacked": 0, "consumers": [], "positions": [],
         }  # fmt: skip
-    backlog = int(sub.get("msgBacklog", 0))
+    waiting = _backlog(sub)
     row["type"] = row["type"] or sub.get("type") or ""
     row["durable"] = bool(sub.get("isDurable", sub.get("durable", True)))
-    row["backlog"] += backlog
+    for column, number in waiting.items():
+        row[column] += number
     row["msg_rate_out"] += float(sub.get("msgRateOut", 0.0))
     row["msg_rate_redeliver"] += float(sub.get("msgRateRedeliver", 0.0))
     row["unacked"] += int(sub.get("unackedMessages", 0))
@@ -227,12 +236,12 @@ def _add_subscription(
             "partition": index,
             "mark_delete": cursor.get("markDeletePosition", ""),
             "read_position": cursor.get("readPosition", ""),
-            "backlog": backlog,
+            "backlog": waiting["backlog"],
         }
     )
-    oldest = int(sub.get("earliestMsgPublishTimeInBacklog", 0))
-    if oldest > 0:
-        row["oldest_unacked_ms"] = min(oldest, row.get("oldest_unacked_ms", oldest))
+    if waiting["backlog"] and row["oldest_at"] is not None:
+        oldest = int(sub.get("earliestMsgPublishTimeInBacklog", 0))
+        row["oldest_at"] = min(oldest, row["oldest_at"] or oldest) if oldest > 0 else None
     row["consumers"].extend(
         {
             "name": item.get("consumerName", ""),

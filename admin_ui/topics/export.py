@@ -13,13 +13,14 @@ from functools import partial
 
 from admin_ui.params import Params
 from admin_ui.topics.selectors import chosen_of
+from engine.admin.api import ROW_COLUMNS
 from engine.base.errors import InvalidField
 from gateway.services.collector import collector
 from gateway.services.engine_link import Engine, link
-from gateway.services.index.rows import FIELDS, Row
+from gateway.services.index.rows import Row
 
 ROWS_PER_PIECE = 500
-COLUMNS = ("name", *(field for field in FIELDS[5:]), "loaded", "known", "at")
+COLUMNS = ("name", "partitions", *ROW_COLUMNS, "loaded", "known", "at")
 """Of CSV. The name's parts are left out: they are in it, and a topic may be called ``=1+1``, which some programs that
 read CSV would work out."""
 

@@ -121,7 +121,9 @@ async def topic(engine: Engine, name: TopicName) -> Body:
     lags = numbers.attention.lags(str(name), (part.name for part in parts), at)
     for title, sub in merged.items():
         sub["lag"] = lags.get(title)
-        rates = arriving - sub["msg_rate_out"]
+        # Rates are of messages, a backlog's of entries.
+        per_entry = sub["backlog_messages"] / sub["backlog"] if sub["backlog"] else 1.0
+        rates = (arriving - sub["msg_rate_out"]) / per_entry
         net_rate = _backlogs.net_rate(str(name), title, at, sub["backlog"], rates)
         sub["net_rate"] = round(net_rate, 3)
     owners = {part.owner for part in parts if part.owner}

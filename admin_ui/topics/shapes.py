@@ -2,7 +2,7 @@
 
 from rest_framework import serializers as s
 
-from admin_ui.shapes import Asked, TopicRow
+from admin_ui.shapes import Asked, Backlog, TopicRow, oldest_at
 from engine.admin.lag import LagCause, LagSeverity
 from engine.base.names import DOMAINS
 from engine.tenancy.topics import PARTITIONS_MAX
@@ -33,7 +33,7 @@ class ListedRow(TopicRow):
     trend = s.ListField(
         child=s.IntegerField(allow_null=True),
         required=False,
-        help_text="backlog of the last 15 minutes, one per minute, oldest first; null: not known",
+        help_text="backlog in entries of the last 15 minutes, one per minute, oldest first; null: not known",
     )
 
 
@@ -106,7 +106,7 @@ class PositionRow(s.Serializer[object]):
     partition = partition()
     mark_delete = s.CharField(help_text="ledger:entry, empty when unknown")
     read_position = s.CharField(help_text="ledger:entry, empty when unknown")
-    backlog = s.IntegerField()
+    backlog = s.IntegerField(help_text="entries")
 
 
 class Lag(s.Serializer[object]):
@@ -118,24 +118,21 @@ class Lag(s.Serializer[object]):
     since = s.IntegerField()
 
 
-class SubscriptionRow(s.Serializer[object]):
+class SubscriptionRow(Backlog):
     name = s.CharField()
     type = s.CharField(
         help_text="Exclusive, Shared, Failover, Key_Shared; empty before the first consumer"
     )
     durable = s.BooleanField()
-    backlog = s.IntegerField(help_text="entries: a batch is one")
-    backlog_messages = s.IntegerField(
-        allow_null=True,
-        help_text="messages in them, estimated by what was published since the topic was loaded; null: not known",
-    )
     msg_rate_out = s.FloatField()
     msg_rate_redeliver = s.FloatField()
     unacked = s.IntegerField()
     consumers = ConsumerRow(many=True)
     positions = PositionRow(many=True, help_text="one, or one for each partition that answered")
-    oldest_unacked_ms = s.IntegerField(required=False, help_text="publish time")
-    net_rate = s.FloatField(help_text="change of the backlog per second; negative while it drains")
+    oldest_at = oldest_at()
+    net_rate = s.FloatField(
+        help_text="change of the backlog in entries per second; negative while it drains"
+    )
     lag = Lag(allow_null=True, help_text="why it does not drain; null: nothing keeps it from it")
 
 

@@ -768,9 +768,13 @@ BROKER_METRICS = Operation(
 
 ROW_COLUMNS = (
     "producers", "consumers", "subscriptions", "msg_rate_in", "msg_rate_out", "bytes_rate_in", "bytes_rate_out",
-    "backlog", "storage_bytes",
+    "backlog", "storage_bytes", "backlog_messages", "backlog_estimated", "backlog_unmeasured", "oldest_at",
 )  # fmt: skip
-"""Numbers of a topic's row, in their order."""
+"""Numbers of a topic's row, in their order. ``backlog``: entries, summed over subscriptions, as what follows.
+``backlog_messages``: messages in them. ``backlog_estimated``: of the entries those whose messages are a mean;
+``backlog_unmeasured``: those of unknown size, which are in ``backlog_messages`` as one message each. ``oldest_at``:
+when the first unacknowledged entry was published, ms; 0: nothing is unacknowledged, ``OLDEST_UNKNOWN``: not known."""
+OLDEST_UNKNOWN = -1
 TOPIC_ROWS = Operation("topic_rows", TopicRows, JsonObject, AdminAccess.SUPERUSER, reads=True)
 """Rows of the loaded topics: ``{"at": ms, "incarnation": text, "revision": number, "begun": number, "whole": bool,
 "more": bool, "rows": [[name, *ROW_COLUMNS]], "gone": [name]}``. ``at`` is the time of the measurement; ``gone`` are

@@ -19,17 +19,18 @@ from engine.ledger.reading.reader import LedgerReader
 from engine.ledger.writing.writer import LedgerWriter, WriterListener
 from engine.managed.cursors.cursor import Cursor
 from engine.managed.cursors.cursor_set import CursorSet, InitialPosition
-from engine.managed.errors import InvalidPositionError, ManagedLedgerError
+from engine.managed.errors import InvalidPositionError, ManagedLedgerError, StoredRecordError
 from engine.managed.positions import LedgerLine
 from engine.managed.reading import search
 from engine.managed.reading.arrivals import Arrivals
 from engine.managed.reading.entries import LogEntries
 from engine.managed.reading.newest_first import newest_first
+from engine.managed.reading.publish_times import publish_time
 from engine.managed.reading.reads import LedgerReads
 from engine.managed.settings import LedgerConfig
 from engine.managed.shared import Shared
 from engine.managed.state import LogState
-from engine.managed.stats import LedgerInfo, ManagedLedgerStats
+from engine.managed.stats import EntrySummary, LedgerInfo, ManagedLedgerStats
 from engine.managed.stored.node import StoredNode
 from engine.managed.stored.records import LogRecord
 from engine.managed.stored.survey import read_ahead
@@ -339,24 +340,41 @@ class ManagedLedger:
         return await search.find_by_time(self.entries, publish_ms, time_of, after)
 
     async def find_older(self, before_ms: int, after: Position = EARLIEST) -> Position:
-        """As ``find_by_time``, by ``entry_ms``: what came at ``before_ms`` or later is not older, whatever the clock of
-        its publisher says."""
+        """As ``find_by_time``, by the time of ``entry_summary``: what came at ``before_ms`` or later is not older,
+        whatever the clock of its publisher says."""
         self._state.check()
         return await search.find_by_time(self.entries, before_ms, self._time_of, after)
 
-    async def entry_ms(self, position: Position) -> int:
-        """When the entry at ``position`` was published, epoch milliseconds, or the time since which it can have been
-        here where that is later. Raises InvalidPositionError, LedgerError."""
+    async def entry_summary(self, position: Position) -> EntrySummary:
+        """Return what is known of the entry at ``position``. Raises InvalidPositionError, LedgerError."""
         self._state.check()
         ordinal = self.line.exact(*position)
         if ordinal < 0:
             raise InvalidPositionError(f"{self.name} has no entry {position}")
-        return await self._time_of(ordinal)
+        return await self._summary_of(ordinal)
+
+    def entry_summary_at_hand(self, position: Position) -> EntrySummary | None:
+        """Return what is known of the entry at ``position`` without reading it; None when there is none, it is not in
+        memory, or its metadata has no time."""
+        ordinal = self.line.exact(*position)
+        run = self.entries.at_hand(ordinal) if ordinal >= 0 else None
+        if run is None:
+            return None
+        try:
+            published_ms = publish_time(run.entry(0))
+        except StoredRecordError:
+            return None
+        return EntrySummary(max(published_ms, self._arrivals.since_ms(ordinal)), run.messages)
 
     async def _time_of(self, ordinal: int) -> int:
+        return (await self._summary_of(ordinal)).publish_ms
+
+    async def _summary_of(self, ordinal: int) -> EntrySummary:
         since_ms = self._arrivals.since_ms(ordinal)
+        run = await self.entries.one(ordinal)
         now_ms = self._shared.clock.wall_ms()
-        return max(await search.published_ms(self.entries, ordinal, now_ms), since_ms)
+        published_ms = await search.published_ms(self.entries, ordinal, now_ms, run)
+        return EntrySummary(max(published_ms, since_ms), run.messages)
 
     def note_time(self, every_ms: int) -> None:
         """Remember what is in the log now, once in ``every_ms``; cheap. ``find_older`` goes by that."""

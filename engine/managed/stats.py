@@ -1,8 +1,17 @@
 """Typed snapshots of managed ledgers and cursors, for statistics, internal statistics and Spark's planning. Pure."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from engine.base.ids import Position
+
+
+class EntrySummary(NamedTuple):
+    """One entry. ``publish_ms``: when it was published, epoch milliseconds, or the time since which it can have been in
+    the log where that is later. ``messages``: in it; 1 unless it is a batch."""
+
+    publish_ms: int
+    messages: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def sum_stats(parts: list[Json]) -> Json:
     total = _sum(parts)
     rates = total.get("msgRateIn") or 0.0
     total["averageMsgSize"] = total.get("msgThroughputIn", 0.0) / rates if rates else 0.0
-    for name in ("ownerBroker", "deduplicationStatus"):
+    for name in ("ownerBroker", "deduplicationStatus", "oldestUnacknowledgedAt"):
         total.pop(name, None)
     return total
 

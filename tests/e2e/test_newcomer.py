@@ -71,7 +71,7 @@ def test_a_topic_moves_in_the_console_and_a_click_profiles_it(
         backlog = page.locator("dt,div,span", has_text=re.compile("^Backlog$")).first.locator("..")
         first = number_of(backlog.inner_text().split("Backlog", 1)[1])
         page.wait_for_function(
-            "([before]) => { const t = document.body.innerText.match(/Backlog\\s+([\\d,]+)/);"
+            "([before]) => { const t = document.body.innerText.match(/Backlog\\s+(?:[≈≥] )?([\\d,]+)/);"
             " return t && Number(t[1].replaceAll(',', '')) > before; }",
             arg=[first],
             timeout=15_000,

@@ -10,7 +10,7 @@ STATUS = "[data-status-line]"
 LOOK = """
 (() => {
   const text = (node) => (node ? node.innerText.trim() : "");
-  const marks = /last known|unknown|at rest|stale|as of/i;
+  const marks = /last known|not known|at rest|stale|as of/i;
   function figures() {
     const found = [];
     for (const row of document.querySelectorAll("tbody tr, [role=row]")) {
@@ -88,6 +88,6 @@ def try_goto(page: Page, path: str) -> bool:
 
 
 def number(text: str) -> float | None:
-    """``12,003`` or ``12K`` as a number, none where no figure is shown."""
-    found = re.match(r"([\d,.]+)\s?([KMB]?)\b", text)
+    """``12,003``, ``≈ 12,000 (40 entries)`` or ``12K`` as a number, none where no figure is shown."""
+    found = re.match(r"(?:[≈≥] )?([\d,.]+)\s?([KMB]?)\b", text)
     return float(found[1].replace(",", "")) * _UNITS[found[2]] if found else None

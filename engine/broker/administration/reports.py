@@ -7,9 +7,10 @@ built are there with their neutral values, because clients read them.
 from datetime import UTC, datetime
 from typing import Any
 
-from engine.admin.api import JsonObject, TopicStats
+from engine.admin.api import OLDEST_UNKNOWN, JsonObject, TopicStats
 from engine.base.ids import EARLIEST, Position
 from engine.broker.administration import key_shared
+from engine.broker.administration.backlog_messages import MessageMeans, measure_topic
 from engine.broker.control.rate_limit import RateLevel
 from engine.broker.dispatch.choose.sticky import KeyStats
 from engine.broker.dispatch.consumer import Consumer
@@ -64,8 +65,9 @@ def topic_stats(topic: Topic, flags: TopicStats, owner: str) -> JsonObject:
     """Pulsar's TopicStats."""
     ledger = topic.log.stats()
     cursors = {cursor.name: cursor for cursor in ledger.cursors}
+    means = MessageMeans(topic)
     subscriptions = {
-        name: _subscription(topic, subscription, cursors.get(name), flags)
+        name: _subscription(topic, subscription, cursors.get(name), flags, means)
         for name, subscription in sorted(topic.subscriptions.items())
     }
     subscriptions |= {name: _unread(why, ledger.entries) for name, why in topic.unread.items()}
@@ -120,6 +122,8 @@ def topic_stats(topic: Topic, flags: TopicStats, owner: str) -> JsonObject:
         },
         **({} if topic.publishers.epoch is None else {"topicEpoch": topic.publishers.epoch}),
         "ownerBroker": owner,
+        # Ours, for the console: as of its row.
+        "oldestUnacknowledgedAt": _oldest_at(topic),
     }
     return out if topic.name.persistent else _non_persistent(topic, out)
 
@@ -209,11 +213,12 @@ def _subscription(
     subscription: Subscription,
     cursor: CursorStats | None,
     flags: TopicStats,
+    means: MessageMeans,
 ) -> JsonObject:
     rate, throughput = rate_out(subscription)
     messages, size = subscription.total_out
     consumers = subscription.consumers
-    backlog = subscription.cursor.backlog_entries()
+    waiting = means.measure(subscription)
     backlog_size = -1
     if flags.subscription_backlog_size and cursor is not None:
         backlog_size = topic.log.bytes_behind(cursor.mark_delete)
@@ -227,7 +232,7 @@ def _subscription(
         "msgOutCounter": messages,
         "msgRateRedeliver": sum((each.redelivered.per_second for each in consumers), 0.0),
         "messageAckRate": sum((each.acked.per_second for each in consumers), 0.0),
-        "msgBacklog": backlog,
+        "msgBacklog": waiting.entries,
         "backlogSize": backlog_size,
         "msgBacklogNoDelayed": backlog_without_delayed(subscription),
         "blockedSubscriptionOnUnackedMsgs": state.blocked,
@@ -259,7 +264,10 @@ def _subscription(
         "replicated": subscription.replicated,
         **key_shared.of_subscription(subscription.keys),
         **key_shared.draining(keys.values()),
-        # Ours, for the console: where it stands, and what dispatch waits for.
+        # Ours, for the console: messages in the backlog, where it stands, and what dispatch waits for.
+        "backlogMessages": waiting.messages,
+        "backlogEstimated": waiting.estimated,
+        "backlogUnmeasured": waiting.unmeasured,
         "markDeletePosition": str(subscription.cursor.mark_delete),
         "readPosition": str(subscription.cursor.read_position),
         "pausedFor": state.paused_for,
@@ -284,6 +292,9 @@ def _unread(why: str, entries: int) -> JsonObject:
         **dict.fromkeys(zeros, 0),
         "msgBacklog": entries,
         "msgBacklogNoDelayed": entries,
+        "backlogMessages": entries,
+        "backlogEstimated": 0,
+        "backlogUnmeasured": entries,
         "backlogSize": -1,
         "blockedSubscriptionOnUnackedMsgs": False,
         "type": "None",
@@ -359,11 +370,16 @@ def _consumer(consumer: Consumer, keys: KeyStats | None, flags: TopicStats) -> J
     return out
 
 
+UNKNOWN = (None, None, None)
+"""Messages of a backlog, of which some subscription's cannot be read."""
+
+
 def topic_row(topic: Topic) -> list[object]:
     """The topic's row: its name, then ``ROW_COLUMNS``."""
     subscriptions = topic.subscriptions.values()
     unread = topic.unread
     out = [rate_out(subscription) for subscription in subscriptions]
+    waiting = None if unread else measure_topic(topic)
     return [
         topic.name.full,
         len(topic.producers),
@@ -373,9 +389,17 @@ def topic_row(topic: Topic) -> list[object]:
         _thousandths(sum(messages for messages, _ in out)),
         _thousandths(topic.published.bytes.per_second),
         _thousandths(sum(size for _, size in out)),
-        None if unread else sum(each.cursor.backlog_entries() for each in subscriptions),
+        None if waiting is None else waiting.entries,
         topic.log.bytes_behind(EARLIEST),
+        *(UNKNOWN if waiting is None else waiting[1:]),
+        _oldest_at(topic),
     ]
+
+
+def _oldest_at(topic: Topic) -> int:
+    """Return ``oldest_at`` of the topic's row."""
+    oldest_ms = None if topic.unread else topic.quotas.oldest_ms()
+    return OLDEST_UNKNOWN if oldest_ms is None else oldest_ms
 
 
 def at_rest(log: LogAtRest) -> tuple[int | None, int | None, int | None]:

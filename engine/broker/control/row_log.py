@@ -13,7 +13,7 @@ Row = list[object]
 
 ANSWER_BYTES_MAX = 1 << 20
 """About what the rows of one answer take, as JSON."""
-ROW_BYTES = 100
+ROW_BYTES = 150
 """What a row takes at most beside its name, about."""
 GONE_MAX = 10_000
 """Names remembered of rows that are gone. Who has not heard of an earlier one gets everything anew."""

@@ -32,7 +32,7 @@ from engine.managed.cursors.moves import Effect
 from engine.managed.errors import CursorNotFoundError, ManagedLedgerClosedError
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import LedgerConfig
-from engine.managed.stats import CursorStats, ManagedLedgerStats
+from engine.managed.stats import CursorStats, EntrySummary, ManagedLedgerStats
 from engine.managed.writing.appends import AppendSink
 
 A_CHANGE = "A change of a subscription"
@@ -287,8 +287,11 @@ class EphemeralLog:
     async def find_older(self, before_ms: int, after: Position = EARLIEST, /) -> Position:
         raise _refused("Expiry")
 
-    async def entry_ms(self, position: Position, /) -> int:
+    async def entry_summary(self, position: Position, /) -> EntrySummary:
         raise _refused("Reading a message")
+
+    def entry_summary_at_hand(self, position: Position, /) -> EntrySummary | None:
+        return None
 
     def note_time(self, every_ms: int, /) -> None:
         """Nothing is kept here that could expire."""

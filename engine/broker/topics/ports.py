@@ -12,7 +12,7 @@ from engine.managed.cursors.last_change import LastChange
 from engine.managed.cursors.moves import Effect
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import LedgerConfig
-from engine.managed.stats import CursorStats, ManagedLedgerStats
+from engine.managed.stats import CursorStats, EntrySummary, ManagedLedgerStats
 from engine.managed.writing.appends import AppendSink
 
 
@@ -128,7 +128,9 @@ class Log(CompactedLog, Protocol):
 
     async def find_older(self, before_ms: int, after: Position = EARLIEST, /) -> Position: ...
 
-    async def entry_ms(self, position: Position, /) -> int: ...
+    async def entry_summary(self, position: Position, /) -> EntrySummary: ...
+
+    def entry_summary_at_hand(self, position: Position, /) -> EntrySummary | None: ...
 
     def note_time(self, every_ms: int, /) -> None: ...
 

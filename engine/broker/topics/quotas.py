@@ -39,15 +39,19 @@ class QuotaHost(Protocol):
     @property
     def unread(self) -> Mapping[str, str]: ...
 
+    def touched(self) -> None: ...
+
     async def expire(self, before_ms: int) -> None: ...
 
 
 class Oldest(NamedTuple):
-    """The first entry that the slowest subscription has not acknowledged. ``publish_ms``: epoch milliseconds."""
+    """The first entry that the slowest subscription has not acknowledged. ``publish_ms``: epoch milliseconds.
+    ``messages``: in it."""
 
     subscription: str
     position: Position
     publish_ms: int
+    messages: int
 
 
 class BacklogQuotas:
@@ -125,9 +129,35 @@ class BacklogQuotas:
         position = self._host.log.next_position(slowest.cursor.mark_delete)
         oldest = self.oldest
         if oldest is None or oldest.position != position:
-            oldest = Oldest(slowest.name, position, await self._host.log.entry_ms(position))
+            oldest = Oldest(slowest.name, position, *await self._host.log.entry_summary(position))
+            self._host.touched()
         self.oldest = oldest._replace(subscription=slowest.name)
         return 0 < limit_s * 1000 < now_ms - oldest.publish_ms
+
+    def oldest_ms(self) -> int | None:
+        """Return the publish time of the first entry that a subscription has not acknowledged, epoch milliseconds.
+
+        0: all is acknowledged; None: not known. Nothing is read: where the entry is not in memory, it is what the last
+        check found, which may be older than the entry is, never younger."""
+        behind = [
+            each
+            for each in self._host.subscriptions.values()
+            if each.name != COMPACTION and each.cursor.backlog_entries()
+        ]
+        if not any(each.durable for each in behind):
+            self.oldest = None
+        slowest = min(behind, key=lambda each: each.cursor.mark, default=None)
+        if slowest is None:
+            return 0
+        position, oldest = self._host.log.next_position(slowest.cursor.mark_delete), self.oldest
+        if oldest is not None and oldest.position == position:
+            return oldest.publish_ms
+        summary = self._host.log.entry_summary_at_hand(position)
+        if summary is not None:
+            if slowest.durable:
+                self.oldest = Oldest(slowest.name, position, *summary)
+            return summary.publish_ms
+        return oldest.publish_ms if oldest is not None and oldest.position < position else None
 
     def _look_at_size(self) -> bool:
         found = self.is_large(self._host.policies.size_quota.limit)

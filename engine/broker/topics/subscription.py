@@ -112,6 +112,7 @@ class Subscription:
         "cursor",
         "dropped",
         "durable",
+        "entries_out",
         "expired",
         "expired_ms",
         "flow_ms",
@@ -158,6 +159,8 @@ class Subscription:
         cursor.on_unblocked = self.wake
         self.flow_ms = 0
         self.consumed_ms = 0
+        self.entries_out = 0
+        """Entries that went out to consumers that left, as ``out`` counts their messages."""
         self.acked_ms = 0
         self.advanced_ms = 0
         self.left_ms = 0
@@ -408,6 +411,7 @@ class Subscription:
         consumer.detach()
         assert self._dispatcher is not None
         self.out.messages.total += consumer.out.messages.total
+        self.entries_out += consumer.entries_out
         self.out.bytes.total += consumer.out.bytes.total
         self.consumed_ms = max(self.consumed_ms, consumer.consumed_ms)
         self._dispatcher.remove(consumer)

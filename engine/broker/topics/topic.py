@@ -89,6 +89,7 @@ class Topic:
         "quotas",
         "rates",
         "recovered",
+        "repeated_messages",
         "scope",
         "stages",
         "subscriptions",
@@ -117,6 +118,8 @@ class Topic:
         self.closing = False
         self.loaded_ms = context.clock.wall_ms()
         self.published = Traffic()
+        self.repeated_messages = 0
+        """Of the published ones: those that came again and are stored once."""
         self.fetched = Traffic()
         """Entries, not messages, that were read from storage because they were not in memory."""
         self.written: Written | None = None
@@ -274,6 +277,7 @@ class Topic:
     def repeated(self, messages: int, size: int) -> None:
         """Count what came again and was stored before: it was published, too."""
         self.published.messages.total += messages
+        self.repeated_messages += messages
         self.published.bytes.total += size
         self.touched()
 

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from engine.base.ids import EARLIEST, Position
+from engine.base.slices import Slice
 from engine.ledger.errors import LedgerError
 from engine.managed.errors import StoredRecordError
 from engine.managed.reading.entries import LogEntries
@@ -43,14 +44,17 @@ async def find_by_time(
     return line.before(low)
 
 
-async def published_ms(entries: LogEntries, ordinal: int, now_ms: int) -> int:
-    """When the entry at ``ordinal`` was published, epoch milliseconds. Raises LedgerError.
+async def published_ms(
+    entries: LogEntries, ordinal: int, now_ms: int, one: Slice | None = None
+) -> int:
+    """When the entry at ``ordinal`` was published, epoch milliseconds. ``one``: that entry alone, where it was read
+    already. Raises LedgerError.
 
     One without readable metadata, which a client may have sent, counts as old as the next one that has some; where one
     read behind it finds none, as old as its ledger's end, and as new while that is open.
     """
     with suppress(StoredRecordError):
-        return publish_time((await entries.one(ordinal)).entry(0))
+        return publish_time((one or await entries.one(ordinal)).entry(0))
     line = entries.line
     base, run = await entries.run(ordinal, line.end)
     first = ordinal - base

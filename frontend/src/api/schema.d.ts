@@ -1163,6 +1163,14 @@ export interface components {
         BundleReceiptChangeEnum: "unload" | "split";
         /** @description Of one bundle, or of several as one. */
         BundleRow: {
+            /** @description entries: a batch is one; summed over subscriptions */
+            backlog: number | null;
+            /** @description messages in them */
+            backlog_messages: number | null;
+            /** @description entries whose messages are estimated by a mean */
+            backlog_estimated: number | null;
+            /** @description entries whose messages are not known: they are in backlog_messages as one each, which is then how many there are at least */
+            backlog_unmeasured: number | null;
             /** @description with each partition; null, as of all numbers: not known */
             topics: number | null;
             producers: number | null;
@@ -1175,8 +1183,6 @@ export interface components {
             bytes_rate_in: number | null;
             /** Format: double */
             bytes_rate_out: number | null;
-            /** @description entries, summed over subscriptions */
-            backlog: number | null;
             tenant: string;
             /** @description without the tenant */
             namespace: string;
@@ -1502,7 +1508,16 @@ export interface components {
          * @enum {string}
          */
         LeftOutWhyEnum: "encrypted" | "no-value" | "damaged" | "chunks" | "version";
+        /** @description As Backlog; null: not known. */
         ListedRow: {
+            /** @description entries: a batch is one; summed over subscriptions */
+            backlog: number | null;
+            /** @description messages in them */
+            backlog_messages: number | null;
+            /** @description entries whose messages are estimated by a mean */
+            backlog_estimated: number | null;
+            /** @description entries whose messages are not known: they are in backlog_messages as one each, which is then how many there are at least */
+            backlog_unmeasured: number | null;
             /** @description full name, domain://tenant/namespace/topic */
             name: string;
             domain: components["schemas"]["DomainEnum"];
@@ -1526,8 +1541,8 @@ export interface components {
             bytes_rate_in: number | null;
             /** Format: double */
             bytes_rate_out: number | null;
-            /** @description entries, summed over subscriptions */
-            backlog: number | null;
+            /** @description when the first unacknowledged entry was published, as its broker last found it; 0: nothing is unacknowledged, null: not known */
+            oldest_at: number | null;
             storage_bytes: number | null;
             /**
              * @description at_rest: stored, and no broker has it loaded; live: as its broker just counted; last: as they were at 'at', for whoever knows does not answer; no: not known
@@ -1542,7 +1557,7 @@ export interface components {
             at: number;
             /** @description the most harmful problem of its subscriptions; null: none found */
             attention: components["schemas"]["Problem"] | null;
-            /** @description backlog of the last 15 minutes, one per minute, oldest first; null: not known */
+            /** @description backlog in entries of the last 15 minutes, one per minute, oldest first; null: not known */
             trend?: (number | null)[];
         };
         ListedTenant: {
@@ -1691,7 +1706,16 @@ export interface components {
             brokers: components["schemas"]["BrokerRow"][];
             bookies: components["schemas"]["BookieRow"][];
         };
+        /** @description As Backlog; null: not known. */
         PartitionRow: {
+            /** @description entries: a batch is one; summed over subscriptions */
+            backlog: number | null;
+            /** @description messages in them */
+            backlog_messages: number | null;
+            /** @description entries whose messages are estimated by a mean */
+            backlog_estimated: number | null;
+            /** @description entries whose messages are not known: they are in backlog_messages as one each, which is then how many there are at least */
+            backlog_unmeasured: number | null;
             /** @description full name, domain://tenant/namespace/topic */
             name: string;
             domain: components["schemas"]["DomainEnum"];
@@ -1715,8 +1739,8 @@ export interface components {
             bytes_rate_in: number | null;
             /** Format: double */
             bytes_rate_out: number | null;
-            /** @description entries, summed over subscriptions */
-            backlog: number | null;
+            /** @description when the first unacknowledged entry was published, as its broker last found it; 0: nothing is unacknowledged, null: not known */
+            oldest_at: number | null;
             storage_bytes: number | null;
             /**
              * @description at_rest: stored, and no broker has it loaded; live: as its broker just counted; last: as they were at 'at', for whoever knows does not answer; no: not known
@@ -1859,6 +1883,7 @@ export interface components {
             mark_delete: string;
             /** @description ledger:entry, empty when unknown */
             read_position: string;
+            /** @description entries */
             backlog: number;
         };
         /** @description ``from`` and ``to``: the next entry to be delivered before and after. */
@@ -2285,15 +2310,20 @@ export interface components {
              */
             level: components["schemas"]["PolicyLevelEnum"];
         };
+        /** @description How much is not acknowledged. ``backlog_messages`` is exact where no entry is estimated or unmeasured. */
         SubscriptionRow: {
+            /** @description entries: a batch is one; summed over subscriptions */
+            backlog: number;
+            /** @description messages in them */
+            backlog_messages: number;
+            /** @description entries whose messages are estimated by a mean */
+            backlog_estimated: number;
+            /** @description entries whose messages are not known: they are in backlog_messages as one each, which is then how many there are at least */
+            backlog_unmeasured: number;
             name: string;
             /** @description Exclusive, Shared, Failover, Key_Shared; empty before the first consumer */
             type: string;
             durable: boolean;
-            /** @description entries: a batch is one */
-            backlog: number;
-            /** @description messages in them, estimated by what was published since the topic was loaded; null: not known */
-            backlog_messages: number | null;
             /** Format: double */
             msg_rate_out: number;
             /** Format: double */
@@ -2302,11 +2332,11 @@ export interface components {
             consumers: components["schemas"]["ConsumerRow"][];
             /** @description one, or one for each partition that answered */
             positions: components["schemas"]["PositionRow"][];
-            /** @description publish time */
-            oldest_unacked_ms?: number;
+            /** @description when the first unacknowledged entry was published, as its broker last found it; 0: nothing is unacknowledged, null: not known */
+            oldest_at: number | null;
             /**
              * Format: double
-             * @description change of the backlog per second; negative while it drains
+             * @description change of the backlog in entries per second; negative while it drains
              */
             net_rate: number;
             /** @description why it does not drain; null: nothing keeps it from it */
@@ -2318,11 +2348,17 @@ export interface components {
         };
         /** @description Sums of a tenant's topics. */
         TenantNumbers: {
+            /** @description entries: a batch is one; summed over subscriptions */
+            backlog: number;
+            /** @description messages in them */
+            backlog_messages: number;
+            /** @description entries whose messages are estimated by a mean */
+            backlog_estimated: number;
+            /** @description entries whose messages are not known: they are in backlog_messages as one each, which is then how many there are at least */
+            backlog_unmeasured: number;
             topics: number;
             /** @description topics that are not in the sums */
             unknown: number;
-            /** @description entries */
-            backlog: number;
             /**
              * Format: double
              * @description per second
@@ -2416,7 +2452,16 @@ export interface components {
             /** @description of a terminated topic, the last message of each part */
             last: string[];
         };
+        /** @description As Backlog; null: not known. */
         TopicRow: {
+            /** @description entries: a batch is one; summed over subscriptions */
+            backlog: number | null;
+            /** @description messages in them */
+            backlog_messages: number | null;
+            /** @description entries whose messages are estimated by a mean */
+            backlog_estimated: number | null;
+            /** @description entries whose messages are not known: they are in backlog_messages as one each, which is then how many there are at least */
+            backlog_unmeasured: number | null;
             /** @description full name, domain://tenant/namespace/topic */
             name: string;
             domain: components["schemas"]["DomainEnum"];
@@ -2440,8 +2485,8 @@ export interface components {
             bytes_rate_in: number | null;
             /** Format: double */
             bytes_rate_out: number | null;
-            /** @description entries, summed over subscriptions */
-            backlog: number | null;
+            /** @description when the first unacknowledged entry was published, as its broker last found it; 0: nothing is unacknowledged, null: not known */
+            oldest_at: number | null;
             storage_bytes: number | null;
             /**
              * @description at_rest: stored, and no broker has it loaded; live: as its broker just counted; last: as they were at 'at', for whoever knows does not answer; no: not known
@@ -2463,12 +2508,20 @@ export interface components {
             limit: number;
             rows: components["schemas"]["ListedRow"][];
         };
+        /** @description How much is not acknowledged. ``backlog_messages`` is exact where no entry is estimated or unmeasured. */
         Totals: {
+            /** @description entries: a batch is one; summed over subscriptions */
+            backlog: number;
+            /** @description messages in them */
+            backlog_messages: number;
+            /** @description entries whose messages are estimated by a mean */
+            backlog_estimated: number;
+            /** @description entries whose messages are not known: they are in backlog_messages as one each, which is then how many there are at least */
+            backlog_unmeasured: number;
             topics: number;
             subscriptions: number;
             producers: number;
             consumers: number;
-            backlog: number;
             storage_bytes: number;
             /** Format: double */
             msg_rate_in: number;
@@ -2502,6 +2555,14 @@ export interface components {
         UnloadBundleAnswer: components["schemas"]["BundlePreview"] | components["schemas"]["BundleReceipt"];
         /** @description Of one bundle, or of several as one. */
         UnloadFigures: {
+            /** @description entries: a batch is one; summed over subscriptions */
+            backlog: number | null;
+            /** @description messages in them */
+            backlog_messages: number | null;
+            /** @description entries whose messages are estimated by a mean */
+            backlog_estimated: number | null;
+            /** @description entries whose messages are not known: they are in backlog_messages as one each, which is then how many there are at least */
+            backlog_unmeasured: number | null;
             /** @description with each partition; null, as of all numbers: not known */
             topics: number | null;
             producers: number | null;
@@ -2514,8 +2575,6 @@ export interface components {
             bytes_rate_in: number | null;
             /** Format: double */
             bytes_rate_out: number | null;
-            /** @description entries, summed over subscriptions */
-            backlog: number | null;
             /**
              * @description as of BundleRow, the worst of the bundles
              *

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from engine.admin.api import ROW_COLUMNS
+from engine.admin.api import OLDEST_UNKNOWN, ROW_COLUMNS
 from gateway.services.history.slots import (
     COLUMNS,
     DAY_SLOTS,
@@ -230,7 +230,7 @@ class HistoryFile:
                 " SELECT topic, recent.figures, slot FROM recent JOIN series ON series.id = series"
                 " WHERE recent.figures IS NOT NULL AND gone IS NULL"
             ):
-                values = tuple(json.loads(text))
+                values = _completed(tuple(json.loads(text)))
                 if len(values) == len(ROW_COLUMNS):
                     found[topic] = ((slot + 1) * SLOT_MS, values)
         return found
@@ -256,6 +256,14 @@ class HistoryFile:
             "SELECT id FROM series WHERE topic = ? AND subscription = ?", subject
         ).fetchone()
         return None if found is None else int(found[0])
+
+
+def _completed(values: Values) -> Values:
+    """Figures of a version that counted backlogs in entries alone: the messages in them are not known."""
+    if len(values) != ROW_COLUMNS.index("backlog_messages"):
+        return values
+    backlog = values[ROW_COLUMNS.index("backlog")] or 0
+    return (*values, backlog, 0, backlog, OLDEST_UNKNOWN if backlog else 0)
 
 
 def _text(figures: dict[str, Values], subject: Subject) -> str | None:

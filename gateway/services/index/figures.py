@@ -1,9 +1,10 @@
 """What is known of a topic's or partition's numbers: who claims it, what is stored, the sum of its parts. Pure."""
 
 from collections.abc import Iterable
+from heapq import heappop, heappush
 from typing import NamedTuple
 
-from engine.admin.api import ROW_COLUMNS
+from engine.admin.api import OLDEST_UNKNOWN, ROW_COLUMNS
 from gateway.services.index.rows import AT_REST, KNOWN, LAST, LIVE, NO
 
 Values = tuple[int | None, ...]
@@ -17,18 +18,40 @@ RATE_IN = ROW_COLUMNS.index("msg_rate_in")
 RATE_OUT = ROW_COLUMNS.index("msg_rate_out")
 BYTES_IN = ROW_COLUMNS.index("bytes_rate_in")
 BYTES_OUT = ROW_COLUMNS.index("bytes_rate_out")
+MESSAGES = ROW_COLUMNS.index("backlog_messages")
+ESTIMATED = ROW_COLUMNS.index("backlog_estimated")
+UNMEASURED = ROW_COLUMNS.index("backlog_unmeasured")
+OLDEST = ROW_COLUMNS.index("oldest_at")
 NOTHING: Values = (0,) * len(ROW_COLUMNS)
 UNKNOWN: Values = (None,) * len(ROW_COLUMNS)
 """Of a part that some broker which was not heard yet may have loaded."""
-STORED = frozenset((SUBSCRIPTIONS, BACKLOG, STORAGE))
+_MEASURED = (MESSAGES, ESTIMATED, UNMEASURED, OLDEST)
+"""What is known of a backlog beside its entries."""
+STORED = frozenset((SUBSCRIPTIONS, BACKLOG, STORAGE, *_MEASURED))
 """Columns that a topic has without being loaded; the others are 0 then."""
 
 
-def at_rest(subscriptions: int | None, backlog: int | None, storage: int | None) -> Values:
-    """Of a part that nobody has loaded: no clients, and what is stored."""
+def at_rest(
+    subscriptions: int | None, backlog: int | None, storage: int | None, *, last: Values = NOTHING
+) -> Values:
+    """Of a part that nobody has loaded: no clients, and what is stored. ``last``: what was known of it before: a
+    backlog of as many entries holds as many messages as it did."""
     values = list(NOTHING)
     values[SUBSCRIPTIONS], values[BACKLOG], values[STORAGE] = subscriptions, backlog, storage
+    if backlog is None:
+        values[MESSAGES] = values[ESTIMATED] = values[UNMEASURED] = values[OLDEST] = None
+    elif backlog and backlog == last[BACKLOG]:
+        for column in _MEASURED:
+            values[column] = last[column]
+    elif backlog:
+        values[MESSAGES] = values[UNMEASURED] = backlog
+        values[OLDEST] = OLDEST_UNKNOWN
     return tuple(values)
+
+
+def unloaded(values: Values) -> Values:
+    """Return the values of a part that its broker unloaded: no clients, and what it stored then."""
+    return tuple(value if column in STORED else 0 for column, value in enumerate(values))
 
 
 UNREAD = at_rest(None, None, None)
@@ -115,10 +138,40 @@ class Figures(NamedTuple):
     known: int
 
 
+class _Bag:
+    """Numbers, several of them alike, and the least of them."""
+
+    __slots__ = ("_counts", "_heap")
+
+    def __init__(self) -> None:
+        self._counts: dict[int, int] = {}
+        self._heap: list[int] = []
+        """Each of the numbers, and some that are not there any more, twice as many in all at most."""
+
+    def add(self, number: int, sign: int) -> None:
+        """Count ``number`` once more, or with ``sign`` -1 once less."""
+        count = self._counts.get(number, 0) + sign
+        if not count:
+            del self._counts[number]
+            return
+        if number not in self._counts:
+            heappush(self._heap, number)
+            if len(self._heap) > 2 * len(self._counts) + 16:
+                self._heap = sorted({*self._counts, number})
+        self._counts[number] = count
+
+    @property
+    def least(self) -> int:
+        """0 without any."""
+        while self._heap and self._heap[0] not in self._counts:
+            heappop(self._heap)
+        return self._heap[0] if self._heap else 0
+
+
 class Fold:
     """The parts of a partitioned topic and their sum, kept as they change."""
 
-    __slots__ = ("_known", "_subscriptions", "_sums", "_unknown", "parts")
+    __slots__ = ("_known", "_oldest", "_subscriptions", "_sums", "_unknown", "parts")
 
     def __init__(self) -> None:
         self.parts: dict[str, Part] = {}
@@ -126,6 +179,8 @@ class Fold:
         self._unknown = [0] * len(ROW_COLUMNS)
         self._subscriptions: dict[int, int] = {}
         """How many parts have so many."""
+        self._oldest = _Bag()
+        """Of parts with a backlog; ``OLDEST_UNKNOWN`` is less than any time."""
         self._known = [0] * len(KNOWN)
 
     def replace(self, before: Figures | None, after: Figures | None) -> None:
@@ -137,6 +192,9 @@ class Fold:
             for column, value in enumerate(figures.values):
                 if value is None:
                     self._unknown[column] += sign
+                elif column == OLDEST:
+                    if value:
+                        self._oldest.add(value, sign)
                 elif column != SUBSCRIPTIONS:
                     self._sums[column] += sign * value
                 else:
@@ -148,8 +206,10 @@ class Fold:
 
     @property
     def figures(self) -> Figures:
-        """Sums; of subscriptions, which all parts have alike, the highest number. None where any part's is unknown."""
+        """Sums; of subscriptions, which all parts have alike, the highest number, of times the least. None where any
+        part's is unknown."""
         self._sums[SUBSCRIPTIONS] = max(self._subscriptions, default=0)
+        self._sums[OLDEST] = self._oldest.least
         unknown = self._unknown
         values = tuple(
             None if unknown[column] else value for column, value in enumerate(self._sums)

@@ -3,13 +3,17 @@
 from collections.abc import Sequence
 from typing import Any
 
-from engine.admin.api import ROW_COLUMNS
+from engine.admin.api import OLDEST_UNKNOWN, ROW_COLUMNS
 from engine.base.names import split_topic
 
 Row = dict[str, Any]
 
-FIELDS = ("name", "domain", "tenant", "namespace", "topic", "partitions", *ROW_COLUMNS)
-"""By which rows can be sorted."""
+FIELDS = (
+    *("name", "domain", "tenant", "namespace", "topic", "partitions", "producers", "consumers"),
+    *("subscriptions", "msg_rate_in", "msg_rate_out", "bytes_rate_in", "bytes_rate_out"),
+    *("backlog", "oldest_age", "storage_bytes"),
+)
+"""By which rows can be sorted: ``backlog`` by messages, ``oldest_age`` by the age of the first unacknowledged one."""
 KNOWN = ("at_rest", "live", "last", "no")
 """How numbers are known, the best first: stored, while no broker has the topic loaded; as its broker just counted; as
 they were when last known, for they may be others by now; not at all."""
@@ -34,5 +38,7 @@ def row_of(
     row: Row = {"name": name, **parts_of(name), "partitions": partitions, "loaded": loaded}
     for column, value in zip(ROW_COLUMNS, values, strict=True):
         row[column] = value / 1000 if value is not None and column in RATES else value
+    if row["oldest_at"] == OLDEST_UNKNOWN:
+        row["oldest_at"] = None
     row["known"], row["at"] = KNOWN[known], at
     return row

@@ -6,7 +6,7 @@ from math import inf
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, Protocol
 
-from engine.admin.api import ROW_COLUMNS
+from engine.admin.api import LONG_MAX, OLDEST_UNKNOWN, ROW_COLUMNS
 from engine.base.names import split_topic
 from gateway.services.backlogs import STILL
 
@@ -16,6 +16,13 @@ MERGE_SHARE = 50
 """When more than one in so many topics changed, going through all once is cheaper than finding each place."""
 BACKLOG = ROW_COLUMNS.index("backlog")
 RATE_OUT = ROW_COLUMNS.index("msg_rate_out")
+OLDEST = ROW_COLUMNS.index("oldest_at")
+_COLUMN_OF = {
+    **{name: column for column, name in enumerate(ROW_COLUMNS)},
+    "backlog": ROW_COLUMNS.index("backlog_messages"),
+    "oldest_age": OLDEST,
+}
+"""By which number a field sorts. Of a backlog of unknown messages that is how many there are at least."""
 
 
 def words_of(text: str) -> tuple[str, ...]:
@@ -61,6 +68,13 @@ class _Falling(str):
         return str.__gt__(self, other)
 
 
+def _age_rank(oldest_at: int | None) -> int | None:
+    """Larger for what is older; 0 where nothing is unacknowledged, None where the time is not known."""
+    if oldest_at is None or oldest_at == OLDEST_UNKNOWN:
+        return None
+    return LONG_MAX - oldest_at if oldest_at else 0
+
+
 class Selection:
     """``listed``: all topics by name; whoever changes one says so by ``touch``. ``others``: selections of the same
     list: when a short one of them holds all of this, as happens while somebody types, only that is looked through."""
@@ -83,7 +97,7 @@ class Selection:
         self._is_scoped = bool(scope or chosen.domain or chosen.standing or chosen.attention)
         self._field = chosen.sort.removeprefix("-")
         self._falls = chosen.sort.startswith("-")
-        self._column = ROW_COLUMNS.index(self._field) if self._field in ROW_COLUMNS else None
+        self._column = _COLUMN_OF.get(self._field)
         watched = {BACKLOG, RATE_OUT} if chosen.standing else set()
         self._watched = sorted(watched | ({self._column} if self._column is not None else set()))
         self._listed = listed
@@ -177,7 +191,7 @@ class Selection:
     def _keys_of(self, topics: list[Listed]) -> list[tuple[Any, ...]]:
         """As of ``_key``, without a call for each number."""
         column = self._column
-        if column is None:
+        if column is None or column == OLDEST:
             return [self._key(topic) for topic in topics]
         sign = -1 if self._falls else 1
         return [
@@ -201,7 +215,10 @@ class Selection:
         """The rank, which compares with all others, and the name, so that no two are equal."""
         if self._field == "name":
             return (_Falling(topic.name) if self._falls else "", topic.name)
-        if self._column is not None:
+        number: int | None
+        if self._column == OLDEST:
+            number = _age_rank(topic.values[OLDEST])
+        elif self._column is not None:
             number = topic.values[self._column]
         elif self._field == "partitions":
             number = topic.partitions

@@ -3,18 +3,30 @@
 from typing import TypedDict
 
 from engine.base.names import split_topic
-from gateway.services.index.figures import BACKLOG, RATE_IN, STORAGE, Figures
+from gateway.services.index.figures import (
+    BACKLOG,
+    ESTIMATED,
+    MESSAGES,
+    RATE_IN,
+    STORAGE,
+    UNMEASURED,
+    Figures,
+)
 from gateway.services.index.rows import NO
 
-_SUMMED = (BACKLOG, RATE_IN, STORAGE)
+_SUMMED = (BACKLOG, MESSAGES, ESTIMATED, UNMEASURED, RATE_IN, STORAGE)
 
 
 class TenantNumbers(TypedDict):
-    """``unknown``: topics that are not in the sums. ``msg_rate_in`` per second, ``backlog`` in entries."""
+    """``unknown``: topics that are not in the sums. ``msg_rate_in`` per second, ``backlog`` in entries,
+    ``backlog_messages`` and what is known of them as of ``ROW_COLUMNS``."""
 
     topics: int
     unknown: int
     backlog: int
+    backlog_messages: int
+    backlog_estimated: int
+    backlog_unmeasured: int
     msg_rate_in: float
     storage_bytes: int
 
@@ -41,11 +53,15 @@ class TenantSums:
 
     def of(self, tenant: str) -> TenantNumbers:
         """Zeros of a tenant without topics."""
-        topics, unknown, backlog, rate, storage = self._sums.get(tenant, [0] * (2 + len(_SUMMED)))
+        sums = self._sums.get(tenant, [0] * (2 + len(_SUMMED)))
+        topics, unknown, backlog, messages, estimated, unmeasured, rate, storage = sums
         return {
             "topics": topics,
             "unknown": unknown,
             "backlog": backlog,
+            "backlog_messages": messages,
+            "backlog_estimated": estimated,
+            "backlog_unmeasured": unmeasured,
             "msg_rate_in": rate / 1000,
             "storage_bytes": storage,
         }

@@ -29,9 +29,10 @@ from gateway.services.index.figures import (
     Values,
     at_rest,
     filled,
+    unloaded,
     without_clients,
 )
-from gateway.services.index.rows import KNOWN, LAST, NO, Row, row_of
+from gateway.services.index.rows import KNOWN, LAST, NO, RATES, Row, row_of
 from gateway.services.index.selection import Chosen, Selection
 from gateway.services.index.tenant_sums import TenantSums
 
@@ -209,8 +210,7 @@ class TopicIndex:
                 left.values, left.kept = filled(left.values, part.values), True
             self._changed(part)
             return
-        stored = (mine.values[SUBSCRIPTIONS], mine.values[BACKLOG], mine.values[STORAGE])
-        part.rest = at_rest(*stored) if part.persistent else NOTHING
+        part.rest = unloaded(mine.values) if part.persistent else NOTHING
         part.read = not part.persistent
         part.taken = at
         self._changed(part)
@@ -294,9 +294,17 @@ class TopicIndex:
         """An answer to ``TOPICS_AT_REST``."""
         at = int(answer["at"])
         for name, *stored in answer["rows"]:
-            self._read(name, at_rest(*stored), at)
+            self._read(name, at_rest(*stored, last=self._last_at_rest(name)), at)
         for name in answer["missing"]:
             self._read(name, NOTHING, at)
+
+    def _last_at_rest(self, name: str) -> Values:
+        """What was known of a part before it is read, in an earlier life where nothing is since."""
+        part = self._parts.get(name)
+        if part is not None and part.rest[BACKLOG] is not None:
+            return part.rest
+        _, recalled = self._recalled.get(name, (0, NOTHING))
+        return recalled
 
     def postpone(self, names: Iterable[str], now_ms: int) -> None:
         """They could not be read."""
@@ -467,9 +475,9 @@ class TopicIndex:
     def totals(self) -> dict[str, float]:
         """Sums over all topics. ``unknown``: topics that are not in them; ``last``: those whose old numbers are."""
         sums: dict[str, float] = dict(zip(ROW_COLUMNS, self._sums, strict=True))
-        for name in ROW_COLUMNS:
-            if "rate" in name:
-                sums[name] /= 1000
+        del sums["oldest_at"]  # no sum of times
+        for name in RATES:
+            sums[name] /= 1000
         counts = {"unknown": self._counts[NO], "last": self._counts[LAST]}
         return {"topics": len(self._shown), **sums, **counts}
 

@@ -43,6 +43,11 @@ class Teller:
         draw = self._chance.randrange
         rates = {"msg_rate_in": draw(10_000_000), "msg_rate_out": draw(10_000_000)}
         counts = {"producers": 1, "consumers": 1, "subscriptions": 1, "backlog": draw(1_000_000)}
+        counts |= {
+            "backlog_messages": 3 * counts["backlog"],
+            "backlog_estimated": counts["backlog"],
+        }
+        counts["oldest_at"] = now_ms() - draw(1_000_000) if counts["backlog"] else 0
         return [name, *(counts.get(column, rates.get(column, 0)) for column in ROW_COLUMNS)]
 
     async def count(self) -> None:

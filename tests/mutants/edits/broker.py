@@ -708,9 +708,9 @@ EDITS = (
     ),
     Edit(
         "age-by-publishers-clocks-alone",
-        "engine/managed/ledger.py::ManagedLedger._time_of",
-        "return max(await search.published_ms(self.entries, ordinal, now_ms), since_ms)",
-        "return await search.published_ms(self.entries, ordinal, now_ms)",
+        "engine/managed/ledger.py::ManagedLedger._summary_of",
+        "max(published_ms, since_ms)",
+        "published_ms",
         (
             f"{TOPICS}/test_expiry.py::test_fresh_messages_stay_where_clocks_of_some_publishers_are_wrong",
         ),

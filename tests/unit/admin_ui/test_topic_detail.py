@@ -4,6 +4,7 @@ from typing import Any
 
 from admin_ui.topics import detail
 from admin_ui.topics.detail import Part
+from engine.admin.api import OLDEST_UNKNOWN
 
 T = "persistent://t/n/x"
 
@@ -38,19 +39,57 @@ def seen(parts: list[Part]) -> list[tuple[str, list[int]]]:
     return sorted((row["name"], row["partitions"]) for row in detail.producers(parts))
 
 
-def test_messages_of_a_backlog_are_estimated_or_not_known() -> None:
-    def rows(*parts: Part) -> list[tuple[int, int | None]]:
-        found = detail.subscriptions(parts).values()
-        return [(row["backlog"], row["backlog_messages"]) for row in found]
+def measured(backlog: int, messages: int, estimated: int = 0, **more: Any) -> dict[str, Any]:
+    """As our brokers tell it."""
+    told = {"backlogMessages": messages, "backlogEstimated": estimated, "backlogUnmeasured": 0}
+    return subscription(backlog, **told, **more)
 
-    def of(backlog: int, messages: int, entries: int) -> Part:
-        made = part(0, subscriptions={"s": subscription(backlog)}, msgInCounter=messages)
-        return made._replace(internal={"entriesAddedCounter": entries})
 
-    assert rows(of(212, 60_000, 212)) == [(212, 60_000)]
-    assert rows(of(212, 60_000, 212), of(10, 20, 20)) == [(222, 60_010)]
-    assert rows(of(212, 60_000, 212), of(10, 0, 0)) == [(222, None)]
-    assert rows(of(0, 0, 0)) == [(0, 0)]
+def test_messages_of_a_backlog_add_up_and_what_no_broker_measured_is_told_apart() -> None:
+    def rows(*of: dict[str, Any]) -> list[tuple[int, int, int, int]]:
+        parts = [part(number, subscriptions={"s": each}) for number, each in enumerate(of)]
+        found = [*detail.subscriptions(parts).values()]
+        total = detail.summed(T, 2, [detail.part_row(each, 9) for each in parts], 1, 9)
+        return [
+            (
+                row["backlog"],
+                row["backlog_messages"],
+                row["backlog_estimated"],
+                row["backlog_unmeasured"],
+            )
+            for row in (*found, total)
+        ]
+
+    assert rows(measured(212, 60_000, 212)) == 2 * [(212, 60_000, 212, 0)]
+    assert rows(measured(212, 60_000, 212), measured(10, 10)) == 2 * [(222, 60_010, 212, 0)]
+    assert rows(measured(212, 60_000, 212), subscription(10)) == 2 * [(222, 60_010, 212, 10)]
+    assert rows(subscription(0)) == 2 * [(0, 0, 0, 0)]
+
+
+def test_the_oldest_of_several_partitions_is_not_known_while_one_of_them_does_not_say() -> None:
+    def oldest(*of: dict[str, Any]) -> int | None:
+        parts = [part(number, subscriptions={"s": each}) for number, each in enumerate(of)]
+        (row,) = detail.subscriptions(parts).values()
+        found: int | None = row["oldest_at"]
+        return found
+
+    late = measured(1, 1, earliestMsgPublishTimeInBacklog=50)
+    early = measured(1, 1, earliestMsgPublishTimeInBacklog=40)
+    none = measured(0, 0, earliestMsgPublishTimeInBacklog=-1)
+    assert oldest(late, early, none) == oldest(early, late) == 40
+    assert oldest(none) == 0
+    assert oldest(late, subscription(3)) is None
+    assert oldest(subscription(3), late) is None
+
+
+def test_the_oldest_of_a_topic_is_the_least_of_its_parts() -> None:
+    def oldest(*times: int) -> int | None:
+        parts = [part(number, oldestUnacknowledgedAt=at) for number, at in enumerate(times)]
+        rows = [detail.part_row(each, 9) for each in parts]
+        found: int | None = detail.summed(T, len(rows), rows, 0, 9)["oldest_at"]
+        return found
+
+    assert (oldest(0, 70, 60), oldest(0, 0), oldest(70, OLDEST_UNKNOWN)) == (60, 0, None)
 
 
 def test_a_producer_of_one_name_is_one() -> None:

@@ -5,9 +5,10 @@ import type { ComponentType } from "react";
 import type { SavedView, TopicDetail, TopicRow } from "../../api/types";
 import { places } from "../../features";
 import { scopesQuery, topicsQuery, viewPath, viewsQuery } from "../../features/topics/queries";
-import { known, plural, short } from "../../lib/format";
+import { plural, short } from "../../lib/format";
 import { parseNamespace } from "../../lib/url-state";
 import { visible } from "../../lib/visible";
+import { backlogText } from "../../shared/backlog/backlog-words";
 import { type TopicId, topicQuery } from "../../shared/topic/queries";
 import { type TopicRef, topicSearchOf, useCluster } from "../../shared/topic-link";
 import {
@@ -151,7 +152,7 @@ function useItems(cluster: string, enter: Palette["enter"]) {
       icon: TopicsIcon,
       scope: scopeOf(row),
       label: row.topic,
-      note: row.domain === "non-persistent" ? "non-persistent" : `backlog ${known(row.backlog, short)}`,
+      note: row.domain === "non-persistent" ? "non-persistent" : `backlog ${backlogText(row, short)}`,
       topic: row,
       run: () => open(row, "overview"),
     }),
@@ -169,7 +170,7 @@ function useItems(cluster: string, enter: Palette["enter"]) {
             ...base,
             key: `${action.key} ${subscription.name} ${nameOf(topic)}`,
             label: `${action.label} ${subscription.name}`,
-            note: `backlog ${short(subscription.backlog)}`,
+            note: `backlog ${backlogText(subscription, short)}`,
             run: () => open(topic, "subscriptions", { act: action.key, sub: subscription.name }),
           }));
         if (action.key === "partitions" && !detail?.row.partitions) return [];

@@ -6,6 +6,7 @@ const row: Bundle = {
   ...{ tenant: "shop", namespace: "orders", bundle: "0x00000000_0x40000000" },
   ...{ owner: "a:8080", state: "up", known: "live", at: 0, topics: 3, producers: 1, consumers: 1 },
   ...{ msg_rate_in: 0, msg_rate_out: 0, bytes_rate_in: 0, bytes_rate_out: 0, backlog: 0 },
+  ...{ backlog_messages: 0, backlog_estimated: 0, backlog_unmeasured: 0 },
 };
 const preview: BundlePreview = { token: "t", at: 0, row, brokers: 2, parts: [] };
 const unload: Wanted = { change: "unload" };

@@ -3,6 +3,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useCallback, useMemo, useState } from "react";
 import { byteRate, count, known, plural, rate } from "../../lib/format";
+import { BacklogFigure } from "../../shared/backlog/backlog-figures";
 import { Figure } from "../../shared/figure";
 import { Unloading } from "../../shared/unloading/unloading";
 import { FilterInput } from "../../ui/filter-input";
@@ -161,7 +162,7 @@ function useColumns(
       number("msg_rate_out", "Out/s", 72, rate),
       number("bytes_rate_in", "Bytes in", 96, byteRate),
       number("bytes_rate_out", "Bytes out", 96, byteRate),
-      number("backlog", "Backlog", 88, count),
+      { ...number("backlog", "Backlog", 168, count), narrow: 88, cell: (row) => <BacklogFigure of={row} /> },
       {
         key: "change",
         header: "",

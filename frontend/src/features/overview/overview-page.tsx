@@ -7,6 +7,8 @@ import { useLive, usePolling } from "../../api/live";
 import type { Overview, TopicRow } from "../../api/types";
 import { failureOf } from "../../lib/errors";
 import { byteRate, bytes, count, known, plural, rate, short } from "../../lib/format";
+import { BacklogAmount, BacklogFigure } from "../../shared/backlog/backlog-figures";
+import { backlogWords, weightOf } from "../../shared/backlog/backlog-words";
 import { Figure, figureColumn, type Source, shareKnown } from "../../shared/figure";
 import { Freshness } from "../../shared/freshness";
 import { RangePicker, useMinutes } from "../../shared/history/range";
@@ -87,6 +89,7 @@ function Content({ overview }: { overview: Overview }) {
   const { totals } = overview;
   const part = shareKnown(totals);
   const source: Source = { known: part ? "last" : "live", at: overview.at };
+  const waiting = backlogWords(totals, short);
   const sum = (value: number, text: (value: number) => string) => (
     <Figure of={source} value={value} text={text} why={part || undefined} />
   );
@@ -124,9 +127,13 @@ function Content({ overview }: { overview: Overview }) {
             },
             {
               label: "Backlog",
-              value: sum(totals.backlog, short),
-              unit: "entries",
-              detail: part || `of ${plural(totals.subscriptions, "subscription")}`,
+              value: <BacklogAmount of={source} backlog={totals} why={part || undefined} />,
+              unit: waiting?.unit,
+              detail:
+                part ||
+                [waiting?.entries, `of ${plural(totals.subscriptions, "subscription")}`]
+                  .filter(Boolean)
+                  .join(" "),
               trend: { points: history, column: 2 },
             },
             {
@@ -163,11 +170,11 @@ function Content({ overview }: { overview: Overview }) {
 
 function TopBacklogs({ overview }: { overview: Overview }) {
   const rows = overview.top_backlogs;
-  const top = Math.max(1, ...rows.flatMap((row) => row.backlog ?? []));
+  const top = Math.max(1, ...rows.flatMap((row) => weightOf(row) ?? []));
   return (
     <Panel
       title="Largest backlogs"
-      note="in entries: a batch is one"
+      note="in messages, ≈ where estimated"
       flush
       actions={
         <Link to="/c/$cluster/topics" params={{ cluster: overview.cluster }} className={styles.more}>
@@ -197,7 +204,10 @@ function TopBacklogs({ overview }: { overview: Overview }) {
             key: "bar",
             header: "Share",
             headerHidden: true,
-            cell: (row) => row.backlog !== null && <Meter share={row.backlog / top} />,
+            cell: (row) => {
+              const weight = weightOf(row);
+              return weight !== null && <Meter share={weight / top} />;
+            },
           },
           {
             key: "backlog",
@@ -205,7 +215,7 @@ function TopBacklogs({ overview }: { overview: Overview }) {
             numeric: true,
             cell: (row) => (
               <b>
-                <Figure of={row} value={row.backlog} text={count} />
+                <BacklogFigure of={row} />
               </b>
             ),
           },

@@ -2,6 +2,7 @@ import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { bytes, count, rate } from "../../lib/format";
+import { backlogText } from "../../shared/backlog/backlog-words";
 import { Table } from "../../ui/grid/table";
 import { Page, PageHead, Panel } from "../../ui/panel";
 import { Empty } from "../../ui/states";
@@ -78,7 +79,7 @@ export function TenantsPage() {
                 key: "backlog",
                 header: "Backlog",
                 numeric: true,
-                cell: (row) => <Sum of={row.numbers}>{(sums) => count(sums.backlog)}</Sum>,
+                cell: (row) => <Sum of={row.numbers}>{(sums) => backlogText(sums)}</Sum>,
               },
               {
                 key: "in",

@@ -41,7 +41,7 @@ export function SubscriptionHistory({
     ],
     [ys],
   );
-  const backlog = useMemo(() => [{ label: "backlog", values: ys[2] ?? [] }], [ys]);
+  const backlog = useMemo(() => [{ label: "entries in the backlog", values: ys[2] ?? [] }], [ys]);
   const common = overTime(xs, 130);
   return (
     <div style={{ padding: "0 16px 12px" }}>

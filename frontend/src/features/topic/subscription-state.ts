@@ -1,5 +1,5 @@
 import type { SubscriptionRow } from "../../api/types";
-import { count, duration, plural } from "../../lib/format";
+import { duration } from "../../lib/format";
 import { problemState, type State } from "../../shared/problems";
 
 /** A backlog that changes by less than this many entries per second stands still. */
@@ -12,13 +12,17 @@ const ON_ITS_WAY_S = 3;
  * the topic itself is in trouble, so that an empty backlog is no good sign.
  */
 export function subscriptionState(
-  subscription: Pick<SubscriptionRow, "lag" | "backlog" | "net_rate" | "msg_rate_out" | "unacked">,
+  subscription: Pick<
+    SubscriptionRow,
+    "lag" | "backlog" | "backlog_messages" | "net_rate" | "msg_rate_out" | "unacked"
+  >,
   isHit = false,
 ): State {
-  const { lag, backlog, net_rate, msg_rate_out, unacked } = subscription;
+  const { lag, backlog, backlog_messages, net_rate, msg_rate_out, unacked } = subscription;
   if (lag) return problemState(lag);
   const well = isHit ? "neutral" : "ok";
-  if (backlog <= Math.max(unacked, ON_ITS_WAY_S * msg_rate_out))
+  // What is out is counted in messages, and so must be what waits.
+  if (backlog_messages <= Math.max(unacked, ON_ITS_WAY_S * msg_rate_out))
     // One state for what is empty and for what is in its consumers' hands: else it would change with every message.
     return {
       tone: well,
@@ -39,19 +43,6 @@ export function subscriptionState(
     };
   if (msg_rate_out > 0) return { tone: well, label: "Active", title: "Messages go out" };
   return { tone: "neutral", label: "Waiting", title: "Messages wait; what keeps them is said when it lasts" };
-}
-
-/**
- * "≈ 60,000 messages" and "212 entries"; in entries alone where nothing was published that tells how many are in one.
- */
-export function backlogText({
-  backlog,
-  backlog_messages: messages,
-}: Pick<SubscriptionRow, "backlog" | "backlog_messages">): { value: string; entries: string | null } {
-  const entries = plural(backlog, "entry", "entries");
-  if (messages === null) return { value: entries, entries: null };
-  if (messages === backlog) return { value: plural(messages, "message"), entries: null };
-  return { value: `≈ ${count(Number(messages.toPrecision(2)))} messages`, entries };
 }
 
 /** The subscriptions that do not drain and should. */

@@ -2,6 +2,8 @@ import { useMemo } from "react";
 import type { TopicDetail } from "../../api/types";
 import { useServerNow } from "../../lib/clock";
 import { byteRate, bytes, count, known, plural, rate, short } from "../../lib/format";
+import { BacklogAmount } from "../../shared/backlog/backlog-figures";
+import { backlogWords } from "../../shared/backlog/backlog-words";
 import { Figure } from "../../shared/figure";
 import { RangePicker, useMinutes } from "../../shared/history/range";
 import { usePast } from "../../shared/history/use-past";
@@ -40,8 +42,9 @@ function Content({ cluster, topic }: { cluster: string; topic: TopicDetail }) {
   const { xs, ys } = useMemo(() => columnsOf(history, 0, 1, 2, 3, 4), [history]);
   const messages = useMemo(() => pair(ys[0], ys[1]), [ys]);
   const volume = useMemo(() => pair(ys[2], ys[3]), [ys]);
-  const backlog = useMemo(() => [{ label: "backlog", values: ys[4] ?? [] }], [ys]);
+  const backlog = useMemo(() => [{ label: "entries", values: ys[4] ?? [] }], [ys]);
   const common = overTime(xs, 170);
+  const waiting = backlogWords(row, short);
   const entries = topic.ledgers.reduce((sum, ledger) => sum + ledger.entries, 0);
   return (
     <>
@@ -62,9 +65,9 @@ function Content({ cluster, topic }: { cluster: string; topic: TopicDetail }) {
           },
           {
             label: "Backlog",
-            value: <Figure of={row} value={row.backlog} text={short} />,
-            unit: row.backlog === 1 ? "entry" : "entries",
-            detail: plural(topic.subscriptions.length, "subscription"),
+            value: <BacklogAmount of={row} backlog={row} />,
+            unit: waiting?.unit,
+            detail: waiting?.entries ?? plural(topic.subscriptions.length, "subscription"),
           },
           {
             label: "Stored",

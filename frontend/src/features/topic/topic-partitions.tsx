@@ -2,6 +2,7 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { useMemo } from "react";
 import type { PartitionRow } from "../../api/types";
 import { byteRate, bytes, count, plural, rate, time } from "../../lib/format";
+import { BacklogFigure } from "../../shared/backlog/backlog-figures";
 import { Figure } from "../../shared/figure";
 import { useTopic, useTopicId } from "../../shared/topic/use-topic";
 import { TopicLink, useCluster } from "../../shared/topic-link";
@@ -84,7 +85,15 @@ function columnsOf(): GridColumn<PartitionRow>[] {
       always: true,
       cell: (row) => <Known row={row} />,
     },
-    { ...figure("backlog", "Backlog", 84, (row) => row.backlog, count), always: true },
+    {
+      key: "backlog",
+      header: "Backlog",
+      min: 168,
+      narrow: 84,
+      numeric: true,
+      always: true,
+      cell: (row) => <BacklogFigure of={row} />,
+    },
     figure("in", "In/s", 66, (row) => row.msg_rate_in, rate),
     figure("out", "Out/s", 66, (row) => row.msg_rate_out, rate),
     figure("bytes", "Bytes in", 92, (row) => row.bytes_rate_in, byteRate),

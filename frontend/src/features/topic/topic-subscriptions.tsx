@@ -5,6 +5,7 @@ import { lazy, Suspense, useState } from "react";
 import type { CursorAction, LastChange, SubscriptionRow, TopicDetail } from "../../api/types";
 import { useServerNow } from "../../lib/clock";
 import { age, count, dateTime, plural, rate, signedRate } from "../../lib/format";
+import { backlogWords, oldestText, oldestTitle } from "../../shared/backlog/backlog-words";
 import { changesQuery } from "../../shared/cursor/cursor-queries";
 import { DONE, outcome } from "../../shared/cursor/cursor-words";
 import { Lag } from "../../shared/lag";
@@ -18,7 +19,7 @@ import { ChevronIcon } from "../../ui/icons";
 import { Panel } from "../../ui/panel";
 import { Empty } from "../../ui/states";
 import { Since } from "./since";
-import { backlogText, subscriptionState } from "./subscription-state";
+import { subscriptionState } from "./subscription-state";
 import styles from "./topic.module.css";
 
 const route = getRouteApi("/c/$cluster/t/$tenant/$namespace/$topic/subscriptions");
@@ -137,8 +138,8 @@ function Subscription({
 }) {
   const now = useServerNow();
   const state = subscriptionState(subscription, trouble !== null);
-  const waits = backlogText(subscription);
-  const oldest = subscription.oldest_unacked_ms;
+  const waits = backlogWords(subscription);
+  const oldest = subscription.oldest_at;
   const position = subscription.positions.find(({ partition }) => partition === null);
   return (
     <section
@@ -186,11 +187,11 @@ function Subscription({
       <dl className={styles.numbers}>
         <Fact
           label="Backlog"
-          value={waits.value}
-          title="Brokers count entries; a batch of messages is one. Messages are estimated."
+          value={waits ? `${waits.amount} ${waits.unit}` : "—"}
+          title={waits?.title}
           detail={[
-            waits.entries,
-            subscription.net_rate === 0 ? "steady" : `${signedRate(subscription.net_rate)}/s`,
+            waits?.entries,
+            subscription.net_rate === 0 ? "steady" : `${signedRate(subscription.net_rate)} entries/s`,
           ]
             .filter(Boolean)
             .join(", ")}
@@ -198,11 +199,7 @@ function Subscription({
         <Fact label="Out" value={`${rate(subscription.msg_rate_out)}/s`} />
         <Fact label="Redelivered" value={`${rate(subscription.msg_rate_redeliver)}/s`} />
         <Fact label="Unacknowledged" value={count(subscription.unacked)} />
-        <Fact
-          label="Oldest unacknowledged"
-          value={typeof oldest === "number" ? age(oldest, now) : "—"}
-          title={typeof oldest === "number" ? dateTime(oldest) : undefined}
-        />
+        <Fact label="Oldest unacknowledged" value={oldestText(oldest, now)} title={oldestTitle(oldest)} />
         {position && (
           <>
             <Fact
@@ -294,7 +291,12 @@ function Positions({ subscription }: { subscription: SubscriptionRow }) {
         rowKey={({ partition }) => partition ?? -1}
         columns={[
           { key: "partition", header: "Partition", cell: ({ partition }) => partition },
-          { key: "backlog", header: "Backlog", numeric: true, cell: (position) => count(position.backlog) },
+          {
+            key: "backlog",
+            header: "Backlog in entries",
+            numeric: true,
+            cell: (position) => count(position.backlog),
+          },
           {
             key: "mark_delete",
             header: "Acknowledged up to",

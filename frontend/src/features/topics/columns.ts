@@ -4,6 +4,7 @@ import { TOPIC_SORTS, type TopicSort } from "./search";
 export const CHOICES = [
   "tenant",
   "namespace",
+  "oldest_age",
   "msg_rate_in",
   "msg_rate_out",
   "bytes_rate_in",
@@ -17,6 +18,7 @@ export const CHOICES = [
 export type Choice = (typeof CHOICES)[number];
 
 export const DEFAULT_CHOICE: readonly Choice[] = [
+  "oldest_age",
   "msg_rate_in",
   "msg_rate_out",
   "storage_bytes",
@@ -28,6 +30,7 @@ export const DEFAULT_CHOICE: readonly Choice[] = [
 export const TITLES: Record<TopicSort, string> = {
   topic: "Topic",
   backlog: "Backlog",
+  oldest_age: "Oldest unacknowledged",
   tenant: "Tenant",
   namespace: "Namespace",
   msg_rate_in: "In/s",

@@ -116,7 +116,8 @@ export function ExportMenu({ filter, total }: { filter: TopicFilter; total: numb
     <Menu label="Export" icon={<DownloadIcon size={14} />}>
       <p className={styles.hint}>
         {total === undefined ? "All rows" : `All ${plural(total, "row")}`} of this list, in its order, with
-        exact numbers.
+        all digits: the backlog in entries, the messages in it, and of how many entries these are estimated or
+        not known.
       </p>
       <div className={styles.files}>
         <Button component="a" variant="default" href={csv} download="topics.csv">

@@ -28,9 +28,9 @@ test("messages in flight are no problem", () => {
 });
 
 test("a trend says how old the first backlog is that is known", () => {
-  expect(trendText([5, 6, 7], 9)).toBe("backlog 5 3 min ago, 9 now");
-  expect(trendText([null, null, 7], 9)).toBe("backlog 7 1 min ago, 9 now");
-  expect(trendText([null], 9)).toBe("backlog 9 now");
+  expect(trendText([5, 6, 7], 9)).toBe("backlog 5 entries 3 min ago, 9 now");
+  expect(trendText([null, null, 7], 9)).toBe("backlog 7 entries 1 min ago, 9 now");
+  expect(trendText([null], 9)).toBe("backlog 9 entries now");
   expect(trendText([5], null)).toBe("not known now");
 });
 

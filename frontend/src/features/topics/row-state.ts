@@ -1,5 +1,5 @@
 import type { ListedRow } from "../../api/types";
-import { count } from "../../lib/format";
+import { count, plural } from "../../lib/format";
 import { problemState, type State } from "../../shared/problems";
 
 /** What a topic is doing. Only what holds for a while is said: a message in flight is no state. */
@@ -28,13 +28,14 @@ export function rowState(row: ListedRow): State {
   return { tone: "neutral", label: "Idle", title: "No message came in or went out in the last second" };
 }
 
-/** `trend`: the backlog at the end of each of the last minutes, oldest first; null: not known then. */
+/** `trend`: the entries of the backlog at the end of each of the last minutes, oldest first; null: not known then. */
 export function trendText(trend: readonly (number | null)[], now: number | null): string {
   if (now === null) return "not known now";
   const first = trend.findIndex((value) => value !== null);
   const past = trend[first];
-  if (past === undefined || past === null) return `backlog ${count(now)} now`;
-  return `backlog ${count(past)} ${trend.length - first} min ago, ${count(now)} now`;
+  const entries = (value: number) => plural(value, "entry", "entries");
+  if (past === undefined || past === null) return `backlog ${entries(now)} now`;
+  return `backlog ${entries(past)} ${trend.length - first} min ago, ${count(now)} now`;
 }
 
 /** What a number of clients means that counts one of them several times; null: it does not. */

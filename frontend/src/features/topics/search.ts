@@ -15,6 +15,7 @@ export const TOPIC_SORTS = [
   "bytes_rate_in",
   "bytes_rate_out",
   "backlog",
+  "oldest_age",
   "storage_bytes",
 ] as const;
 export type TopicSort = (typeof TOPIC_SORTS)[number];

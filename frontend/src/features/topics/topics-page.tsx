@@ -4,6 +4,7 @@ import { lazy, Suspense, useCallback, useDeferredValue, useEffect, useMemo, useR
 import type { ListedRow } from "../../api/types";
 import { byteRate, bytes, count, plural, rate } from "../../lib/format";
 import { parseNamespace } from "../../lib/url-state";
+import { BacklogFigure, OldestAge } from "../../shared/backlog/backlog-figures";
 import { Figure } from "../../shared/figure";
 import { Freshness } from "../../shared/freshness";
 import { LAG_CAUSES, PROBLEMS } from "../../shared/problems";
@@ -248,7 +249,7 @@ const TREND = { key: "trend", header: "Trend", min: 62, narrow: 42, always: true
 type Text = (value: number) => string;
 /** Width, and how the number reads. */
 const NUMBERS: Record<
-  Exclude<Choice, "tenant" | "namespace">,
+  Exclude<Choice, "tenant" | "namespace" | "oldest_age">,
   [number, (row: ListedRow) => number | null, Text]
 > = {
   msg_rate_in: [66, (row) => row.msg_rate_in, rate],
@@ -304,7 +305,18 @@ function useColumns(
       },
       { ...STATE, cell: (row) => <State row={row} /> },
       { ...TREND, cell: (row) => <BacklogTrend row={row} /> },
-      { ...number("backlog", 80, (row) => row.backlog, count), always: true },
+      {
+        ...sortable("backlog", true),
+        min: 168 + (sorted === "backlog" ? ARROW_PX : 0),
+        narrow: 80 + (sorted === "backlog" ? ARROW_PX : 0),
+        numeric: true,
+        always: true,
+        cell: (row) => (
+          <span className={row.backlog === 0 ? styles.zero : undefined}>
+            <BacklogFigure of={row} />
+          </span>
+        ),
+      },
       ...shown.map((key): GridColumn<ListedRow> => {
         if (key === "tenant" || key === "namespace")
           return {
@@ -312,6 +324,17 @@ function useColumns(
             min: key === sorted ? 100 + ARROW_PX : 100,
             grow: 1,
             cell: (row) => row[key],
+          };
+        if (key === "oldest_age")
+          return {
+            ...sortable(key, true),
+            min: key === sorted ? 176 + ARROW_PX : 176,
+            numeric: true,
+            cell: (row) => (
+              <span className={row.oldest_at ? undefined : styles.zero}>
+                <OldestAge at={row.oldest_at} />
+              </span>
+            ),
           };
         return number(key, ...NUMBERS[key]);
       }),

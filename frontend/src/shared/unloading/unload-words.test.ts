@@ -12,7 +12,8 @@ const preview: UnloadPreview = {
   ],
   figures: {
     ...{ known: "live", at: 0, topics: 3, producers: 1, consumers: 1, msg_rate_in: 0, msg_rate_out: 0 },
-    ...{ bytes_rate_in: 0, bytes_rate_out: 0, backlog: null },
+    ...{ bytes_rate_in: 0, bytes_rate_out: 0, backlog: null, backlog_messages: null },
+    ...{ backlog_estimated: null, backlog_unmeasured: null },
   },
 };
 const [a = { broker: "", state: "", bundles: 0 }] = preview.owners;

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from engine.admin.api import ROW_COLUMNS
+from engine.admin.api import OLDEST_UNKNOWN, ROW_COLUMNS
 from engine.base.errors import NotReady
 from engine.base.names import TopicName
 from engine.tenancy import topics as metadata
@@ -174,6 +174,25 @@ def test_topics_that_are_gone_leave_the_file(tmp_path: Path) -> None:
     assert file.figures() == {}
     assert file._db.execute("SELECT count(*) FROM series").fetchone() == (1,)
     file.close()
+
+
+def test_figures_of_a_version_that_counted_entries_alone_are_read_as_messages_not_known(
+    tmp_path: Path,
+) -> None:
+    file = HistoryFile(tmp_path / NAME)
+    old = len(ROW_COLUMNS) - 4
+    for topic, backlog in (("t", 7), ("u", 0)):
+        values = tuple(backlog if name == "backlog" else 1 for name in ROW_COLUMNS[:old])
+        file.write(5 + bool(backlog), [Recorded(Subject(topic), QUIET, False)], {topic: values})
+    found = {
+        topic: dict(zip(ROW_COLUMNS[old:], values[old:], strict=True))
+        for topic, (_, values) in file.figures().items()
+    }
+    assert found["t"] == {
+        **{"backlog_messages": 7, "backlog_estimated": 0, "backlog_unmeasured": 7},
+        "oldest_at": OLDEST_UNKNOWN,
+    }
+    assert set(found["u"].values()) == {0}
 
 
 def test_an_idle_topic_keeps_its_number_however_long_and_its_last_figures(tmp_path: Path) -> None:

@@ -6,21 +6,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.admin.api import ROW_COLUMNS
+from engine.admin.api import OLDEST_UNKNOWN, ROW_COLUMNS
 from engine.base.names import split_partition
 from gateway.services.index import selection, topic_index
 from gateway.services.index.due import REFRESH_MS, RETRY_MS
 from gateway.services.index.figures import (
     BACKLOG,
     BYTES_IN,
+    ESTIMATED,
+    MESSAGES,
     NOTHING,
+    OLDEST,
     RATE_IN,
     RATE_OUT,
     STORAGE,
     SUBSCRIPTIONS,
+    UNMEASURED,
     UNREAD,
     Values,
     at_rest,
+    unloaded,
 )
 from gateway.services.index.rows import AT_REST, FIELDS, KNOWN, LAST, LIVE, NO, parts_of
 from gateway.services.index.selection import Chosen
@@ -111,7 +116,7 @@ class Model:
             if None in left and None not in before:
                 self.claims[part][newest] = filled(left, before), True
             return
-        stored = at_rest(mine[0][SUBSCRIPTIONS], mine[0][BACKLOG], mine[0][STORAGE])
+        stored = unloaded(mine[0])
         self.rest[part] = (stored, False) if part.startswith("persistent:") else (NOTHING, True)
         self.prune()
 
@@ -134,6 +139,8 @@ class Model:
             for column, numbers in enumerate(zip(*(each for each, _ in all_), strict=True)):
                 known = [number for number in numbers if number is not None]
                 total = max(known, default=0) if column == SUBSCRIPTIONS else sum(known)
+                if column == OLDEST:
+                    total = min((each for each in known if each), default=0)
                 summed.append(total if len(known) == len(numbers) else None)
             figures = tuple(summed), max(known for _, known in all_)
             if None not in summed:
@@ -176,7 +183,17 @@ def naive_order(model: Model, chosen: Chosen) -> list[str]:
         if chosen.standing and (not numbers[BACKLOG] or (numbers[RATE_OUT] or 0) >= 500):
             continue
         fields = {**parts, **dict(zip(ROW_COLUMNS, numbers, strict=True))}
-        fields |= {"name": name, "partitions": partitions}
+        oldest = numbers[OLDEST]
+        fields |= {
+            "name": name,
+            "partitions": partitions,
+            "backlog": numbers[MESSAGES],
+            "oldest_age": None
+            if oldest in (None, OLDEST_UNKNOWN)
+            else 99 - oldest
+            if oldest
+            else 0,
+        }
         found.append((fields[chosen.sort.removeprefix("-")], name))
     known = [pair for pair in found if pair[0] is not None]
     known.sort(key=lambda pair: pair[0], reverse=chosen.sort.startswith("-"))
@@ -194,6 +211,8 @@ CHOICES = [
     Chosen(sort="msg_rate_out", q="PARTITION"),
     Chosen(sort="-backlog", q="n  PerSistent t/"),
     Chosen(standing=True),
+    Chosen(sort="-oldest_age"),
+    Chosen(sort="oldest_age", tenant="t"),
 ]
 
 
@@ -206,6 +225,21 @@ def test_it_is_what_a_recomputation_gives(merge_share: int, steps: list[Any], lo
         recompute(steps, looks)
 
 
+def measured(backlog: int | None, more: int, kind: int) -> dict[str, int | None]:
+    """What a broker tells of a backlog beside its entries."""
+    if backlog is None:
+        told = dict.fromkeys(("backlog_messages", "backlog_estimated", "backlog_unmeasured"))
+        return {**told, "oldest_at": OLDEST_UNKNOWN}
+    if not backlog:
+        return {}
+    return {
+        "backlog_messages": backlog + more,
+        "backlog_estimated": min(more, backlog),
+        "backlog_unmeasured": min(kind, 1),
+        "oldest_at": (OLDEST_UNKNOWN, 5, 7, 9)[kind],
+    }
+
+
 def recompute(steps: list[Any], looks: int) -> None:
     index, model = TopicIndex(), Model()
     for turn, (step, broker, part, (one, two, three, some)) in enumerate(steps):
@@ -215,6 +249,7 @@ def recompute(steps: list[Any], looks: int) -> None:
             msg_rate_out=500 * three,
             backlog=some,
             storage_bytes=one,
+            **measured(some, two, three),
         )
         if step == "row":
             model.claim(broker, part, tuple(told))
@@ -250,7 +285,7 @@ def recompute(steps: list[Any], looks: int) -> None:
             assert all(not model.claims.get(each) for each in names)
             index.rested(rest(turn, *([each, two, some, one] for each in names)))
             for each in names:
-                model.read(each, at_rest(two, some, one))
+                model.read(each, at_rest(two, some, one, last=model.resting(each)[0]))
         if turn % looks == 0:
             check(index, model)
     check(index, model)
@@ -287,6 +322,9 @@ def check(index: TopicIndex, model: Model) -> None:
     assert {each.name: (each.partitions, each.values, each.known) for each in index} == shown
     totals = index.totals
     for column, name in enumerate(ROW_COLUMNS):
+        if column == OLDEST:
+            assert name not in totals
+            continue
         total = sum(numbers[column] or 0 for _, numbers, _ in shown.values())
         assert totals[name] == (total / 1000 if "rate" in name else total)
     assert totals["topics"] == len(shown)
@@ -298,6 +336,9 @@ def check(index: TopicIndex, model: Model) -> None:
             "topics": len(of_it),
             "unknown": sum(known == NO for _, _, known in of_it),
             "backlog": sum(numbers[BACKLOG] or 0 for _, numbers, _ in of_it),
+            "backlog_messages": sum(numbers[MESSAGES] or 0 for _, numbers, _ in of_it),
+            "backlog_estimated": sum(numbers[ESTIMATED] or 0 for _, numbers, _ in of_it),
+            "backlog_unmeasured": sum(numbers[UNMEASURED] or 0 for _, numbers, _ in of_it),
             "msg_rate_in": sum(numbers[RATE_IN] or 0 for _, numbers, _ in of_it) / 1000,
             "storage_bytes": sum(numbers[STORAGE] or 0 for _, numbers, _ in of_it),
         }
@@ -559,7 +600,8 @@ def test_figures_of_an_earlier_life_are_shown_until_there_are_others() -> None:
     index = TopicIndex()
     index.begin()
     index.catalog({f"{T}x": 0}, [])
-    index.recall({f"{T}x": (3, tuple(range(9))), f"{T}p": (4, tuple(range(9)))})
+    figures = tuple(range(len(ROW_COLUMNS)))
+    index.recall({f"{T}x": (3, figures), f"{T}p": (4, figures)})
     index.catalog({f"{T}p": 2}, [])
     for name, at in (("x", 3), ("p", 4)):
         shown = row(index, name)
@@ -613,3 +655,92 @@ def test_an_order_that_nobody_asks_for_is_let_go() -> None:
     assert len(index._selections) == 1
     index.drop_unused()
     assert index._selections == {}
+
+
+def test_a_topic_of_few_large_batches_ranks_before_one_of_more_single_messages() -> None:
+    index = TopicIndex()
+    batched = values(backlog=212, backlog_messages=60_000, backlog_estimated=212)
+    plain = values(backlog=400, backlog_messages=400)
+    unknown = values(backlog=900, backlog_messages=900, backlog_unmeasured=900)
+    index.hear("b", answer(5, [f"{T}a", *plain], [f"{T}b", *batched], [f"{T}c", *unknown]))
+    assert index.select(Chosen(sort="-backlog")).names() == [f"{T}b", f"{T}c", f"{T}a"]
+    shown = row(index, "b")
+    assert (shown["backlog"], shown["backlog_messages"], shown["backlog_estimated"]) == (
+        *(212, 60_000),
+        212,
+    )
+    # What changes in messages alone moves the topic, too.
+    index.hear("b", answer(6, [f"{T}a", *values(backlog=400, backlog_messages=90_000)]))
+    assert index.select(Chosen(sort="-backlog")).names()[0] == f"{T}a"
+    assert index.totals["backlog_messages"] == 90_000 + 60_000 + 900
+    assert index.totals["backlog_unmeasured"] == 900
+
+
+def test_the_oldest_of_a_partitioned_topic_is_that_of_its_parts_and_not_known_while_one_is_not() -> (
+    None
+):
+    index = TopicIndex()
+    index.catalog({f"{T}p": 3}, [])
+
+    def oldest(*times: int) -> int | None:
+        rows = [
+            [f"{T}p-partition-{i}", *values(backlog=1, oldest_at=at)] for i, at in enumerate(times)
+        ]
+        index.hear("b", answer(5, *rows))
+        found: int | None = row(index, "p")["oldest_at"]
+        return found
+
+    assert oldest(30, 10, 0) == 10
+    assert oldest(30, 40, 0) == 30
+    assert oldest(30, OLDEST_UNKNOWN, 0) is None
+    assert oldest(0, 0, 0) == 0
+    for at in range(1, 200):
+        assert oldest(at, 500, 500) == at
+    (fold,) = (each.fold for each in index)
+    assert fold is not None
+    assert len(fold._oldest._heap) < 40
+
+
+def test_what_has_waited_longest_sorts_first_and_what_is_not_known_last() -> None:
+    index = TopicIndex()
+    told = {"a": 0, "b": 500, "c": OLDEST_UNKNOWN, "d": 100}
+    index.hear(
+        "b", answer(5, *([f"{T}{name}", *values(oldest_at=at)] for name, at in told.items()))
+    )
+    assert index.select(Chosen(sort="-oldest_age")).names() == [f"{T}{name}" for name in "dbac"]
+    assert index.select(Chosen(sort="oldest_age")).names() == [f"{T}{name}" for name in "abdc"]
+
+
+def test_a_topic_that_its_broker_let_go_keeps_its_messages_while_as_many_entries_are_stored() -> (
+    None
+):
+    index = TopicIndex()
+    index.catalog({f"{T}x": 0}, [])
+    told = values(backlog=212, backlog_messages=60_000, backlog_estimated=212, oldest_at=77)
+    index.hear("b", answer(5, [f"{T}x", *told]))
+    index.hear("b", answer(6, gone=(f"{T}x",)))
+    assert index.due(6, 5) == [f"{T}x"]
+    index.rested(rest(7, [f"{T}x", 1, 212, 9]))
+    shown = row(index, "x")
+    assert (shown["known"], shown["backlog_messages"], shown["oldest_at"]) == (
+        *("at_rest", 60_000),
+        77,
+    )
+    index.rested(rest(8, [f"{T}x", 1, 213, 9]))
+    shown = row(index, "x")
+    assert (shown["backlog_messages"], shown["backlog_unmeasured"], shown["oldest_at"]) == (
+        *(213, 213),
+        None,
+    )
+
+
+def test_a_gateway_that_starts_again_knows_the_messages_of_topics_at_rest_by_what_it_recorded() -> (
+    None
+):
+    index = TopicIndex()
+    told = values(backlog=212, backlog_messages=60_000, backlog_estimated=212, oldest_at=77)
+    index.recall({f"{T}x": (3, tuple(told))})
+    index.catalog({f"{T}x": 0, f"{T}y": 0}, [])
+    index.rested(rest(7, *([name, 1, 212, 9] for name in index.due(6, 5))))
+    assert (row(index, "x")["known"], row(index, "x")["backlog_messages"]) == ("at_rest", 60_000)
+    assert row(index, "y")["backlog_unmeasured"] == 212
