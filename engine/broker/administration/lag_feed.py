@@ -11,6 +11,7 @@ from heapq import heappop, heappush
 
 from engine.admin.api import JsonObject
 from engine.admin.lag import Lag, LagCause
+from engine.broker.administration.backlog_messages import Measured, MessageMeans
 from engine.broker.administration.lag_causes import Sighting, Watch
 from engine.broker.administration.reports import rate_out
 from engine.broker.administration.row_feed import Teller
@@ -132,9 +133,9 @@ class LagFeed(Teller):
             "rate_in": round(topic.published.messages.per_second, 1),
             "rate_out": round(rate_out(subscription)[0], 1),
         }
-        per_entry = _per_entry(topic)
-        if per_entry is not None:
-            evidence["per_entry"] = per_entry
+        waiting = MessageMeans(topic).measure(subscription)
+        if not waiting.unmeasured:
+            evidence |= {"messages": _rounded(waiting), "estimated": not waiting.exact}
         evidence |= self._evidence(topic, subscription, watch, cause, now_ms)
         return Lag(cause, watch.severity, since_ms, round(watch.growth * 1000), evidence)
 
@@ -187,11 +188,11 @@ class LagFeed(Teller):
         return out
 
 
-def _per_entry(topic: Topic) -> float | None:
-    """Messages per entry published since the topic was loaded, None without any: a backlog is counted in entries. Two
-    digits, so that it does not change with every batch."""
-    messages, entries = topic.published.messages.total, topic.log.entries_added
-    return float(f"{messages / entries:.2g}") if 0 < entries <= messages else None
+def _rounded(waiting: Measured) -> int:
+    """Return the messages, of an estimate two digits, so that it does not change with every batch."""
+    if waiting.exact:
+        return waiting.messages
+    return max(int(float(f"{waiting.messages:.2g}")), waiting.entries)
 
 
 def _follow(

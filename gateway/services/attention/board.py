@@ -3,7 +3,7 @@ the list of topics. Looked through when something changed or time made it older.
 
 from collections.abc import Collection, Iterable
 from enum import StrEnum
-from typing import TypedDict
+from typing import Any, TypedDict
 from urllib.parse import quote
 
 from engine.admin.api import ROW_COLUMNS
@@ -31,6 +31,7 @@ from gateway.services.attention.wording import (
     waiting,
 )
 from gateway.services.index.figures import Values
+from gateway.services.index.rows import Row
 from gateway.services.index.selection import Chosen
 from gateway.services.index.topic_index import TopicIndex
 
@@ -311,12 +312,8 @@ class Board:
             began = began if since - seen <= SETTLED_MS else since  # it was so until nobody had it
             if outage is not None and began >= outage.at - CLOCKS_MS:
                 continue
-            if now_ms - since >= (HOLD_MS if row["backlog"] > FEW else FEW_HOLD_MS):
-                cause, evidence = LagCause.NO_CONSUMER.value, {"at_rest": True}
-                worst = Finding(name, "", row["backlog"], cause, "warning", began, 0.0, evidence)
-                found.append(
-                    Problem(name, "", cause, "warning", row["backlog"], 0.0, began, 1, worst)
-                )
+            if now_ms - since >= (HOLD_MS if row["backlog_messages"] > FEW else FEW_HOLD_MS):
+                found += merged([_without_broker(name, row, began)], {})
         if any(
             now_ms - since >= HOLD_MS for name, since in before.items() if name not in self._resting
         ):
@@ -337,6 +334,16 @@ class Board:
         if topics != self._topics or told != self._worst:
             self._topics, self._worst = topics, told
             self.version += 1
+
+
+def _without_broker(name: str, row: Row, since_ms: int) -> Finding:
+    """Of a topic with a backlog that no broker has loaded."""
+    evidence: dict[str, Any] = {"at_rest": True}
+    if not row["backlog_unmeasured"]:
+        estimated = bool(row["backlog_estimated"])
+        evidence |= {"messages": row["backlog_messages"], "estimated": estimated}
+    cause = LagCause.NO_CONSUMER.value
+    return Finding(name, "", row["backlog"], cause, "warning", since_ms, 0.0, evidence)
 
 
 # --- lines in words ---------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ Heed = Callable[[str, str, Figures | None, Figures | None], None]
 
 
 class Finding(NamedTuple):
-    """One subscription of one topic or partition that does not drain; see ``engine.admin.lag``. ``growth`` in messages
-    per second."""
+    """One subscription of one topic or partition that does not drain; see ``engine.admin.lag``. ``backlog`` in entries,
+    ``growth`` in entries per second."""
 
     topic: str
     subscription: str
@@ -21,6 +21,12 @@ class Finding(NamedTuple):
     since_ms: int
     growth: float
     evidence: dict[str, Any]
+
+    @property
+    def messages(self) -> int | None:
+        """In the backlog; None: not known."""
+        found = self.evidence.get("messages")
+        return found if isinstance(found, int) else None
 
 
 class _Told:

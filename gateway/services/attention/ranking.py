@@ -23,7 +23,8 @@ APART = 0.05
 class Problem(NamedTuple):
     """A subscription that does not drain for a cause; ``worst`` of its partitions' findings, ``parts`` of them.
 
-    ``topic`` as listed. ``backlog`` and ``growth`` of all ``parts``; backlog None: not known.
+    ``topic`` as listed. ``backlog`` (entries), the ``messages`` in it and ``growth`` are of all ``parts``; None: not
+    known. ``estimated``: the messages are. ``growth`` in messages per second, in entries where messages are not known.
     """
 
     topic: str
@@ -35,10 +36,17 @@ class Problem(NamedTuple):
     since_ms: int
     parts: int
     worst: Finding
+    messages: int | None = None
+    estimated: bool = False
 
     @property
     def key(self) -> str:
         return f"{self.cause}\n{self.topic}\n{self.subscription}"
+
+    @property
+    def waiting(self) -> int | None:
+        """Messages that wait; entries, of which each holds one at least, where messages are not known."""
+        return self.backlog if self.messages is None else self.messages
 
 
 class Line(NamedTuple):
@@ -66,26 +74,35 @@ def merged(findings: Iterable[Finding], listed: dict[str, str]) -> list[Problem]
 def _problem(topic: str, parts: Sequence[Finding]) -> Problem:
     worst = parts[0]
     if len(parts) > 1:
-        worst = max(parts, key=lambda one: (WEIGHTS[one.severity], one.backlog or 0))
+        worst = max(
+            parts, key=lambda one: (WEIGHTS[one.severity], one.messages or one.backlog or 0)
+        )
     known = [one.backlog for one in parts if one.backlog is not None]
+    counted = [one.messages for one in parts if one.messages is not None]
+    messages = sum(counted) if len(counted) == len(parts) else None
+    growth = sum(one.growth for one in parts)
+    if messages is not None:
+        growth = sum(one.growth * (one.messages or 0) / (one.backlog or 1) for one in parts)
     return Problem(
         topic,
         worst.subscription,
         worst.cause,
         worst.severity,
         sum(known) if len(known) == len(parts) else None,
-        sum(one.growth for one in parts),
+        growth,
         min(one.since_ms for one in parts),
         len(parts),
         worst,
+        messages,
+        any(one.evidence.get("estimated") for one in parts),
     )
 
 
 def harm(problem: Problem, now_ms: int) -> float:
     """A number for comparisons only. A backlog that is not known may be large."""
-    backlog = 10_000 if problem.backlog is None else problem.backlog
+    waiting = 10_000 if problem.waiting is None else problem.waiting
     minutes = max(now_ms - problem.since_ms, 0) / 60_000
-    size: float = (1.0 + backlog) ** BACKLOG_POWER
+    size: float = (1.0 + waiting) ** BACKLOG_POWER
     grows: float = (1.0 + max(problem.growth, 0.0)) ** GROWTH_POWER
     age: float = (1.0 + minutes) ** AGE_POWER
     return WEIGHTS[problem.severity] * size * grows * age

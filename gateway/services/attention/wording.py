@@ -9,7 +9,7 @@ from engine.admin.lag import LagCause
 from gateway.services.attention.ranking import Problem
 
 GROWS = 0.1
-"""Messages per second from which on a backlog is said to grow."""
+"""Messages, or entries, per second from which on a backlog is said to grow."""
 
 
 class Words(NamedTuple):
@@ -28,7 +28,7 @@ def _says(text: str) -> Callable[[Problem], str]:
 
 def _slower(problem: Problem) -> str:
     if problem.growth >= GROWS:
-        return f"is slower than arrivals by {_rate(problem.growth)}"
+        return f"is slower than arrivals by {_growth(problem)}"
     return "keeps up with arrivals but not with its backlog"
 
 
@@ -126,14 +126,14 @@ def group_title(problems: Sequence[Problem]) -> str:
 
 def group_detail(problems: Sequence[Problem]) -> str:
     """The largest and the fastest growing of them."""
-    largest = max(problems, key=lambda one: one.backlog or 0)
+    largest = max(problems, key=lambda one: one.waiting or 0)
     fastest = max(problems, key=lambda one: one.growth)
     parts = [f"largest {place(largest)} {_amount([largest])}"]
     if fastest.growth >= GROWS:
         if fastest is largest:
-            parts[0] += f", growing by {_rate(fastest.growth)}"
+            parts[0] += f", growing by {_growth(fastest)}"
         else:
-            parts.append(f"growing: {place(fastest)} +{_rate(fastest.growth)}")
+            parts.append(f"growing: {place(fastest)} by {_growth(fastest)}")
     return " · ".join(parts)
 
 
@@ -157,7 +157,7 @@ def detail(problem: Problem, now_ms: int) -> str:
     seen = problem.worst.evidence
     parts = [waiting(problem)]
     if problem.growth >= GROWS and problem.cause not in (LagCause.SLOW, LagCause.RATE_LIMIT):
-        parts[0] += f", growing by {_rate(problem.growth)}"
+        parts[0] += f", growing by {_growth(problem)}"
     parts += [text for text in (_about(problem, seen, now_ms),) if text]
     if problem.parts > 1:
         parts.append(f"in {problem.parts} partitions")
@@ -168,22 +168,30 @@ def waiting(problem: Problem) -> str:
     """How much waits at it."""
     if problem.backlog is None:
         return "how much waits is not known"
-    return f"{_amount([problem])} {'waits' if problem.backlog == 1 else 'wait'}"
+    return f"{_amount([problem])} {'waits' if problem.waiting == 1 else 'wait'}"
 
 
 def _amount(problems: Sequence[Problem]) -> str:
-    """Messages where it is known how many an entry has, of each of them; else entries, which brokers count."""
+    """Messages where they are known, or estimated, of each of them; else entries, which brokers count."""
     entries = sum(one.backlog or 0 for one in problems)
-    messages = 0.0
-    for one in problems:
-        per_entry = one.worst.evidence.get("per_entry")
-        if not isinstance(per_entry, int | float):
-            return _count(entries, "entry", "entries")
-        messages += (one.backlog or 0) * per_entry
-    if messages <= entries:
-        return _count(entries, "message", "messages")
-    about = float(f"{messages:.2g}")
-    return f"≈ {about:,.0f} messages ({_count(entries, 'entry', 'entries')})"
+    counted = [one.messages for one in problems if one.messages is not None]
+    if len(counted) < len(problems):
+        return _count(entries, "entry", "entries")
+    messages = sum(counted)
+    about = ""
+    if any(one.estimated for one in problems):
+        # Two digits; an entry holds at least one message.
+        about, messages = "≈ ", max(int(float(f"{messages:.2g}")), entries)
+    in_entries = f" ({_count(entries, 'entry', 'entries')})" if messages != entries else ""
+    return f"{about}{_count(messages, 'message', 'messages')}{in_entries}"
+
+
+def _growth(problem: Problem) -> str:
+    """By how much its backlog grows, in what it is counted in."""
+    if problem.messages is None:
+        return f"{_number(problem.growth)} entries/s"
+    about = "≈ " if problem.estimated else ""
+    return f"{about}{_number(problem.growth)} messages/s"
 
 
 def _count(number: int, one: str, many: str) -> str:
@@ -224,7 +232,7 @@ def _about(problem: Problem, seen: dict[str, Any], now_ms: int) -> str:
                 return _rates(seen)
             keys = "one key" if seen.get("keys") == 1 else f"{number('keys')} keys"
             return (
-                f"consumer {who} is the bottleneck: {number('waiting')} messages of its {keys} wait, "
+                f"consumer {who} is the bottleneck: {number('waiting')} entries of its {keys} wait, "
                 f"{number('unacked')} are in its hands"
             )
         case LagCause.SLOW | LagCause.RATE_LIMIT:
@@ -249,7 +257,11 @@ def _rates(seen: dict[str, Any]) -> str:
 
 
 def _rate(per_second: float) -> str:
-    return f"{per_second:,.0f}/s" if per_second >= 10 else f"{per_second:.1f}/s"
+    return f"{_number(per_second)}/s"
+
+
+def _number(per_second: float) -> str:
+    return f"{per_second:,.0f}" if per_second >= 10 else f"{per_second:.1f}"
 
 
 def _ago(at_ms: int, now_ms: int) -> str:

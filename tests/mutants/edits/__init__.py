@@ -2,6 +2,7 @@
 
 from tests.mutants.edits import (
     attention,
+    backlogs,
     bookie,
     broker,
     compaction,
@@ -27,6 +28,7 @@ EDITS = (
     *gateway.EDITS,
     *jobs.EDITS,
     *attention.EDITS,
+    *backlogs.EDITS,
     *metadata.EDITS,
     *rest.EDITS,
     *rest_produce.EDITS,

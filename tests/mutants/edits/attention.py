@@ -106,8 +106,8 @@ EDITS = (
     Edit(
         "unknown-backlog-is-small",
         f"{SERVICE}/ranking.py::harm",
-        "10_000 if problem.backlog is None",
-        "0 if problem.backlog is None",
+        "10_000 if problem.waiting is None",
+        "0 if problem.waiting is None",
         (f"{RANKING}::test_errors_backlog_growth_and_age_harm_and_delays_do_not",),
     ),
     Edit(

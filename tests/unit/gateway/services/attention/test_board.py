@@ -126,7 +126,7 @@ def test_an_item_says_what_why_and_what_next_and_leads_there(console: Console) -
     (item,) = console.found()["items"]
     assert item["title"] == "billing/é receives but never acknowledges"
     assert item["detail"] == (
-        "t/n/a b · 1,500 entries wait, growing by 12/s · c-1 holds 1,000, last acknowledged 2 min ago"
+        "t/n/a b · 1,500 entries wait, growing by 12 entries/s · c-1 holds 1,000, last acknowledged 2 min ago"
     )
     assert item["advice"]
     assert item["link"] == "/c/c/t/t/n/a%20b/subscriptions#billing%2F%C3%A9"
@@ -168,14 +168,14 @@ def test_partitions_are_told_as_their_topic(console: Console) -> None:
         )
     (item,) = console.found()["items"]
     assert item["topic"] == T + "p"
-    assert item["title"] == "s is slower than arrivals by 6.0/s"
+    assert item["title"] == "s is slower than arrivals by 6.0 entries/s"
     assert item["detail"] == "t/n/p · 200 entries wait · 9.0/s in, 6.0/s out · in 2 partitions"
     assert list(console.board.topics_of("slow")) == [T + "p"]
     parts = [f"{T}p-partition-0", f"{T}p-partition-1"]
     assert console.board.lags(T + "p", parts, console.now)["s"] == {
         "cause": "slow",
         "severity": "warning",
-        "title": "is slower than arrivals by 6.0/s",
+        "title": "is slower than arrivals by 6.0 entries/s",
         "detail": "200 entries wait · 9.0/s in, 6.0/s out · in 2 partitions",
         "advice": item["advice"],
         "since": item["since"],
@@ -461,25 +461,62 @@ def test_a_group_names_its_largest_and_its_growing_member(console: Console) -> N
     [group] = [item for item in items if item["count"] > 1]
     assert group["title"] == "3 subscriptions have no consumer: 122,000 entries"
     assert (
-        group["detail"] == "largest single/drain 60,000 entries · growing: invoices/archiver +5.0/s"
+        group["detail"]
+        == "largest single/drain 60,000 entries · growing: invoices/archiver by 5.0 entries/s"
     )
     assert group["severity"] == "error"
 
 
 @pytest.mark.parametrize(
-    ("per_entry", "said"),
+    ("messages", "estimated", "said"),
     [
-        (None, "212 entries wait"),
-        (1.0, "212 messages wait"),
-        (280.0, "≈ 59,000 messages (212 entries) wait"),
+        (None, False, "212 entries wait, growing by 3.0 entries/s"),
+        (212, False, "212 messages wait, growing by 3.0 messages/s"),
+        (59_000, True, "≈ 59,000 messages (212 entries) wait, growing by ≈ 835 messages/s"),
+        (212, True, "≈ 212 messages wait, growing by ≈ 3.0 messages/s"),
+        (59_360, False, "59,360 messages (212 entries) wait, growing by 840 messages/s"),
     ],
 )
 def test_entries_are_called_entries_and_messages_are_estimated(
-    console: Console, per_entry: float | None, said: str
+    console: Console, messages: int | None, estimated: bool, said: str
 ) -> None:
-    console.lag("sixty", "drain", "slow", 212, per_entry=per_entry)
+    more = {} if messages is None else {"messages": messages, "estimated": estimated}
+    console.lag("sixty", "drain", "held", 212, growth=3_000, **more)
     [item] = console.found()["items"]
     assert said in item["detail"]
+
+
+def test_what_is_slower_says_by_how_many_messages_a_second(console: Console) -> None:
+    console.lag("sixty", "drain", "slow", 212, growth=3_000, messages=59_000, estimated=True)
+    [item] = console.found()["items"]
+    assert item["title"] == "drain is slower than arrivals by ≈ 835 messages/s"
+
+
+def test_one_entry_of_many_messages_and_one_message_agree_with_their_verb(console: Console) -> None:
+    for messages, said in ((30, "30 messages (1 entry) wait ·"), (1, "1 message waits ·")):
+        console.rows = []
+        console.lag("a", "drain", "held", 1, messages=messages, estimated=False)
+        [item] = console.found(10)["items"]
+        assert said in item["detail"]
+
+
+def test_few_large_batches_do_more_harm_than_more_single_messages(console: Console) -> None:
+    console.lag("plain", "s", "held", 400, messages=400, estimated=False)
+    console.lag("batched", "s", "standby", 212, messages=60_000, estimated=True)
+    assert console.causes() == ["standby", "held"]
+
+
+def test_a_topic_at_rest_is_told_in_messages_where_they_are_known(console: Console) -> None:
+    told = {"backlog": 212, "backlog_messages": 60_000, "backlog_estimated": 212}
+    console.topics.catalog({T + "archive": 0}, [])
+    console.topic("archive", **told, subscriptions=1)
+    console.topics.hear(
+        "b:1", {"at": 1, "whole": False, "more": False, "rows": [], "gone": [T + "archive"]}
+    )
+    for name in console.topics.due(console.now, 5):
+        console.topics.rested({"at": console.now, "rows": [[name, 1, 212, 9]], "missing": []})
+    [item] = console.found(1 + HOLD_MS // 1_000)["items"]
+    assert item["detail"] == "≈ 60,000 messages (212 entries) wait · no broker has it loaded"
 
 
 def test_what_a_consumer_of_a_key_holds_up_is_said_in_figures(console: Console) -> None:
@@ -490,8 +527,8 @@ def test_what_a_consumer_of_a_key_holds_up_is_said_in_figures(console: Console) 
     [item] = console.found()["items"]
     assert item["title"] == "rollup: one consumer holds up its keys"
     assert item["detail"] == (
-        "t/n/hot · 2,400 entries wait, growing by 4.3/s · consumer c-1 is the bottleneck:"
-        " 2,379 messages of its 27 keys wait, 5 are in its hands"
+        "t/n/hot · 2,400 entries wait, growing by 4.3 entries/s · consumer c-1 is the bottleneck:"
+        " 2,379 entries of its 27 keys wait, 5 are in its hands"
     )
 
 
