@@ -16,7 +16,7 @@ HOLD_S = 10.0
 LEAVE_S = 5.0
 """And no more when it was not seen for so long; another one in its place has to be seen as long."""
 FEW = 10
-"""So many entries may wait, or be out, without ..."""
+"""So many messages may wait, or be out, without ..."""
 FEW_HOLD_S = 300.0
 """... being a lag before this time: jobs that take long, consumers that are restarted."""
 SILENCE_S = 5.0
@@ -78,7 +78,8 @@ _STANDING = frozenset(
 class Sighting(NamedTuple):
     """What is seen of a subscription at a moment of the monotonic clock.
 
-    ``backlog``: entries not acknowledged, of which ``delayed`` wait for their time, and ``again`` were given back.
+    ``backlog``: entries not acknowledged, of which ``delayed`` wait for their time, and ``again`` were given back;
+    ``messages``: in the backlog, as far as is known; ``rate_out``: entries per second that are sent.
     ``out``: whether some of them are out. ``paused``: see ``DispatchState``; ``limited``: the limit of unacknowledged
     messages is reached, or what was acknowledged cannot be kept. ``acked`` changes with every acknowledgement,
     ``flowed`` whenever a consumer asks for more. ``given_back``, ``joined`` and ``refused`` are counters. ``standby``:
@@ -103,6 +104,7 @@ class Sighting(NamedTuple):
     stuck: int = 0
     rate_out: float = 0.0
     unread: bool = False
+    messages: int = 0
 
     @property
     def due(self) -> int:
@@ -285,7 +287,7 @@ class Watch:
     # --- what is said ---------------------------------------------------------------------------
 
     def _hold_s(self, seen: Sighting, cause: LagCause) -> float:
-        few = seen.backlog <= FEW and cause is not LagCause.STORAGE
+        few = max(seen.backlog, seen.messages) <= FEW and cause is not LagCause.STORAGE
         return FEW_HOLD_S if few else HOLD_S
 
     def _say(self, seen: Sighting, cause: LagCause | None) -> None:

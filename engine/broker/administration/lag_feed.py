@@ -222,6 +222,7 @@ def _sighting(
 ) -> Sighting:
     consumers, state, cursor = subscription.consumers, subscription.state, subscription.cursor
     full = bool(consumers) and all(one.blocked for one in consumers)
+    messages = MessageMeans(topic).measure(subscription).messages
     return Sighting(
         now_s,
         backlog,
@@ -238,7 +239,9 @@ def _sighting(
         refused=subscription.refused,
         standby=len(consumers) - 1 if state.active is not None else 0,
         stuck=sum(one.unacked for one in _stuck(consumers, now_ms)),
-        rate_out=rate,
+        # Of entries, as the backlog that it is compared with.
+        rate_out=rate * backlog / messages if messages else rate,
+        messages=messages,
     )
 
 

@@ -90,6 +90,23 @@ EDITS = (
         ),
     ),
     Edit(
+        "entries-that-wait-are-compared-with-messages-that-are-sent",
+        "engine/broker/administration/lag_feed.py::_sighting",
+        "rate * backlog / messages if messages else rate",
+        "rate",
+        ("unit/broker/administration/test_lag_feed.py::test_more_arrives_than_is_acknowledged",),
+    ),
+    Edit(
+        "few-batches-are-few-messages",
+        "engine/broker/administration/lag_causes.py::Watch._hold_s",
+        "max(seen.backlog, seen.messages) <= FEW",
+        "seen.backlog <= FEW",
+        (
+            "unit/broker/administration/test_lag_causes.py"
+            "::test_few_entries_of_many_messages_are_not_few",
+        ),
+    ),
+    Edit(
         "harm-is-measured-in-entries",
         "gateway/services/attention/ranking.py::Problem.waiting",
         "return self.backlog if self.messages is None else self.messages",

@@ -183,6 +183,12 @@ def test_few_messages_may_take_long() -> None:
     assert life.watch.cause is LagCause.NOT_ACKNOWLEDGED
 
 
+def test_few_entries_of_many_messages_are_not_few() -> None:
+    life = stuck(backlog=6, messages=1_700)
+    life(SILENCE_S + HOLD_S + 1)
+    assert life.changes == [None, LagCause.NOT_ACKNOWLEDGED]
+
+
 def test_a_consumer_that_is_started_again_is_no_lag() -> None:
     life = Life(consumers=1, joined=1)
     life(consumers=0)

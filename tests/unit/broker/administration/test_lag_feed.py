@@ -237,12 +237,13 @@ async def test_a_subscription_that_cannot_be_read(found: Found, monkeypatch: Any
     assert found.expect(LagCause.STORAGE, reason="its ledger cannot be read").severity == "error"
 
 
-async def test_more_arrives_than_is_acknowledged(found: Found) -> None:
+@pytest.mark.parametrize("per_entry", [1, 50])
+async def test_more_arrives_than_is_acknowledged(found: Found, per_entry: int) -> None:
     await waiting(found)
-    consumer, client = await found.bench.join(SubscriptionType.SHARED, permits=10_000)
+    consumer, client = await found.bench.join(SubscriptionType.SHARED, permits=1_000_000)
 
     async def second() -> None:
-        await found.bench.publish(30)
+        await found.bench.publish(30, **({"num_messages": per_entry} if per_entry > 1 else {}))
         await until(lambda: client.fresh)
         found.bench.subscription.acknowledge(consumer, client.fresh[:10])
         del client.fresh[:10]
@@ -252,7 +253,8 @@ async def test_more_arrives_than_is_acknowledged(found: Found) -> None:
         await second()
     lag = found.expect(LagCause.SLOW)
     assert lag.growth == pytest.approx(20_000, rel=0.2)
-    assert lag.evidence["rate_in"] == pytest.approx(30, rel=0.2)
+    assert lag.evidence["rate_in"] == pytest.approx(30 * per_entry, rel=0.2)
+    assert lag.evidence["estimated"] is (per_entry > 1)
 
 
 async def test_a_consumer_that_keeps_up_is_told_by_its_figures_alone(found: Found) -> None:
