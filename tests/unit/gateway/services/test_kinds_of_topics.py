@@ -41,11 +41,11 @@ def before_it_is_loaded(
     registry, done = bench.broker.running.registry, [0]
     opens = registry._open
 
-    async def slow(of: TopicName, make: bool) -> Any:
+    async def slow(of: TopicName, *, make: bool) -> Any:
         if make and of == name:
             done[0] += 1
             await topics.create_partitioned(bench.engine, name, 2, {})
-        return await opens(of, make)
+        return await opens(of, make=make)
 
     monkeypatch.setattr(registry, "_open", slow)
 
