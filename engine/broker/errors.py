@@ -86,6 +86,10 @@ class TopicIsPartitioned(TopicNotFound):
     """There is no plain topic of this name: while one was being made, a partitioned one came to be."""
 
 
+class SubscriptionBusy(BrokerError):
+    """The subscription's cursor is being moved: one move at a time. On the wire UnknownError, as Pulsar has it."""
+
+
 class SubscriptionNotFound(BrokerError):
     code = ServerError.SubscriptionNotFound
 

@@ -20,7 +20,7 @@ from engine.base.errors import (
     Refusal,
     Unsupported,
 )
-from engine.broker.errors import BrokerError, NotServedHere
+from engine.broker.errors import BrokerError, NotServedHere, SubscriptionBusy
 from engine.metadata.store import SessionExpiredError, StoreUnavailableError
 from engine.net.http import Request, Response, json_response, metrics_page, pages, ready_page
 from engine.wire.errors import ServerError
@@ -99,6 +99,8 @@ class AdminPages:
             return _refused(error)
         except NotServedHere as error:
             return _refused(NotServed(str(error)))
+        except SubscriptionBusy as error:
+            return _refused(PreconditionFailed(f"Failed for Subscription Busy: {error}"))
         except BrokerError as error:
             kind = _KINDS.get(error.code, NotReady if error.retriable else Failed)
             return _refused(kind(str(error)))

@@ -32,6 +32,7 @@ from engine.broker.errors import (
     ConsumerBusy,
     NotAllowed,
     ServiceNotReady,
+    SubscriptionBusy,
 )
 from engine.broker.ports import TopicPolicies
 from engine.broker.topics.ports import Log, SubscriptionCursor
@@ -501,10 +502,10 @@ class Subscription:
 
         ``ack_set``: of the batch at ``position`` only the messages set here are delivered.
 
-        Raises ServiceNotReady while another reset is under way, or when deleted meanwhile.
+        Raises SubscriptionBusy while another move is under way, ServiceNotReady when deleted meanwhile.
         """
         if self._moving.locked():
-            raise BrokerError("Failed to reset: another reset of the subscription is in progress")
+            raise SubscriptionBusy("another change of the subscription is in progress")
         async with self._moving:
             if self._closed:
                 raise ServiceNotReady("Subscription was deleted")
@@ -527,7 +528,7 @@ class Subscription:
         disconnected only if messages become due again. Raises as ``reset``.
         """
         if self._moving.locked():
-            raise BrokerError("Failed to move: another change of the subscription is in progress")
+            raise SubscriptionBusy("another change of the subscription is in progress")
         async with self._moving:
             if self._closed:
                 raise ServiceNotReady("Subscription was deleted")

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from engine.admin import api
-from engine.base.errors import Conflict
+from engine.base.errors import Conflict, PreconditionFailed
 from engine.base.ids import Position
 from engine.base.names import TopicName
 from engine.base.ranges import bits_of
 from engine.broker.topics.ports import SubscriptionCursor
+from engine.managed.cursors.cursor import Cursor
 from engine.managed.cursors.last_change import KEPT_MS
 from engine.wire.batches import Message, pack_entry
 from engine.wire.kernels import batch_sizes
@@ -302,6 +303,30 @@ async def test_two_confirmations_of_one_preview_make_one_change(bench: AdminBenc
     done = [one for one in both if isinstance(one, dict) and one["done"]]
     assert len(done) == 1
     assert (await cursor_of(bench)).backlog_entries() == 8
+
+
+async def test_a_change_while_a_reset_is_under_way_is_refused_as_busy(
+    bench: AdminBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await publish(bench, 4)
+    said = await preview(bench, "skip-all")
+    begun, goes, reset = asyncio.Event(), asyncio.Event(), Cursor.reset
+
+    async def held(cursor: Cursor, position: Position) -> None:
+        begun.set()
+        await goes.wait()
+        await reset(cursor, position)
+
+    monkeypatch.setattr(Cursor, "reset", held)
+    args = api.ResetCursor(TOPIC, "s", timestamp_ms=0)
+    first = asyncio.ensure_future(bench.admin.call(api.RESET_CURSOR, args))
+    await begun.wait()
+    for second in (bench.admin.call(api.RESET_CURSOR, args), make(bench, said, "skip-all")):
+        with pytest.raises(PreconditionFailed, match="Failed for Subscription Busy"):
+            await second
+    goes.set()
+    await first
+    assert (await cursor_of(bench)).backlog_entries() == 4
 
 
 @pytest.mark.parametrize(
