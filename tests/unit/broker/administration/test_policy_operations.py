@@ -44,7 +44,7 @@ async def make(bench: AdminBench) -> None:
     await metadata.create_missing(bench.store, TOPIC)
 
 
-async def test_a_change_reaches_a_loaded_topic_within_a_second(bench: AdminBench) -> None:
+async def test_changes_of_a_namespace_reach_its_loaded_topic(bench: AdminBench) -> None:
     await make(bench)
     await reaches(bench, 0)
     await policies.set_on_namespace(bench.engine, NAMESPACE, TTL, 60)
