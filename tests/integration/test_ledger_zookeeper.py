@@ -22,7 +22,7 @@ from engine.metadata.store import (
     StoreUnavailableError,
 )
 from engine.net.network import LoopNetwork
-from tests.support.ledger_cluster import FAST, Listener, payloads_of, run_of
+from tests.support.ledger_cluster import PATIENT, Listener, payloads_of, run_of
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ async def test_ledger_life_on_zookeeper(stores: Any, tmp_path: Path) -> None:
             network=LoopNetwork(),
             clock=SystemClock(),
             entropy=RandomEntropy(),
-            settings=FAST,
+            settings=PATIENT,
         )
 
     bookie = Bookie(

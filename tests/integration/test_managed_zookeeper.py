@@ -19,7 +19,7 @@ from engine.metadata import paths
 from engine.metadata.connect import connect
 from engine.metadata.store import MetadataStore
 from engine.net.network import LoopNetwork
-from tests.support.ledger_cluster import FAST, run_of
+from tests.support.ledger_cluster import PATIENT, run_of
 from tests.support.managed_cluster import EAGER, NAME, Sink, drain, numbered, publish, rolling
 
 
@@ -44,7 +44,7 @@ class World:
             network=LoopNetwork(),
             clock=SystemClock(),
             entropy=RandomEntropy(),
-            settings=FAST,
+            settings=PATIENT,
         )
         self._clients.append(client)
         factory = ManagedLedgerFactory(

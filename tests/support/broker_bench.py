@@ -25,6 +25,7 @@ from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import Topic
 from engine.broker.upkeep import Upkeep
 from engine.client.broker_link import BrokerLink, LinkSettings
+from engine.ledger.settings import LedgerSettings
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import LedgerConfig, ManagedSettings
@@ -35,6 +36,7 @@ from engine.wire import frames
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.commands import command_bytes
 from engine.wire.kernels import take_sends
+from tests.support.ledger_cluster import PATIENT as PATIENT_LEDGERS
 from tests.support.ledger_cluster import Cluster
 from tests.support.raw_client import entry_of
 from tests.support.waiting import until as until
@@ -308,6 +310,7 @@ async def opened(
     directory: Path,
     *,
     settings: ManagedSettings | None = None,
+    ledgers: LedgerSettings = PATIENT_LEDGERS,
     wrap: Callable[[MetadataStore], MetadataStore] = lambda store: store,
 ) -> AsyncIterator[Bench]:
     """One bookie, one broker's registry, the topic loaded. ``wrap``: puts a store around the broker's own."""
@@ -316,7 +319,7 @@ async def opened(
     store = wrap(cluster.server.session(10.0))
     factory = ManagedLedgerFactory(
         store=store,
-        ledgers=cluster.client(store=store),
+        ledgers=cluster.client(ledgers, store),
         clock=SystemClock(),
         entropy=RandomEntropy(),
         settings=settings or ManagedSettings(),

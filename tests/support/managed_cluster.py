@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from engine.base.clock import SystemClock
@@ -13,12 +14,17 @@ from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.settings import LedgerConfig, ManagedSettings
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore
-from tests.support.ledger_cluster import FAST, Cluster, run_of
+from tests.support.ledger_cluster import PATIENT, Cluster, run_of
 
 NAME = "public/default/persistent/t"
 ONE = LedgerConfig(ensemble=1, write_quorum=1, ack_quorum=1, ledger_age_min_s=0)
-EAGER = ManagedSettings(cursor_persist_interval_s=0.01, retry_initial_s=0.02)
-LAZY = ManagedSettings(cursor_persist_interval_s=3600.0, retry_initial_s=0.02)
+EAGER = ManagedSettings(
+    cursor_persist_interval_s=0.01,
+    retry_initial_s=0.02,
+    open_timeout_s=60.0,
+    cursor_load_timeout_s=30.0,
+)
+LAZY = replace(EAGER, cursor_persist_interval_s=3600.0)
 
 
 def rolling(entries: int) -> LedgerConfig:
@@ -68,7 +74,7 @@ class Brokers:
     def broker(
         self,
         settings: ManagedSettings = EAGER,
-        ledgers: LedgerSettings = FAST,
+        ledgers: LedgerSettings = PATIENT,
         session_timeout_s: float = 10.0,
         wrap: Callable[[MetadataStore], MetadataStore] | None = None,
     ) -> ManagedLedgerFactory:

@@ -14,7 +14,7 @@ from engine.metadata.memory import MemoryServer
 from engine.metadata.records import BookieRegistration
 from engine.net.network import LoopNetwork
 from engine.wire import bookie_commands as wire
-from tests.support.ledger_cluster import FAST
+from tests.support.ledger_cluster import PATIENT
 
 Request = wire.AddRequest | wire.ReadRequest
 Answer = Callable[["Scripted", Request], list[bytes]]
@@ -175,7 +175,8 @@ class World:
         await self.store.delete(paths.available_bookie(name))
 
     def client(self, **settings: object) -> LedgerClient:
-        made: LedgerSettings = replace(FAST, **settings)  # type: ignore[arg-type]
+        """``settings``: other than ``PATIENT``'s, by name."""
+        made: LedgerSettings = replace(PATIENT, **settings)  # type: ignore[arg-type]
         client = LedgerClient(
             store=self.server.session(),
             network=LoopNetwork(),

@@ -16,6 +16,7 @@ from engine.base.clock import LoopClock
 from engine.base.entropy import RandomEntropy
 from engine.broker.service import BrokerService
 from engine.broker.settings import DataPathSettings, LedgerDefaults, NodeSettings
+from engine.ledger.settings import LedgerSettings
 from engine.managed.settings import ManagedSettings
 from engine.metadata.memory import MemoryStore
 from engine.metadata.store import SessionExpiredError, StoreUnavailableError
@@ -28,13 +29,22 @@ from tests.sim.kit.followers import FollowedServer
 from tests.sim.kit.loop import Node, SimLoop
 from tests.sim.kit.network import SimNetwork, World
 from tests.sim.kit.tapped import TappedTree
-from tests.support.ledger_cluster import FAST
 
 BROKER_PORT = 6650
 HTTP_PORT = 8081
 BOOKIE_PORT = 3181
 TOKEN = "simulated-token-of-no-use"
 EPOCH_MS = 1_700_000_000_000
+FAST = LedgerSettings(
+    add_entry_timeout_s=1.0,
+    read_entry_timeout_s=1.0,
+    speculative_read_timeout_s=0.3,
+    recovery_timeout_s=8.0,
+    metadata_timeout_s=3.0,
+    connect_timeout_s=1.0,
+    suspect_s=0.5,
+)
+"""Time-outs that fire within a run; time is virtual, so no load of the machine makes them fire."""
 
 
 class SimDefaults(LedgerDefaults):

@@ -7,11 +7,10 @@ from typing import Protocol
 
 from engine.ledger.client import LedgerClient
 from engine.metadata import paths
-from tests.sim.kit.cluster import EPOCH_MS, Machine
+from tests.sim.kit.cluster import EPOCH_MS, FAST, Machine
 from tests.sim.kit.loop import Node
 from tests.sim.kit.network import SimNetwork
 from tests.sim.kit.scenario import Run
-from tests.support.ledger_cluster import FAST
 
 SETTINGS = replace(FAST, recovery_window=8)
 READY_S = 30.0

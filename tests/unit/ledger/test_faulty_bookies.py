@@ -13,7 +13,7 @@ from engine.ledger.errors import (
 )
 from engine.ledger.ledger_metadata import LedgerState
 from engine.wire import bookie_commands as wire
-from tests.support.ledger_cluster import FAST, Listener, payloads_of, run_of
+from tests.support.ledger_cluster import PATIENT, Listener, payloads_of, run_of
 from tests.support.scripted_bookies import (
     Answer,
     Scripted,
@@ -28,7 +28,9 @@ from tests.support.scripted_bookies import (
 async def test_a_bookie_that_hangs_is_replaced_after_the_timeout(world: World) -> None:
     await world.start(4)
     listener = Listener()
-    writer = await world.client().create(3, 3, 3, listener=listener)
+    # The hung bookie is replaced when its add times out.
+    client = world.client(add_entry_timeout_s=1.0)
+    writer = await client.create(3, 3, 3, listener=listener)
     hung = world.bookies[writer.metadata.segments[0].bookies[1]]
     hung.answer = silent
     writer.append(run_of(*numbered(10)))
@@ -42,7 +44,9 @@ async def test_a_bookie_that_hangs_is_replaced_after_the_timeout(world: World) -
 async def test_striped_entries_are_sent_again_only_where_they_belong(world: World) -> None:
     await world.start(4)
     listener = Listener()
-    writer = await world.client().create(3, 2, 2, listener=listener)
+    # The silent bookie is replaced when its add times out.
+    client = world.client(add_entry_timeout_s=1.0)
+    writer = await client.create(3, 2, 2, listener=listener)
     members = writer.metadata.segments[0].bookies
     writer.append(run_of(*numbered(4)))
     await listener.reach(4)
@@ -121,14 +125,15 @@ async def test_acknowledging_what_was_never_sent_is_a_failure(world: World) -> N
 
 async def test_a_slow_replica_is_overtaken(world: World) -> None:
     await world.start(2)
-    client = world.client()
+    # The next replica is asked when the first one is silent for so long.
+    client = world.client(speculative_read_timeout_s=0.3)
     writer = await client.create(2, 2, 2, listener=Listener())
     writer.append(run_of(*numbered(5)))
     await writer.close()
     slow = world.bookies[writer.metadata.segments[0].bookies[0]]
     slow.answer = silent
     reader = await client.open(writer.ledger_id, recover=False)
-    async with asyncio.timeout(FAST.read_entry_timeout_s):
+    async with asyncio.timeout(PATIENT.read_entry_timeout_s):
         assert payloads_of(await reader.read(0, 4, 1000)) == numbered(5)
 
 
@@ -243,7 +248,8 @@ async def test_recovery_replaces_a_bookie_that_dies_meanwhile(world: World) -> N
 async def test_without_a_quorum_the_writer_fails(world: World) -> None:
     await world.start(1)
     listener = Listener()
-    writer = await world.client().create(1, 1, 1, listener=listener)
+    # The only bookie is given up when its add times out.
+    writer = await world.client(add_entry_timeout_s=1.0).create(1, 1, 1, listener=listener)
     world.bookies["b0"].answer = silent
     writer.append(run_of(b"x"))
     assert isinstance(await listener.fail(), NotEnoughBookiesError)

@@ -32,8 +32,10 @@ async def test_a_readers_end_needs_every_ack_quorum(
     await listener.reach(4)
     members[0].answer = honest
     members[1].answer = members[2].answer = failing
+    # A silent bookie has failed once its read times out.
+    impatient = world.client(read_entry_timeout_s=1.0)
     with pytest.raises(ReadError):
-        await world.client().open(writer.ledger_id, recover=False)
+        await impatient.open(writer.ledger_id, recover=False)
     members[1].answer = honest
     reader = await world.client().open(writer.ledger_id, recover=False, unconfirmed=True)
     assert reader.last_confirmed <= writer.last_confirmed

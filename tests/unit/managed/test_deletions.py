@@ -1,12 +1,14 @@
 """Deletions that are cut off anywhere: whole or gone, finished by whoever comes next, and no ledger is left behind."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 
 import pytest
 
 from engine.base.errors import WorldError
 from engine.base.ids import Position
+from engine.ledger.settings import LedgerSettings
 from engine.managed.errors import CursorNotFoundError, ManagedLedgerNotFoundError
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import InitialPosition
@@ -15,6 +17,7 @@ from engine.managed.stored.records import CursorRecord, LogRecord
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore
 from engine.wire import mledger_pb2 as pb
+from tests.support.ledger_cluster import PATIENT
 from tests.support.managed_cluster import LAZY, NAME, Brokers, publish, rolling
 from tests.support.stores.failing import FailingStore
 
@@ -36,9 +39,14 @@ LOST = pytest.mark.parametrize("lost_answer", [False, True])
 class Broker:
     """A factory whose metadata store can be made to fail, and what a topic of it needs."""
 
-    def __init__(self, brokers: Brokers, settings: ManagedSettings = QUICK) -> None:
+    def __init__(
+        self,
+        brokers: Brokers,
+        settings: ManagedSettings = QUICK,
+        ledgers: LedgerSettings = PATIENT,
+    ) -> None:
         self.store: FailingStore
-        self.factory = brokers.broker(settings, wrap=self._wrap)
+        self.factory = brokers.broker(settings, ledgers, wrap=self._wrap)
 
     def _wrap(self, store: MetadataStore) -> MetadataStore:
         self.store = FailingStore(store)
@@ -83,8 +91,10 @@ async def cut_off(broker: Broker, work: Callable[[], Awaitable[None]], k: int, l
 async def test_m17_a_topics_deletion_is_finished_wherever_it_was_cut_off(
     brokers: Brokers, lost_answer: bool, then_open: bool
 ) -> None:
+    # A close of the topic's ledger whose every metadata call fails ends in a time-out.
+    ledgers = replace(PATIENT, metadata_timeout_s=1.0)
     for k in range(1, 50):
-        broker = Broker(brokers)
+        broker = Broker(brokers, ledgers=ledgers)
         await filled(broker.factory)
         failed = await cut_off(broker, partial(broker.factory.delete, NAME), k, lost_answer)
         brokers.crash(broker.factory)

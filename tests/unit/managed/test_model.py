@@ -23,7 +23,6 @@ from hypothesis.stateful import (
 )
 
 from engine.base.ids import LATEST, Position
-from engine.ledger.settings import LedgerSettings
 from engine.managed.cursors.cursor import Cursor
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import InitialPosition, ManagedLedger
@@ -49,11 +48,6 @@ SMALL = ManagedSettings(
     open_timeout_s=60.0,
     cursor_load_timeout_s=30.0,
 )
-
-PATIENT = LedgerSettings(
-    add_entry_timeout_s=30.0, read_entry_timeout_s=30.0, speculative_read_timeout_s=0.0
-)
-"""A loaded machine is no failure that the model knows of."""
 
 
 class World:
@@ -117,7 +111,9 @@ class TopicMachine(RuleBasedStateMachine):
         await self.add_cursor("a", earliest=True)
 
     async def open(self) -> None:
-        self.factory: ManagedLedgerFactory = self.world.brokers.broker(SMALL, PATIENT, 120.0)
+        self.factory: ManagedLedgerFactory = self.world.brokers.broker(
+            SMALL, session_timeout_s=120.0
+        )
         self.ledger: ManagedLedger = await self.factory.open(self.name, self.config)
 
     def nearest(self, entry: int) -> int:

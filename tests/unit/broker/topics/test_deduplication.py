@@ -31,7 +31,7 @@ from engine.wire.bookie_kernels import take_add_replies
 from engine.wire.errors import ServerError
 from engine.wire.kernels import following, head_sequences, take_sends
 from tests.support.broker_bench import NAME, Bench, Client, commands_in, opened, until
-from tests.support.ledger_cluster import FAST, Cluster
+from tests.support.ledger_cluster import PATIENT
 from tests.support.raw_client import entry_of
 
 ON = TopicPolicies(deduplication=True)
@@ -406,9 +406,9 @@ async def test_entries_that_recovery_brings_into_the_log_are_known(
         stores.append(SilentStore(store))
         return stores[-1]  # type: ignore[return-value]
 
-    hasty = replace(FAST, metadata_timeout_s=0.05)
-    monkeypatch.setattr(Cluster.client, "__defaults__", (hasty, None))
-    async with opened(tmp_path, wrap=wrap) as bench:
+    # The close of the failed ledger has to end in a time-out while its metadata cannot be written.
+    hasty = replace(PATIENT, metadata_timeout_s=0.05)
+    async with opened(tmp_path, ledgers=hasty, wrap=wrap) as bench:
         topic, store = bench.topic, stores[0]
         bench.everything.in_force = ON
         await apply(bench, True, "Enabled")

@@ -10,11 +10,11 @@ from engine.ledger.digest import Digest, DigestType, Header
 from engine.ledger.reading.explicit_lac import confirmed_by
 from engine.wire import bookie_v3 as v3
 from engine.wire import bookkeeper_pb2 as pb
-from tests.support.ledger_cluster import FAST, Cluster, Listener, payloads_of, run_of
+from tests.support.ledger_cluster import PATIENT, Cluster, Listener, payloads_of, run_of
 from tests.support.scripted_bookies import World, numbered
 
 Start = Callable[[int], Awaitable[Cluster]]
-TOLD = replace(FAST, explicit_lac_interval_s=0.02)
+TOLD = replace(PATIENT, explicit_lac_interval_s=0.02)
 DIGEST = Digest(DigestType.CRC32C, b"")
 
 
