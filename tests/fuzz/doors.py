@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import http.client
 import json
+import logging
 import random
 import subprocess
 import sys
@@ -17,7 +18,8 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import websockets
@@ -31,9 +33,15 @@ PARTS = {"broker-1": 500, "bookie-1": 400, "gateway": 500}
 """Processes that must live on, and the resident MiB that none may exceed."""
 PHASE_S = 15.0
 REQUEST_S = 20.0
+"""Above what the gateway gives a broker, so that its own answer comes first."""
+HANDSHAKE_S = 5.0
+"""For the answer to a WebSocket handshake: a broker that refuses for now is asked again for 10 s."""
 NOT_OURS = {501, 503}
 """Of the statuses above 499: not built, and not now."""
 QUIET_P99_MIN_S = 0.005
+QUIET_LOG = logging.getLogger("hostile")
+"""Of the hostile sockets: the library logs a stack when bytes come while it gives up waiting for the peer's close."""
+QUIET_LOG.disabled = True
 
 
 def resident_mib(pid: int) -> float:
@@ -50,6 +58,11 @@ class Campaign:
         self._pause_s = 1 / per_s
         self.found: list[str] = []
         self.said: Counter[str] = Counter()
+
+    def find(self, finding: str) -> None:
+        """Note a finding and print it with the time, by which the logs have what was beside it."""
+        self.found.append(finding)
+        print(f"{datetime.now(UTC):%H:%M:%S.%f} FOUND {finding}", flush=True)
 
     def phase(self) -> None:
         """Let all three doors hear hostile clients for a while."""
@@ -71,7 +84,8 @@ class Campaign:
                 await talk(self._instance.ports["BROKER"], data, self._draw, said)
                 await asyncio.sleep(self._pause_s)
             self.said["conversations"] += said.conversations
-            self.found += [f"kept open after {data[:400]}" for data in said.kept_open]
+            for data in said.kept_open:
+                self.find(f"kept open after {data[:400]}")
 
         asyncio.run(talks())
 
@@ -88,9 +102,9 @@ class Campaign:
                 status = link.getresponse().status
                 self.said[f"answers {status // 100}xx"] += 1
                 if status >= 500 and status not in NOT_OURS:
-                    self.found.append(f"{status} for {about}")
+                    self.find(f"{status} for {about}")
             except TimeoutError:
-                self.found.append(f"no answer in {REQUEST_S:.0f} s to {about}")
+                self.find(f"no answer in {REQUEST_S:.0f} s to {about}")
             except (OSError, http.client.HTTPException):
                 self.said["cut off"] += 1  # of what it did not want to read to the end
             finally:
@@ -102,18 +116,34 @@ class Campaign:
         port = self._instance.ports["HTTP"]
         while time.monotonic() < until:
             path = socket_path(draw)
+            began, answer = time.monotonic(), "101"
             try:
-                with connect(f"ws://127.0.0.1:{port}{path}", close_timeout=1) as socket:
+                with connect(
+                    f"ws://127.0.0.1:{port}{path}",
+                    open_timeout=REQUEST_S,
+                    close_timeout=1,
+                    logger=QUIET_LOG,
+                ) as socket:
+                    self._opened(path, began, answer)
                     for _ in range(draw.choice((1, 20, 300))):
                         socket.send(socket_text(draw))
                     with suppress(TimeoutError):
                         socket.recv(timeout=0.05)
                 self.said["sockets"] += 1
             except TimeoutError:
-                self.found.append(f"no handshake or end of {path[:200]}")
+                self.find(f"no handshake in {REQUEST_S:.0f} s of {path[:200]}")
+            except websockets.InvalidStatus as error:
+                self.said["sockets refused"] += 1
+                self._opened(path, began, f"{error.response.status_code} {error.response.body!r}")
             except (OSError, websockets.WebSocketException):
-                self.said["sockets refused or closed"] += 1
+                self.said["sockets closed"] += 1
             time.sleep(self._pause_s)
+
+    def _opened(self, path: str, began: float, answer: str) -> None:
+        """Find fault with the answer to a handshake that asked for ``path`` at ``began``."""
+        took = time.monotonic() - began
+        if answer.startswith("504") or took > HANDSHAKE_S:
+            self.find(f"{answer[:300]} after {took:.1f} s to {path[:200]}")
 
 
 class Honest:
@@ -166,23 +196,24 @@ def campaign(instance: Instance, minutes: float, seed: int, per_s: float) -> int
             times[kind] += took
             for part, pid in pids.items():
                 if instance.child(part)["pid"] != pid:
-                    hostile.found.append(f"{part} was started again")
+                    hostile.find(f"{part} was started again")
                     pids[part] = instance.child(part)["pid"]
                 most[part] = max(most[part], resident_mib(pids[part]))
             memory = "  ".join(f"{part} {mib:.0f}" for part, mib in most.items())
-            print(f"{kind:8} {shares(took or [0.0])} ms  most MiB: {memory}", flush=True)
+            row = f"{kind:8} {shares(took or [0.0])} ms  most MiB: {memory}"
+            print(f"{row}  hostile so far: {hostile.said.total()}", flush=True)
     for kind, took in times.items():
         print(f"{kind:8} {len(took):7} honest messages  {shares(took or [0.0])} ms")
     print(dict(hostile.said))
     if p99(times["hostile"]) > 3 * max(p99(times["quiet"]), QUIET_P99_MIN_S):
-        hostile.found.append("honest messages took more than three times as long (p99)")
+        hostile.find("honest messages took more than three times as long (p99)")
     hostile.found += [
         f"{part} took {mib:.0f} MiB, at most {PARTS[part]}"
         for part, mib in most.items()
         if mib > PARTS[part]
     ]
     if not honest.ended_well():
-        hostile.found.append("the honest client failed")
+        hostile.find("the honest client failed")
     for part in PARTS:
         hostile.found += [f"{part}: {record[:1500]}" for record in failures(instance, part)]
     for finding in hostile.found[:40]:
@@ -196,11 +227,15 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--per-s", type=float, default=5.0, help="of each door, at most")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--data-dir", help="of the instance, which is kept; otherwise a temporary one"
+    )
     arguments = parser.parse_args()
-    with (
-        tempfile.TemporaryDirectory(prefix="doors-") as directory,
-        running_instance(Path(directory)) as instance,
-    ):
+    with ExitStack() as stack:
+        directory = arguments.data_dir or stack.enter_context(
+            tempfile.TemporaryDirectory(prefix="doors-")
+        )
+        instance = stack.enter_context(running_instance(Path(directory)))
         return min(campaign(instance, arguments.minutes, arguments.seed, arguments.per_s), 1)
 
 
