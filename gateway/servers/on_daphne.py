@@ -207,6 +207,7 @@ def _socket_of(sockets: Sockets) -> type:
         factory: Any = None
 
         def makeConnection(self, transport: Any) -> None:
+            self._transport = transport
             self._connection = sockets.open()
             self._connection.connection_made(_Transport(transport, self._connection))
 
@@ -216,6 +217,9 @@ def _socket_of(sockets: Sockets) -> type:
         def connectionLost(self, reason: Any) -> None:
             clean = reason.check(ConnectionDone) is not None
             self._connection.connection_lost(None if clean else reason.value)
+            # The HTTP channel before us is in a circle with its request, and keeps the transport: what that did not
+            # send goes now.
+            self._transport.dataBuffer, self._transport._tempDataBuffer = b"", []
 
     return Socket
 

@@ -192,6 +192,10 @@ class Connection(asyncio.Protocol):
         received = self._protocol.close_rcvd
         self._end(CloseCode.ABNORMAL_CLOSURE if received is None else received.code)
         self._transport = cast(asyncio.Transport, None)
+        # No circles: the endpoint holds this connection, the parser its protocol with all that was not parsed yet, and
+        # what is in a circle stays until the heap has doubled (engine.base.loop).
+        self._listener = None
+        self._protocol.parser.close()
 
     def eof_received(self) -> bool:
         return False  # the transport closes: a peer that sends no more frames is gone

@@ -263,6 +263,7 @@ class Attachment:
             self._again.cancel()
         if self._chunk_timer is not None:
             self._chunk_timer.cancel()
+        self._chunks.clear()
         raw = self._raw
         if raw is not None:
             self.flush()

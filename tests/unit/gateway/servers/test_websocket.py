@@ -1,8 +1,10 @@
 """One WebSocket as every server serves it: handshake, order, limits, close codes, and holding back both ways."""
 
 import asyncio
+import gc
 import logging
 import struct
+import weakref
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -14,6 +16,7 @@ from gateway.http.socket_port import SocketPort, port_of
 from gateway.servers import websocket
 from gateway.servers.websocket import _size_of
 from tests.support.net.socket_pair import SocketPair
+from tests.support.waiting import until
 
 MASK = b"\1\2\3\4"
 
@@ -507,3 +510,41 @@ async def test_a_server_that_stops_says_so(pair: SocketPair, endpoint: Endpoint)
     await pair.sockets.close()
     assert pair.closed()[0] == 1012
     assert endpoint.code == 1012
+
+
+class Listener:
+    """An endpoint that its connection holds as its listener, as those of the gateway are."""
+
+    def __init__(self, port: SocketPort) -> None:
+        self.port = port
+        port.listen(self.take)
+
+    def take(self, texts: list[str]) -> None:
+        self.port.send_text(texts[0])
+
+
+async def test_a_connection_that_ended_is_freed_without_the_garbage_collector(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The collector leaves old circles alone until the heap has doubled, and their buffers do not count."""
+    monkeypatch.setattr(websocket, "LINGER_S", 0.0)
+    monkeypatch.setattr(websocket, "APPLICATION_END_S", 0.0)
+    held: list[weakref.ref[Any]] = []
+
+    async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
+        await receive()
+        await send({"type": "websocket.accept"})
+        listener = Listener(port_of(scope))
+        held.extend(map(weakref.ref, (listener, getattr(listener.port, "_protocol"))))  # noqa: B009
+        await receive()
+
+    pair = await SocketPair(application, "/").opened()
+    await until(lambda: held)
+    gc.collect()
+    gc.disable()
+    try:
+        await pair.hang_up()
+        del pair.connection  # the pair is in a circle with its own transport
+        await until(lambda: not any(one() for one in held))
+    finally:
+        gc.enable()
