@@ -1,8 +1,8 @@
-"""From write cache to entry log and index, and the mark that lets the journal be used again.
+"""Flush from the write cache to entry log and index, and the mark that frees the journal for reuse.
 
-Order: sample mark, swap cache (loop) · write and sync entry log, write manifest and index (lane) · at a checkpoint also
-sync manifest, flush index, persist mark, recycle journal files. A failed flush keeps its generation and its place in
-the order, so the mark can never pass entries that are not in a log (I26).
+Order: sample the mark and swap the cache (loop) · write and sync the entry log, write manifest and index (lane) · at a
+checkpoint also sync the manifest, flush the index, persist the mark, recycle journal files. A failed flush keeps its
+generation and its place in the order. The mark can therefore never pass entries that are not in a log (I26).
 """
 
 import asyncio
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 class Flush(NamedTuple):
-    """One generation on its way to disk. ``mark``: every record before it is in this or an earlier generation."""
+    """A generation on its way to disk. Every record before ``mark`` is in this generation or an earlier one."""
 
     generation: Generation
     records: list[LedgerRecord]
@@ -36,7 +36,7 @@ class Flush(NamedTuple):
 
 
 class Flusher:
-    """The synchronous work, run in the flush lane (or inline in recovery)."""
+    """The synchronous part of a flush, run in the flush lane (or inline during recovery)."""
 
     def __init__(
         self,
@@ -62,7 +62,10 @@ class Flusher:
         self.persisted = mark
 
     def flush(self, work: Flush) -> int:
-        """Write one generation; entry bytes written. Raises OSError: nothing of it counts, try the same again."""
+        """Write one generation and return the number of entry bytes written.
+
+        Raises OSError; nothing of the generation counts then, and the caller retries with the same ``work``.
+        """
         blocks: list[Block] = []
         for ledger_id in sorted(work.generation.ledgers):
             runs = work.generation.ledgers[ledger_id].resolved()
@@ -84,13 +87,13 @@ class Flusher:
         return sum(block.length for block in blocks)
 
     def enter_limbo(self) -> None:
-        """Remember across restarts that entries may have been lost; durable with the next checkpoint."""
+        """Record across restarts that entries may have been lost; durable with the next checkpoint."""
         self._index.set_limbo()
         self._manifest.append([encode_limbo()])
 
     def secure(self, notes: list[bytes]) -> None:
-        """Make index and manifest durable with ``notes``, which the index and ``LogFiles.ends`` tell already. Raises
-        OSError."""
+        """Make index and manifest durable together with ``notes``, whose content is in the index and ``LogFiles.ends``
+        already. Raises OSError."""
         self._manifest.append(notes)
         if self._manifest.wants_rewrite:
             self._checkpoint(self.persisted)
@@ -104,7 +107,7 @@ class Flusher:
 
     def _checkpoint(self, mark: Mark) -> Mark:
         if self._manifest.wants_rewrite:
-            self._manifest.rewrite(self._everything())
+            self._manifest.rewrite(self._state())
         else:
             self._manifest.sync()
         self._index.set_mark(mark.encode())
@@ -116,8 +119,8 @@ class Flusher:
         self._manifest.remove_old()
         return mark
 
-    def _everything(self) -> Iterator[bytes]:
-        """What a manifest has to say."""
+    def _state(self) -> Iterator[bytes]:
+        """Yield the manifest records that describe the present state in full."""
         if self._index.in_limbo():
             yield encode_limbo()
         for log_id, end in self._logs.ends.items():
@@ -127,7 +130,7 @@ class Flusher:
 
 
 def ends_of(places: Iterable[Location]) -> dict[int, int]:
-    """Where the last block of each log ends."""
+    """Return where the last block of each log ends, by log id."""
     ends: dict[int, int] = {}
     for place in places:
         ends[place.log_id] = max(ends.get(place.log_id, 0), place.offset + place.size)
@@ -135,16 +138,21 @@ def ends_of(places: Iterable[Location]) -> dict[int, int]:
 
 
 def begin_flush(ledgers: Ledgers, mark: Mark) -> Flush:
-    """Swap the cache; ``mark`` must have been sampled before, with no await between."""
+    """Swap the cache and return the generation to flush.
+
+    The caller must have sampled ``mark`` before, with no await in between: a record appended in between would lie
+    before the mark but not in the generation (I26).
+    """
     generation, records = ledgers.swap()
     return Flush(generation, records, mark)
 
 
 class Checkpointer:
-    """Loop side: flushes when asked (cache full), checkpoints every ``interval_s`` or when the journal has grown.
+    """The part of flushing that runs on the event loop: flushes on request (the cache is full), checkpoints every
+    ``interval_s`` or when the journal has grown.
 
-    ``lock`` is held while it works; garbage collection takes it too. ``spares`` says whether there is room to make
-    journal files ahead of need.
+    ``lock`` is held while it works; garbage collection acquires it too. ``spares`` returns whether there is room to
+    create journal files ahead of need.
     """
 
     def __init__(
@@ -179,27 +187,30 @@ class Checkpointer:
 
     @property
     def stuck(self) -> bool:
-        """A flush met a full disk and waits for the next attempt."""
+        """True while a flush that met a full disk waits for the next attempt."""
         return self._work is not None and not self.lock.locked()
 
     def forget(self, ledger_ids: list[int]) -> None:
-        """Leave deleted ledgers out of a flush that waits for room: it would bring them back. Call with the lock."""
+        """Remove deleted ledgers from a flush that waits for room, which would restore them. Call with ``lock``
+        held."""
         if self._work is None:
             return
-        gone = dict.fromkeys(ledger_ids)
-        for ledger_id in gone:
+        deleted = dict.fromkeys(ledger_ids)
+        for ledger_id in deleted:
             self._work.generation.ledgers.pop(ledger_id, None)
-        records = [record for record in self._work.records if record.ledger_id not in gone]
+        records = [record for record in self._work.records if record.ledger_id not in deleted]
         self._work = self._work._replace(records=records)
 
     def request(self) -> None:
-        """Flush soon."""
+        """Request a flush soon; returns at once."""
         self._wanted = True
         self._due.set()
 
     def journal_grew(self) -> None:
-        """Call after groups: asks for a checkpoint when the journal spans several files (B13), and once for each file
-        that took the last one made ready, for another."""
+        """Request a checkpoint when the journal spans several files (B13). Called after each group.
+
+        When the journal began a file and no spare is left, another is requested once for that file.
+        """
         file_id = self._journal.mark.file_id
         if file_id > self._flusher.persisted.file_id + 1:
             self.request()
@@ -208,7 +219,7 @@ class Checkpointer:
             self._due.set()
 
     async def run(self) -> None:
-        """Work until cancelled. Raises what the disk raised unless it was full."""
+        """Flush and checkpoint until cancelled. Raises the disk's errors except for a full disk."""
         while True:
             try:
                 async with asyncio.timeout(self._interval_s):
@@ -221,9 +232,10 @@ class Checkpointer:
             await self.step(flush=regular or wanted, checkpoint=regular)
 
     async def step(self, *, checkpoint: bool, flush: bool = True) -> bool:
-        """Flush what there is; with ``checkpoint`` or a long journal also persist the mark. False: the disk is full.
+        """Flush what is cached; with ``checkpoint`` or after the journal grew also persist the mark. Return False when
+        the disk is full.
 
-        When cancelled the work under way goes on in its lane; cancel only to stop, then call it again.
+        When cancelled, the work in progress continues in its lane. Cancel only to stop, then call it again.
         """
         async with self.lock:
             try:
@@ -236,14 +248,14 @@ class Checkpointer:
                 full = as_full(error)
                 if not isinstance(full, DiskFullError):
                     raise
-                log.warning("disk full while flushing, will try again reason=%s", error)
+                log.warning("disk full while flushing, the flush will be retried reason=%s", error)
                 self._on_full(full)
                 return False
             return True
 
-    async def _checkpoint(self, asked: bool) -> None:
+    async def _checkpoint(self, requested: bool) -> None:
         grown = self._flusher.flushed.file_id > self._flusher.persisted.file_id
-        if (asked or grown) and self._flusher.flushed > self._flusher.persisted:
+        if (requested or grown) and self._flusher.flushed > self._flusher.persisted:
             mark = await self._lane.run(self._flusher.checkpoint)
             await self._lane.run(partial(self._writer.recycle, mark))
 
@@ -252,7 +264,7 @@ class Checkpointer:
             if not self._ledgers.changed:
                 return
             self._work = begin_flush(self._ledgers, self._journal.mark)
-            self._on_flushed()  # the new generation has room
+            self._on_flushed()  # at once, not after the write: the new generation has room already
         self.flushed_bytes += await self._lane.run(partial(self._flusher.flush, self._work))
         self.flushes += 1
         self._work = None

@@ -1,10 +1,11 @@
-"""Outcome of a storage operation, numbered as BookKeeper's V2 protocol numbers it on the wire. Pure."""
+"""Outcomes of storage operations, with the numbers of BookKeeper's V2 protocol. Pure."""
 
 from enum import IntEnum
 
 
 class Code(IntEnum):
-    """NO_ENTRY is a promise that this bookie never acknowledged the entry; when in doubt the answer is IO."""
+    """The result of a storage operation. NO_ENTRY promises that this bookie never acknowledged the entry; when that is
+    uncertain the code is IO."""
 
     OK = 0
     NO_LEDGER = 1
@@ -17,4 +18,4 @@ class Code(IntEnum):
     READ_ONLY = 105
     TOO_MANY_REQUESTS = 106
     LIMBO = 107
-    """This bookie may have lost what is asked for. V3 has a status for it; V2 must answer IO, see the wire code."""
+    """The requested entry may have been lost here. V3 has a status for it; V2 must answer IO, see the wire code."""

@@ -1,10 +1,10 @@
-"""Compaction: entries that live in a mostly dead log are written to another one, so that the log can be removed.
+"""Compaction: rewrite the live entries of mostly dead logs, so that the logs can be removed.
 
-For each log: copy what lives (any lane) · sync the copy · manifest names the copy, durably · the index points there,
-block by block, and is flushed (flush lane) · the log is removed. Up to the last step the source is whole; at each
-crash point every entry has one indexed copy that can be read (I29, B11), because what the index no longer names is
-removed only when the index says so durably. Entries added again or deleted meanwhile keep their state, and anything
-that cannot be read keeps the log. Synchronous; who calls it decides when and how fast.
+For each log: copy the live entries (any lane) · sync the copy · name the copy in the manifest, durably · point the
+index at it, block by block, and flush the index (flush lane) · remove the log. The source stays whole up to the last
+step. At each crash point every entry has one indexed copy that can be read (I29, B11), because a log is removed only
+when the index durably no longer names it. Entries added again or deleted meanwhile keep their state. A log with
+anything unreadable in it is kept. Synchronous; the caller decides when and how fast.
 """
 
 from collections.abc import Iterator
@@ -21,13 +21,13 @@ from bookie.storage.logs.log_files import LogFiles
 from engine.base.slices import AddRun
 
 SLICE_BYTES = 1 << 20
-"""Copied in one go; the lane is free for others between two slices."""
+"""Bytes copied in one call; other work can use the lane between two slices."""
 SWITCH_BLOCKS = 256
-"""Blocks pointed to their copies in one go of the flush lane."""
+"""Blocks pointed to their copies in one call in the flush lane."""
 
 
 class Candidate(NamedTuple):
-    """A log that nobody writes: bytes that live in it, all its bytes, the ledgers that have some there."""
+    """A log that is not being written: its live bytes, its size in bytes, and the ledgers with entries in it."""
 
     log_id: int
     live: int
@@ -40,7 +40,7 @@ class Candidate(NamedTuple):
 
 
 class Copied(NamedTuple):
-    """One slice: where its blocks went, entries and bytes of them."""
+    """The result of copying one slice: places of its blocks, number of entries and bytes."""
 
     placed: list[Placed]
     entries: int
@@ -48,8 +48,11 @@ class Copied(NamedTuple):
 
 
 def candidates(index: BookieIndex, logs: LogFiles, share_below: float) -> list[Candidate]:
-    """Logs of which less than ``share_below`` lives, the deadest first; read from the index's counters. Flush lane."""
-    found = []
+    """Return logs of which less than ``share_below`` is live, smallest share first.
+
+    Reads the index's counters alone. Flush lane.
+    """
+    chosen = []
     for log_id, used in index.usage.items():
         if log_id not in logs or logs.is_held(log_id) or index.is_pinned(log_id):
             continue
@@ -57,27 +60,30 @@ def candidates(index: BookieIndex, logs: LogFiles, share_below: float) -> list[C
         size = logs.ends.get(log_id, 0) - FILE_HEADER_BYTES
         candidate = Candidate(log_id, live, size, sorted(used))
         if candidate.share < share_below:
-            found.append(candidate)
-    return sorted(found, key=lambda candidate: (candidate.share, candidate.log_id))
+            chosen.append(candidate)
+    return sorted(chosen, key=lambda candidate: (candidate.share, candidate.log_id))
 
 
 def slices(index: BookieIndex, candidate: Candidate) -> Iterator[list[tuple[int, int, Location]]]:
-    """What lives in a log as (ledger, first entry, place), in slices of about SLICE_BYTES. Any one lane."""
-    part: list[tuple[int, int, Location]] = []
+    """Yield the live blocks of a log as (ledger, first entry, place), in slices of about SLICE_BYTES.
+
+    Runs in any lane, but in the same one throughout.
+    """
+    rows: list[tuple[int, int, Location]] = []
     size = 0
     for ledger_id in candidate.ledgers:
         for first, place in index.blocks_in(ledger_id, candidate.log_id):
-            part.append((ledger_id, first, place))
+            rows.append((ledger_id, first, place))
             size += place.share
             if size >= SLICE_BYTES:
-                yield part
-                part, size = [], 0
-    if part:
-        yield part
+                yield rows
+                rows, size = [], 0
+    if rows:
+        yield rows
 
 
 class Copier:
-    """Writes copies into logs of its own. For one lane; its reader keeps no blocks."""
+    """Writes copies into logs of its own. For one lane; its reader caches no blocks."""
 
     def __init__(
         self, reader: EntryLogReader, writer: EntryLogWriter, block_bytes_max: int
@@ -87,8 +93,11 @@ class Copier:
         self._block_bytes_max = block_bytes_max
 
     def copy(self, part: list[tuple[int, int, Location]]) -> Copied:
-        """One slice, not synced yet. Raises DamagedError when some of it cannot be read, OSError as the disk does; what
-        was copied so far does not count then, see ``abandon``."""
+        """Copy one slice without syncing it.
+
+        Raises DamagedError when some of it cannot be read, OSError as the disk does. Nothing copied so far counts then;
+        the caller calls ``abandon``.
+        """
         placed: list[Placed] = []
         size = 0
         for ledger_id, group in groupby(part, key=lambda row: row[0]):
@@ -100,12 +109,14 @@ class Copier:
                 for block, place in zip(blocks, places, strict=True)
             ]
             size += sum(block.length for block in blocks)
-        return Copied(placed, sum(one.place.entries for one in placed), size)
+        return Copied(placed, sum(block.place.entries for block in placed), size)
 
     def _run(self, ledger_id: int, first: int, place: Location) -> AddRun:
         try:
             block = self._reader.read(place)
-        except OSError as error:  # of the source: it is kept, whatever else the disk can do
+        except (
+            OSError
+        ) as error:  # DamagedError keeps this log and continues with the next candidate
             raise DamagedError(f"{ledger_id}:{first} cannot be read: {error}") from error
         below = first + place.entries
         if block.ledger_id != ledger_id or first < block.first or below > block.below:
@@ -117,16 +128,16 @@ class Copier:
         self._writer.sync()
 
     def switched(self) -> None:
-        """What was copied is indexed now: its logs are logs like others."""
+        """Release the logs of the copies, which the index names by now."""
         self._writer.release_left()
 
     def abandon(self) -> None:
-        """Leave the log being written, and let the copies in it be removed with it."""
+        """Close the log being written and release it, so that the copies in it are removed with it."""
         self._writer.leave()
         self._writer.release_left()
 
     def forget(self, log_id: int) -> None:
-        """A log is about to be removed."""
+        """Drop cached blocks and files of a log that is about to be removed."""
         self._reader.drop(log_id)
 
     def close(self) -> None:
@@ -135,13 +146,13 @@ class Copier:
 
 
 def announce(logs: LogFiles, flusher: Flusher, placed: list[Placed]) -> None:
-    """Let the manifest name synced copies, durably, before the index does. Flush lane. Raises OSError."""
-    ends = ends_of(one.place for one in placed)
+    """Name synced copies in the manifest, durably, before the index does. Flush lane. Raises OSError."""
+    ends = ends_of(copy.place for copy in placed)
     for log_id, end in ends.items():
         logs.ends[log_id] = max(end, logs.ends.get(log_id, 0))
     flusher.secure([encode_end(log_id, logs.ends[log_id]) for log_id in ends])
 
 
 def switch(index: BookieIndex, placed: list[Placed], source: int) -> int:
-    """Point the index at copies that are durable; bytes switched. Flush lane; flushed by ``retire_logs``."""
+    """Point the index at durable copies and return the bytes switched. Flush lane; ``retire_logs`` flushes it."""
     return index.move(placed, source)

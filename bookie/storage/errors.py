@@ -1,4 +1,4 @@
-"""What can go wrong in storage, by what the operator should do next."""
+"""Errors of the storage, one class for each action an operator takes next."""
 
 from engine.base.errors import MagnetarError
 
@@ -8,14 +8,14 @@ class StorageError(MagnetarError):
 
 
 class DamagedError(StorageError):
-    """Bytes on disk are not what was written. The bookie does not start (or answers EIO): replace the disk."""
+    """Bytes on disk that are not what was written. The bookie does not start (or answers EIO): replace the disk."""
 
 
 class JournalDamagedError(DamagedError):
-    """A bad journal record is followed by good ones, or records are missing: cutting there would lose answered adds."""
+    """A bad journal record followed by good ones, or missing records. Cutting there would lose acknowledged adds."""
 
 
 class DiskFullError(StorageError):
-    """No space left; nothing was answered. Retriable once space was freed."""
+    """No space left; no answer was sent. Retriable once space is freed."""
 
     retriable = True

@@ -1,7 +1,7 @@
 """Files seam: a synchronous disk, and a lane of work that runs beside the event loop.
 
-Storage code is written synchronously against ``Disk``; a ``Lane`` runs one such call after another, in a thread when
-shipped, inline with virtual time in the simulator. So the same lines run in both.
+Storage code is written synchronously against ``Disk``. A ``Lane`` runs its calls one after another: in a thread when
+shipped, inline with virtual time in the simulator. Both run the same lines.
 """
 
 import asyncio
@@ -19,29 +19,32 @@ T = TypeVar("T")
 Job = tuple[
     Callable[[], T], Callable[[T | None, BaseException | None], None], asyncio.AbstractEventLoop
 ]
-IOV_MAX = 1024  # pwritev takes at most this many parts on Linux
+IOV_MAX = 1024  # the most parts that pwritev accepts on Linux
 DIRECT_BLOCK = 4096
 STAGING_BYTES = (1 << 20) + DIRECT_BLOCK
-"""A read of 1 MiB that begins inside a block takes one operation."""
+"""Size of the aligned buffer. A read of 1 MiB that begins inside a block needs one operation."""
 
 
 class File(Protocol):
     """An open file. Offsets and sizes in bytes."""
 
     def pread(self, size: int, offset: int) -> bytes:
-        """At most ``size`` bytes; shorter only at the end of the file."""
+        """Read at most ``size`` bytes; fewer only at the end of the file."""
         ...
 
     def peek(self, size: int, offset: int) -> bytes | memoryview:
-        """The same, perhaps as a view of a buffer that the next read of this file fills anew."""
+        """Read as ``pread`` does. The result may be a view of a buffer that the next read of this file overwrites."""
         ...
 
     def will_need(self, size: int, offset: int) -> None:
-        """A hint: this range will be read soon. Returns at once, never fails."""
+        """Hint that this range will be read soon. Returns at once and never fails."""
         ...
 
     def pwritev(self, parts: Sequence[bytes | memoryview | bytearray], offset: int) -> int:
-        """Write all of ``parts`` at ``offset``; returns the bytes written. Raises OSError: the range is undefined."""
+        """Write all of ``parts`` at ``offset`` and return the bytes written.
+
+        Raises OSError; the content of the range is undefined then.
+        """
         ...
 
     def size(self) -> int: ...
@@ -49,7 +52,7 @@ class File(Protocol):
     def truncate(self, size: int) -> None: ...
 
     def fdatasync(self) -> None:
-        """Returns when what was written is on the disk. An OSError here is fatal: never try again."""
+        """Return after everything written is on the disk. An OSError here is fatal: never retry the sync."""
         ...
 
     def close(self) -> None: ...
@@ -61,12 +64,13 @@ class Disk(Protocol):
     def open(self, path: str, *, create: bool = False, direct: bool = False) -> File:
         """Open for reading and writing. Raises FileNotFoundError without ``create``.
 
-        ``direct``: past the page cache where the file system can; only whole blocks of 4096 bytes are written then.
+        ``direct``: bypass the page cache where the file system can; then only whole blocks of 4096 bytes may be
+        written.
         """
         ...
 
     def listdir(self, path: str) -> list[str]:
-        """Sorted names. Raises FileNotFoundError."""
+        """Return the sorted names. Raises FileNotFoundError."""
         ...
 
     def exists(self, path: str) -> bool: ...
@@ -74,7 +78,7 @@ class Disk(Protocol):
     def makedirs(self, path: str) -> None: ...
 
     def rename(self, old: str, new: str) -> None:
-        """Atomic; durable only after ``sync_dir`` of the directory."""
+        """Rename atomically; durable only after ``sync_dir`` of the directory."""
         ...
 
     def remove(self, path: str) -> None: ...
@@ -88,29 +92,30 @@ class Disk(Protocol):
     def total_bytes(self, path: str) -> int: ...
 
     def open_index(self, path: str) -> "Index":
-        """Open (creating it) an ordered key-value index."""
+        """Open an ordered key-value index; create it when there is none."""
         ...
 
 
 class Index(Protocol):
-    """Ordered byte keys to byte values. Writes are durable after ``flush``, in any order before."""
+    """An ordered map of byte keys to byte values. Writes are durable after ``flush``; before that, in any order."""
 
     def get(self, key: bytes) -> bytes | None: ...
 
     def floor(self, key: bytes) -> tuple[bytes, bytes] | None:
-        """The greatest key <= ``key`` with its value."""
+        """Return the greatest key <= ``key`` with its value."""
         ...
 
     def scan(self, start: bytes, stop: bytes) -> list[tuple[bytes, bytes]]:
-        """Keys in [start, stop) in order."""
+        """Return the rows with keys in [start, stop), in order."""
         ...
 
     def scan_from(self, key: bytes, stop: bytes, rows_max: int) -> list[tuple[bytes, bytes]]:
-        """The row of the greatest key <= ``key``, if any, and those behind it below ``stop``; at most ``rows_max``."""
+        """Return the row of the greatest key <= ``key``, if any, and the following rows below ``stop``; at most
+        ``rows_max``."""
         ...
 
     def write(self, puts: Sequence[tuple[bytes, bytes]], deletes: Sequence[bytes] = ()) -> None:
-        """Deletes first, then puts, as one step for readers."""
+        """Apply ``deletes``, then ``puts``, as one step for readers."""
         ...
 
     def flush(self) -> None: ...
@@ -122,23 +127,27 @@ class Lane(Protocol):
     """Runs calls strictly one after another, off the event loop."""
 
     def run(self, work: Callable[[], T]) -> "asyncio.Future[T]":
-        """Start ``work`` after all earlier calls; the future has its result. Cancelling it does not stop the work."""
+        """Run ``work`` after all earlier calls; the future has its result. Cancelling the future does not stop the
+        work."""
         ...
 
     def call(
         self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]
     ) -> None:
-        """The same without a future: ``done(result, None)`` or ``done(None, error)`` follows on the event loop, in the
-        turn in which the lane is heard, unless that loop has ended."""
+        """Run ``work`` as ``run`` does, without a future.
+
+        ``done(result, None)`` or ``done(None, error)`` is called on the caller's event loop, in the turn in which the
+        lane's result arrives, unless that loop is closed.
+        """
         ...
 
     def close(self) -> None:
-        """Wait for what runs, then stop."""
+        """Wait for the running call and those queued, then stop."""
         ...
 
 
 class ThreadLane:
-    """A lane with one thread of its own."""
+    """A lane with its own thread."""
 
     def __init__(self, name: str) -> None:
         self._jobs: SimpleQueue[Job[Any] | None] = SimpleQueue()
@@ -165,14 +174,14 @@ class ThreadLane:
             result, error = None, None
             try:
                 result = work()
-            except BaseException as raised:  # it belongs to whoever asked for the work
+            except BaseException as raised:  # the caller of the lane handles it
                 error = raised
-            with suppress(RuntimeError):  # the loop is closed: nobody is left to hear
+            with suppress(RuntimeError):  # the loop is closed: no caller waits for the result
                 loop.call_soon_threadsafe(done, result, error)
 
 
 def settle(future: "asyncio.Future[T]", result: T | None, error: BaseException | None) -> None:
-    """What ``Lane.run`` makes of ``Lane.call``."""
+    """Set a future's result from the arguments of a ``Lane.call`` callback. Does nothing when it was cancelled."""
     if future.cancelled():
         return
     if error is not None:
@@ -200,15 +209,16 @@ class SystemFile:
     def pwritev(self, parts: Sequence[bytes | memoryview | bytearray], offset: int) -> int:
         done = 0
         for i in range(0, len(parts), IOV_MAX):
-            some = list(parts[i : i + IOV_MAX])
-            want = sum(len(part) for part in some)
-            wrote = os.pwritev(self._fd, some, offset + done)
-            if wrote != want:  # short: a full disk or a limit: finish it or fail loudly (I19)
-                rest = b"".join(some)[wrote:]
-                while rest:
-                    n = os.pwrite(self._fd, rest, offset + done + want - len(rest))
-                    rest = rest[n:]
-            done += want
+            batch = list(parts[i : i + IOV_MAX])
+            size = sum(len(part) for part in batch)
+            written = os.pwritev(self._fd, batch, offset + done)
+            # A full disk or a limit cut it short: finish it, or raise the disk's error (I19).
+            if written != size:
+                remaining = b"".join(batch)[written:]
+                while remaining:
+                    n = os.pwrite(self._fd, remaining, offset + done + size - len(remaining))
+                    remaining = remaining[n:]
+            done += size
         return done
 
     def size(self) -> int:
@@ -225,9 +235,10 @@ class SystemFile:
 
 
 class DirectFile(SystemFile):
-    """Past the page cache, through an aligned buffer: at 1 MiB a fifth of the CPU of writing, two fifths of reading.
+    """A file that bypasses the page cache through an aligned buffer. At 1 MiB that saves a fifth of the CPU of writing,
+    two fifths of reading.
 
-    What is written are whole blocks of 4096 bytes; reads may begin and end anywhere. For one thread at a time.
+    Only whole blocks of 4096 bytes can be written; reads may begin and end anywhere. For one thread at a time.
     """
 
     def __init__(self, fd: int) -> None:
@@ -238,11 +249,11 @@ class DirectFile(SystemFile):
     def pwritev(self, parts: Sequence[bytes | memoryview | bytearray], offset: int) -> int:
         staging, filled, at = self._view, 0, offset
         for part in parts:
-            rest = memoryview(part)
-            while rest:
-                n = min(len(rest), STAGING_BYTES - filled)
-                staging[filled : filled + n] = rest[:n]
-                rest = rest[n:]
+            remaining = memoryview(part)
+            while remaining:
+                n = min(len(remaining), STAGING_BYTES - filled)
+                staging[filled : filled + n] = remaining[:n]
+                remaining = remaining[n:]
                 filled += n
                 if filled == STAGING_BYTES:
                     at += self._write(filled, at)
@@ -255,7 +266,8 @@ class DirectFile(SystemFile):
         if size % DIRECT_BLOCK or offset % DIRECT_BLOCK:
             raise ValueError(f"direct write of {size} bytes at {offset} is not in whole blocks")
         done = 0
-        while done < size:  # a short write ends on a block, and the next one says why
+        # A short write ends on a block boundary, and the next one raises its reason.
+        while done < size:
             done += os.pwrite(self._fd, self._view[done:size], offset + done)
         return done
 
@@ -266,23 +278,25 @@ class DirectFile(SystemFile):
         return self._staged(skip, size, offset)
 
     def _staged(self, skip: int, size: int, offset: int) -> memoryview:
-        """``size`` bytes of the file, which begin ``skip`` bytes behind a block, as they lie in the staging buffer;
-        fewer at its end."""
+        """Read ``size`` bytes from ``offset``, which lies ``skip`` bytes into a block; fewer at the end of the file.
+
+        Returns a view of the staging buffer, which the next call overwrites.
+        """
         blocks = -(-(skip + size) // DIRECT_BLOCK) * DIRECT_BLOCK
-        got = os.preadv(self._fd, [self._view[:blocks]], offset - skip)
-        return self._view[skip : max(min(skip + size, got), skip)]
+        filled = os.preadv(self._fd, [self._view[:blocks]], offset - skip)
+        return self._view[skip : max(min(skip + size, filled), skip)]
 
     def pread(self, size: int, offset: int) -> bytes:
         parts: list[bytes] = []
         while size:
             skip = offset % DIRECT_BLOCK
-            want = min(size, STAGING_BYTES - skip)
-            part = bytes(self._staged(skip, want, offset))
+            size_now = min(size, STAGING_BYTES - skip)
+            part = bytes(self._staged(skip, size_now, offset))
             parts.append(part)
-            if len(part) < want:
+            if len(part) < size_now:
                 break  # the end of the file
-            size -= want
-            offset += want
+            size -= size_now
+            offset += size_now
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def close(self) -> None:
@@ -300,7 +314,7 @@ class SystemDisk:
             try:
                 return DirectFile(os.open(path, flags | os.O_DIRECT, 0o644))
             except OSError as error:
-                if error.errno != errno.EINVAL:  # this file system has only its page cache
+                if error.errno != errno.EINVAL:  # this file system cannot bypass the page cache
                     raise
         return SystemFile(os.open(path, flags, 0o644))
 
@@ -339,10 +353,10 @@ class SystemDisk:
 
 
 class RocksIndex:
-    """RocksDB without write-ahead log: what was not flushed is lost in a crash. Safe to use from several threads."""
+    """RocksDB without a write-ahead log: what was not flushed is lost in a crash. Safe to use from several threads."""
 
     def __init__(self, path: str) -> None:
-        import rocksdict  # loaded late: tests and tools that read no index do without
+        import rocksdict  # imported late: tests and tools that open no index do not need it
 
         options = rocksdict.Options(raw_mode=True)
         options.create_if_missing(True)
@@ -363,29 +377,29 @@ class RocksIndex:
         return value
 
     def floor(self, key: bytes) -> tuple[bytes, bytes] | None:
-        rows = self._db.iter()
-        rows.seek_for_prev(key)
-        return (rows.key(), rows.value()) if rows.valid() else None
+        cursor = self._db.iter()
+        cursor.seek_for_prev(key)
+        return (cursor.key(), cursor.value()) if cursor.valid() else None
 
     def scan(self, start: bytes, stop: bytes) -> list[tuple[bytes, bytes]]:
-        rows = self._db.iter()
-        rows.seek(start)
-        out = []
-        while rows.valid() and (key := rows.key()) < stop:
-            out.append((key, rows.value()))
-            rows.next()
-        return out
+        cursor = self._db.iter()
+        cursor.seek(start)
+        rows = []
+        while cursor.valid() and (key := cursor.key()) < stop:
+            rows.append((key, cursor.value()))
+            cursor.next()
+        return rows
 
     def scan_from(self, key: bytes, stop: bytes, rows_max: int) -> list[tuple[bytes, bytes]]:
-        rows = self._db.iter()
-        rows.seek_for_prev(key)
-        if not rows.valid():
-            rows.seek(key)
-        out: list[tuple[bytes, bytes]] = []
-        while rows.valid() and len(out) < rows_max and (found := rows.key()) < stop:
-            out.append((found, rows.value()))
-            rows.next()
-        return out
+        cursor = self._db.iter()
+        cursor.seek_for_prev(key)
+        if not cursor.valid():
+            cursor.seek(key)
+        rows: list[tuple[bytes, bytes]] = []
+        while cursor.valid() and len(rows) < rows_max and (row_key := cursor.key()) < stop:
+            rows.append((row_key, cursor.value()))
+            cursor.next()
+        return rows
 
     def write(self, puts: Sequence[tuple[bytes, bytes]], deletes: Sequence[bytes] = ()) -> None:
         batch = self._rocks.WriteBatch(raw_mode=True)

@@ -1,7 +1,7 @@
-"""Garbage collection: forgets ledgers that metadata says are deleted, removes entry logs in which nothing lives.
+"""Garbage collection: forget ledgers that metadata reports as deleted, remove entry logs without live entries.
 
-The candidates are listed first and metadata is asked afterwards, for each by itself; whatever cannot be asked is kept
-(I28, B10).
+Candidates are listed first; afterwards metadata is queried for each of them. A candidate that cannot be looked up is
+kept (I28, B10).
 """
 
 from collections.abc import Awaitable, Callable
@@ -18,16 +18,20 @@ TOMBSTONE_MS = 7 * 24 * 3600 * 1000
 async def find_deleted(
     candidates: list[int], is_deleted: Callable[[int], Awaitable[bool]]
 ) -> list[int]:
-    """Those of ``candidates`` (listed before this call) that metadata denies. What ``is_deleted`` raises ends the
-    search with nothing deleted. Cancel-safe."""
+    """Return those of ``candidates`` (listed before this call) that metadata no longer has.
+
+    An error of ``is_deleted`` ends the search with nothing deleted. Cancel-safe.
+    """
     return [ledger_id for ledger_id in candidates if await is_deleted(ledger_id)]
 
 
 def forget_ledgers(
     index: BookieIndex, flusher: Flusher, tombstones: list[LedgerRecord], expired: list[int]
 ) -> None:
-    """Remove deleted ledgers from the index, durably, leaving tombstones, and the ``expired`` tombstones. Flush lane,
-    when no flush is under way that holds those ledgers (it would bring them back). Raises OSError."""
+    """Remove deleted ledgers from the index, durably, leaving ``tombstones``; remove ``expired`` tombstones.
+
+    Runs in the flush lane while no flush holds those ledgers, which would restore them. Raises OSError.
+    """
     if not tombstones and not expired:
         return
     for record in tombstones:
@@ -39,7 +43,10 @@ def forget_ledgers(
 
 
 def retire_logs(index: BookieIndex, logs: LogFiles, flusher: Flusher) -> list[int]:
-    """Logs that may be removed: no record names them, durably, and nobody writes them. Flush lane. Raises OSError."""
+    """Return logs that may be removed: no record names them, durably, and none is being written. Flush lane.
+
+    Raises OSError.
+    """
     dead = logs.unreferenced(index.usage)
     if dead:
         for log_id in dead:
@@ -49,7 +56,10 @@ def retire_logs(index: BookieIndex, logs: LogFiles, flusher: Flusher) -> list[in
 
 
 def remove_logs(logs: LogFiles, reader: EntryLogReader, dead: list[int]) -> int:
-    """Delete files of retired logs; their number. Runs in the read lane: no read is under way. Raises OSError."""
+    """Delete the files of retired logs and return their number. Raises OSError.
+
+    Runs in the read lane, so that no read of them is in progress.
+    """
     for log_id in dead:
         reader.drop(log_id)
     logs.remove(dead)

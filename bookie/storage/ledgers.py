@@ -1,5 +1,8 @@
-"""Ledgers of this bookie: who may add, what is fenced, which entry is last. Decisions only: runs on the event loop
-(and in recovery), touches no disk. What changed is handed to the flush as records (I26)."""
+"""Ledgers of this bookie: who may add, which are fenced, which entry is last.
+
+Decisions only, without disk access. Runs on the event loop (and in recovery). Changed ledgers are handed to the flush
+as records (I26).
+"""
 
 from bookie.storage.codes import Code
 from bookie.storage.index.index import DELETED, FENCED, LIMBO, LedgerRecord
@@ -9,9 +12,9 @@ from engine.base.slices import AddRun
 
 
 class Ledger:
-    """One ledger. ``fence_durable``: the fence is in a synced journal group or the index.
+    """The state of one ledger. ``fence_durable``: the fence is in a synced journal group or in the index.
 
-    ``limbo``: this bookie may have lost entries of it, so it must not say that one does not exist.
+    ``limbo``: this bookie may have lost entries of the ledger and must not deny that one exists.
     """
 
     __slots__ = (
@@ -36,6 +39,7 @@ class Ledger:
         self.explicit_lac = b""
 
     def record(self) -> LedgerRecord:
+        """Return the durable facts of this ledger."""
         flags = FENCED * self.fenced | LIMBO * self.limbo | DELETED * bool(self.deleted_ms)
         return LedgerRecord(
             self.ledger_id, flags, self.last, self.deleted_ms, self.master_key, self.explicit_lac
@@ -43,17 +47,17 @@ class Ledger:
 
     @property
     def written_lac(self) -> int:
-        """The last confirmed entry that a writer stated in so many words; -1 when none did."""
+        """The last add confirmed that a writer sent explicitly; -1 when none did."""
         return lac_of(self.explicit_lac)
 
 
 class Ledgers:
-    """All ledgers and the write cache before them."""
+    """All ledgers and the write cache in front of them."""
 
     def __init__(self, cache: WriteCache, records: list[LedgerRecord], limbo: bool = False) -> None:
         self.cache = cache
         self.limbo = limbo
-        """Ledgers unknown here may have existed: do not deny them."""
+        """True when ledgers unknown here may have existed; they are not denied then."""
         self._ledgers: dict[int, Ledger] = {}
         self._changed: dict[int, Ledger] = {}
         self._deleted = sum(1 for record in records if record.deleted_ms)
@@ -71,33 +75,36 @@ class Ledgers:
 
     @property
     def live(self) -> int:
-        """How many are not deleted."""
+        """The number of ledgers that are not deleted."""
         return len(self._ledgers) - self._deleted
 
     def get(self, ledger_id: int) -> Ledger | None:
         return self._ledgers.get(ledger_id)
 
     def live_ids(self) -> list[int]:
-        """Ids of ledgers not deleted, ascending."""
+        """Return the ids of ledgers that are not deleted, ascending."""
         return sorted(
             ledger.ledger_id for ledger in self._ledgers.values() if not ledger.deleted_ms
         )
 
     def add(self, run: AddRun, *, recovery: bool = False) -> Code:
-        """Take a run into the cache, or say why not. The caller journals it only after OK: were it the other way
-        round, the journal could be trimmed before a flush has seen the entries."""
+        """Add a run to the cache, or return the reason for the refusal.
+
+        The caller journals the run only after OK: in the opposite order the journal could be trimmed before a flush has
+        seen the entries.
+        """
         ledger = self._ledgers.get(run.ledger_id)
         if ledger is None:
-            # A writer that begins now has lost nothing here; of any other ledger earlier entries may be gone.
+            # A ledger whose first entry is added now cannot have lost any here; any other ledger may have.
             fresh = run.first == 0 and not recovery
             ledger = self._create(run.ledger_id, run.master_key, limbo=self.limbo and not fresh)
-        elif ledger.deleted_ms:  # the tombstone fences, too (B5)
+        elif ledger.deleted_ms:  # a tombstone fences as well (B5)
             return Code.FENCED
         elif ledger.master_key != run.master_key:  # (I25)
             return Code.UNAUTHORIZED
         elif ledger.fenced and not recovery:  # (I20, B7)
             return Code.FENCED
-        self.cache.add(run)  # at once: no fence comes between (I23)
+        self.cache.add(run)  # without an await, so that no fence can happen in between (I23)
         last = run.below - 1
         if last > ledger.last:
             ledger.last = last
@@ -106,8 +113,10 @@ class Ledgers:
         return Code.OK
 
     def fence(self, ledger_id: int, master_key: bytes) -> Code:
-        """Refuse normal adds from now on. OK: the caller journals the fence unless ``fence_durable`` and answers only
-        when it is durable."""
+        """Refuse normal adds from now on.
+
+        After OK the caller journals the fence unless ``fence_durable``, and answers only when it is durable.
+        """
         ledger = self._ledgers.get(ledger_id)
         if ledger is None:
             ledger = self._create(ledger_id, master_key, limbo=self.limbo)
@@ -121,9 +130,11 @@ class Ledgers:
         return Code.OK
 
     def write_lac(self, ledger_id: int, master_key: bytes, body: bytes) -> Code:
-        """Keep a writer's explicit last confirmed entry (LAC_BODY_MIN bytes at least) unless a higher one is known,
-        so that it never goes back (B12: we keep what the writer confirmed, nothing of our own). The caller journals it
-        after OK. As in BookKeeper, a fence does not matter: what the writer confirmed before stays confirmed."""
+        """Store a writer's explicit LAC (at least LAC_BODY_MIN bytes) unless a higher one is known.
+
+        It never goes back, and the bookie stores only values that the writer confirmed (B12). The caller journals it
+        after OK. A fence does not matter, as in BookKeeper: what the writer confirmed before stays confirmed.
+        """
         ledger = self._ledgers.get(ledger_id)
         if ledger is None:
             ledger = self._create(ledger_id, master_key, limbo=self.limbo)
@@ -137,26 +148,26 @@ class Ledgers:
         return Code.OK
 
     def replay_lac(self, ledger_id: int, master_key: bytes, body: bytes) -> None:
-        """An explicit last confirmed entry from the journal."""
+        """Apply an explicit LAC from the journal."""
         ledger = self._ledgers.get(ledger_id)
         if ledger is None or not ledger.deleted_ms:
             self.write_lac(ledger_id, master_key if ledger is None else ledger.master_key, body)
 
     def replay_adds(self, run: AddRun) -> None:
-        """A run from the journal: it was accepted then, so only deletion is asked now."""
+        """Apply a run from the journal. It was accepted when it was written, so only deletion is checked."""
         ledger = self._ledgers.get(run.ledger_id)
         if ledger is None or not ledger.deleted_ms:
             self.add(run if ledger is None else _with_key(run, ledger.master_key), recovery=True)
 
     def replay_fence(self, ledger_id: int, master_key: bytes) -> None:
-        """A fence from the journal; also of a ledger that nothing else is known of."""
+        """Apply a fence from the journal, also to a ledger of which nothing else is known."""
         ledger = self._ledgers.get(ledger_id)
         if ledger is None or not ledger.deleted_ms:
             self.fence(ledger_id, master_key if ledger is None else ledger.master_key)
             self._ledgers[ledger_id].fence_durable = True
 
     def enter_limbo(self) -> None:
-        """Entries may have been lost: deny nothing, and let nobody but a recovery add to what is known."""
+        """Treat entries as possibly lost: deny none, and refuse adds to known ledgers except those of a recovery."""
         self.limbo = True
         for ledger in self._ledgers.values():
             ledger.limbo = ledger.fenced = ledger.fence_durable = True
@@ -169,7 +180,8 @@ class Ledgers:
         return ledger
 
     def absent(self, ledger_id: int) -> Code:
-        """The answer for an entry that is not stored: NO_ENTRY and NO_LEDGER are promises (I21), so LIMBO in limbo."""
+        """Return the answer for an entry that is not stored. NO_ENTRY and NO_LEDGER are promises (I21), hence LIMBO in
+        limbo."""
         ledger = self._ledgers.get(ledger_id)
         if ledger is None:
             return Code.LIMBO if self.limbo else Code.NO_LEDGER
@@ -178,7 +190,7 @@ class Ledgers:
         return Code.LIMBO if ledger.limbo else Code.NO_ENTRY
 
     def delete(self, ledger_id: int, now_ms: int) -> LedgerRecord | None:
-        """Mark a ledger deleted; its tombstone, or None when there is nothing to delete."""
+        """Mark a ledger deleted and return its tombstone; None when there is nothing to delete."""
         ledger = self._ledgers.get(ledger_id)
         if ledger is None or ledger.deleted_ms:
             return None
@@ -190,30 +202,33 @@ class Ledgers:
         return ledger.record()
 
     def forget_deleted(self, before_ms: int) -> list[int]:
-        """Drop tombstones older than ``before_ms``; their ids, ascending."""
-        old = sorted(
+        """Drop tombstones older than ``before_ms`` and return their ids, ascending."""
+        expired = sorted(
             ledger.ledger_id
             for ledger in self._ledgers.values()
             if 0 < ledger.deleted_ms < before_ms
         )
-        for ledger_id in old:
+        for ledger_id in expired:
             del self._ledgers[ledger_id]
-        self._deleted -= len(old)
-        return old
+        self._deleted -= len(expired)
+        return expired
 
     @property
     def changed(self) -> bool:
-        """Whether a flush has anything to do."""
+        """True when there is anything to flush."""
         return bool(self._changed) or bool(self.cache.active.ledgers)
 
     def swap(self) -> tuple[Generation, list[LedgerRecord]]:
-        """Begin a new generation: what is to be flushed. Sample the journal's mark before, without an await between."""
+        """Begin a new generation and return what is to be flushed.
+
+        Sample the journal's mark before, without an await in between (I26).
+        """
         changed, self._changed = self._changed, {}
         return self.cache.swap(), [ledger.record() for ledger in changed.values()]
 
 
 def lac_of(body: bytes) -> int:
-    """The entry id in an explicit last-confirmed body (ledger id i64, entry id i64, digest), -1 of an empty one."""
+    """Return the entry id in an explicit LAC body (ledger id i64, entry id i64, digest); -1 for an empty one."""
     return int.from_bytes(body[8:LAC_BODY_MIN], "big", signed=True) if body else -1
 
 

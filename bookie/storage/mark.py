@@ -1,4 +1,5 @@
-"""The mark file: where replay of the journal starts and which manifest goes with it (docs/formats/journal.md)."""
+"""The mark file: where the replay of the journal starts, and the manifest that goes with it
+(docs/formats/journal.md)."""
 
 from struct import Struct
 from typing import NamedTuple
@@ -16,7 +17,7 @@ _CRC = Struct(">I")
 
 
 class Checkpoint(NamedTuple):
-    """Everything before ``mark`` is in synced entry logs, a flushed index and a synced manifest."""
+    """A durable state: everything before ``mark`` is in synced entry logs, a flushed index and a synced manifest."""
 
     mark: Mark
     manifest: Place
@@ -27,7 +28,7 @@ class Checkpoint(NamedTuple):
 
 
 def decode_checkpoint(data: bytes) -> Checkpoint | None:
-    """None when damaged."""
+    """Return the checkpoint, or None when the data is damaged."""
     if len(data) != _FILE.size + _CRC.size or data[:8] != MAGIC:
         return None
     if _CRC.unpack_from(data, _FILE.size)[0] != crc32c(data[: _FILE.size]):
@@ -52,7 +53,7 @@ def write_mark(disk: Disk, directory: str, checkpoint: Checkpoint) -> None:
 
 
 def read_mark(disk: Disk, directory: str) -> Checkpoint:
-    """Raises DamagedError when it is missing or does not verify."""
+    """Read the mark file. Raises DamagedError when it is missing or does not verify."""
     path = f"{directory}/{MARK_NAME}"
     try:
         file = disk.open(path)

@@ -1,6 +1,6 @@
-"""Reading stored entries: from the index and entry logs in a lane of its own, so that a read never waits for a write.
+"""Reads of stored entries: index and entry logs in their own lane, so that a read never waits for a write.
 
-Requests that arrive while the lane works are taken together by the next job.
+Requests that arrive while the lane works are handled together by the next job.
 """
 
 import asyncio
@@ -19,19 +19,20 @@ from engine.base.loop import last_call
 
 JOB_READS_MAX = 64
 JOB_BYTES_MAX = 512 << 10
-"""A job ends with the read that reaches this: what it found is answered, and travels, while the next one is read."""
+"""Bytes at which a job ends. Its entries are sent while the next job reads."""
 RANGE_RECORDS_MAX = 32
-"""Index records looked at for one block that is not in memory: it, what is read with it, and what comes next."""
+"""Index records read for one block that is not in memory: its own, those read with it, and those read next."""
 FIRST_WINDOW_BYTES = 256 << 10
 LEDGERS_AHEAD_MAX = 1024
 BATCH_ENTRY_OVERHEAD = 4
-"""Bytes that each entry costs beside itself in a range's budget."""
+"""Bytes charged for each entry in a range's budget, beside the entry."""
 
 
 class QueuedRead(NamedTuple):
-    """Entries from ``first`` on: at most ``entries_max`` (0: unbounded) and ``bytes_max``, but the first always.
+    """A request for entries from ``first`` on: at most ``entries_max`` (0: unbounded) and ``bytes_max``, but at least
+    one.
 
-    ``done(code, entries)`` is called on the loop; ``code`` is about the first entry.
+    ``done(code, entries)`` is called on the loop; ``code`` describes the first entry.
     """
 
     ledger_id: int
@@ -42,7 +43,7 @@ class QueuedRead(NamedTuple):
 
 
 class _Near(NamedTuple):
-    """The block found last, and the entries that the index says are read from it."""
+    """The block found last, and the entries that the index places in it."""
 
     ledger_id: int
     first: int
@@ -51,8 +52,8 @@ class _Near(NamedTuple):
 
 
 class _Ahead:
-    """How a ledger is being read: the block needed last, behind which it goes on if read in order, and how far to read
-    ahead then."""
+    """The progress of reading a ledger: the last block requested, the entry behind it, and how far to read ahead when
+    that entry is requested next."""
 
     __slots__ = ("first", "next", "window")
 
@@ -62,10 +63,10 @@ class _Ahead:
 
 
 class StoredEntries:
-    """Synchronous lookups over index and logs. For one lane.
+    """Synchronous lookups in index and logs. For one lane.
 
-    A ledger that is read in order is read ahead: its blocks come in ranges that double up to ``read_ahead_bytes``, one
-    operation each, and the disk is told of the range behind.
+    A ledger that is read in order is read ahead. Its blocks are read in ranges that double up to ``read_ahead_bytes``,
+    each with one operation, and the disk receives a hint of the next range.
     """
 
     def __init__(
@@ -83,17 +84,19 @@ class StoredEntries:
         self._ahead: dict[int, _Ahead] = {}
 
     def read(self, ledger_id: int, entry_id: int) -> tuple[Code, bytes]:
-        """OK with the entry as it was received; NO_ENTRY only when the index has no such entry; IO when it has, but the
-        log does not give it back intact."""
+        """Return OK with the entry as it was received.
+
+        NO_ENTRY: the index has no such entry. IO: the index has it, but the log does not return it intact.
+        """
         self._near = None
         code, entries = self._read_range(ledger_id, entry_id, 1, 0)
         return code, bytes(entries[0]) if entries else b""
 
     def _find(self, ledger_id: int, entry_id: int, below: int, wanted: int) -> _Near | None:
-        """The block of an entry, None when the index has no such entry. All before entry ``below`` are asked for, but
-        at most ``wanted`` bytes.
+        """Return the block of an entry; None when the index has no such entry.
 
-        Raises DamagedError and OSError.
+        Entries before ``below``, but at most ``wanted`` bytes, are requested after it and decide how much is read
+        ahead. Raises DamagedError and OSError.
         """
         near = self._near
         if near is not None and ledger_id == near.ledger_id and near.first <= entry_id < near.below:
@@ -119,7 +122,7 @@ class StoredEntries:
         return near
 
     def _progress(self, ledger_id: int, entry_id: int, wanted: int) -> _Ahead:
-        """What is known of how the ledger is read, with the window for the block that is needed now."""
+        """Return how the ledger is being read, with the window for the block that is needed now."""
         ahead = self._ahead.pop(ledger_id, None) or _Ahead()
         self._ahead[ledger_id] = ahead
         if len(self._ahead) > LEDGERS_AHEAD_MAX:
@@ -135,7 +138,7 @@ class StoredEntries:
     def _read_range(
         self, ledger_id: int, first: int, entries_max: int, bytes_max: int
     ) -> tuple[Code, list[Stored]]:
-        """Consecutive entries up to the first that is missing, unreadable or over budget."""
+        """Return consecutive entries up to the first that is missing, unreadable or over budget."""
         near = self._near
         if entries_max == 1 and near is not None and ledger_id == near.ledger_id:
             entry = near.block.entry(first) if near.first <= first < near.below else None
@@ -151,12 +154,12 @@ class StoredEntries:
                 if near is None:
                     break
                 stop = min(below, near.below)
-                some = near.block.entries(at, stop, budget, BATCH_ENTRY_OVERHEAD)
-                if not some and not entries:
-                    some = near.block.entries(at, at + 1, 1 << 32, BATCH_ENTRY_OVERHEAD)
-                entries += some
-                budget -= sum(map(len, some)) + BATCH_ENTRY_OVERHEAD * len(some)
-                at += len(some)
+                taken = near.block.entries(at, stop, budget, BATCH_ENTRY_OVERHEAD)
+                if not taken and not entries:
+                    taken = near.block.entries(at, at + 1, 1 << 32, BATCH_ENTRY_OVERHEAD)
+                entries += taken
+                budget -= sum(map(len, taken)) + BATCH_ENTRY_OVERHEAD * len(taken)
+                at += len(taken)
                 if at < stop:
                     break
         except (DamagedError, OSError) as error:
@@ -166,8 +169,8 @@ class StoredEntries:
         return (Code.OK, entries) if entries else (Code.NO_ENTRY, [])
 
     def answer(self, requests: list[QueuedRead]) -> list[tuple[Code, list[Stored]]]:
-        """Answers in the order of the requests. What was near in an earlier job may have moved by now."""
-        self._near = None
+        """Return the answers in the order of the requests."""
+        self._near = None  # compaction may have moved the block since the previous job
         return [
             self._read_range(
                 request.ledger_id, request.first, request.entries_max, request.bytes_max
@@ -177,7 +180,7 @@ class StoredEntries:
 
 
 def _first_bytes(places: list[Location], size: int) -> list[Location]:
-    """As many of the first ``places`` as fit ``size`` bytes."""
+    """Return as many of the first ``places`` as fit ``size`` bytes."""
     for i, place in enumerate(places):
         size -= place.size
         if size < 0:
@@ -186,7 +189,7 @@ def _first_bytes(places: list[Location], size: int) -> list[Location]:
 
 
 class ReadQueue:
-    """Loop side: queues requests for the read lane. The caller bounds ``pending``."""
+    """The event loop's side of reading: queues requests for the read lane. The caller bounds ``pending``."""
 
     def __init__(
         self, entries: StoredEntries, lane: Lane, on_error: Callable[[BaseException], None]
@@ -206,14 +209,14 @@ class ReadQueue:
             last_call(asyncio.get_running_loop())(self._start)
 
     def _start(self) -> None:
-        taken = size = 0
+        count = size = 0
         for request in self._requests[:JOB_READS_MAX]:
-            taken += 1
+            count += 1
             size += request.bytes_max
             if size >= JOB_BYTES_MAX:
                 break
-        requests = self._requests[:taken]
-        del self._requests[:taken]
+        requests = self._requests[:count]
+        del self._requests[:count]
         self._lane.call(partial(self._entries.answer, requests), partial(self._answered, requests))
 
     def _answered(

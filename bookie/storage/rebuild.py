@@ -1,5 +1,7 @@
-"""Making the index anew from manifest and entry logs, when it was lost. What cannot be made sure is put in limbo: such
-a ledger is fenced, and that one of its entries does not exist is never claimed. Synchronous; before anyone is served.
+"""Rebuilding of a lost index from manifest and entry logs.
+
+A ledger of which entries may be missing is put in limbo: it is fenced, and no entry of it is denied. Synchronous; runs
+before the bookie serves requests.
 """
 
 import logging
@@ -33,7 +35,8 @@ HEAD_BYTES = 64 << 10
 
 
 class Piece(NamedTuple):
-    """A block of a log: its place, its head, and itself when its data verifies. Without head: bytes nobody can read."""
+    """A block of a log: its place, its head, and the block itself when its data verifies. Without a head: unreadable
+    bytes."""
 
     offset: int
     size: int
@@ -42,13 +45,13 @@ class Piece(NamedTuple):
 
 
 def read_log(file: File, end: int) -> Iterator[Piece]:
-    """Everything from the log's header to ``end``, in order. Damage is passed over up to the next good head."""
+    """Yield everything from the log's header to ``end``, in order. Damage is skipped up to the next good head."""
     offset = FILE_HEADER_BYTES
     while offset < end:
         buf = file.pread(HEAD_BYTES, offset)
         gap = -offset % PAGE
         if gap and not any(buf[:gap]):
-            offset += gap  # a write ended here
+            offset += gap  # padding: a write ended here
             continue
         head = _head(file, buf, offset)
         if head is None or offset + head.size > end:
@@ -56,8 +59,8 @@ def read_log(file: File, end: int) -> Iterator[Piece]:
             yield Piece(offset, after - offset, None, None)
             offset = after
             continue
-        whole = buf if head.size <= len(buf) else file.pread(head.size, offset)
-        yield Piece(offset, head.size, head, decode_block(whole))
+        block_bytes = buf if head.size <= len(buf) else file.pread(head.size, offset)
+        yield Piece(offset, head.size, head, decode_block(block_bytes))
         offset += head.size
 
 
@@ -67,7 +70,7 @@ def _head(file: File, buf: bytes, offset: int) -> BlockHead | None:
 
 
 def _next_head(file: File, start: int, end: int) -> int:
-    """Where the next good head begins, or ``end``."""
+    """Return where the next good head begins, or ``end``."""
     offset = start
     while offset < end:
         chunk = file.pread(min(SCAN_BYTES, end - offset), offset)
@@ -85,15 +88,15 @@ def _next_head(file: File, start: int, end: int) -> int:
     return end
 
 
-class _Found:
-    """Ledgers met in the logs that no record tells of."""
+class _UnlistedLedgers:
+    """Ledgers in the logs that have no record."""
 
     def __init__(self) -> None:
         self.last: dict[int, int] = {}
         self.keys: dict[int, bytes] = {}
         self.limbo = False
 
-    def take(self, piece: Piece) -> None:
+    def add(self, piece: Piece) -> None:
         assert piece.head is not None
         ledger_id, first, entries, _ = piece.head
         self.last[ledger_id] = max(self.last.get(ledger_id, -1), first + entries - 1)
@@ -112,47 +115,49 @@ def rebuild_index(
     identity: bytes,
     mark: Mark,
 ) -> None:
-    """Empty the index and fill it from what ``state`` lists; from all logs there are when the manifest is lost, too.
+    """Empty the index and fill it from the logs that ``state`` lists, or from all logs when the manifest is lost as
+    well.
 
-    Where a log is missing or unreadable in part, the whole bookie is in limbo from now on, and what there is of the
-    log is kept. Each log counts as far as the manifest says: what is behind comes from the journal again. Where two
-    logs hold the same entry the later one wins; copies of an entry never differ in what was written.
-    Raises OSError; done again at the next start then.
+    Where a log is missing or partly unreadable, the whole bookie is in limbo from then on, and the readable part of the
+    log is kept. Each log counts as far as the manifest states: later entries are replayed from the journal. Where two
+    logs hold the same entry the later log wins; copies of an entry never differ in what was written. Raises OSError;
+    the next start rebuilds it again then.
     """
     index.clear()
-    found = _Found()
-    found.limbo = state is None or state.limbo
+    unlisted = _UnlistedLedgers()
+    unlisted.limbo = state is None or state.limbo
     known = state.ledgers if state is not None else {}
     for log_id in sorted(state.ends) if state is not None else logs.ids():
         if log_id in logs:
-            _index_log(disk, logs, index, log_id, state, found)
+            _index_log(disk, logs, index, log_id, state, unlisted)
         elif state is not None and state.ends[log_id]:
             log.error("entry log is missing, entries of any ledger may be log=%08x", log_id)
-            found.limbo = True
-    if found.limbo:
+            unlisted.limbo = True
+    if unlisted.limbo:
         index.set_limbo()
     records = dict(known)
-    for ledger_id, last in found.last.items():
+    for ledger_id, last in unlisted.last.items():
         if ledger_id not in records:
-            key = found.keys.get(ledger_id, bytes(MASTER_KEY_BYTES))
+            key = unlisted.keys.get(ledger_id, bytes(MASTER_KEY_BYTES))
             records[ledger_id] = LedgerRecord(ledger_id, FENCED | LIMBO, last, 0, key)
-    lost = FENCED | LIMBO if found.limbo else 0
+    lost = FENCED | LIMBO if unlisted.limbo else 0
     index.put(
         [],
         (
             record._replace(
                 flags=record.flags | (0 if record.flags & DELETED else lost),
-                last=max(record.last, found.last.get(ledger_id, -1)),
+                last=max(record.last, unlisted.last.get(ledger_id, -1)),
             )
             for ledger_id, record in sorted(records.items())
         ),
     )
     index.set_mark(mark.encode())
     index.flush()
-    index.set_identity(identity)  # only now: without it the next start begins anew
+    # Last: after a crash before this, the next start rebuilds the index again.
+    index.set_identity(identity)
     index.flush()
     log.warning(
-        "index rebuilt ledgers=%d logs=%d limbo=%s", len(records), len(index.usage), found.limbo
+        "index rebuilt ledgers=%d logs=%d limbo=%s", len(records), len(index.usage), unlisted.limbo
     )
 
 
@@ -162,7 +167,7 @@ def _index_log(
     index: BookieIndex,
     log_id: int,
     state: ManifestState | None,
-    found: _Found,
+    unlisted: _UnlistedLedgers,
 ) -> None:
     file = disk.open(logs.path(log_id))
     try:
@@ -170,18 +175,18 @@ def _index_log(
         end = state.ends[log_id] if state is not None else size
         if end > size or decode_file_header(file.pread(FILE_HEADER_BYTES, 0)) != log_id:
             log.error("entry log is damaged or cut off log=%08x bytes=%d of=%d", log_id, size, end)
-            found.limbo = found.limbo or end > size
+            unlisted.limbo = unlisted.limbo or end > size
             index.pin(log_id)
         for piece in read_log(file, min(end, size)):
             if piece.head is None:
                 log.error("entry log is damaged log=%08x offset=%d", log_id, piece.offset)
-                found.limbo = True
+                unlisted.limbo = True
                 index.pin(log_id)
                 continue
             ledger_id, first, entries, _ = piece.head
             if state is not None and not _lives(state, ledger_id):
                 continue
-            found.take(piece)
+            unlisted.add(piece)
             place = Location(log_id, piece.offset, piece.size, entries, piece.size)
             index.put([Placed(ledger_id, first, place)], [])
     finally:
@@ -189,6 +194,7 @@ def _index_log(
 
 
 def _lives(state: ManifestState, ledger_id: int) -> bool:
-    """A ledger that the manifest does not know was deleted so long ago that it was forgotten."""
+    """Return whether the ledger is not deleted. A ledger unknown to the manifest was deleted so long ago that its
+    tombstone expired."""
     record = state.ledgers.get(ledger_id)
     return record is not None and not record.flags & DELETED

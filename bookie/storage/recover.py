@@ -1,6 +1,6 @@
-"""Opening the storage: checks what is on disk, replays the journal, leaves everything flushed behind a new mark.
+"""Opening of the storage: check what is on disk, replay the journal, leave everything flushed behind a new mark.
 
-Synchronous; runs in a lane before the bookie answers anyone. Nothing is ever appended behind what was replayed.
+Synchronous; runs in a lane before the bookie serves requests. Nothing is ever appended behind what was replayed.
 """
 
 import logging
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 class Limits(NamedTuple):
-    """Sizes in bytes that shape the storage; ``direct``: write journal or entry logs past the page cache."""
+    """Sizes of the storage in bytes. ``direct``: write the journal or entry logs past the page cache."""
 
     journal_file_bytes: int
     journal_direct: bool
@@ -47,11 +47,11 @@ class Limits(NamedTuple):
     block_bytes_max: int
     read_cache_bytes_max: int
     journal_backups_max: int = 4
-    """Journal files kept, zeroed or used before, to be used next."""
+    """Journal files kept for the next use, zero-filled or used before."""
 
 
 class Storage(NamedTuple):
-    """Everything opened; ``replayed`` counts journal records, ``rebuilt`` says that the index was lost."""
+    """The open parts of the storage. ``replayed`` counts journal records; ``rebuilt``: the index was lost."""
 
     entries: BookieIndex
     ledgers: Ledgers
@@ -65,7 +65,7 @@ class Storage(NamedTuple):
     rebuilt: bool
 
     def close(self) -> None:
-        """Nothing is flushed."""
+        """Close all files without flushing."""
         self.journal.close()
         self.log.leave()
         self.manifest.close()
@@ -74,7 +74,7 @@ class Storage(NamedTuple):
 
 
 def format_storage(disk: Disk, journal_dir: str, ledger_dirs: list[str], identity: bytes) -> None:
-    """Set up empty directories: manifest, first mark, index with identity. May be repeated after a crash in between."""
+    """Set up empty directories: manifest, first mark, index with identity. Can be repeated after a crash."""
     home = ledger_dirs[0]
     mark = Mark(0, 0, 1)
     manifest = Manifest(disk, home)
@@ -104,10 +104,11 @@ def open_storage(
     *,
     accept_loss: bool = False,
 ) -> Storage:
-    """Open, replay, flush. ``ledger_dirs``: the first one holds index, manifest and mark, all hold entry logs.
+    """Open the storage, replay the journal and flush. The first of ``ledger_dirs`` holds index, manifest and mark, all
+    hold entry logs.
 
-    A lost index is rebuilt from manifest and logs. Raises DamagedError with what to look at. ``accept_loss`` cuts a
-    damaged journal instead, fences every ledger and puts it in limbo: absence is denied then.
+    A lost index is rebuilt from manifest and logs. Raises DamagedError with what to check. With ``accept_loss`` a
+    damaged journal is cut instead: every ledger is fenced and in limbo, and no entry is denied from then on.
     """
     home = ledger_dirs[0]
     checkpoint = read_mark(disk, home)
@@ -130,7 +131,7 @@ def open_storage(
         journal, replayed = _replay(
             disk, journal_dir, mark, ledgers, flusher, limits, draw_salt, accept_loss
         )
-        # What no record points to was written by a flush or a compaction that a crash cut off.
+        # A log that no record points to is of a flush or a compaction that a crash interrupted.
         unfinished = logs.unreferenced(index.usage)
         for log_id in unfinished:
             logs.ends.pop(log_id, None)
@@ -149,7 +150,7 @@ def _manifest_state(disk: Disk, home: str, checkpoint: Checkpoint) -> ManifestSt
     try:
         return read_manifest(disk, home, checkpoint.manifest)
     except DamagedError as error:
-        log.error("manifest cannot be read, the index has to do reason=%s", error)
+        log.error("manifest cannot be read, only the index is used reason=%s", error)
         return None
 
 
@@ -158,24 +159,27 @@ def _open_index(disk: Disk, path: str) -> Index:
         return disk.open_index(path)
     except OSError:
         raise
-    except Exception as error:  # whatever the database says of its files
+    except Exception as error:  # the database raises its own errors for its files
         raise DamagedError(
-            f"{path} cannot be opened: {error}. If no other process has it, let it be made anew: "
+            f"{path} cannot be opened: {error}. If no other process has it open, rebuild it: "
             "python -m bookie.tools.rebuild_index"
         ) from error
 
 
 def _is_lost(index: BookieIndex, identity: bytes, mark: Mark, home: str) -> bool:
-    """Whether the index is not what the last checkpoint left. Raises DamagedError when it is somebody else's."""
-    found = index.identity()
-    if found is not None and found != identity:
+    """Return whether the index is older than the last checkpoint or missing.
+
+    Raises DamagedError when it belongs to another bookie.
+    """
+    stored = index.identity()
+    if stored is not None and stored != identity:
         raise DamagedError(f"{home}/index is another bookie's: put this bookie's disks back")
-    known = decode_mark(index.mark() or b"")
-    return found is None or known is None or known < mark
+    indexed_mark = decode_mark(index.mark() or b"")
+    return stored is None or indexed_mark is None or indexed_mark < mark
 
 
 def _learn_ends(logs: LogFiles, index: BookieIndex, state: ManifestState | None) -> None:
-    """Up to where each log counts, and which ids were used."""
+    """Set up to where each log counts, and which log ids are used up."""
     listed = state.ends if state is not None else {}
     ends = {log_id: end for log_id, end in listed.items() if end and log_id in logs}
     if any(log_id in logs and log_id not in ends for log_id in index.usage):
@@ -226,7 +230,7 @@ def _replay(
             raise
         ledgers.enter_limbo()
         flusher.enter_limbo()
-        sequence += 1 << 32  # above whatever the damaged part has used
+        sequence += 1 << 32  # above any sequence number in the damaged part
     spares = [
         name for name, header in headers.items() if header is None or header.file_id < mark.file_id
     ]
@@ -252,7 +256,8 @@ def _replay(
 
 
 def _sync(disk: Disk, path: str) -> None:
-    """The last group may be whole only in memory so far; the next file's header will say that it exists."""
+    """Sync a replayed file. Its last group may be whole in the page cache only, and the next file's header will imply
+    it."""
     file = disk.open(path)
     file.fdatasync()
     file.close()
@@ -289,7 +294,7 @@ def _check_files(
 
 
 def apply_record(ledgers: Ledgers, record: Record) -> None:
-    """What a record says, again. Raises JournalDamagedError for one that verifies but is not what its kind says."""
+    """Apply a journal record to ``ledgers``. Raises JournalDamagedError when it verifies but is not of its kind."""
     try:
         _apply(ledgers, record)
     except ValueError as error:

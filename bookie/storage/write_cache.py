@@ -1,4 +1,4 @@
-"""Entries not yet in an entry log: two generations, one filling, one being flushed. Runs on the event loop; no I/O."""
+"""Entries not yet in an entry log: a generation that fills and one that is flushed. Runs on the event loop; no I/O."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from engine.base.slices import AddRun
 
 RUN_OVERHEAD_BYTES = 400
-"""Charged for each run beside its bytes: objects and offsets."""
+"""Bytes charged for each run in addition to its data: objects and offsets."""
 
 
 class LedgerRuns:
-    """Runs of one ledger in the order of arrival; a later one wins where two hold the same entry (I24)."""
+    """Runs of one ledger in the order of arrival; the later run wins where two hold the same entry (I24)."""
 
     __slots__ = ("below", "firsts", "ordered", "runs")
 
@@ -28,7 +28,7 @@ class LedgerRuns:
         self.below = max(self.below, run.below)
 
     def find(self, entry_id: int) -> tuple[AddRun, int] | None:
-        """The run that holds the entry, and the entry's index in it."""
+        """Return the run that holds the entry and the entry's index in it; None when no run does."""
         if self.ordered:
             i = bisect_right(self.firsts, entry_id) - 1
             if i >= 0 and entry_id < self.runs[i].below:
@@ -40,7 +40,7 @@ class LedgerRuns:
         return None
 
     def resolved(self) -> list[AddRun]:
-        """Runs in order of entry, each entry once, the latest copy of it."""
+        """Return runs in the order of entries, each entry once, in its latest copy."""
         if self.ordered:
             return self.runs
         latest: dict[int, tuple[AddRun, int]] = {}
@@ -51,7 +51,7 @@ class LedgerRuns:
 
 
 def _joined(places: list[tuple[int, tuple[AddRun, int]]]) -> Iterator[AddRun]:
-    """Neighbouring entries of the same run as one part of it."""
+    """Yield neighbouring entries of the same run as one part of it."""
     i = 0
     while i < len(places):
         run, start = places[i][1]
@@ -63,7 +63,7 @@ def _joined(places: list[tuple[int, tuple[AddRun, int]]]) -> Iterator[AddRun]:
 
 
 class Generation:
-    """What arrived between two flushes. ``size``: bytes charged."""
+    """Entries that arrived between two flushes. ``size``: bytes charged."""
 
     __slots__ = ("ledgers", "size")
 
@@ -73,7 +73,7 @@ class Generation:
 
 
 class WriteCache:
-    """``generation_bytes_max`` bounds each of the two generations; when ``full``, callers stop reading sockets."""
+    """Two generations of at most ``generation_bytes_max`` each. While it is ``full``, callers stop reading sockets."""
 
     def __init__(self, generation_bytes_max: int) -> None:
         self.generation_bytes_max = generation_bytes_max
@@ -97,20 +97,20 @@ class WriteCache:
 
     def find(self, ledger_id: int, entry_id: int) -> tuple[AddRun, int] | None:
         runs = self.active.ledgers.get(ledger_id)
-        if runs is not None and (found := runs.find(entry_id)) is not None:
-            return found
+        if runs is not None and (hit := runs.find(entry_id)) is not None:
+            return hit
         if self.flushing is not None and (runs := self.flushing.ledgers.get(ledger_id)) is not None:
             return runs.find(entry_id)
         return None
 
     def ranges(self, ledger_id: int) -> list[tuple[int, int]]:
-        """(first, last) entry of each run of a ledger, which may overlap."""
-        found = []
+        """Return (first, last) entry of each run of a ledger; runs may overlap."""
+        ranges = []
         for generation in (self.active, self.flushing):
             runs = generation.ledgers.get(ledger_id) if generation is not None else None
             if runs is not None:
-                found += [(run.first, run.below - 1) for run in runs.runs]
-        return found
+                ranges += [(run.first, run.below - 1) for run in runs.runs]
+        return ranges
 
     def swap(self) -> Generation:
         """Begin a new generation; the old one stays readable until ``flushed``."""
@@ -119,7 +119,7 @@ class WriteCache:
         return self.flushing
 
     def flushed(self) -> None:
-        """The swapped generation is in the index now."""
+        """Drop the swapped generation, which the index holds now."""
         self.flushing = None
 
     def forget(self, ledger_id: int) -> None:

@@ -1,4 +1,4 @@
-"""What the index holds: block places, ledger records, use of logs (docs/formats/bookie-index.md). Synchronous."""
+"""Content of the index: places of blocks, ledger records, use of logs (docs/formats/bookie-index.md). Synchronous."""
 
 from collections.abc import Iterable
 from struct import Struct
@@ -12,7 +12,7 @@ IDENTITY_KEY = b"i"
 LIMBO_KEY = b"s"
 MARK_KEY = b"m"
 PINNED = (1 << 64) - 1
-"""Ledger id in the use of a log that has to be kept because part of it cannot be read."""
+"""Ledger id in the use of a log that must be kept because part of it cannot be read."""
 ROWS_MAX = 4096
 """Rows deleted by one write when an index is emptied."""
 _BLOCK_KEY = Struct(">cQQ")
@@ -34,10 +34,10 @@ class LedgerRecord(NamedTuple):
     deleted_ms: int
     master_key: bytes
     explicit_lac: bytes = b""
-    """The writer's last explicit LAC as it sent it; empty when it sent none."""
+    """The writer's last explicit LAC as it was sent; empty when there was none."""
 
     def encode(self) -> bytes:
-        """The record without its id, as index and manifest keep it."""
+        """Return the record without its id, as index and manifest store it."""
         return (
             _LEDGER.pack(self.flags, self.last, self.deleted_ms)
             + self.master_key
@@ -46,14 +46,14 @@ class LedgerRecord(NamedTuple):
 
 
 def decode_ledger(ledger_id: int, value: bytes) -> LedgerRecord:
-    """Raises struct.error when ``value`` is no such record."""
+    """Decode a stored record. Raises struct.error when ``value`` is not one."""
     flags, last, deleted_ms = _LEDGER.unpack_from(value)
-    key, lac = value[_LEDGER.size : _EXPLICIT_LAC], value[_EXPLICIT_LAC:]
-    return LedgerRecord(ledger_id, flags, last, deleted_ms, key, lac)
+    master_key, lac = value[_LEDGER.size : _EXPLICIT_LAC], value[_EXPLICIT_LAC:]
+    return LedgerRecord(ledger_id, flags, last, deleted_ms, master_key, lac)
 
 
 class Placed(NamedTuple):
-    """A block that was written: entries ``first .. first + place.entries - 1`` of a ledger."""
+    """A written block: entries ``first .. first + place.entries - 1`` of a ledger."""
 
     ledger_id: int
     first: int
@@ -61,7 +61,7 @@ class Placed(NamedTuple):
 
 
 class _Changes:
-    """Rows to write as one step, and the use of logs that they change."""
+    """Rows to write in one step, and the (log, ledger) pairs whose use they change."""
 
     __slots__ = ("deletes", "puts", "touched")
 
@@ -72,12 +72,12 @@ class _Changes:
 
 
 class BookieIndex:
-    """Typed face of the key-value index. Written in the flush lane alone; reads may come from any lane."""
+    """Typed interface to the key-value index. Written in the flush lane alone; reads may come from any lane."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
         self._indexed: dict[int, int] = {}
-        """Highest entry indexed by ledger: above it nothing can overlap."""
+        """Highest indexed entry by ledger; no record overlaps entries above it."""
         self.usage: dict[int, dict[int, int]] = {}
         """Live bytes of each ledger in each log: the sum of its records' shares. Owned by the flush lane."""
         for key, value in index.scan(b"u", b"v"):
@@ -91,14 +91,14 @@ class BookieIndex:
         self._index.write([(IDENTITY_KEY, identity)])
 
     def mark(self) -> bytes | None:
-        """The journal's mark as of the last checkpoint: an index that is older than the mark file was lost in part."""
+        """Return the journal's mark at the last checkpoint. An index older than the mark file was lost in part."""
         return self._index.get(MARK_KEY)
 
     def set_mark(self, mark: bytes) -> None:
         self._index.write([(MARK_KEY, mark)])
 
     def clear(self) -> None:
-        """Delete everything, durably."""
+        """Delete all rows, durably."""
         while rows := self._index.scan_from(b"", b"\xff", ROWS_MAX):
             self._index.write([], [key for key, _ in rows])
         self._index.flush()
@@ -106,19 +106,20 @@ class BookieIndex:
         self._indexed.clear()
 
     def in_limbo(self) -> bool:
-        """Whether entries of ledgers unknown here may have been lost."""
+        """Return whether entries of ledgers unknown here may have been lost."""
         return self._index.get(LIMBO_KEY) is not None
 
     def set_limbo(self) -> None:
         self._index.write([(LIMBO_KEY, b"")])
 
     def records(self) -> list[LedgerRecord]:
-        """All ledgers, by id."""
+        """Return the records of all ledgers, by id."""
         rows = self._index.scan(b"l", b"m")
         return [decode_ledger(_LEDGER_KEY.unpack(key)[1], value) for key, value in rows]
 
     def ledgers(self) -> list[LedgerRecord]:
-        """The same. Call once, at the start: it also learns up to where each ledger is indexed."""
+        """Return what ``records`` returns, and remember up to where each ledger is indexed. Called once, at the
+        start."""
         records = self.records()
         self._indexed = {record.ledger_id: record.last for record in records}
         return records
@@ -126,10 +127,10 @@ class BookieIndex:
     def find_range(
         self, ledger_id: int, entry_id: int, records_max: int
     ) -> list[tuple[int, Location]]:
-        """The record that covers the entry and those behind it without a gap, at most ``records_max``."""
+        """Return the record that covers the entry and the following ones without a gap, at most ``records_max``."""
         start = _BLOCK_KEY.pack(b"b", ledger_id, entry_id)
         stop = _BLOCK_KEY.pack(b"b", ledger_id + 1, 0)
-        found: list[tuple[int, Location]] = []
+        rows: list[tuple[int, Location]] = []
         below = entry_id
         for key, value in self._index.scan_from(start, stop, records_max):
             if key[:1] != b"b":
@@ -138,23 +139,23 @@ class BookieIndex:
             place = Location._make(_BLOCK.unpack(value))
             if ledger != ledger_id or not first <= below < first + place.entries:
                 break
-            found.append((first, place))
+            rows.append((first, place))
             below = first + place.entries
-        return found
+        return rows
 
     def blocks(self, ledger_id: int) -> list[tuple[int, Location]]:
-        """First entry and place of each record of a ledger, in order."""
+        """Return first entry and place of each record of a ledger, in order."""
         rows = self._index.scan(
             _BLOCK_KEY.pack(b"b", ledger_id, 0), _BLOCK_KEY.pack(b"b", ledger_id + 1, 0)
         )
         return [(_BLOCK_KEY.unpack(k)[2], Location._make(_BLOCK.unpack(v))) for k, v in rows]
 
     def blocks_in(self, ledger_id: int, log_id: int) -> list[tuple[int, Location]]:
-        """Those records of a ledger that lie in one log."""
+        """Return the records of a ledger that lie in one log."""
         return [row for row in self.blocks(ledger_id) if row[1].log_id == log_id]
 
     def ends(self) -> dict[int, int]:
-        """Where the last block of each log ends that any record names. Reads all records."""
+        """Return where the last block that any record names ends, by log. Reads all records."""
         ends: dict[int, int] = {}
         for _, value in self._index.scan(b"b", b"c"):
             place = Location._make(_BLOCK.unpack(value))
@@ -166,20 +167,20 @@ class BookieIndex:
 
     @property
     def live_bytes(self) -> int:
-        """Sum of all shares, for a gauge: read from any lane."""
+        """The sum of all shares, for a gauge. Read from any lane."""
         return sum(sum(list(used.values())) for used in list(self.usage.values()))
 
     # Changes: flush lane
 
     def pin(self, log_id: int) -> None:
-        """Keep a log whatever the records say: part of it cannot be read, so nobody knows what is in there (I30)."""
+        """Keep a log regardless of its records: part of it cannot be read, so its content is not fully known (I30)."""
         if not self.is_pinned(log_id):
             changes = _Changes()
             self._use(changes, log_id, PINNED, 1)
             self._write(changes)
 
     def put(self, placed: Iterable[Placed], records: Iterable[LedgerRecord]) -> None:
-        """Enter blocks (those of one ledger do not overlap each other) and ledger records."""
+        """Add blocks (those of one ledger do not overlap each other) and ledger records."""
         changes = _Changes()
         for ledger_id, first, place in placed:
             if first <= self._indexed.get(ledger_id, -1):
@@ -193,9 +194,9 @@ class BookieIndex:
         self._write(changes)
 
     def move(self, moved: Iterable[Placed], source: int) -> int:
-        """Point entries at copies of them, where they still lie in the log ``source``; bytes pointed elsewhere.
+        """Point entries that still lie in the log ``source`` at their copies; return the bytes moved.
 
-        What was written anew or deleted since the copy was made keeps its state. One step for each copied block.
+        Entries added again or deleted since they were copied keep their state. One step for each copied block.
         """
         switched = 0
         for ledger_id, first, copy in moved:
@@ -222,7 +223,7 @@ class BookieIndex:
         changes.touched[log_id, ledger_id] = None
 
     def _write(self, changes: _Changes) -> None:
-        """One batch; what a log holds of a ledger no more is dropped."""
+        """Write the changes as one batch. A log's use by a ledger is deleted when it falls to zero."""
         for log_id, ledger_id in changes.touched:
             key = _USE_KEY.pack(b"u", log_id, ledger_id)
             used = self.usage[log_id]
@@ -239,9 +240,9 @@ class BookieIndex:
     def _overlapping(
         self, ledger_id: int, first: int, below: int
     ) -> list[tuple[bytes, int, Location]]:
-        """Key, first entry and place of the records that have entries in ``first .. below - 1``."""
-        found = self._index.floor(_BLOCK_KEY.pack(b"b", ledger_id, first))
-        rows = [found] if found is not None and found[0][:1] == b"b" else []
+        """Return key, first entry and place of the records with entries in ``first .. below - 1``."""
+        floor = self._index.floor(_BLOCK_KEY.pack(b"b", ledger_id, first))
+        rows = [floor] if floor is not None and floor[0][:1] == b"b" else []
         rows += self._index.scan(
             _BLOCK_KEY.pack(b"b", ledger_id, first + 1), _BLOCK_KEY.pack(b"b", ledger_id, below)
         )
@@ -263,18 +264,20 @@ class BookieIndex:
         low: int,
         high: int,
     ) -> None:
-        """Take entries ``low .. high - 1`` out of a record, leaving what is before and behind them."""
+        """Remove entries ``low .. high - 1`` from a record and keep those before and behind them."""
         self._use(changes, place.log_id, ledger_id, -place.share)
         changes.deletes.append(key)
         if start < low:
             self._put_block(changes, ledger_id, start, _share(place, low - start))
         if start + place.entries > high:
-            rest = _share(place, start + place.entries - high)
-            self._put_block(changes, ledger_id, high, rest)
+            tail = _share(place, start + place.entries - high)
+            self._put_block(changes, ledger_id, high, tail)
 
     def _cut_out(self, ledger_id: int, first: int, count: int) -> None:
-        """Cut entries ``first .. first + count - 1`` out of the records there are. Written at once, so that the next
-        block of the same batch meets what this one left."""
+        """Remove entries ``first .. first + count - 1`` from the existing records.
+
+        Written at once, so that the next block of the same batch sees the records that this one left.
+        """
         changes = _Changes()
         for key, start, place in self._overlapping(ledger_id, first, first + count):
             high = min(first + count, start + place.entries)
@@ -282,7 +285,7 @@ class BookieIndex:
         self._write(changes)
 
     def delete(self, record: LedgerRecord) -> None:
-        """Remove a ledger's blocks, leaving ``record`` as its tombstone."""
+        """Remove a ledger's blocks and leave ``record`` as its tombstone."""
         ledger_id = record.ledger_id
         changes = _Changes()
         start = _BLOCK_KEY.pack(b"b", ledger_id, 0)
@@ -308,5 +311,5 @@ class BookieIndex:
 
 
 def _share(place: Location, entries: int) -> Location:
-    """``entries`` of a record's, with their part of its share."""
+    """Return the place of ``entries`` of a record's entries, with the proportional part of its share."""
     return place._replace(entries=entries, share=place.share * entries // place.entries)

@@ -1,6 +1,7 @@
-"""The manifest: what must outlive the index (docs/formats/manifest.md). An append-only file of ledger states (fences,
-tombstones, master keys) and of how far each entry log counts, so that the index can be rebuilt from entry logs without
-forgetting a fence, a deletion, or that something is missing. Synchronous; flush lane.
+"""The manifest: what must outlive the index (docs/formats/manifest.md).
+
+An append-only file of ledger states (fences, tombstones, master keys) and of how far each entry log counts. The index
+can be rebuilt from it and the entry logs without forgetting a fence, a deletion, or a loss. Synchronous; flush lane.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,7 +18,7 @@ from engine.base.crc32c import crc32c
 FILE_MAGIC = b"MGMANIF1"
 VERSION = 1
 REWRITE_BYTES = 4 << 20
-"""A manifest that grew by this and by what it began with is written anew."""
+"""Growth at which a manifest is rewritten, in addition to the size it had when it was begun."""
 _FILE = Struct(">8sIQ")
 _CRC = Struct(">I")
 _HEAD = Struct(">BHI")  # kind, bytes of the body, checksum
@@ -33,14 +34,15 @@ class _Kind(IntEnum):
 
 
 class Place(NamedTuple):
-    """A manifest and how many bytes of it are synced. Bytes behind that count as long as they verify."""
+    """A manifest's number and its synced size in bytes. Records behind that count as long as they verify."""
 
     number: int
     size: int
 
 
 class ManifestState(NamedTuple):
-    """What a manifest says: ledgers by id, end of the data in each log (0: removed), whether any may be missing."""
+    """The content of a manifest: ledgers by id, end of the data in each log (0: removed), whether entries may be
+    missing."""
 
     ledgers: dict[int, LedgerRecord]
     ends: dict[int, int]
@@ -54,7 +56,7 @@ def manifest_name(number: int) -> str:
 
 
 def manifest_numbers(disk: Disk, directory: str) -> list[int]:
-    """Ascending."""
+    """Return the numbers of a directory's manifests, ascending."""
     names = [name for name in disk.listdir(directory) if name.startswith("manifest-")]
     return sorted(int(name[9:], 16) for name in names)
 
@@ -78,7 +80,7 @@ def encode_forgotten(ledger_id: int) -> bytes:
 
 
 def encode_end(log_id: int, end: int) -> bytes:
-    """``end`` 0: the log is about to be removed."""
+    """Encode where a log's data ends. ``end`` 0: the log is about to be removed."""
     return _record(_Kind.LOG, _LOG.pack(log_id, end))
 
 
@@ -87,7 +89,7 @@ def encode_limbo() -> bytes:
 
 
 def decode(data: bytes, number: int) -> ManifestState:
-    """Up to the first record that does not verify. Raises DamagedError when the header does not."""
+    """Decode up to the first record that does not verify. Raises DamagedError when the header does not verify."""
     if len(data) < HEADER_BYTES or data[:HEADER_BYTES] != encode_header(number):
         raise DamagedError(f"header of {manifest_name(number)} does not verify")
     ledgers: dict[int, LedgerRecord] = {}
@@ -116,7 +118,7 @@ def decode(data: bytes, number: int) -> ManifestState:
 
 
 def _records(data: bytes, pos: int) -> Iterator[tuple[int, bytes, int]]:
-    """_Kind, body and end of each record that verifies, up to the first that does not."""
+    """Yield kind, body and end of each record, up to the first that does not verify."""
     while pos + _HEAD.size <= len(data):
         kind, size, crc = _HEAD.unpack_from(data, pos)
         stop = pos + _HEAD.size + size
@@ -128,7 +130,7 @@ def _records(data: bytes, pos: int) -> Iterator[tuple[int, bytes, int]]:
 
 
 def read_manifest(disk: Disk, directory: str, place: Place) -> ManifestState:
-    """Raises DamagedError when the manifest is missing or does not verify up to where it was synced."""
+    """Read a manifest. Raises DamagedError when it is missing or does not verify up to its synced size."""
     path = f"{directory}/{manifest_name(place.number)}"
     try:
         file = disk.open(path)
@@ -144,7 +146,7 @@ def read_manifest(disk: Disk, directory: str, place: Place) -> ManifestState:
 
 
 class Manifest:
-    """Writes manifests. ``place`` counts only once the mark file names it."""
+    """A writer of manifests. ``place`` counts only after the mark file names it."""
 
     def __init__(self, disk: Disk, directory: str) -> None:
         self._disk = disk
@@ -161,11 +163,11 @@ class Manifest:
 
     @property
     def wants_rewrite(self) -> bool:
-        """It has grown, is not begun, or a write failed."""
+        """True when it has grown, is not begun, or a write failed."""
         return self._file is None or self._size > self._rewrite_at
 
     def append(self, records: Iterable[bytes]) -> None:
-        """Not durable before ``sync``. Nothing when a rewrite is due anyhow: it will hold all there is."""
+        """Append records; durable after ``sync``. Does nothing when a rewrite is due, which writes the full state."""
         data = b"".join(records)
         if self._file is None or not data:
             return
@@ -176,7 +178,7 @@ class Manifest:
             raise
 
     def sync(self) -> None:
-        """Raises OSError; the file is not trusted any more then, and never synced again."""
+        """Make appended records durable. Raises OSError; the file is then closed and never synced again."""
         if self._file is None:
             return
         try:
@@ -186,7 +188,7 @@ class Manifest:
             raise
 
     def rewrite(self, records: Iterable[bytes]) -> None:
-        """Begin the next manifest with ``records``, durably. The one before stays until ``remove_old``."""
+        """Begin the next manifest with ``records``, durably. The previous one stays until ``remove_old``."""
         self.close()
         number = max([self.number, *self._numbers]) + 1
         path = f"{self._directory}/{manifest_name(number)}"
@@ -205,11 +207,11 @@ class Manifest:
         self._rewrite_at = 2 * size + REWRITE_BYTES
 
     def remove_old(self) -> None:
-        """Remove the manifests before this one; call when the mark file names this one."""
-        old = [number for number in self._numbers if number != self.number]
-        for number in old:
+        """Remove the previous manifests. Called when the mark file names this one."""
+        previous = [number for number in self._numbers if number != self.number]
+        for number in previous:
             self._disk.remove(f"{self._directory}/{manifest_name(number)}")
-        if old:
+        if previous:
             self._numbers = [self.number]
             self._disk.sync_dir(self._directory)
 

@@ -1,7 +1,7 @@
-"""The journal: a synchronous writer of groups over recycled files, and group commit on the event loop before it.
+"""The journal: a synchronous writer of groups to recycled files, and group commit on the event loop in front of it.
 
-A group is whatever was queued while the previous one was being synced; no timer. A failed sync is final: the writer
-refuses everything afterwards, nothing of that group is answered, and the process is expected to exit.
+A group is what was queued while the previous one was synced; there is no timer. A failed sync is final: the writer
+refuses all later groups, nothing of that group is answered, and the process must exit.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ SPARES_MAX = 4
 GROUP_BYTES_MAX = 16 << 20
 
 Done = Callable[[Exception | None], None]
-"""Called with None once durable, or with a DiskFullError."""
+"""Callback with None after the record is durable, or with a DiskFullError."""
 
 
 def journal_names(disk: Disk, directory: str) -> list[str]:
@@ -36,12 +36,12 @@ def journal_names(disk: Disk, directory: str) -> list[str]:
 
 
 def as_full(error: OSError) -> Exception:
-    """A full disk is a state, not a failure; everything else stays what it is."""
+    """Return a DiskFullError for a full disk, else ``error`` itself. A full disk is a state and no failure."""
     return DiskFullError(str(error)) if error.errno in FULL_ERRORS else error
 
 
 class JournalWriter:
-    """Writes groups; synchronous. All calls but ``prepare`` and ``recycle`` come from one lane, in order."""
+    """A synchronous writer of groups. All calls but ``prepare`` and ``recycle`` are made from one lane, in order."""
 
     def __init__(
         self,
@@ -75,16 +75,16 @@ class JournalWriter:
         self._broken: BaseException | None = None
 
     def adopt(self, file_id: int, name: str) -> None:
-        """A file with records that recovery has read: recycled once the mark has passed it."""
+        """Register a file that recovery has replayed; it is recycled after the mark has passed it."""
         self._in_use[file_id] = name
 
     @property
     def mark(self) -> Mark:
-        """Where the next group goes."""
+        """The place of the next group."""
         return Mark(self._header.file_id, self._offset, self._sequence)
 
     def begin_file(self) -> Mark:
-        """Start on another file; its header is durable on return. Raises OSError."""
+        """Begin another file; its header is durable on return. Raises OSError."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -103,7 +103,10 @@ class JournalWriter:
         return self.mark
 
     def write_group(self, records: Sequence[Record]) -> Mark:
-        """Write and sync a group; where the next one will go. DiskFullError: nothing happened. OSError: fatal."""
+        """Write and sync a group and return the place of the next one.
+
+        Raises DiskFullError when nothing was written; any other OSError is fatal.
+        """
         if self._broken is not None:
             raise StorageError(f"journal failed earlier: {self._broken}") from self._broken
         parts, size = encode_group(self._header.file_id, self._header.salt, self._sequence, records)
@@ -121,9 +124,10 @@ class JournalWriter:
                 self._broken = error
             raise full from error
         try:
-            self._file.fdatasync()  # begun after the write (I19, B1)
+            self._file.fdatasync()  # begins after the write returned (I19, B1)
         except BaseException as error:
-            self._broken = error  # (B8)
+            # The kernel may have dropped the pages, a second sync could succeed (B8)
+            self._broken = error
             raise
         self._offset += size
         self._sequence += 1
@@ -138,16 +142,16 @@ class JournalWriter:
         self.begin_file()
 
     def _create(self) -> str:
-        """A zero-filled, synced file. On error nothing is left behind."""
+        """Create a zero-filled, synced file. On error nothing is left behind."""
         name = f"journal-{next(self._slots):04d}"
         path = f"{self._directory}/{name}"
-        # Past the page cache: groups would wait while all of it is written back at once.
+        # Bypasses the page cache: groups would wait while the whole file is written back at once.
         file = self._disk.open(path, create=True, direct=self._direct)
         try:
             zeros = memoryview(bytes(ZERO_BYTES))
-            whole = -(-self._file_bytes // BLOCK) * BLOCK
-            for offset in range(0, whole, ZERO_BYTES):
-                file.pwritev([zeros[: whole - offset]], offset)
+            size = -(-self._file_bytes // BLOCK) * BLOCK
+            for offset in range(0, size, ZERO_BYTES):
+                file.pwritev([zeros[: size - offset]], offset)
             file.fdatasync()
         except OSError:
             file.close()
@@ -163,12 +167,12 @@ class JournalWriter:
         return not self._spares
 
     def prepare(self) -> None:
-        """Make a spare file ahead of need; may run in another lane than ``write_group``."""
+        """Create a spare file ahead of need. May run in another lane than ``write_group``."""
         if self.wants_spare:
             self._spares.append(self._create())
 
     def recycle(self, mark: Mark) -> None:
-        """Free the files wholly before a durable mark (I27): a few become spares, the rest is removed. Any lane."""
+        """Free the files wholly before a durable mark (I27): a few become spares, the others are removed. Any lane."""
         for file_id in [file_id for file_id in list(self._in_use) if file_id < mark.file_id]:
             name = self._in_use.pop(file_id)
             if len(self._spares) < self._backups_max:
@@ -184,7 +188,7 @@ class JournalWriter:
 
 
 def read_headers(disk: Disk, directory: str) -> dict[str, FileHeader | None]:
-    """Header of each journal file by name, None where it does not verify."""
+    """Return the header of each journal file by name; None where it does not verify."""
     headers: dict[str, FileHeader | None] = {}
     for name in journal_names(disk, directory):
         file = disk.open(f"{directory}/{name}")
@@ -194,7 +198,7 @@ def read_headers(disk: Disk, directory: str) -> dict[str, FileHeader | None]:
 
 
 class Journal:
-    """Group commit on the event loop. ``append`` never waits; ``pending_bytes`` is what the caller bounds."""
+    """Group commit on the event loop. ``append`` never waits; the caller bounds ``pending_bytes``."""
 
     def __init__(
         self,
@@ -205,7 +209,10 @@ class Journal:
         group_bytes_max: int = GROUP_BYTES_MAX,
         group_entries_max: int = 0,
     ) -> None:
-        """``group_bytes_max``, ``group_entries_max`` (0: no bound): what goes into one sync, but one record always."""
+        """Begin with an empty queue.
+
+        ``group_bytes_max`` and ``group_entries_max`` (0: no bound) limit one group, which has at least one record.
+        """
         self._writer = writer
         self._lane = lane
         self._on_fatal = on_fatal
@@ -217,21 +224,21 @@ class Journal:
         self._idle = asyncio.Event()
         self._idle.set()
         self.mark = writer.mark
-        """End of the last durable group: everything answered so far lies before it."""
+        """The end of the last durable group; everything answered so far lies before it."""
         self.pending_bytes = 0
         self.failed = False
         self.groups = 0
         self.group_bytes = 0
 
     def append(self, kind: Kind, body: bytes | memoryview, entries: int, done: Done) -> None:
-        """Queue one record; ``done`` follows on the loop, never if the journal fails."""
+        """Queue one record. ``done`` is called on the loop, and never if the journal fails."""
         self._records.append(Record(kind, body, entries))
         self._waiters.append(done)
         self.pending_bytes += len(body)
         if not self._busy:
             self._busy = True
             self._idle.clear()
-            # Not at once: what else this wake-up of the loop receives belongs in the same group.
+            # Not at once: other records received in this turn of the loop join the same group.
             last_call(asyncio.get_running_loop())(self._commit)
 
     def _commit(self) -> None:
@@ -249,7 +256,7 @@ class Journal:
         )
 
     def _group_size(self, records: list[Record]) -> int:
-        """How many of the first records are one group: one at least, within the bounds otherwise."""
+        """Return how many of the first records form one group: at least one, otherwise within the bounds."""
         size = entries = 0
         for n, record in enumerate(records):
             size += len(record.body)
@@ -278,7 +285,7 @@ class Journal:
             self.groups += 1
             self.group_bytes += size
         if self._records:
-            self._commit()  # the disk works while the answers go out
+            self._commit()  # before the callbacks: the disk works while the answers are sent
         else:
             self._busy = False
             self._idle.set()
@@ -286,5 +293,5 @@ class Journal:
             done(error)
 
     async def drain(self) -> None:
-        """Wait until nothing is queued (or the journal failed)."""
+        """Wait until nothing is queued or the journal has failed."""
         await self._idle.wait()

@@ -20,10 +20,10 @@ _MARK = Struct(">8sQQQ")
 _FENCE = Struct(f">q{MASTER_KEY_BYTES}s")
 _CRC = Struct(">I")
 LAC_BODY_MIN, LAC_BODY_MAX = 16, 1024
-"""Bytes of an explicit last-confirmed body; BookKeeper's are 16 to 36."""
+"""Bytes of an explicit LAC body; BookKeeper's are 16 to 36."""
 DESCRIPTOR_BYTES = 16
 RECORDS_MAX = 1 << 20
-"""Records in a group; a head that claims more is not ours."""
+"""Records in a group; a head with more was not written by a bookie."""
 
 
 class Kind(IntEnum):
@@ -33,7 +33,7 @@ class Kind(IntEnum):
 
 
 class Record(NamedTuple):
-    """One record; ``entries`` are 0 unless ADDS."""
+    """One record; ``entries`` is 0 unless it holds adds."""
 
     kind: int
     body: bytes | memoryview
@@ -41,7 +41,10 @@ class Record(NamedTuple):
 
 
 class FileHeader(NamedTuple):
-    """``file_bytes``: size of the file when it was begun, below which it never falls; 0 in files of version 1."""
+    """The header of a journal file.
+
+    ``file_bytes``: the file's size when it was begun, below which it never falls; 0 in files of version 1.
+    """
 
     file_id: int
     salt: int
@@ -49,26 +52,30 @@ class FileHeader(NamedTuple):
     file_bytes: int
 
     def encode(self) -> bytes:
-        """One block."""
+        """Return the header as one block."""
         head = _FILE.pack(FILE_MAGIC, VERSION, BLOCK, *self)
         return (head + _CRC.pack(crc32c(head))).ljust(BLOCK, b"\0")
 
 
 class Mark(NamedTuple):
-    """Where replay starts: the group with ``sequence``, at ``offset`` of the file with ``file_id``. Orders by time."""
+    """The position where replay starts: the group ``sequence`` at ``offset`` of the file ``file_id``. Ordered by
+    time."""
 
     file_id: int
     offset: int
     sequence: int
 
     def encode(self) -> bytes:
-        """As the index keeps it."""
+        """Return the mark as the index stores it."""
         head = _MARK.pack(MARK_MAGIC, *self)
         return head + _CRC.pack(crc32c(head))
 
 
 class GroupHead(NamedTuple):
-    """``descriptors`` is flat: kind, length, count, checksum of each record. ``length`` is without padding."""
+    """The verified head of a group. ``length`` is without padding.
+
+    ``descriptors`` is flat: kind, length, count, checksum of each record.
+    """
 
     sequence: int
     length: int
@@ -78,12 +85,12 @@ class GroupHead(NamedTuple):
 
 
 def padded(size: int) -> int:
-    """``size`` rounded up to whole blocks."""
+    """Return ``size`` rounded up to whole blocks."""
     return (size + BLOCK - 1) & -BLOCK
 
 
 def decode_file_header(block: bytes) -> FileHeader | None:
-    """None when the block is not a valid header of a version that is known."""
+    """Return the header; None when the block is not a valid header of a known version."""
     if len(block) < _FILE.size + 4 or block[:8] != FILE_MAGIC:
         return None
     _, version, block_bytes, file_id, salt, sequence, file_bytes = _FILE.unpack_from(block)
@@ -96,7 +103,7 @@ def decode_file_header(block: bytes) -> FileHeader | None:
 
 
 def decode_mark(data: bytes) -> Mark | None:
-    """None when damaged."""
+    """Return the mark; None when the data is damaged."""
     if len(data) != _MARK.size + 4 or data[:8] != MARK_MAGIC:
         return None
     if _CRC.unpack_from(data, _MARK.size)[0] != crc32c(data[: _MARK.size]):
@@ -108,7 +115,7 @@ def decode_mark(data: bytes) -> Mark | None:
 def encode_group(
     file_id: int, salt: int, sequence: int, records: Sequence[Record]
 ) -> tuple[list[bytes | memoryview], int]:
-    """The group as parts to write, and their length together: a whole number of blocks."""
+    """Return the group as parts to write, and their total length: a whole number of blocks."""
     flat: list[int] = []
     bodies: list[bytes | memoryview] = []
     length = 0
@@ -129,7 +136,7 @@ def encode_group(
 
 
 def decode_group_head(buf: bytes, pos: int, header: FileHeader) -> GroupHead | None:
-    """The head at ``pos`` if it belongs to this use of the file and verifies, else None.
+    """Return the head at ``pos``; None when it does not verify or belongs to an earlier use of the file.
 
     ``buf`` must reach to the end of the descriptors, see ``group_head_size``.
     """
@@ -149,7 +156,7 @@ def decode_group_head(buf: bytes, pos: int, header: FileHeader) -> GroupHead | N
 
 
 def group_head_size(buf: bytes, pos: int) -> int:
-    """Bytes that the head at ``pos`` claims to have, 0 when there is no magic. Unverified, at most about 16 MiB."""
+    """Return the bytes that the head at ``pos`` claims, 0 without magic. Unverified, at most about 16 MiB."""
     if len(buf) - pos < _GROUP.size or buf[pos : pos + 8] != GROUP_MAGIC:
         return 0
     n: int = _GROUP.unpack_from(buf, pos)[4]
@@ -157,7 +164,7 @@ def group_head_size(buf: bytes, pos: int) -> int:
 
 
 def group_file_id(buf: bytes, pos: int) -> int:
-    """The file id that a group head at ``pos`` names, 0 without magic. Unverified."""
+    """Return the file id in a group head at ``pos``, 0 without magic. Unverified."""
     if len(buf) - pos < _GROUP.size or buf[pos : pos + 8] != GROUP_MAGIC:
         return 0
     file_id: int = _GROUP.unpack_from(buf, pos)[1]
@@ -169,7 +176,7 @@ def fence_record(ledger_id: int, master_key: bytes) -> Record:
 
 
 def decode_fence(body: bytes | memoryview) -> tuple[int, bytes]:
-    """Ledger id and master key. Raises ValueError when the body is not a fence."""
+    """Return ledger id and master key. Raises ValueError when the body is not a fence."""
     if len(body) != _FENCE.size:
         raise ValueError(f"a fence record has {len(body)} bytes, not {_FENCE.size}")
     ledger_id, key = _FENCE.unpack(body)
@@ -177,12 +184,12 @@ def decode_fence(body: bytes | memoryview) -> tuple[int, bytes]:
 
 
 def lac_record(ledger_id: int, master_key: bytes, body: bytes) -> Record:
-    """A writer's explicit last confirmed entry; ``body`` as it sent it."""
+    """Return the record of a writer's explicit LAC; ``body`` as it was sent."""
     return Record(Kind.EXPLICIT_LAC, _FENCE.pack(ledger_id, master_key) + body, 0)
 
 
 def decode_lac(record: bytes | memoryview) -> tuple[int, bytes, bytes]:
-    """Ledger id, master key and body. Raises ValueError when it cannot be such a record."""
+    """Return ledger id, master key and body. Raises ValueError when the record cannot be an explicit LAC."""
     if not _FENCE.size + LAC_BODY_MIN <= len(record) <= _FENCE.size + LAC_BODY_MAX:
         raise ValueError(f"an explicit LAC record has {len(record)} bytes")
     ledger_id, key = _FENCE.unpack_from(record)

@@ -1,4 +1,4 @@
-"""Reading journal files back: groups one after the other, told apart from torn tails and damage."""
+"""Reading of journal files: one group after another, with torn tails distinguished from damage."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -20,7 +20,7 @@ HEAD_BYTES = 64 << 10
 
 
 class Group(NamedTuple):
-    """A group as found: its good records, where the next one would begin, and whether it is whole."""
+    """A group as read: its good records, where the next group would begin, and whether it is whole."""
 
     sequence: int
     next_offset: int
@@ -31,10 +31,10 @@ class Group(NamedTuple):
 def read_groups(
     disk: Disk, path: str, header: FileHeader, offset: int, sequence: int
 ) -> Iterator[Group]:
-    """Groups from ``offset`` on, of which the first must be ``sequence``.
+    """Yield groups from ``offset`` on; the first must have ``sequence``.
 
-    A torn tail yields its good records with ``whole`` False and ends. Raises JournalDamagedError when good groups
-    follow a bad one, or might have: the file is shorter than it was when it was begun (B2).
+    A torn tail yields its good records with ``whole`` False and ends the iteration. Raises JournalDamagedError when
+    good groups follow a bad one, or when they might have: the file is shorter than when it was begun (B2).
     """
     file = disk.open(path)
     try:
@@ -47,7 +47,7 @@ def read_groups(
                     raise JournalDamagedError(
                         f"{path}: group {sequence} at {offset} is damaged, group {later[1]} at {later[0]} is good"
                     )
-                # A crash tears the last group but never shortens the file, which was written with zeros before.
+                # A crash tears the last group but never shortens the file, which was filled with zeros before.
                 if file.size() < header.file_bytes:
                     raise JournalDamagedError(
                         f"{path}: has {file.size()} bytes, {header.file_bytes} when it was begun: its end is lost"
@@ -62,7 +62,7 @@ def read_groups(
 
 
 def _read_group(file: File, header: FileHeader, offset: int, sequence: int) -> Group | None:
-    """None when no head of this sequence verifies at ``offset``."""
+    """Return the group at ``offset``; None when no head of this sequence verifies there."""
     buf = file.pread(HEAD_BYTES, offset)
     need = group_head_size(buf, 0)
     if need > len(buf):
@@ -90,7 +90,7 @@ def _good_records(buf: bytes, pos: int, flat: tuple[int, ...]) -> tuple[list[Rec
 
 
 def journal_blocks(file: File, start: int) -> Iterator[tuple[int, bytes]]:
-    """Offset and first bytes of each block from ``start`` on."""
+    """Yield offset and first bytes of each block from ``start`` on."""
     offset = start
     while chunk := file.pread(SCAN_BYTES, offset):
         for pos in range(0, len(chunk), BLOCK):
@@ -103,7 +103,7 @@ def journal_blocks(file: File, start: int) -> Iterator[tuple[int, bytes]]:
 def _later_group(
     file: File, header: FileHeader, start: int, sequence: int
 ) -> tuple[int, int] | None:
-    """Offset and sequence of a good group head after a bad group, if there is one."""
+    """Return offset and sequence of a good group head behind a bad group; None when there is none."""
     for offset, buf in journal_blocks(file, start):
         need = group_head_size(buf, 0)
         if not need:

@@ -1,7 +1,7 @@
 """Entry logs on disk: a writer that appends blocks, a reader that verifies them. Synchronous; run in lanes.
 
-Every write is padded to whole pages, so that it can go past the page cache, whose copy costs more than all else that
-storing a large entry does.
+Every write is padded to whole pages, so that it can bypass the page cache. Copying into the cache costs more than all
+other work of storing a large entry.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,15 +21,15 @@ from bookie.storage.logs.entry_log_format import (
 from bookie.storage.logs.log_files import FULL_ERRORS, LogFiles
 
 WRITE_BYTES = 1 << 20
-"""Blocks are gathered up to about this size and written, and padded, together."""
+"""Size up to which blocks are gathered, written and padded together."""
 OPEN_LOGS_MAX = 64
 DIRECT_READ_BYTES = 256 << 10
-"""Ranges from here on are read past the page cache: whoever reads a ledger in order does not come back."""
+"""Size from which ranges are read past the page cache: entries read in order are not read again."""
 DIRECT_LOGS_MAX = 4
 
 
 class Location(NamedTuple):
-    """Where a block lies. ``entries`` of it count, from the key's entry on; ``share`` is their part of ``size``."""
+    """The place of a block. Its ``entries`` count from the key's entry on; ``share`` is their part of ``size``."""
 
     log_id: int
     offset: int
@@ -39,7 +39,7 @@ class Location(NamedTuple):
 
 
 class EntryLogWriter:
-    """Appends blocks to a log of its own. After an error the log is left and the next append begins another."""
+    """Appends blocks to a log of its own. After an error it closes the log, and the next append begins another."""
 
     def __init__(self, logs: LogFiles, bytes_max: int, *, direct: bool) -> None:
         self._logs = logs
@@ -49,12 +49,13 @@ class EntryLogWriter:
         self._offset = 0
         self._left: list[int] = []
         self.log_id = 0
-        """The log being written, 0 before the first."""
+        """The log being written; 0 before the first."""
 
     def append(self, blocks: Iterable[Block]) -> list[Location]:
-        """Write and sync (I26); the places of ``blocks`` in order. A directory that is full is left for another one.
+        """Write and sync blocks (I26); return their places in order.
 
-        Raises OSError; then none of them counts. What was left is free to be removed.
+        A full directory is left for another one. Raises OSError; none of the blocks counts then, and the logs left may
+        be removed.
         """
         blocks = list(blocks)
         while True:
@@ -63,7 +64,7 @@ class EntryLogWriter:
                 self.sync()
                 return places
             except OSError as error:
-                # When no new log could be begun, the last one may be gone already.
+                # When no new log could be created, the previous one may be removed already.
                 known = self.log_id in self._logs
                 directory = self._logs.directory(self.log_id) if known else ""
                 full = error.errno in FULL_ERRORS and directory not in self._logs.full
@@ -73,27 +74,30 @@ class EntryLogWriter:
                 self.release_left()
 
     def write(self, blocks: Iterable[Block]) -> list[Location]:
-        """The same without the sync, without trying elsewhere, and keeping hold of the logs that were left."""
+        """Write blocks without the sync and without trying another directory; return their places.
+
+        Logs that were left stay held until ``release_left``.
+        """
         places: list[Location] = []
         parts: list[bytes | memoryview] = []
-        waiting = 0
+        gathered = 0
         try:
             if self._file is not None and self._logs.directory(self.log_id) in self._logs.full:
                 self._end()
             for block in blocks:
                 encoded, size = block.encode()
-                if self._file is None or self._offset + waiting + size > self._bytes_max:
+                if self._file is None or self._offset + gathered + size > self._bytes_max:
                     self._write(parts)
-                    parts, waiting = [], 0
+                    parts, gathered = [], 0
                     self._roll()
                 places.append(
-                    Location(self.log_id, self._offset + waiting, size, len(block.table), size)
+                    Location(self.log_id, self._offset + gathered, size, len(block.table), size)
                 )
                 parts += encoded
-                waiting += size
-                if waiting >= WRITE_BYTES:
+                gathered += size
+                if gathered >= WRITE_BYTES:
                     self._write(parts)
-                    parts, waiting = [], 0
+                    parts, gathered = [], 0
             self._write(parts)
         except BaseException:
             self.leave()
@@ -101,7 +105,7 @@ class EntryLogWriter:
         return places
 
     def sync(self) -> None:
-        """Make all that was written durable. Raises OSError: the log is left then."""
+        """Make everything written durable. Raises OSError; the log is left then."""
         if self._file is None:
             return
         try:
@@ -111,14 +115,14 @@ class EntryLogWriter:
             raise
 
     def leave(self) -> None:
-        """Close the present log; what it holds stays readable."""
+        """Close the present log; its content stays readable."""
         if self._file is not None:
             self._file.close()
             self._file = None
             self._left.append(self.log_id)
 
     def release_left(self) -> None:
-        """What is in the logs that were left is indexed, or does not count."""
+        """Release the logs that were left: their blocks are indexed, or do not count."""
         for log_id in self._left:
             self._logs.release(log_id)
         self._left.clear()
@@ -140,7 +144,7 @@ class EntryLogWriter:
 
 
 class EntryLogReader:
-    """Reads and verifies blocks, keeps the latest in memory up to ``cache_bytes_max``. For one lane."""
+    """Reads and verifies blocks, and caches the latest up to ``cache_bytes_max``. For one lane."""
 
     def __init__(self, disk: Disk, logs: LogFiles, cache_bytes_max: int) -> None:
         self._disk = disk
@@ -155,10 +159,10 @@ class EntryLogReader:
         self.read_bytes = 0
 
     def read(self, place: Location, following: Sequence[Location] = ()) -> StoredBlock:
-        """The block at ``place``. A miss reads those that follow it on the disk, too, in the same operation.
+        """Return the block at ``place``. A miss also reads the ``following`` adjacent blocks in the same operation.
 
         Raises DamagedError when the block does not verify or its log is missing, OSError as the disk does. Damage in
-        ``following`` is met when those are asked for.
+        ``following`` is reported when those are requested.
         """
         key = (place.log_id, place.offset)
         block = self._blocks.pop(key, None)
@@ -177,7 +181,7 @@ class EntryLogReader:
             raise DamagedError(
                 f"block at {place.offset} of {self._logs.path(place.log_id)} does not verify"
             )
-        for other in reversed(run[1:]):  # the nearest is kept the longest
+        for other in reversed(run[1:]):  # the nearest is added last and evicted last
             ahead = decode_block(buf, other.offset - place.offset)
             if ahead is not None:
                 self._keep((other.log_id, other.offset), ahead)
@@ -185,11 +189,11 @@ class EntryLogReader:
         return block
 
     def has(self, place: Location) -> bool:
-        """Whether the block is in memory."""
+        """Return whether the block is in memory."""
         return (place.log_id, place.offset) in self._blocks
 
     def expect(self, places: Sequence[Location]) -> None:
-        """These will be read soon: let the disk begin."""
+        """Hint to the disk that these blocks will be read soon."""
         if not places or self.has(places[0]):
             return
         run = neighbours(places[0], places[1:])
@@ -199,15 +203,15 @@ class EntryLogReader:
             self._file(first.log_id).will_need(size, first.offset)
 
     def _keep(self, key: tuple[int, int], block: StoredBlock) -> None:
-        old = self._blocks.pop(key, None)
-        self._cached += len(block.data) - (len(old.data) if old is not None else 0)
+        replaced = self._blocks.pop(key, None)
+        self._cached += len(block.data) - (len(replaced.data) if replaced is not None else 0)
         self._blocks[key] = block
         while self._cached > self._cache_bytes_max and len(self._blocks) > 1:
             oldest = next(iter(self._blocks))
             self._cached -= len(self._blocks.pop(oldest).data)
 
     def drop(self, log_id: int) -> None:
-        """Forget a log that is about to be removed."""
+        """Close the files and drop the blocks of a log that is about to be removed."""
         for files in (self._files, self._direct):
             file = files.pop(log_id, None)
             if file is not None:
@@ -241,7 +245,7 @@ class EntryLogReader:
 
 
 def neighbours(first: Location, following: Sequence[Location]) -> list[Location]:
-    """``first`` and those of ``following`` that lie right behind it, at most a page's padding between."""
+    """Return ``first`` and those of ``following`` that lie directly behind it, at most a page's padding apart."""
     run = [first]
     for place in following:
         last = run[-1]

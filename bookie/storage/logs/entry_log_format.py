@@ -1,4 +1,4 @@
-"""Bytes of an entry log; layout in docs/formats/entry-log.md. Pure."""
+"""The format of an entry log; layout in docs/formats/entry-log.md. Pure."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ BLOCK_MAGIC = b"MGBK"
 VERSION = 1
 FILE_HEADER_BYTES = 4096
 PAGE = 4096
-"""Writes begin and end on a multiple of this."""
+"""Size in bytes; writes begin and end on a multiple of it."""
 _FILE = Struct(">8sIII")
 _BLOCK = Struct(">4sqqIII")
 _CRC = Struct(">I")
@@ -23,7 +23,7 @@ _IDS = Struct(">qq")
 
 
 class Block:
-    """Consecutive entries of one ledger to be written: frames as ``parts``, entries at ``table`` in their sequence."""
+    """Consecutive entries of one ledger to be written: frames in ``parts``, offsets of entries in ``table``."""
 
     __slots__ = ("first", "ledger_id", "length", "parts", "table")
 
@@ -50,7 +50,7 @@ class Block:
         self.length += run.stop - start
 
     def encode(self) -> tuple[list[bytes | memoryview], int]:
-        """Parts to write and their length together."""
+        """Return the parts to write and their total length."""
         crc = 0
         for part in self.parts:
             crc = crc32c(part, crc)
@@ -76,17 +76,19 @@ class StoredBlock:
         return self.first + len(self.table)
 
     def end(self, i: int) -> int:
-        """Where entry ``i`` ends in ``data``."""
+        """Return where entry ``i`` ends in ``data``."""
         return self.table[i + 1] - FRAME_PREFIX if i + 1 < len(self.table) else len(self.data)
 
     def entry(self, entry_id: int) -> bytes | None:
-        """The entry's bytes; None when the block has no such entry."""
+        """Return the entry's bytes; None when the block has no such entry."""
         i = entry_id - self.first
         return self.data[self.table[i] : self.end(i)] if 0 <= i < len(self.table) else None
 
     def entries(self, first: int, below: int, bytes_max: int, overhead: int) -> list[Stored]:
-        """Entries ``first`` to ``below`` - 1, which the block has, as long as they fit ``bytes_max`` with ``overhead``
-        counted for each; none when the first does not fit."""
+        """Return entries ``first`` to ``below`` - 1, which the block has, as far as they fit ``bytes_max``.
+
+        ``overhead`` bytes are charged for each. The result is empty when the first entry does not fit.
+        """
         table = self.table
         i, j = first - self.first, below - self.first
         start, between = table[i], FRAME_PREFIX - overhead
@@ -99,13 +101,13 @@ class StoredBlock:
             if i == j:
                 return []
         data = self.data
-        whole = memoryview(data) if self.end(j - 1) - start >= VIEWED_BYTES * (j - i) else data
-        cut = [whole[a : b - FRAME_PREFIX] for a, b in pairwise(table[i:j])]
-        cut.append(whole[table[j - 1] : self.end(j - 1)])
-        return cut
+        source = memoryview(data) if self.end(j - 1) - start >= VIEWED_BYTES * (j - i) else data
+        entries = [source[a : b - FRAME_PREFIX] for a, b in pairwise(table[i:j])]
+        entries.append(source[table[j - 1] : self.end(j - 1)])
+        return entries
 
     def part(self, first: int, below: int) -> AddRun:
-        """Entries ``first`` to ``below`` - 1, which the block has, to be written again."""
+        """Return entries ``first`` to ``below`` - 1, which the block has, as a run to be written again."""
         i, j = first - self.first, below - self.first
         return AddRun(self.data, self.ledger_id, first, list(self.table[i:j]), self.end(j - 1), b"")
 
@@ -116,12 +118,12 @@ def encode_file_header(log_id: int) -> bytes:
 
 
 def padding(size: int) -> bytes:
-    """Zeros that fill ``size`` bytes up to whole pages."""
+    """Return the zeros that fill ``size`` bytes up to whole pages."""
     return bytes(-size % PAGE)
 
 
 def decode_file_header(data: bytes) -> int | None:
-    """The log id, or None when damaged or of another version."""
+    """Return the log id; None when the header is damaged or of another version."""
     if len(data) < _FILE.size + 4:
         return None
     magic, version, log_id, prefix = _FILE.unpack_from(data)
@@ -142,7 +144,7 @@ class BlockHead(NamedTuple):
 
 
 def decode_head(buf: bytes | memoryview, pos: int = 0) -> BlockHead | None:
-    """The head at ``pos``, None when it does not verify. ``buf`` must hold the head, see ``head_size``."""
+    """Return the head at ``pos``; None when it does not verify. ``buf`` must hold all of it, see ``head_size``."""
     n = (head_size(buf, pos) - _BLOCK.size - _CRC.size) // 4
     if n <= 0 or len(buf) - pos < _BLOCK.size + 4 * n + _CRC.size:
         return None
@@ -154,7 +156,7 @@ def decode_head(buf: bytes | memoryview, pos: int = 0) -> BlockHead | None:
 
 
 def head_size(buf: bytes | memoryview, pos: int = 0) -> int:
-    """Bytes that the head at ``pos`` claims to have, 0 without magic. Unverified."""
+    """Return the bytes that the head at ``pos`` claims, 0 without magic. Unverified."""
     if len(buf) - pos < _BLOCK.size or buf[pos : pos + 4] != BLOCK_MAGIC:
         return 0
     n: int = _BLOCK.unpack_from(buf, pos)[3]
@@ -162,14 +164,14 @@ def head_size(buf: bytes | memoryview, pos: int = 0) -> int:
 
 
 def decode_block(buf: bytes | memoryview, pos: int = 0) -> StoredBlock | None:
-    """The block at ``pos``; None when anything about it does not verify (B3).
+    """Return the block at ``pos``; None when any part of it does not verify (B3).
 
-    That its checksums hold vouches for every entry between the first and the last, whose ids are compared.
+    The ids of the first and the last entry are compared. For those in between the valid checksums suffice.
     """
-    found = decode_head(buf, pos)
-    if found is None or pos + found.size > len(buf):
+    head = decode_head(buf, pos)
+    if head is None or pos + head.size > len(buf):
         return None
-    ledger_id, first, n, size = found
+    ledger_id, first, n, size = head
     _, _, _, _, length, crc = _BLOCK.unpack_from(buf, pos)
     data = bytes(buf[pos + size - length : pos + size])
     if crc32c(data) != crc:
@@ -185,25 +187,26 @@ def decode_block(buf: bytes | memoryview, pos: int = 0) -> StoredBlock | None:
 
 
 def block_size(buf: bytes) -> int:
-    """Bytes that the block beginning at ``buf`` claims to have, 0 without magic. Unverified."""
+    """Return the bytes that the block at the start of ``buf`` claims, 0 without magic. Unverified."""
     size = head_size(buf)
     return size + int(_BLOCK.unpack_from(buf)[4]) if size else 0
 
 
 def blocks_of(runs: Iterable[AddRun], bytes_max: int) -> Iterator[Block]:
-    """Pack one ledger's runs (ordered, not overlapping) into blocks of at most ``bytes_max`` data, or of one entry."""
+    """Yield one ledger's runs (ordered, not overlapping) packed into blocks of at most ``bytes_max`` data, or of one
+    entry."""
     block: Block | None = None
-    for whole in runs:
-        for run in _split(whole, bytes_max):
+    for run in runs:
+        for piece in _split(run, bytes_max):
             if (
                 block is None
-                or block.below != run.first
-                or block.length + run.stop - run.start > bytes_max
+                or block.below != piece.first
+                or block.length + piece.stop - piece.start > bytes_max
             ):
                 if block is not None:
                     yield block
-                block = Block(run.ledger_id, run.first)
-            block.take(run)
+                block = Block(piece.ledger_id, piece.first)
+            block.take(piece)
     if block is not None:
         yield block
 

@@ -1,6 +1,6 @@
-"""The entry logs of a bookie: which there are, in which directory, up to where they count, and where the next one goes.
+"""The entry logs of a bookie: which exist, in which directory, up to where they count, and where the next is created.
 
-Used by several lanes: each method is a few operations on dicts that need no lock.
+Used from several lanes. Each method is a few operations on dicts, which need no lock.
 """
 
 import errno
@@ -19,13 +19,13 @@ def log_name(log_id: int) -> str:
 
 
 def log_ids(disk: Disk, directory: str) -> list[int]:
-    """Ids of the logs in a directory, ascending."""
+    """Return the ids of the logs in a directory, ascending."""
     names = [name for name in disk.listdir(directory) if len(name) == 12 and name.endswith(".log")]
     return sorted(int(name[:8], 16) for name in names)
 
 
 class LogFiles:
-    """Logs of all ledger directories."""
+    """The logs of all ledger directories."""
 
     def __init__(self, disk: Disk, directories: list[str]) -> None:
         self._disk = disk
@@ -36,9 +36,10 @@ class LogFiles:
         self._ids = count(1 + max(self._where, default=0))
         self._turn = 0
         self.ends: dict[int, int] = {}
-        """Where the data ends that the index may name, by log; what lies behind was cut off by a crash. Flush lane."""
+        """The end of the data that the index may name, by log. Bytes behind it are of a write that a crash interrupted.
+        Flush lane."""
         self.full: dict[str, None] = {}
-        """Directories that get no new log while another can: set by whoever watches the disks."""
+        """Directories in which no log is created while another has room. Set by the observer of the disks."""
         self._held: dict[int, None] = {}
 
     def __len__(self) -> int:
@@ -48,14 +49,14 @@ class LogFiles:
         return log_id in self._where
 
     def skip_to(self, log_id: int) -> None:
-        """Give no id below ``log_id`` to new logs: ids are never used again."""
+        """Give new logs no id below ``log_id``. Ids are never used twice."""
         self._ids = count(max(next(self._ids), log_id))
 
     def ids(self) -> list[int]:
         return sorted(self._where)
 
     def directory(self, log_id: int) -> str:
-        """Raises DamagedError when there is no such log."""
+        """Return the directory of a log. Raises DamagedError when there is no such log."""
         directory = self._where.get(log_id)
         if directory is None:
             raise DamagedError(
@@ -64,12 +65,14 @@ class LogFiles:
         return directory
 
     def path(self, log_id: int) -> str:
-        """Raises DamagedError when there is no such log."""
+        """Return the path of a log. Raises DamagedError when there is no such log."""
         return f"{self.directory(log_id)}/{log_name(log_id)}"
 
     def create(self, *, direct: bool) -> tuple[int, File, int]:
-        """A new log with its header, held until ``release``: id, file, size. A directory that turns out to be full is
-        passed over. Raises OSError."""
+        """Create a log with its header, held until ``release``; return its id, file and size.
+
+        A directory that turns out to be full is skipped. Raises OSError.
+        """
         while True:
             directory = self._choose()
             try:
@@ -94,16 +97,16 @@ class LogFiles:
         return log_id, file, offset
 
     def release(self, log_id: int) -> None:
-        """Nobody writes this log, or is about to index what it wrote there, any more."""
+        """Release a log whose writes have ended and whose blocks are indexed or do not count."""
         self._held.pop(log_id, None)
 
     def set_full(self, directory: str) -> bool:
-        """A write met the end of the disk there; whether another directory has room."""
+        """Mark a directory full after a failed write; return whether another directory has room."""
         self.full[directory] = None
         return any(other not in self.full for other in self.directories)
 
     def _choose(self) -> str:
-        """In turn among those with room, else where most is left."""
+        """Return the next directory with room, in turn; when all are full, the one with the most free space."""
         n = len(self.directories)
         for i in range(n):
             directory = self.directories[(self._turn + i) % n]
@@ -116,7 +119,7 @@ class LogFiles:
         return log_id in self._held
 
     def unreferenced(self, usage: dict[int, dict[int, int]]) -> list[int]:
-        """Logs that the index does not name and nobody writes, ascending. Flush lane."""
+        """Return logs that the index does not name and that are not held, ascending. Flush lane."""
         return sorted(
             log_id
             for log_id in list(self._where)
@@ -128,7 +131,7 @@ class LogFiles:
         touched: dict[str, None] = {}
         for log_id in logs:
             directory = self.directory(log_id)
-            with suppress(FileNotFoundError):  # somebody was faster
+            with suppress(FileNotFoundError):  # deleted by hand
                 self._disk.remove(f"{directory}/{log_name(log_id)}")
             del self._where[log_id]
             self.ends.pop(log_id, None)

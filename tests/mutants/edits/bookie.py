@@ -420,8 +420,8 @@ EDITS = (
     Edit(
         "short-write-ignored",
         "bookie/storage/files.py::SystemFile.pwritev",
-        "if wrote != want:",
-        "if not wrote:",
+        "if written != size:",
+        "if not written:",
         (
             "unit/bookie/storage/test_short_writes.py::test_a_write_that_comes_back_short_is_finished",
         ),
@@ -467,8 +467,8 @@ EDITS = (
     ),
     Edit(
         "adds-without-bound",
-        "bookie/requests/adds.py::Adds._press",
-        "connection.stop_taking()",
+        "bookie/requests/adds.py::Adds._hold_when_pressed",
+        "connection.hold_requests()",
         "pass",
         (f"{SERVER}::test_adds_beyond_the_bound_wait_in_the_socket_and_are_all_answered",),
         "B14",
