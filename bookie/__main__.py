@@ -1,5 +1,7 @@
-"""``python -m bookie``: one bookie as a process. Stops cleanly on SIGTERM and SIGINT; status 1 after a failure, 78
-(EX_CONFIG) for settings that make no sense."""
+"""``python -m bookie``: one bookie as a process.
+
+Stops cleanly on SIGTERM and SIGINT. Exit status 1 after a failure, 78 (EX_CONFIG) for invalid settings.
+"""
 
 import argparse
 import asyncio
@@ -30,7 +32,7 @@ log = logging.getLogger("bookie")
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
-    """Options by the names of their settings; None for what was not given."""
+    """Return the options by the names of their settings; None for an option that was not given."""
     parser = argparse.ArgumentParser(
         prog="python -m bookie", description=__doc__, argument_default=None
     )
@@ -47,7 +49,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
 def load_settings(
     arguments: argparse.Namespace, environment: Mapping[str, str], directory: Path
 ) -> ProcessSettings:
-    """The command line goes before the environment. Raises SettingsError."""
+    """Load the settings; the command line has precedence over the environment. Raises SettingsError."""
     settings = PROGRAM.load(environment, directory, vars(arguments))
     bookie = settings.bookie
     if bookie.data_dir:
@@ -56,7 +58,7 @@ def load_settings(
 
 
 async def serve(settings: ProcessSettings) -> int:
-    """Run until a signal or a failure; the exit status."""
+    """Run until a signal or a failure and return the exit status."""
     store = await connect(
         settings.metadata.store_url, session_timeout_s=settings.bookie.zk_timeout_s
     )
@@ -95,7 +97,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return runner.run(serve(settings))
     except SettingsError as error:
         log.critical("cannot start: %s", error)
-        return os.EX_CONFIG  # trying again will not help
+        return os.EX_CONFIG  # a restart will not help
     except (MagnetarError, OSError) as error:
         full = isinstance(error, OSError) and error.errno in FULL_ERRORS
         log.critical("cannot start: %s%s", error, f": {room(roots)}" if full else "")
@@ -103,12 +105,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def room(roots: Sequence[str]) -> str:
-    """What is free where the directories ``roots`` are, or would be."""
-    told = []
+    """Describe the free space where the directories ``roots`` are, or would be created."""
+    descriptions = []
     for root in dict.fromkeys(roots):
-        there = next(path for path in (Path(root), *Path(root).parents) if path.exists())
-        told.append(f"{root} has {shutil.disk_usage(there).free >> 20} MiB free")
-    return ", ".join(told)
+        existing = next(path for path in (Path(root), *Path(root).parents) if path.exists())
+        descriptions.append(f"{root} has {shutil.disk_usage(existing).free >> 20} MiB free")
+    return ", ".join(descriptions)
 
 
 if __name__ == "__main__":

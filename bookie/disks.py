@@ -1,5 +1,5 @@
-"""Watches the disks: how full each is, which take new entry logs, when the bookie must be read-only, and whether the
-directories are still ours."""
+"""Observation of the disks: how full each is, which may hold new entry logs, when the bookie must be read-only, and
+whether the directories are still its own."""
 
 import asyncio
 import logging
@@ -16,8 +16,8 @@ from bookie.storage.write_cache import WriteCache
 log = logging.getLogger(__name__)
 
 UNFLUSHED_SHARE = 8
-"""A generation of the write cache holds at most this part of what is free on the roomiest disk: all that is not in
-entry logs yet, and a replay of it after a crash, fit there then."""
+"""Divisor for a write cache generation: it holds at most this part of the free space of the roomiest disk, so that
+everything not in entry logs yet, and a replay of it after a crash, fit there."""
 GENERATION_BYTES_MIN = 64 << 10
 
 
@@ -33,7 +33,8 @@ class Space(NamedTuple):
 
 
 class Disks:
-    """One task runs ``run``. ``on_change(read_only, reason)`` is called after every look, on the loop."""
+    """The state of all directories. One task runs ``run``; ``on_change(read_only, reason)`` is called on the loop after
+    every check."""
 
     def __init__(
         self,
@@ -60,50 +61,50 @@ class Disks:
 
     @property
     def space(self) -> tuple[int, int]:
-        """Free and total bytes of the ledgers' directories, as of the last look."""
-        found = [self._space(directory) for directory in self._logs.directories]
-        return sum(space.free for space in found), sum(space.total for space in found)
+        """Free and total bytes of the ledger directories at the last check."""
+        spaces = [self._space(directory) for directory in self._logs.directories]
+        return sum(space.free for space in spaces), sum(space.total for space in spaces)
 
     @property
     def usage(self) -> float:
-        """Of the fullest directory, 0 to 1, as of the last look."""
+        """The share in use of the fullest directory, 0 to 1, at the last check."""
         return max((space.usage for space in self._spaces.values()), default=0.0)
 
     @property
     def free_bytes(self) -> int:
-        """Of the roomiest ledger directory."""
+        """Free bytes of the roomiest ledger directory."""
         return max(self._space(directory).free for directory in self._logs.directories)
 
     def _space(self, directory: str) -> Space:
-        """Nothing before the first look."""
+        """Return a directory's space at the last check; zeros before the first."""
         return self._spaces.get(directory, Space(0, 0))
 
     @property
     def all_full(self) -> bool:
-        """No directory takes new logs but those that free others."""
+        """True when no directory may hold new logs except those that free others."""
         return all(directory in self._logs.full for directory in self._logs.directories)
 
     def reserve_bytes(self, directory: str) -> int:
-        """What stays free of normal adds: for compaction, replay and recovery adds (I31, B9)."""
+        """Return the bytes that normal adds must leave free: for compaction, replay and recovery adds (I31, B9)."""
         settings = self._settings
-        wanted = settings.min_usable_size_for_entry_log_creation
-        if wanted:
-            return wanted
+        configured = settings.min_usable_size_for_entry_log_creation
+        if configured:
+            return configured
         return min(settings.entry_log_bytes_max * 6 // 5, self._spaces[directory].total // 10)
 
     def has_room(self) -> bool:
-        """Whether high-priority adds are taken although the bookie is read-only."""
+        """Return whether high-priority adds are accepted although the bookie is read-only."""
         journal = self._space(self._journal_dir).free
         return (
             min(journal, self.free_bytes) > self._settings.min_usable_size_for_high_priority_writes
         )
 
-    def look_soon(self) -> None:
-        """Something was written."""
+    def check_soon(self) -> None:
+        """Request a check, because something was written."""
         self._due.set()
 
     async def run(self) -> None:
-        """Look again and again until cancelled. Raises DamagedError when a directory is not ours any more."""
+        """Check periodically until cancelled. Raises DamagedError when a directory is no longer this bookie's."""
         while True:
             try:
                 async with asyncio.timeout(self._settings.disk_check_interval_s):
@@ -114,8 +115,8 @@ class Disks:
             await self.check()
 
     async def check(self) -> None:
-        """Look once. Raises DamagedError, OSError."""
-        self._spaces = await self._lane.run(self._look)
+        """Check once. Raises DamagedError, OSError."""
+        self._spaces = await self._lane.run(self._read_spaces)
         full: dict[str, None] = {}
         for directory in self._logs.directories:
             if self._is_full(directory, was=directory in self._logs.full):
@@ -147,10 +148,10 @@ class Disks:
             self._on_change(False, "there is room")
 
     def _index_has_room(self) -> bool:
-        """A database that met the end of its disk needs a restart, so this must not happen."""
+        """Return whether the index's disk has room for normal adds. A database that met a full disk needs a restart."""
         space = self._spaces[self._logs.directories[0]]
-        wanted = self._settings.min_usable_size_for_index_file_creation
-        return space.free >= min(wanted, space.total // 20)
+        configured = self._settings.min_usable_size_for_index_file_creation
+        return space.free >= min(configured, space.total // 20)
 
     def _is_full(self, directory: str, *, was: bool) -> bool:
         space = self._spaces[directory]
@@ -158,13 +159,15 @@ class Disks:
         limit = settings.disk_usage_lwm_threshold if was else settings.disk_usage_threshold
         return space.usage >= limit or space.free < self.reserve_bytes(directory)
 
-    def _look(self) -> dict[str, Space]:
+    def _read_spaces(self) -> dict[str, Space]:
         directories = [self._journal_dir, *self._logs.directories]
         for directory, cookie in zip(
             directories, read_local_cookies(self._disk, directories), strict=True
         ):
             if cookie != self._cookie:
-                raise DamagedError(f"{directory} is not ours any more: its cookie is gone or other")
+                raise DamagedError(
+                    f"{directory} is no longer this bookie's: its cookie is missing or different"
+                )
         return {
             directory: Space(self._disk.free_bytes(directory), self._disk.total_bytes(directory))
             for directory in directories

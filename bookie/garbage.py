@@ -1,5 +1,5 @@
-"""When garbage is collected: ledgers that metadata denies, logs in which nothing lives, and compaction of logs in which
-little does, slice by slice at a bounded rate and never while a flush is under way."""
+"""The schedule of garbage collection: ledgers deleted in metadata, logs without live entries, and compaction of logs
+with few. Compaction works slice by slice, at a bounded rate, and never during a flush."""
 
 import asyncio
 import logging
@@ -52,7 +52,7 @@ class Lanes(NamedTuple):
 
 
 class GarbageCollector:
-    """One task runs ``run``; ``close`` after the lanes."""
+    """Collects garbage and compacts logs. One task runs ``run``; call ``close`` after the lanes are closed."""
 
     def __init__(
         self,
@@ -92,13 +92,13 @@ class GarbageCollector:
         self.freed_bytes = 0
 
     async def run(self) -> None:
-        """Every ``gc_wait_time_s`` until cancelled. Raises what a disk raised unless it was full."""
+        """Collect every ``gc_wait_time_s`` until cancelled. Raises a disk's errors except for a full disk."""
         while True:
             await asyncio.sleep(self._settings.gc_wait_time_s)
             try:
                 await self.collect()
             except (StoreUnavailableError, SessionExpiredError, NoNodeError) as error:
-                log.warning("garbage collection put off reason=%s", error)
+                log.warning("garbage collection postponed reason=%s", error)
                 continue
             await self._compact_if_due()
 
@@ -106,10 +106,13 @@ class GarbageCollector:
         self._copier.close()
 
     async def collect(self) -> int:
-        """One round without compaction; number of ledgers forgotten. Raises store errors with nothing deleted."""
+        """Run one round without compaction and return the number of ledgers forgotten.
+
+        Raises store errors with nothing deleted.
+        """
         storage = self._storage
         deleted = await find_deleted(storage.ledgers.live_ids(), self._is_deleted)
-        # The store that denied them must be the cluster's own, not an empty one behind a wrong or wiped address.
+        # Checked last: an empty or foreign store behind a wrong address would report every ledger as deleted (I28).
         stored, _ = await self._store.get(paths.INSTANCE_ID)
         if stored.decode().strip() != self._instance_id:
             raise StoreUnavailableError(f"{paths.INSTANCE_ID} is not this cluster's")
@@ -120,7 +123,9 @@ class GarbageCollector:
         except OSError as error:
             if error.errno not in FULL_ERRORS:
                 raise
-            log.warning("disk full while collecting garbage, will try again reason=%s", error)
+            log.warning(
+                "disk full while collecting garbage, the next round retries reason=%s", error
+            )
             return 0
         if forgotten or removed:
             log.info("garbage collected ledgers=%d logs=%d", forgotten, removed)
@@ -128,10 +133,11 @@ class GarbageCollector:
 
     async def _forget(self, deleted: list[int]) -> int:
         ledgers, now = self._storage.ledgers, self._clock.wall_ms()
-        found = [ledgers.delete(ledger_id, now) for ledger_id in deleted]
-        tombstones = [record for record in found if record is not None]
+        records = [ledgers.delete(ledger_id, now) for ledger_id in deleted]
+        tombstones = [record for record in records if record is not None]
         self._checkpointer.forget([record.ledger_id for record in tombstones])
-        # While a flush waits for room the journal stays long, and may still hold adds to what was deleted.
+        # While a flush waits for room the journal is not trimmed and may hold adds to deleted ledgers; without its
+        # tombstone a replay would create such a ledger again.
         stuck = ledgers.cache.flushing is not None
         expired = [] if stuck else ledgers.forget_deleted(now - TOMBSTONE_MS)
         await self._lanes.flush.run(
@@ -156,7 +162,8 @@ class GarbageCollector:
         return removed
 
     async def _is_deleted(self, ledger_id: int) -> bool:
-        """Raises when the store does not answer: silence proves nothing (I28)."""
+        """Return whether the store has no such ledger. Raises when the store does not answer: silence proves nothing
+        (I28)."""
         return await self._store.exists(paths.ledger(ledger_id)) is None
 
     # Compaction
@@ -164,7 +171,7 @@ class GarbageCollector:
     async def _compact_if_due(self) -> None:
         settings, now = self._settings, self._clock.monotonic_s()
         if settings.compacts_major and now - self._major_at >= settings.major_compaction_interval_s:
-            self._major_at = self._minor_at = now  # a major one does what a minor one would
+            self._major_at = self._minor_at = now  # a major compaction includes a minor one
             await self.compact(
                 settings.major_compaction_threshold, settings.major_compaction_max_time_s
             )
@@ -177,18 +184,20 @@ class GarbageCollector:
             )
 
     async def compact(self, share_below: float, time_max_s: float = 0.0) -> int:
-        """Compact logs of which less than ``share_below`` lives, the deadest first; how many were. ``time_max_s``:
-        begin no further log after that, 0 for no bound. When cancelled, what was copied is removed at the next start.
+        """Compact logs of which less than ``share_below`` is live, smallest share first; return how many were.
+
+        ``time_max_s``: begin no further log after that time, 0 for no bound. When cancelled, copies made so far are
+        removed at the next start.
         """
         if self._disks.all_full and not self._settings.is_force_gc_allow_when_no_space:
             log.warning("compaction waits for room on the disks")
             return 0
-        storage, began, done = self._storage, self._clock.monotonic_s(), 0
-        found = await self._lanes.flush.run(
+        storage, started, done = self._storage, self._clock.monotonic_s(), 0
+        chosen = await self._lanes.flush.run(
             partial(candidates, storage.entries, storage.logs, share_below)
         )
-        for candidate in found:
-            if 0 < time_max_s <= self._clock.monotonic_s() - began:
+        for candidate in chosen:
+            if 0 < time_max_s <= self._clock.monotonic_s() - started:
                 break
             try:
                 done += await self._compact_log(candidate)
@@ -226,7 +235,7 @@ class GarbageCollector:
         return True
 
     def _fits(self, candidate: Candidate) -> bool:
-        """The copy must leave room for what is not in entry logs yet."""
+        """Return whether a copy leaves room for entries that are not in entry logs yet."""
         needed = candidate.live + 2 * self._storage.ledgers.cache.generation_bytes_max
         if self._disks.free_bytes >= needed:
             return True
@@ -234,12 +243,12 @@ class GarbageCollector:
         return False
 
     async def _copy(self, candidate: Candidate) -> list[Placed]:
-        """Copies of all that lives in a log, durable. Raises DamagedError, OSError."""
+        """Copy all live entries of a log, durably, and return their places. Raises DamagedError, OSError."""
         placed: list[Placed] = []
         parts = slices(self._storage.entries, candidate)
         while True:
             async with self._checkpointer.lock:
-                pass  # a flush has the disk to itself
+                pass  # waits while a flush is in progress, which has the disk to itself
             began = self._clock.monotonic_s()
             copied = await self._lanes.copy.run(partial(self._copy_next, parts))
             if copied is None:
@@ -258,7 +267,7 @@ class GarbageCollector:
         return None if part is None else self._copier.copy(part)
 
     def _duration_s(self, copied: Copied) -> float:
-        """What copying this much should take."""
+        """Return the seconds that copying this much should take at the configured rate."""
         if self._settings.is_throttle_by_bytes:
             return copied.size / self._settings.compaction_rate_by_bytes
         return copied.entries / self._settings.compaction_rate_by_entries
@@ -268,6 +277,6 @@ class GarbageCollector:
         flush = self._lanes.flush
         await flush.run(partial(announce, storage.logs, storage.flusher, placed))
         for i in range(0, len(placed), SWITCH_BLOCKS):
-            some = placed[i : i + SWITCH_BLOCKS]
-            await flush.run(partial(switch, storage.entries, some, candidate.log_id))
+            batch = placed[i : i + SWITCH_BLOCKS]
+            await flush.run(partial(switch, storage.entries, batch, candidate.log_id))
         await self._lanes.copy.run(self._copier.switched)

@@ -1,7 +1,7 @@
-"""Who this bookie is: the cluster's id and the cookie that binds the bookie's id to its disks.
+"""The identity of a bookie: the cluster's id and the cookie that binds the bookie's id to its disks.
 
-The same text lies in each directory and in the metadata store, and the bookie refuses to start when they differ, so
-that a bookie with lost disks cannot come back under its old id (I22, B6).
+The same text is in each directory and in the metadata store. The bookie refuses to start when they differ, so that a
+bookie with lost disks cannot return under its old id (I22, B6).
 """
 
 from dataclasses import replace
@@ -23,32 +23,33 @@ COOKIE_NAME = "VERSION"
 
 
 class IdentityError(MagnetarError):
-    """Disks and metadata store disagree about who this is; the message says what an operator can do."""
+    """A disagreement of disks and metadata store about the bookie's identity. The message states what an operator can
+    do."""
 
 
 def cookie_text(
     bookie_id: str, journal_root: str, ledger_roots: list[str], instance_id: str
 ) -> bytes:
-    """The cookie of a bookie with these directories, as BookKeeper writes it."""
+    """Return the cookie of a bookie with these directories, in BookKeeper's format."""
     return Cookie(bookie_id, [journal_root], ledger_roots, instance_id=instance_id or None).encode()
 
 
 def read_local_cookies(disk: Disk, directories: list[str]) -> list[bytes | None]:
-    """The cookie in each directory, None where there is none."""
-    found: list[bytes | None] = []
+    """Return the cookie in each directory; None where there is none."""
+    cookies: list[bytes | None] = []
     for directory in directories:
         try:
             file = disk.open(f"{directory}/{COOKIE_NAME}")
         except FileNotFoundError:
-            found.append(None)
+            cookies.append(None)
             continue
-        found.append(file.pread(file.size(), 0))
+        cookies.append(file.pread(file.size(), 0))
         file.close()
-    return found
+    return cookies
 
 
 def write_local_cookies(disk: Disk, directories: list[str], cookie: bytes) -> None:
-    """Durable on return; each directory has the old one or the new one at any time."""
+    """Write the cookie to each directory, durably. At any time a directory has the old one or the new one."""
     for directory in directories:
         path = f"{directory}/{COOKIE_NAME}"
         file = disk.open(f"{path}.new", create=True)
@@ -61,7 +62,7 @@ def write_local_cookies(disk: Disk, directories: list[str], cookie: bytes) -> No
 
 
 async def instance_id(store: MetadataStore, entropy: Entropy, *, initialize: bool) -> str:
-    """The cluster's id; with ``initialize`` the cluster's root nodes are created when missing."""
+    """Return the cluster's id. With ``initialize`` the cluster's root nodes are created when missing."""
     await check_layout(store)
     try:
         return (await store.get(paths.INSTANCE_ID))[0].decode().strip()
@@ -81,17 +82,20 @@ async def instance_id(store: MetadataStore, entropy: Entropy, *, initialize: boo
         try:
             await store.create(path, value, make_parents=True)
         except NodeExistsError:
-            continue  # another bookie is at it: its id counts
+            continue  # another bookie initializes the cluster at the same time: its id counts
     return (await store.get(paths.INSTANCE_ID))[0].decode().strip()
 
 
 async def check_cookie(
     store: MetadataStore, bookie_id: str, cookie: bytes, local: list[bytes | None]
 ) -> bool:
-    """Whether this is a new bookie: neither disks nor store know it. Raises IdentityError when they disagree."""
+    """Return whether this is a new bookie: neither disks nor store know it.
+
+    Raises IdentityError when they disagree.
+    """
     path = paths.cookie(bookie_id)
     stored: bytes | None = None
-    # Not by the read alone: one server of the store may not have heard yet of a cookie that we wrote through another.
+    # A read alone may miss a cookie written through another server of the store that this one has not received yet.
     if await store.exists(path) is not None:
         stored = (await store.get(path))[0]
     for text in local:
@@ -120,22 +124,22 @@ async def check_cookie(
 async def expand_cookie(
     store: MetadataStore, bookie_id: str, cookie: bytes, local: dict[str, bytes | None]
 ) -> tuple[int, list[str]] | None:
-    """Whether ``cookie`` names the same bookie as the store's, with more ledger directories behind those: the version
-    of the store's and the directories that are new. None when it does not.
+    """Compare ``cookie`` with the store's: the same bookie with more ledger directories behind the known ones.
 
-    ``local``: the cookie in each directory, in the order of ``cookie``, the journal's first. Raises IdentityError when
-    a directory that was used before has lost its cookie, or one has another bookie's.
+    Return the version of the store's cookie and the new directories; None when it is not such an extension. ``local``:
+    the cookie in each directory, in the order of ``cookie``, the journal's first. Raises IdentityError when a directory
+    that was used before has lost its cookie, or one has another bookie's.
     """
     path = paths.cookie(bookie_id)
     try:
         stored, stat = await store.get(path)
     except NoNodeError:
         return None
-    was, wanted = Cookie.decode(stored), Cookie.decode(cookie)
-    n = len(was.ledger_dirs)
-    if wanted.ledger_dirs[:n] != was.ledger_dirs or len(wanted.ledger_dirs) == n:
+    previous, extended = Cookie.decode(stored), Cookie.decode(cookie)
+    n = len(previous.ledger_dirs)
+    if extended.ledger_dirs[:n] != previous.ledger_dirs or len(extended.ledger_dirs) == n:
         return None
-    if replace(wanted, ledger_dirs=was.ledger_dirs) != was:
+    if replace(extended, ledger_dirs=previous.ledger_dirs) != previous:
         return None
     used = 1 + n
     for i, (directory, text) in enumerate(local.items()):
@@ -150,8 +154,10 @@ async def expand_cookie(
 async def write_cookie(
     store: MetadataStore, bookie_id: str, cookie: bytes, version: int | None = None
 ) -> None:
-    """Put a new bookie's cookie into the store; again after a start that was cut off. ``version`` replaces the one
-    there. Raises IdentityError."""
+    """Write a new bookie's cookie to the store; succeeds again after an interrupted start.
+
+    ``version`` replaces the stored cookie of that version. Raises IdentityError.
+    """
     path = paths.cookie(bookie_id)
     if version is not None:
         try:

@@ -1,4 +1,4 @@
-"""What a bookie counts. Plain attributes on the hot path, turned into metric families when scraped."""
+"""Counters of a bookie: plain attributes on the hot path, made into metric families at a scrape."""
 
 from collections.abc import Callable, Iterator
 
@@ -9,11 +9,11 @@ from bookie.storage.codes import Code
 from engine.wire.bookie_v3 import operation_name
 
 Readings = dict[str, tuple[str, Callable[[], float]]]
-"""Read at each scrape: name → (help, value)."""
+"""Values read at each scrape: name → (help, value)."""
 
 
 class BookieMetrics(Collector):
-    """Register with a CollectorRegistry."""
+    """Metrics of a bookie, to be registered with a CollectorRegistry."""
 
     def __init__(self) -> None:
         self.added = 0
@@ -23,7 +23,7 @@ class BookieMetrics(Collector):
         self.fenced = 0
         self.malformed = 0
         self.damaged = 0
-        self.v3_requests: dict[int, int] = {}  # by number of the operation
+        self.v3_requests: dict[int, int] = {}  # by the operation's number
         self._add_failures = dict.fromkeys(Code, 0)
         self._read_failures = dict.fromkeys(Code, 0)
         self.gauges: Readings = {}

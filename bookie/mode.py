@@ -1,4 +1,4 @@
-"""Whether a bookie takes normal adds."""
+"""The mode of a bookie: writable or read-only."""
 
 import logging
 from collections.abc import Callable
@@ -9,8 +9,11 @@ log = logging.getLogger(__name__)
 
 
 class Mode:
-    """Set by what its disks say; whoever acts on it is told of each change. ``since_ms``: since when it is so, by the
-    wall clock; ``reason``: why it is read-only, as of the last look at the disks; empty while it is not."""
+    """Writable or read-only, as the disks require. Listeners are notified of each change.
+
+    ``since_ms``: wall clock of the last change. ``reason``: why it is read-only at the last check of the disks; empty
+    while it is writable.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self.read_only = False
@@ -20,7 +23,7 @@ class Mode:
         self._listeners: list[Callable[[bool], None]] = []
 
     def on_change(self, callback: Callable[[bool], None]) -> None:
-        """Call ``callback(read_only)`` from now on. Must not raise."""
+        """Call ``callback(read_only)`` after each change from now on. It must not raise."""
         self._listeners.append(callback)
 
     def set(self, read_only: bool, reason: str) -> None:

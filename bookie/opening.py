@@ -1,4 +1,4 @@
-"""Before a bookie serves: are these its disks, are they set up, what is on them."""
+"""Checks before a bookie serves: whether the disks are its own, are set up, and what is on them."""
 
 import logging
 from collections.abc import Callable
@@ -22,7 +22,8 @@ log = logging.getLogger(__name__)
 
 
 class Directories:
-    """The directories of one bookie: ``journal`` and ``ledgers``, of which the first holds index and manifest."""
+    """The directories of one bookie: ``journal`` and ``ledgers``. The first ledger directory holds index and
+    manifest."""
 
     def __init__(self, disk: Disk, settings: BookieSettings) -> None:
         self._disk = disk
@@ -39,7 +40,7 @@ class Directories:
             self._disk.makedirs(directory)
 
     def are_new(self) -> bool:
-        """Whether no directory has a cookie."""
+        """Return whether no directory has a cookie."""
         return not any(read_local_cookies(self._disk, self.all))
 
     def cookie(self, bookie_id: str, instance_id: str) -> bytes:
@@ -48,9 +49,9 @@ class Directories:
         return cookie_text(bookie_id, settings.named(settings.journal_root), roots, instance_id)
 
     async def identify(self, store: MetadataStore, bookie_id: str, cookie: bytes) -> None:
-        """Make sure that these are the disks of ``bookie_id``; set them up when neither they nor the store were used.
+        """Check that these are the disks of ``bookie_id``; set them up when neither they nor the store were used.
 
-        Raises IdentityError, store errors, OSError. A first start that was cut off is finished by the next.
+        Raises IdentityError, store errors, OSError. A first start that was interrupted is completed by the next.
         """
         disk, home = self._disk, self.ledgers[0]
         unfinished = (
@@ -78,15 +79,15 @@ class Directories:
     async def _expand(
         self, store: MetadataStore, bookie_id: str, cookie: bytes, local: list[bytes | None]
     ) -> bool:
-        """Take ledger directories in that the cookie does not name yet; False when there are none."""
-        found = await expand_cookie(
+        """Add ledger directories that the stored cookie does not name; return False when there are none."""
+        extension = await expand_cookie(
             store, bookie_id, cookie, dict(zip(self.all, local, strict=True))
         )
-        if found is None:
+        if extension is None:
             return False
-        stat_version, added = found
+        stat_version, added = extension
         self._must_be_empty(added)
-        # The store last: until then the next start does all this again.
+        # The store last: until then the next start repeats all steps.
         write_local_cookies(self._disk, [*added, *self.all], cookie)
         await write_cookie(store, bookie_id, cookie, version=stat_version)
         log.info("ledger directories added: %s", ", ".join(added))
@@ -100,7 +101,7 @@ class Directories:
                 )
 
     def open(self, cookie: bytes, draw_salt: Callable[[], int]) -> Storage:
-        """Open and replay; synchronous, for a lane. Raises DamagedError, OSError."""
+        """Open the storage and replay the journal; synchronous, for a lane. Raises DamagedError, OSError."""
         settings = self._settings
         limits = Limits(
             journal_file_bytes=settings.journal_file_bytes,
@@ -124,7 +125,8 @@ class Directories:
 
 
 def index_identity(cookie: bytes) -> bytes:
-    """What the index keeps of a cookie: whose and which cluster's, not the list of directories, which may grow."""
+    """Return the part of a cookie that the index stores: bookie and cluster, without the directories, which may
+    grow."""
     lines = cookie.decode().splitlines()
-    kept = [line for line in lines if line.startswith(("bookieHost:", "instanceId:"))]
-    return "\n".join(kept).encode()
+    identity_lines = [line for line in lines if line.startswith(("bookieHost:", "instanceId:"))]
+    return "\n".join(identity_lines).encode()

@@ -1,4 +1,4 @@
-"""That this bookie is there: its ephemeral node under /ledgers/available, kept over every session."""
+"""The bookie's registration: its ephemeral node under /ledgers/available, restored in every session."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ RETRY_S = 1.0
 
 
 class Presence:
-    """Keeps the ephemeral node of the present mode there, over every session. One task runs ``keep``."""
+    """Maintains the ephemeral node of the present mode across sessions. One task runs ``keep``."""
 
     def __init__(
         self,
@@ -46,16 +46,17 @@ class Presence:
         self.registered = False
 
     def set_read_only(self, read_only: bool) -> None:
-        """Takes effect in the store as soon as ``keep`` gets to it."""
+        """Change the mode; ``keep`` then changes the registration."""
         if read_only != self.read_only:
             self.read_only = read_only
             self._changed.set()
 
     async def register(self) -> None:
-        """Create the node of the present mode, then remove the other one; store errors pass through.
+        """Create the node of the present mode, then remove the other one. Raises store errors.
 
-        A node from another session is our own from before a crash and is replaced at once: the cookie ties the id to
-        our disks, and the index is locked by us. Raises IdentityError when it keeps coming back: somebody else's then.
+        A node of another session is this bookie's from before a crash and is replaced at once: the cookie binds the id
+        to its disks, and the index is locked by this process. Raises IdentityError when such a node returns repeatedly,
+        because another process then uses the id.
         """
         mine, other = self._writable, self._read_only
         if self.read_only:
@@ -80,20 +81,21 @@ class Presence:
                 await self._store.delete(mine)
         with suppress(NoNodeError):
             await self._store.delete(other)
-        # A call that waits for a connection goes on in whatever session comes; ``keep`` then registers in that.
+        # A call that waited for a connection may have completed in a later session; ``keep`` then registers in that.
         self.registered = self._store.session_id == session_id
 
     async def keep(self) -> None:
-        """Register again after every expired session, change of mode, and loss of our node, until cancelled.
+        """Register again after every expired session, change of mode, and loss of the node, until cancelled.
 
-        A deletion that an earlier life of ours had sent may arrive after this one has registered.
+        The node can be lost when a deletion sent by an earlier process of this bookie arrives after this one has
+        registered.
         """
         stops = [
             self._store.on_state(self._on_state),
             self._store.watch(self._writable, lambda _: self._changed.set()),
             self._store.watch(self._read_only, lambda _: self._changed.set()),
         ]
-        self._changed.set()  # for what happened before somebody watched
+        self._changed.set()  # for changes before the watches were set
         try:
             while True:
                 await self._changed.wait()
@@ -101,7 +103,7 @@ class Presence:
                 try:
                     await self.register()
                 except (StoreUnavailableError, SessionExpiredError) as error:
-                    log.warning("registration failed, trying again reason=%s", error)
+                    log.warning("registration failed, retrying reason=%s", error)
                     await asyncio.sleep(RETRY_S)
                     self._changed.set()
         finally:
@@ -114,7 +116,8 @@ class Presence:
         self._changed.set()
 
     async def unregister(self) -> None:
-        """Remove our node so that clients stop choosing us at once. Best effort: the session's end does it too."""
+        """Remove the node so that clients stop choosing this bookie at once. Best effort: the session's end removes it
+        as well."""
         self.registered = False
         for path in (self._writable, self._read_only):
             try:

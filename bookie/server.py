@@ -1,4 +1,4 @@
-"""The bookie: opens its storage, serves connections, keeps its registration, checkpoints, looks after its disks."""
+"""The bookie: opens its storage, serves connections, maintains its registration, checkpoints, watches its disks."""
 
 import asyncio
 import json
@@ -34,8 +34,11 @@ REASON_MAX = 500
 
 
 class Bookie:
-    """One bookie. ``lanes(name)`` makes a lane. ``over`` is set when it should be stopped: somebody asked, or its disk
-    failed; then ``failed`` says why, nobody is answered any more, and the process should end with a non-zero status."""
+    """One bookie. ``lanes(name)`` creates a lane.
+
+    ``over`` is set when the bookie should be stopped: on request, or because its disk failed. After a failure
+    ``failed`` holds the reason, no request is answered any more, and the process should exit with a non-zero status.
+    """
 
     def __init__(
         self,
@@ -97,11 +100,11 @@ class Bookie:
 
     @property
     def ready(self) -> bool:
-        """Serving and registered; read-only counts as ready."""
+        """True when serving and registered; read-only counts as ready."""
         return self.why_not_ready() is None
 
     def why_not_ready(self) -> str | None:
-        """None when ready."""
+        """Return the reason why the bookie is not ready; None when it is."""
         if self.failed is not None:
             return f"failed: {self.failed}"
         if self._presence is None:
@@ -114,13 +117,15 @@ class Bookie:
 
     @property
     def serving(self) -> Serving:
-        """From the open storage on."""
+        """The storage at work; available after it was opened."""
         assert self._serving is not None, "the storage is not open"
         return self._serving
 
     async def start(self) -> None:
-        """Check identity, replay, listen, register. Raises IdentityError, DamagedError, OSError, store errors; then
-        ``stop`` must still be called. Nothing is answered before the replay is flushed."""
+        """Check identity, replay, listen, register. Nothing is answered before the replay is flushed.
+
+        Raises IdentityError, DamagedError, OSError, store errors; ``stop`` must be called then as well.
+        """
         settings = self.settings
         if settings.http_server_port is not None:
             await self._status.listen(settings.listening_host, settings.http_server_port)
@@ -172,7 +177,7 @@ class Bookie:
         log.info("bookie serves id=%s port=%d", self.bookie_id, self.port)
 
     def request_stop(self) -> None:
-        """Ask whoever runs this bookie to stop it."""
+        """Request the owner of this bookie to stop it."""
         self.over.set()
 
     async def stop(self) -> None:
@@ -191,7 +196,9 @@ class Bookie:
                     await self._listener.drain(CLOSE_DEADLINE_S / 2)
                     await serving.checkpointer.step(checkpoint=True)
             except (OSError, TimeoutError) as error:
-                log.warning("could not flush while stopping, the journal has it reason=%s", error)
+                log.warning(
+                    "could not flush while stopping, the next start replays it reason=%s", error
+                )
         await self._listener.drain(0)
         await self._status.close()
         for lane in self._lanes.values():
@@ -201,7 +208,7 @@ class Bookie:
         self.over.set()
 
     def _lane(self, name: str) -> Lane:
-        """Made once."""
+        """Return the lane with that name, which is created once."""
         if name not in self._lanes:
             self._lanes[name] = self._make_lane(name)
         return self._lanes[name]
@@ -212,22 +219,25 @@ class Bookie:
     # Failures and disks
 
     def _fail(self, error: BaseException) -> None:
-        """The disk, or a task that everything depends on, failed: answer nobody from now on."""
+        """Stop answering: the disk, or a task that everything depends on, failed."""
         if self.failed is not None or self._stopping:
             return
         self.failed = error
-        log.critical("bookie stops, it cannot promise durability any more", exc_info=error)
+        log.critical("bookie stops, it can no longer promise durability", exc_info=error)
         self._listener.stop_accepting()
         for connection in self._listener.connections:
             connection.abort()
         self.over.set()
 
     async def _space_page(self) -> Response:
-        """BookKeeper's page about the disk that ledgers are kept on, in bytes, as of the last look; beside it how many
-        ledgers there are, whether normal adds are refused, since when and why, and how full a disk may be."""
+        """Return BookKeeper's page about ledger disk space, in bytes at the last check.
+
+        Beyond BookKeeper's fields: the number of ledgers, whether normal adds are refused, since when and why, and the
+        limits of disk usage.
+        """
         disks, mode, settings = self.serving.disks, self.mode, self.settings
         free, total = disks.space
-        told = {
+        page = {
             "freeSpace": free,
             "totalSpace": total,
             "ledgers": self.serving.storage.ledgers.live,
@@ -238,7 +248,7 @@ class Bookie:
             "usageLimit": settings.disk_usage_threshold,
             "usageWritable": settings.disk_usage_lwm_threshold,
         }
-        return Response(200, json.dumps(told, separators=(",", ":")).encode())
+        return Response(200, json.dumps(page, separators=(",", ":")).encode())
 
     async def _metrics_page(self) -> AsyncIterator[bytes]:
         yield generate_latest(self._registry)

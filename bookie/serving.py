@@ -1,4 +1,4 @@
-"""A bookie's storage at work: what answers requests from it, keeps it on disk, and looks after those disks."""
+"""A bookie's storage at work: request handling, flushing, garbage collection, and observation of the disks."""
 
 import logging
 from collections.abc import Callable
@@ -24,7 +24,8 @@ log = logging.getLogger(__name__)
 
 
 class Serving:
-    """Made when the storage is open. ``lanes``: by name; flush and read are in use already."""
+    """The parts that work on an open storage. ``lanes`` returns a lane by its name; flush and read are in use
+    already."""
 
     def __init__(
         self,
@@ -79,7 +80,7 @@ class Serving:
             storage.logs,
             storage.ledgers.cache,
             cookie,
-            self._looked_at_disks,
+            self._disks_checked,
         )
         self.garbage = GarbageCollector(
             settings,
@@ -111,13 +112,13 @@ class Serving:
         metrics.counters |= self._counters()
 
     def start(self, tasks: TaskScope) -> None:
-        """What runs all the time."""
+        """Start the periodic tasks."""
         tasks.spawn("checkpoints", self.checkpointer.run())
         tasks.spawn("disks", self.disks.run())
         tasks.spawn("gc", self.garbage.run())
 
     def close(self) -> None:
-        """After the lanes."""
+        """Close the files. Call after the lanes are closed."""
         self.garbage.close()
         self.storage.close()
 
@@ -130,11 +131,12 @@ class Serving:
 
     def _flushed(self) -> None:
         self.requests.relieve()
-        self.disks.look_soon()
+        self.disks.check_soon()
 
-    def _looked_at_disks(self, read_only: bool, reason: str) -> None:
+    def _disks_checked(self, read_only: bool, reason: str) -> None:
         if not read_only and self.checkpointer.stuck:
-            self.checkpointer.request()  # there is room again: writable once what waits is written
+            # There is room again: writable after the waiting flush is written.
+            self.checkpointer.request()
         else:
             self._mode.set(read_only, reason)
 
@@ -194,5 +196,5 @@ class Serving:
 
 
 def _indexed(index: BookieIndex, ledger_id: int) -> list[tuple[int, int]]:
-    """First and last entry of each of a ledger's records."""
+    """Return first and last entry of each of a ledger's records."""
     return [(first, first + place.entries - 1) for first, place in index.blocks(ledger_id)]

@@ -1,4 +1,5 @@
-"""Settings of one bookie: BookKeeper's names in snake_case, units last; its own stand in brackets."""
+"""Settings of one bookie: BookKeeper's names in snake_case with the unit at the end; BookKeeper's own names are in
+brackets."""
 
 from dataclasses import dataclass, field
 
@@ -24,53 +25,53 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class BookieSettings:
-    """Of one bookie. Sizes in bytes, times in seconds."""
+    """Settings of one bookie. Sizes in bytes, times in seconds."""
 
-    data_dir: str = text("", "holds journal and ledgers, unless those are given")
+    data_dir: str = text("", "directory of journal and ledgers, unless those are set")
     bookie_port: int = count(
-        3181, "BookKeeper's protocol; 0: the system chooses (bookiePort)", high=PORT_MAX
+        3181, "port of BookKeeper's protocol; 0: the system chooses (bookiePort)", high=PORT_MAX
     )
     listening_host: str = text(
-        "127.0.0.1", "address to listen on; elsewhere than loopback only with allow_open_listener"
+        "127.0.0.1", "address to listen on; other than loopback only with allow_open_listener"
     )
     allow_open_listener: bool = flag(
-        False, "listen where others can reach it: there is no authentication yet"
+        False, "listen on addresses that other machines can reach; there is no authentication yet"
     )
     advertised_address: str = text(
-        "", "host that clients are told; empty: listening_host (advertisedAddress)"
+        "", "host that clients connect to; empty: listening_host (advertisedAddress)"
     )
     bookie_id: str = text(
-        "", "bound to the disks by the cookie; empty: advertised address:port (bookieId)"
+        "", "id, bound to the disks by the cookie; empty: advertised address:port (bookieId)"
     )
     journal_directories: str = text(
-        "", "one, best on a device of its own; empty: data_dir/journal (journalDirectories)"
+        "", "one directory, best on its own device; empty: data_dir/journal (journalDirectories)"
     )
     ledger_directories: str = text(
         "",
-        "with commas between, the first also holds the index; empty: data_dir/ledgers "
+        "separated by commas; the first also holds the index; empty: data_dir/ledgers "
         "(ledgerDirectories)",
     )
     allow_storage_expansion: bool = flag(
         False,
-        "start with more, empty ledger directories than the cookie names (allowStorageExpansion)",
+        "start with empty ledger directories that the cookie does not name (allowStorageExpansion)",
     )
     movable_data: bool = flag(
         False,
-        "the cookie names directories relative to data_dir, so that all may be moved; "
+        "name directories in the cookie relative to data_dir, so that all can be moved; "
         "BookKeeper's are absolute",
     )
     http_server_port: int | None = maybe_port(
-        "/metrics and /ready; none: no such server (httpServerPort)", low=0
+        "port of /metrics and /ready; none: no such server (httpServerPort)", low=0
     )
     zk_timeout_s: float = number(
         10.0,
-        "seconds of the session, and to wait for our own earlier registration to expire "
+        "seconds of the session, and half the time to wait for an earlier registration to expire "
         "(zkTimeout)",
         low=0.001,
     )
     initialize_cluster: bool = flag(
         True,
-        "make the cluster's root nodes when they are missing and our disks are new; "
+        "create the cluster's root nodes when they are missing and the disks are new; "
         "BookKeeper: a shell command",
     )
     journal_file_bytes: int = size(
@@ -80,26 +81,26 @@ class BookieSettings:
     )
     journal_max_backups: int = count(
         4,
-        "journal files kept beyond the mark to be used again, which spares zeroing "
+        "journal files kept for reuse after the mark has passed them, which saves zero-filling "
         "(journalMaxBackups)",
     )
     journal_buffered_writes_threshold: int = size(
         16 * MIB,
-        "bytes of records in one group; nothing waits for a group, it is what came during the "
-        "last sync (journalBufferedWritesThreshold)",
+        "bytes of records in one group, which holds what arrived during the previous sync "
+        "(journalBufferedWritesThreshold)",
         low=4096,
     )
     journal_buffered_entries_threshold: int = count(
         0,
-        "entries in one group, a received slice is never divided; 0: no bound "
+        "entries in one group; a received slice is never divided; 0: no bound "
         "(journalBufferedEntriesThreshold)",
     )
     journal_direct: bool = flag(
-        True, "write the journal past the page cache, where the file system can"
+        True, "bypass the page cache when writing the journal, if the file system can"
     )
     write_cache_bytes: int = size(
         64 * MIB,
-        "bytes of both generations together (dbStorage_writeCacheMaxSizeMb)",
+        "bytes of both write cache generations together (dbStorage_writeCacheMaxSizeMb)",
         low=64 << 10,
     )
     read_cache_bytes: int = size(
@@ -108,7 +109,7 @@ class BookieSettings:
     )
     read_ahead_cache_batch_bytes_size: int = size(
         1 * MIB,
-        "bytes read in one operation for a ledger read in order, at most "
+        "most bytes read in one operation of a ledger that is read in order "
         "(dbStorage_readAheadCacheBatchBytesSize)",
         low=4096,
     )
@@ -116,10 +117,10 @@ class BookieSettings:
         1024 * MIB, "bytes of one entry log (logSizeLimit)", low=64 << 10, high=(1 << 32) - 1
     )
     entry_log_direct: bool = flag(
-        True, "write entry logs past the page cache, where the file system can"
+        True, "bypass the page cache when writing entry logs, if the file system can"
     )
     entry_log_block_bytes_max: int = size(
-        128 << 10, "bytes of one block of an entry log: what one read verifies", low=4096
+        128 << 10, "bytes of one block of an entry log, which one read verifies", low=4096
     )
     flush_interval_s: float = number(
         10.0,
@@ -128,30 +129,34 @@ class BookieSettings:
     )
     netty_max_frame_size_bytes: int = size(
         5 * MIB + 10 * 1024,
-        "bytes; a longer frame closes its connection (nettyMaxFrameSizeBytes)",
+        "bytes of a frame; a longer one closes its connection (nettyMaxFrameSizeBytes)",
         low=4096,
     )
-    max_connections: int = count(4096, "further ones are closed at once", low=1)
+    max_connections: int = count(4096, "connections; further ones are closed at once", low=1)
     max_batch_read_bytes: int = size(
         5 * MIB, "bytes of the answer to a batch read (maxBatchReadSize)", low=4096
     )
     max_pending_add_bytes: int = size(
         32 * MIB,
-        "bytes not yet durable; beyond it connections that send adds are not read from",
+        "bytes not yet durable; above it connections that send adds are not read",
         low=4096,
     )
     max_pending_read_requests: int = count(
         10_000,
-        "beyond it reads are answered ETOOMANYREQUESTS (maxPendingReadRequestsPerThread)",
+        "pending reads; further ones are answered ETOOMANYREQUESTS (maxPendingReadRequestsPerThread)",
         low=1,
     )
     disk_usage_threshold: float = number(
-        0.95, "fuller disks make the bookie read-only (diskUsageThreshold)", high=1
+        0.95,
+        "share in use of a disk from which the bookie is read-only (diskUsageThreshold)",
+        high=1,
     )
     disk_usage_lwm_threshold: float = number(
-        0.95, "below it the bookie is writable again (diskUsageLwmThreshold)", high=1
+        0.95, "share below which the bookie is writable again (diskUsageLwmThreshold)", high=1
     )
-    disk_check_interval_s: float = number(10.0, "seconds (diskCheckInterval)", low=0.001)
+    disk_check_interval_s: float = number(
+        10.0, "seconds between checks of the disks (diskCheckInterval)", low=0.001
+    )
     read_only_mode_on_any_disk_full_enabled: bool = flag(
         False,
         "read-only as soon as one of several ledger directories is full "
@@ -174,21 +179,30 @@ class BookieSettings:
         "(minUsableSizeForHighPriorityWrites)",
     )
     gc_wait_time_s: float = number(
-        900.0, "seconds between looks for ledgers deleted in metadata (gcWaitTime)", low=0.001
+        900.0, "seconds between garbage collections (gcWaitTime)", low=0.001
     )
     minor_compaction_threshold: float = number(
-        0.2, "logs of which less lives are compacted; 0: off (minorCompactionThreshold)", high=1
+        0.2, "live share below which a log is compacted; 0: off (minorCompactionThreshold)", high=1
     )
-    minor_compaction_interval_s: float = number(3600.0, "seconds; 0: off (minorCompactionInterval)")
+    minor_compaction_interval_s: float = number(
+        3600.0, "seconds between compactions; 0: off (minorCompactionInterval)"
+    )
     minor_compaction_max_time_s: float = number(
         0.0,
-        "seconds after which no further log is begun; 0: no bound (minorCompactionMaxTimeMillis)",
+        "seconds after which no further log is compacted; 0: no bound (minorCompactionMaxTimeMillis)",
     )
-    major_compaction_threshold: float = number(0.8, "as minor (majorCompactionThreshold)", high=1)
-    major_compaction_interval_s: float = number(86_400.0, "as minor (majorCompactionInterval)")
-    major_compaction_max_time_s: float = number(0.0, "as minor (majorCompactionMaxTimeMillis)")
+    major_compaction_threshold: float = number(
+        0.8, "as minor_compaction_threshold (majorCompactionThreshold)", high=1
+    )
+    major_compaction_interval_s: float = number(
+        86_400.0, "as minor_compaction_interval_s (majorCompactionInterval)"
+    )
+    major_compaction_max_time_s: float = number(
+        0.0, "as minor_compaction_max_time_s (majorCompactionMaxTimeMillis)"
+    )
     is_throttle_by_bytes: bool = flag(
-        True, "else by entries, BookKeeper's default; ours copies blocks (isThrottleByBytes)"
+        True,
+        "throttle compaction by bytes, because blocks are copied; false: by entries, as BookKeeper (isThrottleByBytes)",
     )
     compaction_rate_by_bytes: int = size(16 * MIB, "bytes a second (compactionRateByBytes)", low=1)
     compaction_rate_by_entries: int = count(
@@ -196,17 +210,17 @@ class BookieSettings:
     )
     is_force_gc_allow_when_no_space: bool = flag(
         False,
-        "compact although all ledger directories are full, out of the reserve "
+        "compact when all ledger directories are full, within the reserve "
         "(isForceGCAllowWhenNoSpace)",
     )
     accept_journal_loss: bool = flag(
         False,
-        "start in spite of a damaged journal: every ledger is fenced and in limbo until "
+        "start with a damaged journal; every ledger is fenced and in limbo until "
         "repaired from other bookies",
     )
 
     def __post_init__(self) -> None:
-        """Raises SettingsError."""
+        """Check ranges and combinations. Raises SettingsError."""
         check_ranges(self)
         if not self.data_dir and not (self.journal_directories and self.ledger_directories):
             raise SettingsError("data_dir must name a directory")
@@ -242,11 +256,11 @@ class BookieSettings:
     def _check_compaction(self) -> None:
         if not (self.compacts_minor and self.compacts_major):
             return
-        for what in ("threshold", "interval_s"):
-            minor = getattr(self, f"minor_compaction_{what}")
-            if minor > (major := getattr(self, f"major_compaction_{what}")):
+        for suffix in ("threshold", "interval_s"):
+            minor = getattr(self, f"minor_compaction_{suffix}")
+            if minor > (major := getattr(self, f"major_compaction_{suffix}")):
                 raise SettingsError(
-                    f"minor_compaction_{what} must be at most major_compaction_{what} {major}, not {minor}"
+                    f"minor_compaction_{suffix} must be at most major_compaction_{suffix} {major}, not {minor}"
                 )
 
     @property
@@ -263,24 +277,24 @@ class BookieSettings:
 
     @property
     def ledger_roots(self) -> list[str]:
-        """All of them, as configured, the one with the index first."""
+        """Ledger directories as configured, the one with the index first."""
         names = self.ledger_directories or f"{self.data_dir}/ledgers"
         return [name.strip().rstrip("/") for name in names.split(",")]
 
     def named(self, directory: str) -> str:
-        """How the cookie calls one of our directories."""
+        """Return the name of a directory in the cookie."""
         below = f"{self.data_dir}/"
         return directory.removeprefix(below) if self.movable_data else directory
 
     @property
     def host(self) -> str:
-        """What clients are told to connect to."""
+        """The host that clients connect to."""
         return self.advertised_address or self.listening_host
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessSettings:
-    """Everything a bookie process is told from outside."""
+    """All settings of a bookie process."""
 
     bookie: BookieSettings = field(metadata=PRIVATE)
     metadata: MetadataSettings

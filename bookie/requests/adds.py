@@ -1,12 +1,12 @@
 """Adds: decide, cache, journal, and answer after the group's sync; one journal record for each received slice.
 
-What happens beyond the bounds. A full write cache or too many bytes before the journal hold the connections that send
-adds: their sockets are not read until there is room again (B14). Apache's client takes ETOOMANYREQUESTS for an add as a
-failed bookie, as it takes a time-out: it replaces the bookie in the ledger's ensemble, and where there is no other the
-ledger fails. A socket that is not read makes it wait; only if that outlasts the client's own time-out it does the same.
-So a short pressure costs latency instead of ensembles, and nothing is queued here but what one read of each socket
-brought. Nobody else waits: reads, fences and whole connections without adds go on. When the disk has no room, waiting
-would not help: adds are answered EREADONLY at once, also those of connections held until then.
+Overload: a full write cache or too many bytes queued for the journal hold the connections that send adds; their sockets
+are not read until there is room again (B14). Apache's client treats ETOOMANYREQUESTS for an add like a time-out, as a
+failed bookie. It replaces the bookie in the ledger's ensemble; without a replacement the ledger fails. An unread socket
+makes the client wait, and only if that outlasts its own time-out does it replace the bookie. Short overload therefore
+costs latency instead of ensembles, and nothing is queued here but one read of each socket. Reads, fences and
+connections without adds continue. When the disk has no room, waiting would not help: adds are answered EREADONLY at
+once, also those of connections held until then.
 """
 
 from collections.abc import Callable
@@ -27,16 +27,16 @@ from engine.wire import bookie_commands as wire
 from engine.wire.kernels import build_add_replies
 
 PRIORITY_FLAGS = wire.RECOVERY_ADD | wire.HIGH_PRIORITY
-"""Flags of adds that a read-only bookie takes while it has room."""
+"""Flags of adds that a read-only bookie accepts while it has room."""
 LAC_OFFSET = 16
-"""Where an entry's header holds the last confirmed entry."""
+"""Offset of the last add confirmed in an entry's header."""
 
 Done = Callable[[Code], None]
-"""Called with what became of it, once: at once when refused, else after the sync."""
+"""Callback with the outcome, called once: at once after a refusal, else after the sync."""
 
 
 class Adds:
-    """The way of all entries and other records into cache and journal."""
+    """The path of all entries and other records into cache and journal."""
 
     def __init__(
         self,
@@ -69,16 +69,17 @@ class Adds:
 
     def _mode_changed(self, read_only: bool) -> None:
         if read_only:
-            self._release()  # to be refused instead of waiting for room that may never come
+            # Their adds are refused, instead of waiting for room that may never be freed.
+            self._release()
 
     # V2, in runs
 
     def runs(
         self, connection: BookieConnection, buf: bytes, start: int, stop: int, runs: list[AddRun]
     ) -> None:
-        """Take the accepted runs into cache and journal, refuse the others at once."""
+        """Add the accepted runs to cache and journal; refuse the others at once."""
         accepted: list[AddRun] = []
-        begin = start  # where the accepted stretch now being gathered begins
+        begin = start  # start of the stretch of accepted runs being gathered
         entries = refused = 0
         for run in runs:
             code = self._accept(run)
@@ -93,7 +94,7 @@ class Adds:
             accepted, entries, begin = [], 0, run.stop
         self._log(connection, buf, begin, stop, entries, accepted)
         if self._journal.pending_bytes > self._pending_max or self._cache.full:
-            self._press(connection, held=refused < len(runs))
+            self._hold_when_pressed(connection, held=refused < len(runs))
 
     def _accept(self, run: AddRun) -> Code:
         if self._mode.read_only and not (run.flags & PRIORITY_FLAGS and self._has_room()):  # (I31)
@@ -135,20 +136,20 @@ class Adds:
             self._metrics.added_bytes += size
             if self._waiting:
                 for run in runs:
-                    self._confirmed(run.ledger_id, run.buf, run.offsets[-1])
+                    self._notify_waiters(run.ledger_id, run.buf, run.offsets[-1])
         if self._held:
             self.relieve()
         self._on_group()
 
-    def _confirmed(self, ledger_id: int, buf: bytes, entry: int) -> None:
-        """Tell who waits what the entry at ``entry`` says is confirmed."""
+    def _notify_waiters(self, ledger_id: int, buf: bytes, offset: int) -> None:
+        """Notify long polls of the LAC in the header of the entry at ``entry``."""
         if ledger_id in self._waiting:
-            lac = buf[entry + LAC_OFFSET : entry + LAC_OFFSET + 8]
+            lac = buf[offset + LAC_OFFSET : offset + LAC_OFFSET + 8]
             self._waiters.advanced(ledger_id, int.from_bytes(lac, "big", signed=True))
 
-    # One at a time
+    # Single adds
 
-    def one(
+    def add_single(
         self,
         connection: BookieConnection,
         frame: bytes,
@@ -157,7 +158,8 @@ class Adds:
         priority: bool,
         done: Done,
     ) -> None:
-        """The add in one whole V2 frame, wherever it came from: stored and journalled as those of ``runs`` are."""
+        """Add the entry in one complete V2 frame, whichever protocol carried it; stored and journalled as ``runs``
+        does."""
         code = Code.READ_ONLY
         if not self._mode.read_only or (priority and self._has_room()):
             [run] = cut_frames(frame)
@@ -166,26 +168,28 @@ class Adds:
             self._metrics.refused(code, 1)
             done(code)
             return
-        self._journal.append(Kind.ADDS, frame, 1, partial(self._one_logged, frame, run, done))
-        self._press(connection)
+        self._journal.append(Kind.ADDS, frame, 1, partial(self._single_logged, frame, run, done))
+        self._hold_when_pressed(connection)
 
-    def _one_logged(self, frame: bytes, run: AddRun, done: Done, error: Exception | None) -> None:
+    def _single_logged(
+        self, frame: bytes, run: AddRun, done: Done, error: Exception | None
+    ) -> None:
         if error is not None:
             self._metrics.refused(Code.READ_ONLY, 1)
         else:
             self._metrics.added += 1
             self._metrics.added_bytes += len(frame)
             if self._waiting:
-                self._confirmed(run.ledger_id, frame, run.offsets[-1])
+                self._notify_waiters(run.ledger_id, frame, run.offsets[-1])
         self._recorded(done, error)
 
     def record(self, connection: BookieConnection, record: Record, done: Done) -> None:
-        """Journal something else; READ_ONLY when the disk is full."""
+        """Journal a record other than adds. The outcome is READ_ONLY when the disk is full."""
         self._journal.append(Kind(record.kind), record.body, 0, partial(self._recorded, done))
-        self._press(connection)
+        self._hold_when_pressed(connection)
 
     def force(self, connection: BookieConnection, done: Done) -> None:
-        """Done when everything journalled until now is synced: a record of no frames, behind all others."""
+        """Call ``done`` after everything journalled so far is synced: an empty record behind all others."""
         self.record(connection, Record(Kind.ADDS, b"", 0), done)
 
     def _recorded(self, done: Done, error: Exception | None) -> None:
@@ -198,10 +202,11 @@ class Adds:
 
     # Pressure
 
-    def _press(self, connection: BookieConnection, *, held: bool = True) -> None:
-        """When there is too much: hold the sender if something of it was taken, ask for a flush."""
+    def _hold_when_pressed(self, connection: BookieConnection, *, held: bool = True) -> None:
+        """Hold the sender while there is overload and anything it sent was accepted; request a flush of a full
+        cache."""
         if held and self._pressed():
-            connection.stop_taking()
+            connection.hold_requests()
             self._held[connection] = None
         if self._cache.full:
             self._on_cache_full()
@@ -212,7 +217,7 @@ class Adds:
         )
 
     def relieve(self) -> None:
-        """Read again from connections that were held, if there is room now."""
+        """Resume reading held connections if there is room."""
         if not self._held or self._pressed():
             return
         if self._journal.pending_bytes > self._pending_max // 2:
@@ -222,8 +227,8 @@ class Adds:
     def _release(self) -> None:
         held, self._held = self._held, {}
         for connection in held:
-            connection.take_again()
+            connection.release_requests()
 
     def drop(self, connection: BookieConnection) -> None:
-        """The connection is gone."""
+        """Forget a closed connection."""
         self._held.pop(connection, None)

@@ -1,4 +1,4 @@
-"""One client connection: cuts what arrives into runs of adds and other frames for the handler."""
+"""One client connection: cuts received bytes into runs of adds and other frames for the handler."""
 
 from typing import Protocol
 
@@ -8,32 +8,34 @@ from engine.net.transport import BUFFERED_BYTES_MAX, Connection, FrameLimitError
 from engine.wire.kernels import NEED, TOO_LARGE, take_adds
 
 STORED_READS_MAX = 32
-"""Reads of one connection in the read lane; further frames wait, so that their answers cannot fill the memory."""
+"""Reads of one connection in the read lane. Further frames wait, so that answers cannot fill the memory."""
 
 
 class Handler(Protocol):
-    """What is done with requests. Raises a PeerError to close the connection."""
+    """The receiver of requests. Its methods raise a PeerError to close the connection."""
 
     def adds(
         self, connection: "BookieConnection", buf: bytes, start: int, stop: int, runs: list[AddRun]
     ) -> None:
-        """Runs of add frames that fill ``buf[start:stop]``."""
+        """Handle runs of add frames that fill ``buf[start:stop]``."""
         ...
 
     def request(self, connection: "BookieConnection", buf: bytes, start: int, stop: int) -> None:
-        """Any other whole frame, ``buf[start:stop]``."""
+        """Handle any other complete frame, ``buf[start:stop]``."""
         ...
 
     def closed(self, connection: "BookieConnection", error: Exception | None) -> None:
-        """No more requests come, replies go nowhere."""
+        """Handle the end of the connection: no request follows, replies are dropped."""
         ...
 
 
 class BookieConnection(Connection):
-    """Requests are taken only while the client reads its answers: once more than the high water mark is unsent, or
-    STORED_READS_MAX reads are under way, whole frames already received (one read of the socket) are put off and the
-    socket is left alone. What one connection can keep in memory is therefore bounded by the unsent bytes allowed and
-    the answers of STORED_READS_MAX reads, whatever it asks for. Reading also stops while the handler holds it.
+    """A connection that accepts requests only while the client reads its answers.
+
+    Once more than the high water mark is unsent, or STORED_READS_MAX reads are in progress, complete frames already
+    received (one read of the socket) are put off and the socket is not read. The memory of one connection is therefore
+    bounded by the allowed unsent bytes and the answers of STORED_READS_MAX reads. Reading also stops while the handler
+    holds the connection.
     """
 
     def __init__(self, handler: Handler, frame_max: int) -> None:
@@ -42,12 +44,12 @@ class BookieConnection(Connection):
         self._held = False
         self._stored_reads = 0
         self._stalled = False
-        self._put_off: list[tuple[bytes, int, int]] = []
+        self._pending_frames: list[tuple[bytes, int, int]] = []
 
     def received(self, buf: bytes, pos: int, end: int) -> int:
         while pos < end and not self.closing:
             if self.paused or self._stalled:
-                return self._later(buf, pos, end)
+                return self._put_off_frames(buf, pos, end)
             start = pos
             pos, why, runs = take_adds(buf, pos, end, self.frame_max)
             if runs:
@@ -61,8 +63,9 @@ class BookieConnection(Connection):
             pos += 4 + size
         return pos
 
-    def _later(self, buf: bytes, pos: int, end: int) -> int:
-        """Keep the whole frames at ``pos`` for when the client has taken its answers; position behind them."""
+    def _put_off_frames(self, buf: bytes, pos: int, end: int) -> int:
+        """Put off the complete frames at ``pos`` until the client has read its answers; return the position behind
+        them."""
         stop = pos
         while stop + 4 <= end:
             size = int.from_bytes(buf[stop : stop + 4], "big")
@@ -72,17 +75,18 @@ class BookieConnection(Connection):
                 break
             stop += 4 + size
         if stop > pos:
-            self._put_off.append((buf, pos, stop))
+            self._pending_frames.append((buf, pos, stop))
         self._stalled = True
         self.pause_reading()
         return stop
 
-    def _go_on(self) -> None:
-        """Take what was put off, then read on, as far as nothing speaks against it."""
+    def _resume(self) -> None:
+        """Handle the frames that were put off, then read the socket again, unless the connection is still held or
+        stalled."""
         if self.closing or self.paused or self._held or self._stored_reads >= STORED_READS_MAX:
             return
         self._stalled = False
-        frames, self._put_off = self._put_off, []
+        frames, self._pending_frames = self._pending_frames, []
         try:
             for buf, pos, stop in frames:
                 self.received(buf, pos, stop)
@@ -92,20 +96,21 @@ class BookieConnection(Connection):
             self.resume_reading()
 
     def read_begun(self) -> None:
-        """A read of this connection is answered later."""
+        """Count a read that is answered later."""
         self._stored_reads += 1
         if self._stored_reads >= STORED_READS_MAX:
             self._stalled = True
             self.pause_reading()
 
     def read_done(self) -> None:
-        """That read has been answered."""
+        """Count that read as answered."""
         self._stored_reads -= 1
+        # Half of them, so that the socket is not paused and resumed for every single read.
         if self._stalled and self._stored_reads <= STORED_READS_MAX // 2:
-            self._go_on()
+            self._resume()
 
     def closed(self, error: Exception | None) -> None:
-        self._put_off = []
+        self._pending_frames = []
         self._handler.closed(self, error)
 
     def pause_writing(self) -> None:
@@ -113,13 +118,13 @@ class BookieConnection(Connection):
         self.pause_reading()
 
     def writable(self) -> None:
-        self._go_on()
+        self._resume()
 
-    def stop_taking(self) -> None:
-        """No more requests until ``take_again``."""
+    def hold_requests(self) -> None:
+        """Accept no further requests until ``release_requests``."""
         self._held = True
         self.pause_reading()
 
-    def take_again(self) -> None:
+    def release_requests(self) -> None:
         self._held = False
-        self._go_on()
+        self._resume()

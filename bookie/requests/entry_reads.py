@@ -1,7 +1,8 @@
 """Reads for both protocols: from the cache at once, else through the read lane; never behind the journal.
 
-An answer is one of: the entry as stored; NO_ENTRY or NO_LEDGER, promises that this bookie never acknowledged it (I21,
-B4); LIMBO, it may have been lost here; IO, it is here but cannot be read intact (B3); or why nothing was looked up.
+An answer is the stored entry, or one of: NO_ENTRY and NO_LEDGER, promises that this bookie never acknowledged it (I21,
+B4); LIMBO, it may have been lost here; IO, it is here but cannot be read intact (B3); or the reason why it was not
+looked up.
 """
 
 from collections.abc import Callable
@@ -19,15 +20,15 @@ from bookie.storage.read_queue import QueuedRead, ReadQueue
 from bookie.storage.runs import MASTER_KEY_BYTES, VIEWED_BYTES, Stored
 
 LAST = -1
-"""Instead of an entry id: the last entry held."""
+"""The last stored entry, in place of an entry id."""
 
 Found = Callable[[Code, list[Stored]], None]
-"""Called once with the result and, if it is OK, the entries (one, or the batch)."""
+"""Callback, called once with the outcome and, after OK, the entries (one, or the batch)."""
 Fenced = Callable[[Code], None]
 
 
 class EntryReads:
-    """Lookups and fences. A read that goes to the disk is counted at its connection, which bounds them."""
+    """Lookups and fences. A read from the disk is counted at its connection, which bounds them."""
 
     def __init__(
         self,
@@ -46,20 +47,20 @@ class EntryReads:
         self._metrics = metrics
         self._waiters = waiters
 
-    def fence(self, ledger_id: int, key: bytes, done: Fenced) -> None:
-        """Fence. Whatever the outcome, ``done`` hears it only when the fence is durable (I20, B5)."""
+    def fence(self, ledger_id: int, master_key: bytes, done: Fenced) -> None:
+        """Fence a ledger. ``done`` is called with OK only after the fence is durable (I20, B5)."""
         code = Code.BAD_REQUEST
         if ledger_id >= 0:
             # No ledger can have a key of another length.
-            known = len(key) == MASTER_KEY_BYTES
-            code = self._ledgers.fence(ledger_id, key) if known else Code.UNAUTHORIZED
+            valid = len(master_key) == MASTER_KEY_BYTES
+            code = self._ledgers.fence(ledger_id, master_key) if valid else Code.UNAUTHORIZED
         ledger = self._ledgers.get(ledger_id)
         if code != Code.OK or ledger is None or ledger.fence_durable:
             done(code)
             return
         if self._waiters.by_ledger:
             self._waiters.fenced(ledger_id)
-        record = fence_record(ledger_id, key)
+        record = fence_record(ledger_id, master_key)
         self._journal.append(Kind.FENCE, record.body, 0, partial(self._fenced, ledger_id, done))
 
     def _fenced(self, ledger_id: int, done: Fenced, error: Exception | None) -> None:
@@ -72,15 +73,17 @@ class EntryReads:
             self._metrics.fenced += 1
         done(Code.OK)
 
-    def entry(self, connection: BookieConnection, ledger_id: int, asked: int, done: Found) -> None:
-        """One entry, or the last."""
-        code, first = self._locate(ledger_id, asked)
+    def entry(
+        self, connection: BookieConnection, ledger_id: int, requested: int, done: Found
+    ) -> None:
+        """Read one entry, or the last one."""
+        code, first = self._locate(ledger_id, requested)
         if code != Code.OK:
             done(code, [])
             return
-        found = self._cache.find(ledger_id, first)
-        if found is not None:
-            run, i = found
+        hit = self._cache.find(ledger_id, first)
+        if hit is not None:
+            run, i = hit
             done(Code.OK, [run.buf[run.offsets[i] : run.end(i)]])
         else:
             self._from_disk(connection, ledger_id, first, 1, 0, done)
@@ -89,13 +92,13 @@ class EntryReads:
         self,
         connection: BookieConnection,
         ledger_id: int,
-        asked: int,
+        requested: int,
         entries_max: int,
         bytes_max: int,
         done: Found,
     ) -> None:
-        """Consecutive entries: at most ``entries_max`` (0: any number) and ``bytes_max``, but the first always."""
-        code, first = self._locate(ledger_id, asked)
+        """Read consecutive entries: at most ``entries_max`` (0: any number) and ``bytes_max``, but at least one."""
+        code, first = self._locate(ledger_id, requested)
         if code != Code.OK:
             done(code, [])
             return
@@ -105,25 +108,26 @@ class EntryReads:
         else:
             self._from_disk(connection, ledger_id, first, entries_max, bytes_max, done)
 
-    def _locate(self, ledger_id: int, asked: int) -> tuple[Code, int]:
-        """OK and the entry to look for, or the answer."""
-        if ledger_id < 0 or asked < LAST:
+    def _locate(self, ledger_id: int, requested: int) -> tuple[Code, int]:
+        """Return OK and the entry id to look up, or the code to answer."""
+        if ledger_id < 0 or requested < LAST:
             return Code.BAD_REQUEST, -1
         ledger = self._ledgers.get(ledger_id)
-        if ledger is None or ledger.deleted_ms or asked > ledger.last or ledger.last < 0:
+        if ledger is None or ledger.deleted_ms or requested > ledger.last or ledger.last < 0:
             return self._ledgers.absent(ledger_id), -1
-        if asked == LAST:
+        if requested == LAST:
             return (Code.LIMBO, -1) if ledger.limbo else (Code.OK, ledger.last)
-        return Code.OK, asked
+        return Code.OK, requested
 
     def _cached(self, ledger_id: int, first: int, entries_max: int, budget: int) -> list[Stored]:
-        """Consecutive entries from the cache; what is not there ends the batch, clients ask again from it on."""
+        """Return consecutive entries from the cache. An entry outside the cache ends the batch; clients continue with
+        the next request."""
         entries: list[Stored] = []
         while not entries_max or len(entries) < entries_max:
-            found = self._cache.find(ledger_id, first + len(entries))
-            if found is None:
+            hit = self._cache.find(ledger_id, first + len(entries))
+            if hit is None:
                 break
-            run, i = found
+            run, i = hit
             start, stop = run.offsets[i], run.end(i)
             large = stop - start >= VIEWED_BYTES
             entry = (memoryview(run.buf) if large else run.buf)[start:stop]

@@ -1,7 +1,6 @@
-"""Long polls: readers that wait until a ledger's last confirmed entry passes what they know.
+"""Long polls: readers that wait until a ledger's LAC passes the one they know.
 
-Nothing is kept for a ledger that nobody waits for; adds look here once per journal record, and only if ``by_ledger`` is
-not empty.
+Nothing is kept for a ledger without waiting readers. Adds check ``by_ledger`` once per journal record.
 """
 
 import asyncio
@@ -31,7 +30,7 @@ class _Waiter:
 
 
 class LacWaiters:
-    """At most ``waiters_max`` at a time, each with one timer."""
+    """Waiting long polls, at most ``waiters_max``, each with one timer."""
 
     def __init__(self, waiters_max: int) -> None:
         self._waiters_max = waiters_max
@@ -47,8 +46,11 @@ class LacWaiters:
         timeout_s: float,
         wake: Callable[[bool], None],
     ) -> bool:
-        """Call ``wake(advanced)`` once: True when an entry above ``previous`` is confirmed, False after the time or
-        when the ledger is fenced; never after ``connection`` is gone. False: too many wait already."""
+        """Call ``wake(advanced)`` once: True when an entry above ``previous`` is confirmed, False after the time or a
+        fence.
+
+        ``wake`` is not called after ``connection`` was dropped. Return False when too many wait already.
+        """
         if self.waiting >= self._waiters_max:
             return False
         waiter = _Waiter(connection, ledger_id, previous, wake)
@@ -60,18 +62,18 @@ class LacWaiters:
         return True
 
     def advanced(self, ledger_id: int, lac: int) -> None:
-        """Entries of the ledger up to ``lac`` are confirmed."""
+        """Wake the readers of a ledger that wait for an entry up to ``lac``."""
         for waiter in list(self.by_ledger.get(ledger_id, ())):
             if waiter.previous < lac:
                 self._end(waiter, True)
 
     def fenced(self, ledger_id: int) -> None:
-        """Nothing more will come from the writer."""
+        """Wake all readers of a ledger: its writer confirms nothing more."""
         for waiter in list(self.by_ledger.get(ledger_id, ())):
             self._end(waiter, False)
 
     def drop(self, connection: BookieConnection) -> None:
-        """Forget who can no longer be answered."""
+        """Remove the waiters of a closed connection."""
         for waiter in list(self._by_connection.get(connection, ())):
             self._remove(waiter)
 

@@ -1,4 +1,4 @@
-"""What the bookie does with each frame: V2 here, V3 in ``v3``; which of the two is decided frame by frame."""
+"""Handling of each frame: V2 here, V3 in ``v3``. The protocol is determined for every frame."""
 
 import logging
 from collections.abc import Callable
@@ -29,9 +29,9 @@ BATCH_OVERHEAD = 24 + 8 + 4
 
 
 class Requests:
-    """Handler of all connections of a bookie.
+    """The handler of all connections of a bookie.
 
-    ``space`` tells total and free bytes for ledgers, ``blocks`` looks up in the read lane what the index holds.
+    ``space`` returns total and free bytes for ledgers; ``blocks`` reads ranges from the index in the read lane.
     """
 
     def __init__(
@@ -83,11 +83,11 @@ class Requests:
 
     @property
     def long_polls(self) -> int:
-        """Reads that wait for a ledger to go on."""
+        """The number of reads that wait for a ledger's LAC."""
         return self._waiters.waiting
 
     def relieve(self) -> None:
-        """Read again from connections that were held, if there is room now."""
+        """Resume reading held connections if there is room."""
         self._adds.relieve()
 
     def closed(self, connection: BookieConnection, error: Exception | None) -> None:
@@ -98,13 +98,16 @@ class Requests:
             log.warning("connection closed peer=%s reason=%s", connection.peer_name, error)
 
     def request(self, connection: BookieConnection, buf: bytes, start: int, stop: int) -> None:
-        """One whole frame that is no plain add. Raises BookieFrameError to close the connection, as BookKeeper does."""
+        """Handle one complete frame that is no plain add.
+
+        Raises BookieFrameError to close the connection, as BookKeeper does.
+        """
         if stop - start > 4 and wire.is_v3(buf, start):
             self._v3.request(connection, buf, start, stop)
             return
         match wire.parse_request(buf, start, stop):
             case wire.AddRequest() as add:
-                self._odd_add(connection, add, buf[start:stop])
+                self._slow_add(connection, add, buf[start:stop])
             case wire.ReadRequest() as read:
                 self._read(connection, read)
             case wire.BatchReadRequest() as batch:
@@ -112,24 +115,24 @@ class Requests:
             case wire.AuthRequest() as auth:
                 connection.send(wire.auth_message(wire.AUTH_DISABLED, b"", auth.version))
 
-    def _odd_add(self, connection: BookieConnection, add: wire.AddRequest, frame: bytes) -> None:
-        """An add of version 1, or one that the kernel does not take."""
+    def _slow_add(self, connection: BookieConnection, add: wire.AddRequest, frame: bytes) -> None:
+        """Add an entry of version 1, or one that the kernel leaves to this path."""
         code = Code.BAD_REQUEST
         if add.version not in VERSIONS:
             code = Code.BAD_VERSION
         elif add.ledger_id >= 0 and add.entry_id >= 0 and not add.flags & ~PRIORITY_FLAGS:
-            self._adds.one(
+            self._adds.add_single(
                 connection,
                 frame,
                 recovery=bool(add.flags & wire.RECOVERY_ADD),
                 priority=bool(add.flags & PRIORITY_FLAGS),
-                done=partial(self._odd_added, connection, add),
+                done=partial(self._slow_added, connection, add),
             )
             return
         self._metrics.refused(code, 1)
-        self._odd_added(connection, add, code)
+        self._slow_added(connection, add, code)
 
-    def _odd_added(self, connection: BookieConnection, add: wire.AddRequest, code: Code) -> None:
+    def _slow_added(self, connection: BookieConnection, add: wire.AddRequest, code: Code) -> None:
         connection.send(wire.add_reply(code, add.ledger_id, add.entry_id, add.version))
 
     # Reads
@@ -215,5 +218,5 @@ class Requests:
 
 
 def _v2_code(code: Code) -> Code:
-    """V2 has a number for limbo, but Java clients drop the connection on it."""
+    """Return IO for LIMBO: V2 has a number for limbo, but Java clients close the connection on it."""
     return Code.IO if code == Code.LIMBO else code

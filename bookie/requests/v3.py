@@ -1,12 +1,12 @@
-"""The V3 protocol: protobuf requests, as Apache BookKeeper's own client and tools send them.
+"""The V3 protocol: protobuf requests of Apache BookKeeper's own client and tools.
 
-Adds take the way of V2's: the same frame bytes into the same journal, cache and group commit, so that what is stored
-does not tell which protocol brought it. Beyond V2 there are the explicit LAC, long polls for the last confirmed entry,
-disk sizes, lists of the entries held, and FORCE_LEDGER.
+Adds take V2's path: the same frame bytes enter the same journal, cache and group commit, so that stored entries do not
+depend on the protocol. Beyond V2 there are the explicit LAC, long polls for the LAC, disk sizes, lists of stored
+entries, and FORCE_LEDGER.
 
-Where ours differs from BookKeeper's bookie: adds with the deferred-sync flag are answered after the sync like all
-others (the flag allows an earlier answer, it does not ask for one), so FORCE_LEDGER has little to wait for; an add
-whose message and entry disagree about ids is EBADREQ; lists of entries are answered (its DbLedgerStorage is silent).
+Differences from BookKeeper's bookie: adds with the deferred-sync flag are answered after the sync like all others (the
+flag allows an earlier answer and does not require one), so FORCE_LEDGER has little to wait for. An add whose message
+and entry disagree about ids is EBADREQ. Lists of entries are answered (its DbLedgerStorage does not answer).
 """
 
 import asyncio
@@ -34,16 +34,16 @@ from engine.wire import bookkeeper_pb2 as pb
 ENTRY_HEADER_BYTES = 32
 LONG_POLL_S_MAX = 24 * 3600.0
 KNOWN_LACS_MAX = 4096
-"""Ledgers whose last confirmed entry is remembered beside the cache, so that plain reads need not look it up again."""
+"""Ledgers whose LAC is remembered beside the cache, so that plain reads need no second lookup."""
 _IDS = Struct(">qq")
 
 Blocks = Callable[[int], "asyncio.Future[list[tuple[int, int]]]"]
-"""Ranges (first, last) of a ledger's entries in the index, looked up in the read lane."""
+"""Ranges (first, last) of a ledger's entries in the index, read in the read lane."""
 Confirmed = Callable[[Code, int], None]
 
 
 class V3Requests:
-    """One handler each, by operation."""
+    """Handlers of V3 requests, by operation."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class V3Requests:
         }
 
     def request(self, connection: BookieConnection, buf: bytes, start: int, stop: int) -> None:
-        """One whole V3 frame. Raises BookieFrameError to close the connection."""
+        """Handle one complete V3 frame. Raises BookieFrameError to close the connection."""
         request = wire.parse_request(buf, start, stop)
         operation = request.header.operation
         self._metrics.v3_requests[operation] = self._metrics.v3_requests.get(operation, 0) + 1
@@ -98,7 +98,8 @@ class V3Requests:
             return
         field, handle, reply = self._handlers.get(operation, ("", None, None))
         if handle is None or reply is None or not request.HasField(field):
-            connection.send(wire.refusal(request, Code.BAD_REQUEST))  # START_TLS, too: no TLS here
+            # Also START_TLS: there is no TLS here.
+            connection.send(wire.refusal(request, Code.BAD_REQUEST))
         elif request.header.version != wire.VERSION:
             connection.send(reply(request, Code.BAD_VERSION))
         else:
@@ -121,7 +122,7 @@ class V3Requests:
             self._added(connection, request, Code.UNAUTHORIZED)
             return
         recovery = add.HasField("flag") and add.flag == pb.AddRequest.RECOVERY_ADD
-        self._adds.one(
+        self._adds.add_single(
             connection,
             v2.add_request(
                 add.ledgerId, add.entryId, key, body, v2.RECOVERY_ADD if recovery else 0
@@ -143,11 +144,11 @@ class V3Requests:
         self._adds.force(connection, partial(self._forced, connection, request))
 
     def _forced(self, connection: BookieConnection, request: pb.Request, code: Code) -> None:
-        # Everything answered is synced already; if the disk is full nothing was lost, but nothing is proven either.
+        # Everything acknowledged is synced already. On a full disk nothing is lost, but the record proves nothing.
         connection.send(wire.force_reply(request, Code.IO if code != Code.OK else code))
 
     def _missing(self, ledger_id: int) -> Code:
-        """OK for a ledger that is here, else the answer."""
+        """Return OK for a ledger that is stored here, else the code to answer."""
         ledger = self._ledgers.get(ledger_id)
         if ledger_id < 0:
             return Code.BAD_REQUEST
@@ -177,12 +178,12 @@ class V3Requests:
     def _read_plain(
         self, connection: BookieConnection, request: pb.Request, updated_ms: int | None
     ) -> None:
-        """The entry asked for, and what is known of the last confirmed one."""
+        """Answer with the requested entry and the known LAC."""
         read = request.readRequest
-        found = partial(self._plain_entry, connection, request, updated_ms)
-        self._reads.entry(connection, read.ledgerId, read.entryId, found)
+        done = partial(self._plain_read, connection, request, updated_ms)
+        self._reads.entry(connection, read.ledgerId, read.entryId, done)
 
-    def _plain_entry(
+    def _plain_read(
         self,
         connection: BookieConnection,
         request: pb.Request,
@@ -195,7 +196,7 @@ class V3Requests:
             return
 
         def confirmed(code: Code, lac: int) -> None:
-            # The entry is good whether or not its ledger's LAC can be told.
+            # The entry is answered even when its ledger's LAC cannot be read.
             self._answer(
                 connection,
                 request,
@@ -231,10 +232,10 @@ class V3Requests:
             )
         )
 
-    # The last confirmed entry
+    # Last add confirmed
 
     def _confirmed(self, connection: BookieConnection, ledger_id: int, then: Confirmed) -> None:
-        """What is known here of the last confirmed entry: from the last entry's header or written explicitly."""
+        """Pass the LAC known here to ``then``: from the last entry's header, or written explicitly."""
         ledger = self._ledgers.get(ledger_id)
         if ledger is None or ledger.deleted_ms or ledger.limbo:
             then(self._missing(ledger_id) if ledger is None or not ledger.limbo else Code.LIMBO, -1)
@@ -245,8 +246,8 @@ class V3Requests:
         elif known is not None and known[0] == last:
             then(Code.OK, max(known[1], ledger.written_lac))
         else:
-            found = partial(self._last_read, connection, ledger_id, last, then)
-            self._reads.entry(connection, ledger_id, last, found)
+            done = partial(self._last_read, connection, ledger_id, last, then)
+            self._reads.entry(connection, ledger_id, last, done)
 
     def _last_read(
         self,
@@ -266,7 +267,7 @@ class V3Requests:
             del self._known[next(iter(self._known))]
         # An entry added again in recovery may carry an older LAC than it or its predecessor did.
         self._known[ledger_id] = (last, lac if known is None else max(lac, known[1]))
-        self._confirmed(connection, ledger_id, then)  # again if more was added meanwhile
+        self._confirmed(connection, ledger_id, then)  # reads again if entries were added meanwhile
 
     # Long polls
 
@@ -301,7 +302,7 @@ class V3Requests:
     def _poll(
         self, connection: BookieConnection, request: pb.Request, updated_ms: int | None
     ) -> None:
-        """The wait is over, for whatever reason."""
+        """Answer a long poll whose wait has ended."""
         read = request.readRequest
         if not _piggybacks(read):
             self._read_plain(connection, request, updated_ms)
@@ -318,14 +319,14 @@ class V3Requests:
         code: Code,
         lac: int,
     ) -> None:
-        """With the LAC goes the entry after the one the reader knew, if it is here."""
+        """Answer with the LAC and the entry after the one that the reader knew, if it is stored here."""
         read = request.readRequest
         if code != Code.OK or lac <= read.previousLAC:
             self._answer(connection, request, code, max_lac=lac if code == Code.OK else None)
             return
         wanted = read.previousLAC + 1
-        found = partial(self._piggybacked, connection, request, lac, updated_ms)
-        self._reads.entry(connection, read.ledgerId, max(wanted, 0), found)
+        done = partial(self._piggybacked, connection, request, lac, updated_ms)
+        self._reads.entry(connection, read.ledgerId, max(wanted, 0), done)
 
     def _piggybacked(
         self,
@@ -339,7 +340,7 @@ class V3Requests:
         answer = partial(self._answer, connection, request, max_lac=lac, lac_updated_ms=updated_ms)
         if code == Code.OK:
             answer(code, entries, entry_id=max(request.readRequest.previousLAC + 1, 0))
-        elif code == Code.NO_ENTRY:  # another bookie's, by striping: the LAC is an answer, too
+        elif code == Code.NO_ENTRY:  # striping put it on another bookie; the LAC alone is an answer
             answer(Code.OK)
         else:
             self._answer(connection, request, code)
@@ -375,8 +376,8 @@ class V3Requests:
         connection.send(wire.write_lac_reply(request, code))
 
     def _read_lac(self, connection: BookieConnection, request: pb.Request) -> None:
-        found = partial(self._lac_read, connection, request)
-        self._reads.entry(connection, request.readLacRequest.ledgerId, LAST, found)
+        done = partial(self._lac_read, connection, request)
+        self._reads.entry(connection, request.readLacRequest.ledgerId, LAST, done)
 
     def _lac_read(
         self,
@@ -388,14 +389,17 @@ class V3Requests:
         ledger = self._ledgers.get(request.readLacRequest.ledgerId)
         written = ledger.explicit_lac if ledger is not None else b""
         if code == Code.NO_LEDGER:
-            code = Code.NO_ENTRY  # as BookKeeper 4.17 answers, though its sources read otherwise
+            # BookKeeper 4.17 answers so, although its sources suggest NO_LEDGER.
+            code = Code.NO_ENTRY
         elif code == Code.NO_ENTRY and written:
             code = Code.OK
         self._metrics.read(code, 0)
         entry = bytes(entries[0]) if entries else None
-        found = code == Code.OK
+        has_lac = code == Code.OK
         connection.send(
-            wire.read_lac_reply(request, code, written if found else b"", entry if found else None)
+            wire.read_lac_reply(
+                request, code, written if has_lac else b"", entry if has_lac else None
+            )
         )
 
     # About the bookie
@@ -404,7 +408,8 @@ class V3Requests:
         connection.send(wire.info_reply(request, Code.OK, *self._space()))
 
     def _entries(self, connection: BookieConnection, request: pb.Request) -> None:
-        """What the cache holds now and then what the index holds: entries move only from the one to the other."""
+        """List what the cache holds now, then what the index holds. Entries move only from cache to index, so none is
+        missed."""
         ledger_id = request.getListOfEntriesOfLedgerRequest.ledgerId
         code = self._missing(ledger_id)
         ledger = self._ledgers.get(ledger_id)
@@ -415,22 +420,22 @@ class V3Requests:
             return
         cached = self._ledgers.cache.ranges(ledger_id)
         connection.read_begun()
-        looked_up = self._blocks(ledger_id)
-        looked_up.add_done_callback(partial(self._listed, connection, request, cached))
+        ranges = self._blocks(ledger_id)
+        ranges.add_done_callback(partial(self._listed, connection, request, cached))
 
     def _listed(
         self,
         connection: BookieConnection,
         request: pb.Request,
         cached: list[tuple[int, int]],
-        looked_up: "asyncio.Future[list[tuple[int, int]]]",
+        ranges: "asyncio.Future[list[tuple[int, int]]]",
     ) -> None:
-        if looked_up.cancelled() or looked_up.exception() is not None:
+        if ranges.cancelled() or ranges.exception() is not None:
             connection.send(wire.entries_reply(request, Code.IO))
         else:
-            held = availability.encode(availability.merged(cached + looked_up.result()))
+            held = availability.encode(availability.merged(cached + ranges.result()))
             answer = wire.entries_reply(request, Code.OK, held)
-            if len(answer) > self._frame_max:  # more gaps than a frame can tell
+            if len(answer) > self._frame_max:  # more gaps than fit into a frame
                 answer = wire.entries_reply(request, Code.BAD_REQUEST)
             connection.send(answer)
         connection.read_done()

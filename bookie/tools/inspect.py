@@ -1,8 +1,8 @@
-"""Dump a stopped bookie's files for people: ``python -m bookie.tools.inspect WHAT PATH…``.
+"""Print a stopped bookie's files as text: ``python -m bookie.tools.inspect WHAT PATH…``.
 
 ``journal`` takes a journal file, ``log`` an entry log, ``index``, ``mark`` and ``manifest`` the ``current`` of the
-first ledger directory; ``bookie`` takes the journal directory's ``current`` and those of all ledger directories, and
-sums up.
+first ledger directory. ``bookie`` takes the journal directory's ``current`` and those of all ledger directories, and
+prints a summary.
 """
 
 import argparse
@@ -30,7 +30,7 @@ FLAGS = ((FENCED, "fenced"), (LIMBO, "limbo"), (DELETED, "deleted"))
 
 
 def journal_lines(disk: Disk, path: str) -> Iterator[str]:
-    """Groups, records and runs of one journal file. Raises DamagedError."""
+    """Yield groups, records and runs of one journal file. Raises DamagedError."""
     file = disk.open(path)
     header = decode_journal_header(file.pread(BLOCK, 0))
     file.close()
@@ -61,7 +61,7 @@ def _record_lines(record: Record) -> Iterator[str]:
 
 
 def log_lines(disk: Disk, path: str) -> Iterator[str]:
-    """Blocks of an entry log, with what cannot be read between and behind them."""
+    """Yield the blocks of an entry log, and the unreadable ranges between and behind them."""
     file = disk.open(path)
     size = file.size()
     log_id = decode_file_header(file.pread(FILE_HEADER_BYTES, 0))
@@ -79,7 +79,7 @@ def log_lines(disk: Disk, path: str) -> Iterator[str]:
 
 
 def index_lines(disk: Disk, directory: str) -> Iterator[str]:
-    """Ledgers, their blocks, and the use of logs."""
+    """Yield ledgers, their blocks, and the use of logs."""
     index = BookieIndex(disk.open_index(f"{directory}/index"))
     try:
         yield f"identity {(index.identity() or b'MISSING').decode(errors='replace')!r}"
@@ -114,7 +114,7 @@ def mark_lines(disk: Disk, directory: str) -> Iterator[str]:
 
 
 def manifest_lines(disk: Disk, directory: str) -> Iterator[str]:
-    """What an index would be rebuilt from. Raises DamagedError."""
+    """Yield the state from which an index would be rebuilt. Raises DamagedError."""
     place = read_mark(disk, directory).manifest
     state = read_manifest(disk, directory, place)
     yield f"manifest number={place.number} synced={place.size} verified={state.size}" + (
@@ -127,7 +127,8 @@ def manifest_lines(disk: Disk, directory: str) -> Iterator[str]:
 
 
 def bookie_lines(disk: Disk, journal_dir: str, ledger_dirs: list[str]) -> Iterator[str]:
-    """A bookie on one page: journals and where replay starts, logs and how much of each lives, ledgers, room."""
+    """Yield a summary of a bookie: journals and where replay starts, logs with their live share, ledgers, disk
+    space."""
     checkpoint = read_mark(disk, ledger_dirs[0])
     yield from mark_lines(disk, ledger_dirs[0])
     for name, header in sorted(read_headers(disk, journal_dir).items()):
@@ -152,19 +153,19 @@ def bookie_lines(disk: Disk, journal_dir: str, ledger_dirs: list[str]) -> Iterat
 
 
 def _use_lines(index: BookieIndex, logs: LogFiles) -> Iterator[str]:
-    found = {candidate.log_id: candidate for candidate in candidates(index, logs, 2.0)}
+    live_logs = {candidate.log_id: candidate for candidate in candidates(index, logs, 2.0)}
     for log_id in sorted({*logs.ids(), *index.usage}):
         if log_id not in logs:
             yield f"log {log_id:08x} MISSING, the index names it"
         elif index.is_pinned(log_id):
             yield f"log {log_id:08x} {logs.directory(log_id)} kept: part of it cannot be read"
-        elif log_id not in found:
+        elif log_id not in live_logs:
             yield f"log {log_id:08x} {logs.directory(log_id)} dead, to be removed"
         else:
-            live = found[log_id]
+            candidate = live_logs[log_id]
             yield (
-                f"log {log_id:08x} {logs.directory(log_id)} bytes={live.size} live={live.live} "
-                f"share={live.share:.3f} ledgers={len(live.ledgers)}"
+                f"log {log_id:08x} {logs.directory(log_id)} bytes={candidate.size} live={candidate.live} "
+                f"share={candidate.share:.3f} ledgers={len(candidate.ledgers)}"
             )
 
 
@@ -185,12 +186,12 @@ def main() -> int:
         if arguments.what == "bookie":
             if len(arguments.path) < 2:
                 parser.error("bookie: needs the journal's and at least one ledger directory")
-            shown = bookie_lines(disk, arguments.path[0], arguments.path[1:])
+            output = bookie_lines(disk, arguments.path[0], arguments.path[1:])
         elif len(arguments.path) > 1:
             parser.error(f"{arguments.what}: takes one path")
         else:
-            shown = lines[arguments.what](disk, arguments.path[0])
-        for line in shown:
+            output = lines[arguments.what](disk, arguments.path[0])
+        for line in output:
             print(line)
     except (MagnetarError, OSError) as error:
         print(error, file=sys.stderr)

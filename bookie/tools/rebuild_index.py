@@ -1,8 +1,8 @@
-"""Let a stopped bookie make its index anew: ``python -m bookie.tools.rebuild_index LEDGER_DIR``.
+"""Put a stopped bookie's index aside, so that it is rebuilt: ``python -m bookie.tools.rebuild_index LEDGER_DIR``.
 
-Takes the first ledger directory. The index is put aside under another name; the next start rebuilds it from manifest
-and entry logs before it serves. Refuses while a bookie runs there, and when there is no manifest to rebuild from unless
-``--accept-limbo`` is given: every ledger would be fenced, and absence of entries never be claimed again.
+LEDGER_DIR is the first ledger directory. The index is renamed; the next start rebuilds it from manifest and entry logs
+before the bookie serves. Refused while a bookie runs there, and when there is no manifest to rebuild from unless
+``--accept-limbo`` is given: every ledger would then be fenced, and no entry be denied any more.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from engine.base.errors import MagnetarError
 
 
 def set_aside(disk: Disk, directory: str, *, accept_limbo: bool) -> str:
-    """Move the index of the ledger directory's ``current`` away; its new path. Raises StorageError, OSError."""
+    """Rename the index in the ledger directory's ``current`` and return its new path. Raises StorageError, OSError."""
     path = f"{directory}/index"
     checkpoint = read_mark(disk, directory)
     try:
@@ -27,7 +27,7 @@ def set_aside(disk: Disk, directory: str, *, accept_limbo: bool) -> str:
     if not disk.exists(path):
         raise StorageError(f"{path} is missing already: start the bookie, it will be rebuilt")
     try:
-        disk.open_index(path).close()  # its lock says whether a bookie runs
+        disk.open_index(path).close()  # fails on its lock while a bookie runs
     except Exception as error:
         if "lock" in str(error).lower():
             raise StorageError(f"{path} is in use: stop the bookie first") from error

@@ -27,7 +27,6 @@ PENDING: tuple[str, ...] = (
     "engine/settings.py",
     "engine/wire",
     "engine/wiring.py",
-    "bookie",
     "gateway",
     "admin_ui",
     "spark_jobs",
