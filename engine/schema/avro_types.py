@@ -1,6 +1,6 @@
-"""Avro definitions as Apache Pulsar reads them: Avro 1.11's rules with names checked and defaults not. Pure.
+"""Avro definitions as Apache Pulsar reads them: Avro 1.11's rules with names checked and defaults unchecked. Pure.
 
-A library's parser does not serve: fastavro takes repeated fields and refuses defaults that Apache stores.
+A library's parser does not suffice: fastavro accepts repeated fields and refuses defaults that Apache stores.
 """
 
 import json
@@ -34,7 +34,7 @@ _OF_FIELD = {"type", "name", "doc", "aliases", "default", "order"}
 
 
 class _Missing:
-    """A field without default, or an enum without one."""
+    """The absence of a default."""
 
 
 MISSING = _Missing()
@@ -42,7 +42,7 @@ MISSING = _Missing()
 
 @dataclass(eq=False, slots=True)
 class AvroField:
-    """One field of a record. ``default``: the JSON value, or MISSING."""
+    """A field of a record. ``default``: the JSON value, or MISSING."""
 
     name: str
     type: "AvroType"
@@ -54,10 +54,11 @@ class AvroField:
 
 @dataclass(eq=False, slots=True)
 class AvroType:
-    """``kind``: a primitive's name, record, enum, fixed, array, map or union; what does not apply is empty.
+    """A type of a definition; attributes that do not apply are empty. Records may contain themselves.
 
-    ``name``: full, with the namespace. ``types``: a union's branches, or the one type of an array's or map's values.
-    ``extra``: attributes beyond Avro's own, ``logicalType`` among them. Records may contain themselves.
+    ``kind``: a primitive's name, record, enum, fixed, array, map or union. ``name``: full, with the namespace.
+    ``types``: a union's branches, or the one type of an array's or map's values. ``extra``: attributes beyond Avro's
+    own, ``logicalType`` among them.
     """
 
     kind: str
@@ -77,7 +78,7 @@ class AvroType:
 
 
 def parse(text: bytes) -> AvroType:
-    """The definition. Raises InvalidSchemaError with the place where it breaks."""
+    """Parse a definition. Raises InvalidSchemaError with the place of the error."""
     try:
         document = json.loads(text.decode(), object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
@@ -94,9 +95,9 @@ class _Parser:
         self._named: dict[str, AvroType] = {}
 
     def type(self, document: Any, namespace: str, at: str, depth: int) -> AvroType:
-        """``at``: the place for messages, dotted names of fields; ``depth``: how far inside."""
+        """Parse one type. ``at``: dotted names of the enclosing fields, for messages; ``depth``: levels of nesting."""
         if depth > DEPTH_MAX:
-            raise _refused(at, f"types within types beyond {DEPTH_MAX}")
+            raise _invalid(at, f"types within types beyond {DEPTH_MAX}")
         match document:
             case str():
                 return self._reference(document, namespace, at)
@@ -104,41 +105,41 @@ class _Parser:
                 return self._union(document, namespace, at, depth)
             case dict():
                 return self._object(document, namespace, at, depth)
-        raise _refused(at, "expected a name, an object or an array as a type")
+        raise _invalid(at, "expected a name, an object or an array as a type")
 
     def _reference(self, name: str, namespace: str, at: str) -> AvroType:
         if name in PRIMITIVES:
             return AvroType(name)
-        found = self._named.get(_full(name, namespace)) or self._named.get(name)
-        if found is None:
-            raise _refused(at, f"no such type: {name[:200]}")
-        return found
+        known = self._named.get(_full(name, namespace)) or self._named.get(name)
+        if known is None:
+            raise _invalid(at, f"no such type: {name[:200]}")
+        return known
 
     def _union(self, branches: list[Any], namespace: str, at: str, depth: int) -> AvroType:
-        types = tuple(self.type(one, namespace, at, depth + 1) for one in branches)
-        met = set()
-        for one in types:
-            if one.kind == "union":
-                raise _refused(at, "a union directly within a union")
-            label = one.name or one.kind
-            if label in met:
-                raise _refused(at, f"{label} twice in a union")
-            met.add(label)
+        types = tuple(self.type(branch, namespace, at, depth + 1) for branch in branches)
+        labels = set()
+        for branch in types:
+            if branch.kind == "union":
+                raise _invalid(at, "a union directly within a union")
+            label = branch.name or branch.kind
+            if label in labels:
+                raise _invalid(at, f"{label} twice in a union")
+            labels.add(label)
         return AvroType("union", types=types)
 
     def _object(self, document: dict[str, Any], namespace: str, at: str, depth: int) -> AvroType:
         kind = document.get("type")
         if not isinstance(kind, str):
-            raise _refused(at, "type: expected a name")
+            raise _invalid(at, "type: expected a name")
         extra = {key: value for key, value in document.items() if key not in _OF_TYPE}
         if kind in PRIMITIVES:
             return AvroType(kind, extra=extra)
         if kind in ("array", "map"):
             key = "items" if kind == "array" else "values"
             if key not in document:
-                raise _refused(at, f"{key}: required for type {kind}")
-            within = self.type(document[key], namespace, at, depth + 1)
-            return AvroType(kind, types=(within,), extra=extra)
+                raise _invalid(at, f"{key}: required for type {kind}")
+            inner = self.type(document[key], namespace, at, depth + 1)
+            return AvroType(kind, types=(inner,), extra=extra)
         if kind == "error":
             kind = "record"
         if kind not in NAMED:
@@ -154,75 +155,75 @@ class _Parser:
         depth: int,
         extra: dict[str, Any],
     ) -> AvroType:
-        given = document.get("name")
-        if not isinstance(given, str):
-            raise _refused(at, f"name: required for type {kind}")
-        own = document.get("namespace")
-        name = _full(given, own if isinstance(own, str) else namespace)
+        short = document.get("name")
+        if not isinstance(short, str):
+            raise _invalid(at, f"name: required for type {kind}")
+        own_namespace = document.get("namespace")
+        name = _full(short, own_namespace if isinstance(own_namespace, str) else namespace)
         _check_name(name.rpartition(".")[2], at)
         if name in self._named:
-            raise _refused(at, f"{name} is defined twice")
+            raise _invalid(at, f"{name} is defined twice")
         space = name.rpartition(".")[0]
-        aliases = tuple(_full(one, space) for one in _strings(document, "aliases", at))
-        made = AvroType(kind, name, aliases=aliases, extra=extra)
-        self._named[name] = made
+        aliases = tuple(_full(alias, space) for alias in _strings(document, "aliases", at))
+        named = AvroType(kind, name, aliases=aliases, extra=extra)
+        self._named[name] = named
         if kind == "record":
-            made.fields = self._fields(document, space, at, depth)
+            named.fields = self._fields(document, space, at, depth)
         elif kind == "enum":
-            made.symbols = _symbols(document, at)
-            made.default = document.get("default", MISSING)
-            if made.default is not MISSING and made.default not in made.symbols:
-                raise _refused(at, f"default: {brief(made.default)} is none of the symbols")
+            named.symbols = _symbols(document, at)
+            named.default = document.get("default", MISSING)
+            if named.default is not MISSING and named.default not in named.symbols:
+                raise _invalid(at, f"default: {brief(named.default)} is none of the symbols")
         else:
             size = document.get("size")
             if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-                raise _refused(at, "size: expected a whole number from 0")
-            made.size = size
-        return made
+                raise _invalid(at, "size: expected a whole number from 0")
+            named.size = size
+        return named
 
     def _fields(
         self, document: dict[str, Any], namespace: str, at: str, depth: int
     ) -> tuple[AvroField, ...]:
-        given = document.get("fields")
-        if not isinstance(given, list):
-            raise _refused(at, "fields: expected an array")
-        made: dict[str, AvroField] = {}
-        for one in given:
-            if not isinstance(one, dict) or not isinstance(one.get("name"), str):
-                raise _refused(at, "fields: expected objects with a name")
-            name = one["name"]
-            inside = f"{at}.{name}" if at else name
-            _check_name(name, inside)
-            if name in made:
-                raise _refused(inside, "a field of this name is there already")
-            if "type" not in one:
-                raise _refused(inside, "type: required")
-            order = one.get("order", "ascending")
+        documents = document.get("fields")
+        if not isinstance(documents, list):
+            raise _invalid(at, "fields: expected an array")
+        fields: dict[str, AvroField] = {}
+        for entry in documents:
+            if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+                raise _invalid(at, "fields: expected objects with a name")
+            name = entry["name"]
+            path = f"{at}.{name}" if at else name
+            _check_name(name, path)
+            if name in fields:
+                raise _invalid(path, "a field of this name is there already")
+            if "type" not in entry:
+                raise _invalid(path, "type: required")
+            order = entry.get("order", "ascending")
             if not isinstance(order, str) or order.lower() not in _ORDERS:
-                raise _refused(inside, f"order: expected one of {', '.join(_ORDERS)}")
-            of = self.type(one["type"], namespace, inside, depth + 1)
-            made[name] = AvroField(
+                raise _invalid(path, f"order: expected one of {', '.join(_ORDERS)}")
+            avro_type = self.type(entry["type"], namespace, path, depth + 1)
+            fields[name] = AvroField(
                 name,
-                of,
-                _default(one.get("default", MISSING), of, inside),
-                tuple(_strings(one, "aliases", inside)),
+                avro_type,
+                _default(entry.get("default", MISSING), avro_type, path),
+                tuple(_strings(entry, "aliases", path)),
                 order.lower(),
-                {key: value for key, value in one.items() if key not in _OF_FIELD},
+                {key: value for key, value in entry.items() if key not in _OF_FIELD},
             )
-        return tuple(made.values())
+        return tuple(fields.values())
 
 
-def _default(value: Any, of: AvroType, at: str) -> Any:
-    """Text stands for a number where the type has fractions; nothing else of a default is checked."""
-    if of.kind not in ("float", "double") or not isinstance(value, str):
+def _default(value: Any, avro_type: AvroType, at: str) -> Any:
+    """Return a default: text is converted to a number where the type has fractions; nothing else is checked."""
+    if avro_type.kind not in ("float", "double") or not isinstance(value, str):
         return value
     try:
         return float(value)
     except ValueError:
-        raise _refused(at, f"default: not a number: {value[:80]!r}") from None
+        raise _invalid(at, f"default: not a number: {value[:80]!r}") from None
 
 
-def _refused(at: str, text: str) -> InvalidSchemaError:
+def _invalid(at: str, text: str) -> InvalidSchemaError:
     return InvalidSchemaError(f"{at}: {text}" if at else text)
 
 
@@ -232,63 +233,69 @@ def _full(name: str, namespace: str) -> str:
 
 def _check_name(name: str, at: str) -> None:
     if _NAME.fullmatch(name) is None:
-        raise _refused(at, f"a name is letters, digits and _, no digit first: {name[:200]!r}")
+        raise _invalid(at, f"a name is letters, digits and _, no digit first: {name[:200]!r}")
 
 
 def _strings(document: Mapping[str, Any], key: str, at: str) -> list[str]:
-    given = document.get(key, [])
-    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-        raise _refused(at, f"{key}: expected an array of strings")
-    return given
+    strings = document.get(key, [])
+    if not isinstance(strings, list) or not all(isinstance(string, str) for string in strings):
+        raise _invalid(at, f"{key}: expected an array of strings")
+    return strings
 
 
 def _symbols(document: Mapping[str, Any], at: str) -> tuple[str, ...]:
     if "symbols" not in document:
-        raise _refused(at, "symbols: required for type enum")
+        raise _invalid(at, "symbols: required for type enum")
     symbols = _strings(document, "symbols", at)
-    for one in symbols:
-        _check_name(one, at)
+    for symbol in symbols:
+        _check_name(symbol, at)
     if len(set(symbols)) < len(symbols):
-        raise _refused(at, "symbols: one is there twice")
+        raise _invalid(at, "symbols: one is there twice")
     return tuple(symbols)
 
 
-def canonical(whole: AvroType) -> str:
-    """One text for definitions that mean the same: full names, each type written out once, keys sorted, without
-    documentation and aliases, which change nothing of what is written."""
-    return json.dumps(_plain(whole, set()), sort_keys=True, separators=(",", ":"))
+def canonical(definition: AvroType) -> str:
+    """Return one text for all definitions with the same meaning.
+
+    It has full names, each type written out once and sorted keys. Documentation and aliases are left out, because they
+    do not change what is written.
+    """
+    return json.dumps(_plain(definition, set()), sort_keys=True, separators=(",", ":"))
 
 
-def _plain(one: AvroType, met: set[str]) -> Any:
-    if one.kind == "union":
-        return [_plain(branch, met) for branch in one.types]
-    if one.name and one.name in met:
-        return one.name
-    out: dict[str, Any] = {"type": one.kind, **{f"x-{k}": v for k, v in one.extra.items()}}
-    if one.name:
-        met.add(one.name)
-        out["name"] = one.name
-    match one.kind:
-        case "record":
-            out["fields"] = [_plain_field(each, met) for each in one.fields]
-        case "enum":
-            out["symbols"] = list(one.symbols)
-        case "fixed":
-            out["size"] = one.size
-        case "array" | "map":
-            out["of"] = _plain(one.types[0], met)
-    if one.default is not MISSING:
-        out["default"] = one.default
-    return out
-
-
-def _plain_field(one: AvroField, met: set[str]) -> dict[str, Any]:
-    out = {
-        "name": one.name,
-        "type": _plain(one.type, met),
-        "order": one.order,
-        **{f"x-{key}": value for key, value in one.extra.items()},
+def _plain(avro_type: AvroType, written: set[str]) -> Any:
+    if avro_type.kind == "union":
+        return [_plain(branch, written) for branch in avro_type.types]
+    if avro_type.name and avro_type.name in written:
+        return avro_type.name
+    document: dict[str, Any] = {
+        "type": avro_type.kind,
+        **{f"x-{k}": v for k, v in avro_type.extra.items()},
     }
-    if one.default is not MISSING:
-        out["default"] = one.default
-    return out
+    if avro_type.name:
+        written.add(avro_type.name)
+        document["name"] = avro_type.name
+    match avro_type.kind:
+        case "record":
+            document["fields"] = [_plain_field(field, written) for field in avro_type.fields]
+        case "enum":
+            document["symbols"] = list(avro_type.symbols)
+        case "fixed":
+            document["size"] = avro_type.size
+        case "array" | "map":
+            document["of"] = _plain(avro_type.types[0], written)
+    if avro_type.default is not MISSING:
+        document["default"] = avro_type.default
+    return document
+
+
+def _plain_field(field: AvroField, written: set[str]) -> dict[str, Any]:
+    document = {
+        "name": field.name,
+        "type": _plain(field.type, written),
+        "order": field.order,
+        **{f"x-{key}": value for key, value in field.extra.items()},
+    }
+    if field.default is not MISSING:
+        document["default"] = field.default
+    return document

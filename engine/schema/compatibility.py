@@ -1,8 +1,8 @@
-"""Is a definition one, do two mean the same, and may one follow others under a strategy? Pure.
+"""Validity of a definition, equality of two, and compatibility under a strategy. Pure.
 
-As Apache Pulsar decides it: AVRO and JSON by Avro's rules, PROTOBUF_NATIVE by its root message's name, KEY_VALUE by
-both parts, others by their kind alone. So is PROTOBUF, though its definition is in Avro: Avro's rules would forbid
-what protobuf reads.
+The decisions are Apache Pulsar's: AVRO and JSON by Avro's rules, PROTOBUF_NATIVE by its root message's name, KEY_VALUE
+by both parts, others by their kind alone. So is PROTOBUF, although its definition is in Avro: Avro's rules would forbid
+what protobuf can read.
 """
 
 import json
@@ -31,9 +31,9 @@ _JACKSON_TYPES = frozenset(
 
 
 _OF_STRINGS = (b"", b"null")
-"""The second is the C++ client's, and the Python client's."""
+"""Definitions that clients send for STRING; ``null`` is sent by the C++ and the Python client."""
 KEPT_BYTES_MAX = 16 << 10
-"""Longer definitions are parsed each time: parsed they take fifteen times their bytes."""
+"""Size up to which parsed definitions are cached: parsed they take fifteen times their bytes."""
 KEPT_MAX = 256
 _DEEP = "values within values beyond what can be read"
 
@@ -51,22 +51,22 @@ _kept_native = lru_cache(maxsize=KEPT_MAX)(native_types.parse)
 
 
 def check(schema: Schema) -> None:
-    """Raises InvalidSchemaError when the definition is none of its kind: Apache's words, then where it breaks."""
+    """Check a definition. Raises InvalidSchemaError with Apache's words, then the place of the error."""
     kind = schema.kind
     if kind is SchemaKind.KEY_VALUE:
         for part in key_value(schema):
             check(part)
     elif kind is SchemaKind.PROTOBUF_NATIVE:
-        _told("deserialize ProtobufNative Schema failed", _native, schema.data)
+        _parsed("deserialize ProtobufNative Schema failed", _native, schema.data)
     elif kind is SchemaKind.STRING and schema.data not in _OF_STRINGS:
         text = schema.data[:200].decode(errors="replace")
         raise InvalidSchemaError(f"Invalid schema definition data for string schema : '{text}'")
     elif kind in IN_AVRO:
         if kind is not SchemaKind.JSON or _jackson(schema.data) is None:
-            of = _told(
+            avro_type = _parsed(
                 f"Invalid schema definition data for {kind.value} schema", _avro, schema.data
             )
-            if kind is SchemaKind.AVRO and of.kind == "union":
+            if kind is SchemaKind.AVRO and avro_type.kind == "union":
                 raise InvalidSchemaError("Avro schema typed [UNION] is not supported")
     elif kind not in (SchemaKind.NONE, SchemaKind.STRING) and schema.data:
         raise InvalidSchemaError(
@@ -75,7 +75,7 @@ def check(schema: Schema) -> None:
         )
 
 
-def _told(text: str, parse: Callable[[bytes], Any], data: bytes) -> Any:
+def _parsed(text: str, parse: Callable[[bytes], Any], data: bytes) -> Any:
     try:
         return parse(data)
     except InvalidSchemaError as error:
@@ -85,8 +85,10 @@ def _told(text: str, parse: Callable[[bytes], Any], data: bytes) -> Any:
 
 
 def meaning(schema: Schema) -> bytes:
-    """A digest that two schemas of one kind share when they are the same version: of what an Avro definition means,
-    of KEY_VALUE's parts, of any other's bytes."""
+    """Return a digest that is equal for two schemas of one kind that are the same version.
+
+    It is of the meaning of an Avro definition, of KEY_VALUE's parts, and of the bytes of any other.
+    """
     if schema.kind is SchemaKind.STRING:
         return b""
     if schema.kind is SchemaKind.KEY_VALUE:
@@ -104,18 +106,19 @@ def meaning(schema: Schema) -> bytes:
     return sha256(schema.data).digest()
 
 
-def same(one: Schema, other: Schema) -> bool:
-    """Whether both are the same version: by meaning for Avro definitions, by both parts for KEY_VALUE, else by their
+def same(schema: Schema, other: Schema) -> bool:
+    """Return whether both are the same version: by meaning for Avro definitions, by both parts for KEY_VALUE, else by
     bytes."""
-    if one.kind is not other.kind:
+    if schema.kind is not other.kind:
         return False
-    if one.data == other.data:
-        return _part_kinds(one) == _part_kinds(other)
-    return meaning(one) == meaning(other)
+    if schema.data == other.data:
+        return _part_kinds(schema) == _part_kinds(other)
+    return meaning(schema) == meaning(other)
 
 
 def _part_kinds(schema: Schema) -> list[SchemaKind]:
-    """Those of KEY_VALUE, which are not in ``data``: Apache takes (STRING, INT32) for (STRING, STRING)."""
+    """Return the kinds of KEY_VALUE's parts, which are not in ``data``. Apache accepts (STRING, INT32) for (STRING,
+    STRING)."""
     if schema.kind is not SchemaKind.KEY_VALUE:
         return []
     try:
@@ -125,27 +128,27 @@ def _part_kinds(schema: Schema) -> list[SchemaKind]:
 
 
 def refused(new: Schema, versions: Sequence[Schema], strategy: Strategy) -> str | None:
-    """Why ``new`` may not follow ``versions`` (oldest first, none deleted), None when it may."""
+    """Return why ``new`` may not follow ``versions`` (oldest first, none deleted); None when it may."""
     if not versions or strategy is Strategy.ALWAYS_COMPATIBLE:
         return None
-    looked_at = versions if strategy.transitive else versions[-1:]
-    for old in reversed(looked_at):
+    compared = versions if strategy.transitive else versions[-1:]
+    for old in reversed(compared):
         if old.kind is not new.kind:
             return f"Incompatible schema: exists schema type {old.kind.value}, new schema type {new.kind.value}"
-    for old in reversed(looked_at):
+    for old in reversed(compared):
         try:
-            found = _refused(new, old, strategy)
+            problem = _refused(new, old, strategy)
         except RecursionError:
-            found = _DEEP
-        if found is not None:
+            problem = _DEEP
+        if problem is not None:
             return shown(
-                f"Error during schema compatibility check with strategy {strategy.value}: {found}"
+                f"Error during schema compatibility check with strategy {strategy.value}: {problem}"
             )
     return None
 
 
 def _refused(new: Schema, old: Schema, strategy: Strategy) -> str | None:
-    """Of two of one kind."""
+    """Compare two schemas of one kind."""
     if same(new, old):
         return None
     if not (strategy.new_reads_old or strategy.old_reads_new):
@@ -167,10 +170,10 @@ def _refused_avro(new: Schema, old: Schema, strategy: Strategy) -> str | None:
         before, after = _avro(old.data), _avro(new.data)
     except InvalidSchemaError as error:
         return str(error)
-    if strategy.new_reads_old and (found := unreadable(before, after)) is not None:
-        return f"the new schema cannot read earlier data: {found}"
-    if strategy.old_reads_new and (found := unreadable(after, before)) is not None:
-        return f"an earlier schema cannot read new data: {found}"
+    if strategy.new_reads_old and (problem := unreadable(before, after)) is not None:
+        return f"the new schema cannot read earlier data: {problem}"
+    if strategy.old_reads_new and (problem := unreadable(after, before)) is not None:
+        return f"an earlier schema cannot read new data: {problem}"
     return None
 
 
@@ -182,9 +185,9 @@ def _refused_part(new: Schema, old: Schema, strategy: Strategy) -> str | None:
     for name, after, before in pairs:
         if after.kind is not before.kind:
             return f"{name}: was {before.kind.value}, is {after.kind.value}"
-        found = _refused(after, before, strategy)
-        if found is not None:
-            return f"{name}: {found}"
+        problem = _refused(after, before, strategy)
+        if problem is not None:
+            return f"{name}: {problem}"
     return None
 
 
@@ -204,7 +207,8 @@ def _renamed(new: Schema, old: Schema) -> str | None:
 
 
 def _refused_jackson(new: Schema, old: Schema) -> str | None:
-    """JSON definitions of clients before 2.1 are JSON schemas: they may become Avro ones and the other way round."""
+    """Compare two JSON schemas. Clients before 2.1 sent those as definitions; they may be replaced by Avro ones and
+    vice versa."""
     before, after = _jackson(old.data), _jackson(new.data)
     if before is None or after is None or before.get("id") == after.get("id"):
         return None
@@ -212,19 +216,21 @@ def _refused_jackson(new: Schema, old: Schema) -> str | None:
 
 
 def is_json_schema(data: bytes) -> bool:
-    """Whether a JSON definition is of the early clients' kind, which has no Avro types."""
+    """Return whether a JSON definition is a JSON schema of an early client, which has no Avro types."""
     return _jackson(data) is not None
 
 
 def _jackson(data: bytes) -> dict[str, Any] | None:
-    """The definition as a JSON schema, None when it is none."""
+    """Return the definition as a JSON schema; None when it is not one."""
     try:
-        found = json.loads(data)
+        document = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    named = isinstance(found, dict) and found.get("type")
+    type_name = isinstance(document, dict) and document.get("type")
     return (
-        found
-        if isinstance(named, str) and named.lower() in _JACKSON_TYPES and "properties" in found
+        document
+        if isinstance(type_name, str)
+        and type_name.lower() in _JACKSON_TYPES
+        and "properties" in document
         else None
     )

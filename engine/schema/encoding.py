@@ -1,6 +1,6 @@
-"""Texts encoded into messages by a schema, as Pulsar's REST produce takes them: what ``decoding`` undoes. Pure.
+"""Texts encoded into messages by a schema, as Pulsar's REST produce accepts them: the inverse of ``decoding``. Pure.
 
-JSON goes as it was given once it is valid JSON; the definition is not applied, as by Apache.
+Valid JSON is stored as it was given; the definition is not applied, as in Apache Pulsar.
 """
 
 import json
@@ -22,20 +22,26 @@ Write = Callable[[str], bytes]
 
 
 class Encoded(NamedTuple):
-    """``key``: bytes that stand apart from the payload, of a KEY_VALUE of which they do; None for all others."""
+    """An encoded message. ``key``: the key's bytes of a KEY_VALUE whose key is separate; None for all others."""
 
     payload: bytes
     key: bytes | None
 
 
 Encode = Callable[[str, str | None], Encoded]
-"""Takes the texts of a message's payload and key; the key counts only for a KEY_VALUE, whose value the payload is.
-Raises UnencodableError, whose path is ``payload`` or ``key`` and what is within."""
+"""Encodes the texts of a message's payload and key.
+
+The key counts only for a KEY_VALUE, whose value is the payload. Raises UnencodableError, whose path begins with
+``payload`` or ``key``.
+"""
 
 
 def encoder(schema: Schema) -> Encode:
-    """For messages with this schema. Raises InvalidSchemaError for a definition that does not parse, and for a kind
-    whose messages cannot be written as text."""
+    """Return the function that encodes messages with this schema.
+
+    Raises InvalidSchemaError for a definition that does not parse, and for a kind whose messages cannot be written as
+    text.
+    """
     if schema.kind is not SchemaKind.KEY_VALUE:
         write = _within("payload", _writer(schema))
         return lambda payload, key: Encoded(write(payload), None)

@@ -1,4 +1,4 @@
-"""What a topic's schema is: its kind by the three names that Pulsar has for it, its definition and properties."""
+"""The schema of a topic: its kind by the three names that Pulsar has for it, its definition and properties."""
 
 import json
 from collections.abc import Mapping
@@ -14,25 +14,26 @@ _OLD_VERSION_BYTES = 64
 
 
 TEXT_HEAD, TEXT_TAIL = 500, 300
-"""Characters of a longer text that are shown: names in definitions may be as long as those."""
+"""Characters shown of a longer text; names in definitions may be as long as definitions."""
 
 
 def shown(text: str) -> str:
-    """What clients are told of a definition: within bounds, and with half characters spelt out."""
+    """Return a text about a definition for clients: bounded in length, with lone surrogates escaped."""
     if len(text) > TEXT_HEAD + TEXT_TAIL:
         text = f"{text[:TEXT_HEAD]} … {text[-TEXT_TAIL:]}"
     return text.encode(errors="backslashreplace").decode()
 
 
 class InvalidSchemaError(MagnetarError):
-    """A definition that does not fit its kind; the text says where it breaks."""
+    """A definition that does not fit its kind; the text states where."""
 
     def __init__(self, text: str) -> None:
         super().__init__(shown(text))
 
 
 class SchemaKind(Enum):
-    """By its name in REST, in the order of its number in the client protocol; the registry's entries count from 1."""
+    """Kinds by their names in REST, in the order of their numbers in the client protocol. The registry's entries count
+    from 1."""
 
     NONE = "NONE"
     STRING = "STRING"
@@ -64,11 +65,12 @@ STORED = {kind: number for number, kind in BY_STORED.items()}
 IN_AVRO = frozenset({SchemaKind.AVRO, SchemaKind.JSON, SchemaKind.PROTOBUF})
 """Kinds whose definition is an Avro schema."""
 CLIENT_SIDE = frozenset({"AUTO", "AUTO_CONSUME", "AUTO_PUBLISH"})
-"""Names of kinds that a client resolves by itself: nothing of them is ever stored."""
+"""Names of kinds that a client resolves by itself; they are never stored."""
 
 
 class Schema(NamedTuple):
-    """``data``: the definition's bytes as the client gave them. ``properties`` never decide whether two are one."""
+    """A schema. ``data``: the definition's bytes as the client sent them. ``properties`` do not count when schemas are
+    compared."""
 
     kind: SchemaKind
     data: bytes
@@ -83,21 +85,26 @@ class KeyValue(NamedTuple):
 
 
 def version_bytes(number: int) -> bytes:
-    """A version as messages and clients carry it."""
+    """Return a version as messages and clients carry it."""
     return _VERSION.pack(number)
 
 
 def version_of(data: bytes) -> int | None:
-    """The number of a version in a message or from a client; None for what is none. The first releases wrote 64 bytes,
-    of which the first eight are it."""
+    """Return the number of a version from a message or client; None for other bytes.
+
+    The first releases wrote 64 bytes, of which the first eight are the version.
+    """
     if len(data) not in (_VERSION.size, _OLD_VERSION_BYTES):
         return None
     return int(_VERSION.unpack_from(data)[0])
 
 
 def key_value(schema: Schema) -> KeyValue:
-    """The parts of a KEY_VALUE schema: each with its length before it in ``data``, its kind and properties under
-    ``key.schema.…`` and ``value.schema.…`` among the properties. Raises InvalidSchemaError."""
+    """Return the parts of a KEY_VALUE schema. Raises InvalidSchemaError.
+
+    ``data`` holds each part with its length in front. Kind and properties of a part are in the schema's properties
+    under ``key.schema.…`` and ``value.schema.…``.
+    """
     parts = []
     at = 0
     for part in ("key", "value"):
@@ -127,14 +134,16 @@ def _part_kind(schema: Schema, part: str) -> SchemaKind:
 def _part_properties(schema: Schema, part: str) -> dict[str, str]:
     text = schema.properties.get(f"{part}.schema.properties") or "{}"
     try:
-        found = json.loads(text)
+        properties = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
+        properties = None
+    if not isinstance(properties, dict) or not all(
+        isinstance(value, str) for value in properties.values()
+    ):
         raise InvalidSchemaError(f"{part}.schema.properties: expected a JSON object of strings")
-    return found
+    return properties
 
 
 def joined(key: bytes, value: bytes) -> bytes:
-    """``data`` of a KEY_VALUE schema from its parts' definitions."""
+    """Return ``data`` of a KEY_VALUE schema from its parts' definitions."""
     return _SIZE.pack(len(key)) + key + _SIZE.pack(len(value)) + value

@@ -1,4 +1,4 @@
-"""PROTOBUF_NATIVE definitions: JSON around the descriptors of the message's file and of all that it imports. Pure."""
+"""PROTOBUF_NATIVE definitions: JSON around the descriptors of the message's file and all its imports. Pure."""
 
 import base64
 import binascii
@@ -15,7 +15,7 @@ FIELDS = ("fileDescriptorSet", "rootMessageTypeName", "rootFileDescriptorName")
 
 
 def parse(data: bytes) -> Descriptor:
-    """The message that a topic's payloads are. Raises InvalidSchemaError."""
+    """Return the descriptor of a topic's payloads. Raises InvalidSchemaError."""
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -36,12 +36,12 @@ def parse(data: bytes) -> Descriptor:
         for file in _imports_first(files):
             pool.Add(file)
         root = pool.FindFileByName(document["rootFileDescriptorName"])
-        found: Descriptor = pool.FindMessageTypeByName(document["rootMessageTypeName"])
+        message: Descriptor = pool.FindMessageTypeByName(document["rootMessageTypeName"])
     except (KeyError, TypeError) as error:
         raise InvalidSchemaError(f"rootMessageTypeName, rootFileDescriptorName: {error}") from None
-    if found.file.name != root.name:
+    if message.file.name != root.name:
         raise InvalidSchemaError(f"rootMessageTypeName: not in {root.name}")
-    return found
+    return message
 
 
 def _imports_first(

@@ -1,4 +1,4 @@
-"""Schemas as REST has them: kind by name, definition as text, of KEY_VALUE a JSON object of both parts. Pure."""
+"""Schemas in REST: kind by name, definition as text; for KEY_VALUE a JSON object of both parts. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -17,20 +17,22 @@ from engine.schema.kinds import (
 
 
 def given(kind: str, definition: str, properties: Mapping[str, str]) -> Schema:
-    """The schema of a REST body. Raises InvalidField, Unprocessable."""
+    """Return the schema of a REST body. Raises InvalidField, Unprocessable."""
     if kind in CLIENT_SIDE:
         raise Unprocessable(f"Schema {kind} is a client-side schema type")
     name = SchemaKind.NONE.value if kind == "BYTES" else kind
     try:
-        found = SchemaKind(name)
+        schema_kind = SchemaKind(name)
     except ValueError:
-        known = ", ".join(one.value for one in SchemaKind)
+        known = ", ".join(value.value for value in SchemaKind)
         raise InvalidField("type", f"expected one of {known}") from None
     try:
         data = definition.encode()
     except UnicodeEncodeError:
         raise InvalidField("schema", "has half of a character (a lone surrogate)") from None
-    schema = Schema(found, _parts(data) if found is SchemaKind.KEY_VALUE else data, properties)
+    schema = Schema(
+        schema_kind, _parts(data) if schema_kind is SchemaKind.KEY_VALUE else data, properties
+    )
     try:
         check(schema)
     except InvalidSchemaError as error:
@@ -39,7 +41,7 @@ def given(kind: str, definition: str, properties: Mapping[str, str]) -> Schema:
 
 
 def _parts(data: bytes) -> bytes:
-    """A KEY_VALUE definition of REST as clients send it."""
+    """Return a REST definition of KEY_VALUE as clients send it."""
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -54,7 +56,7 @@ def _part(document: Any) -> bytes:
 
 
 def definition_text(schema: Schema) -> str:
-    """What ``given`` takes for it."""
+    """Return the definition as ``given`` accepts it."""
     if schema.kind is not SchemaKind.KEY_VALUE:
         return schema.data.decode(errors="replace")
     try:

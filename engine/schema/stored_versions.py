@@ -1,4 +1,4 @@
-"""The versions of topics' schemas as they are stored: the nodes that name them, their entries, and what was read."""
+"""Versions of topics' schemas in storage: the nodes that name them, their entries, and a cache of both."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -26,20 +26,20 @@ from engine.metadata.store import (
     SessionState,
     StoreUnavailableError,
 )
-from engine.schema.apart import Apart
+from engine.schema.bounded_cache import BoundedCache
 from engine.schema.compatibility import meaning
-from engine.schema.kept import Kept
 from engine.schema.kinds import InvalidSchemaError, Schema, SchemaKind
 from engine.schema.locator import Registered, SchemaVersion, digest_of, parse_entry, parse_locator
+from engine.schema.offloader import Offloader
 
 ENTRY_BYTES_MAX = 5 << 20
 READS_AT_ONCE = 16
 ENTRIES_BYTES = 32 << 20
 ENTRY_BYTES = 1 << 10
-"""What an entry takes in memory beside its definition, which most kinds have none of."""
+"""Memory of an entry beside its definition; most kinds have no definition."""
 NODES_BYTES = 16 << 20
 NODE_BYTES, INDEX_BYTES = 512, 256
-"""What a node takes in memory beside its bytes, and each version in it."""
+"""Memory of a node beside its bytes, and of each version in it."""
 MEANINGS_BYTES = 8 << 20
 MEANING_BYTES = 384
 LOST = (
@@ -51,7 +51,7 @@ LOST = (
     UnauthorizedError,
 )
 KIND = "magnetar/schemaKind"
-"""In a ledger's metadata: with the hash of a definition it tells who has what cannot be read any more."""
+"""Key in a ledger's metadata. With the hash of a definition it identifies a schema that cannot be read any more."""
 Place = tuple[int, int]
 """Ledger and entry."""
 
@@ -63,22 +63,24 @@ class UnreadableError(MagnetarError):
 
 
 class LostVersionError(UnreadableError):
-    """A version's entry, or the node that names all versions, is gone or damaged for good."""
+    """A version's entry, or the node that names all versions, is missing or damaged for good."""
 
     retriable = False
 
 
 class Version(NamedTuple):
-    """A version that is registered, and was not deleted."""
+    """A registered version that was not deleted."""
 
     number: int
-    found: Registered
+    registered: Registered
 
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """The locator as it was read: all versions, oldest first; ``stat_version`` -1: there is none. ``live``: those since
-    the last deletion, which has no hash."""
+    """The locator as it was read: all versions, oldest first; ``stat_version`` is -1 without a node.
+
+    ``live``: versions since the last deletion, which has no hash.
+    """
 
     versions: Sequence[SchemaVersion]
     newest: int
@@ -86,7 +88,7 @@ class Node:
     live: Sequence[SchemaVersion] = field(init=False)
 
     def __post_init__(self) -> None:
-        last = max((i for i, one in enumerate(self.versions) if not one.hash), default=-1)
+        last = max((i for i, version in enumerate(self.versions) if not version.hash), default=-1)
         self.live = self.versions[last + 1 :] if last >= 0 else self.versions
 
 
@@ -94,7 +96,7 @@ NO_NODE = Node((), -1, ANY_VERSION)
 
 
 class Meaning(NamedTuple):
-    """What two versions of one schema share. ``kind`` None: a deletion."""
+    """The identity of a schema, equal for two versions of the same schema. ``kind`` is None for a deletion."""
 
     kind: SchemaKind | None
     digest: bytes
@@ -104,34 +106,36 @@ DELETION = Meaning(None, b"")
 
 
 class StoredVersions:
-    """For one broker. Entries never change: those that were read are kept, up to ``ENTRIES_BYTES``. Everything raises
-    the store's errors and UnreadableError; cancel-safe."""
+    """Reads versions, for one broker. Entries never change; those read are cached up to ``ENTRIES_BYTES``.
 
-    def __init__(self, store: MetadataStore, ledgers: LedgerClient, apart: Apart) -> None:
+    All methods raise the store's errors and UnreadableError; cancel-safe.
+    """
+
+    def __init__(self, store: MetadataStore, ledgers: LedgerClient, offloader: Offloader) -> None:
         self._store = store
         self._ledgers = ledgers
-        self._apart = apart
-        self._entries: Kept[Place, Registered] = Kept(ENTRIES_BYTES)
-        self._meanings: Kept[Place, Meaning] = Kept(MEANINGS_BYTES)
-        self._nodes: Kept[str, tuple[bytes, Node]] = Kept(NODES_BYTES)
+        self._offloader = offloader
+        self._entries: BoundedCache[Place, Registered] = BoundedCache(ENTRIES_BYTES)
+        self._meanings: BoundedCache[Place, Meaning] = BoundedCache(MEANINGS_BYTES)
+        self._nodes: BoundedCache[str, tuple[bytes, Node]] = BoundedCache(NODES_BYTES)
 
     # --- nodes -----------------------------------------------------------------------------------
 
     async def node(self, name: str) -> Node:
-        """As it is stored now."""
+        """Read the node from the store."""
         try:
             value, stat = await self._store.get(paths.schema(name))
         except NoNodeError:
             self._nodes.drop(name)
             return NO_NODE
-        kept = self._nodes.get(name)
-        if kept is not None and kept[0] == value:
-            versions, newest = kept[1].versions, kept[1].newest
-            if kept[1].stat_version == stat.version:
-                return kept[1]
+        cached = self._nodes.get(name)
+        if cached is not None and cached[0] == value:
+            versions, newest = cached[1].versions, cached[1].newest
+            if cached[1].stat_version == stat.version:
+                return cached[1]
         else:
             try:
-                newest, versions = await self._apart.run(len(value), parse_locator, value)
+                newest, versions = await self._offloader.run(len(value), parse_locator, value)
             except RecordFormatError as error:
                 raise LostVersionError(f"the schemas of {name} cannot be read: {error}") from error
         node = Node(versions, newest, stat.version)
@@ -139,156 +143,164 @@ class StoredVersions:
         return node
 
     async def last_node(self, name: str) -> Node:
-        """As it was read last while the store does not answer, or what it holds is damaged (S3)."""
-        unasked = self.while_suspended(name)
-        if unasked is not None:
-            return unasked
+        """Read the node; return the last one read while the store is unavailable or holds damaged data (S3)."""
+        suspended = self.last_if_suspended(name)
+        if suspended is not None:
+            return suspended
         try:
             return await self.node(name)
         except (StoreUnavailableError, SessionExpiredError, LostVersionError):
-            kept = self._nodes.get(name)
-            if kept is None:
+            cached = self._nodes.get(name)
+            if cached is None:
                 raise
-            return kept[1]
+            return cached[1]
 
-    def while_suspended(self, name: str) -> Node | None:
-        """As it was read last, if there is no use in asking now: the store would have us wait."""
+    def last_if_suspended(self, name: str) -> Node | None:
+        """Return the last node read while the session is suspended, when a request would only wait; else None."""
         suspended = self._store.state is SessionState.SUSPENDED
-        kept = self._nodes.get(name) if suspended else None
-        return kept[1] if kept is not None else None
+        cached = self._nodes.get(name) if suspended else None
+        return cached[1] if cached is not None else None
 
     def keep_node(self, name: str, value: bytes, node: Node) -> None:
-        """What was written, or read."""
+        """Cache a node that was written or read."""
         weight = NODE_BYTES + len(value) + INDEX_BYTES * len(node.versions)
         self._nodes.put(name, (value, node), weight)
 
     def drop_node(self, name: str) -> None:
-        """It is deleted."""
+        """Remove a deleted node from the cache."""
         self._nodes.drop(name)
 
     # --- entries ---------------------------------------------------------------------------------
 
-    async def live(self, one: SchemaVersion) -> Version | None:
-        """None for a deletion. Raises LostVersionError."""
-        found = await self._fetch(one)
-        return None if found.deleted else Version(one.version, found)
+    async def live(self, version: SchemaVersion) -> Version | None:
+        """Return a version; None for a deletion. Raises LostVersionError."""
+        registered = await self._fetch(version)
+        return None if registered.deleted else Version(version.version, registered)
 
-    async def tried(self, one: SchemaVersion) -> Version | UnreadableError | None:
+    async def try_live(self, version: SchemaVersion) -> Version | UnreadableError | None:
+        """Return what ``live`` returns, or its error."""
         try:
-            return await self.live(one)
+            return await self.live(version)
         except UnreadableError as error:
             return error
 
     async def all_live(self, node: Node) -> list[Version]:
-        """Those since the last deletion, oldest first. Raises LostVersionError when one is lost."""
-        found: list[Version] = []
+        """Return the versions since the last deletion, oldest first. Raises LostVersionError when one is lost."""
+        versions: list[Version] = []
         for part in _parts(node.live):
-            for one in await self.all_tried(part):
-                if isinstance(one, UnreadableError):
-                    raise one
-                if one is None:
-                    found.clear()
+            for version in await self.try_all(part):
+                if isinstance(version, UnreadableError):
+                    raise version
+                if version is None:
+                    versions.clear()
                 else:
-                    found.append(one)
-        return found
+                    versions.append(version)
+        return versions
 
-    async def all_tried(
+    async def try_all(
         self, part: Sequence[SchemaVersion]
     ) -> Sequence[Version | UnreadableError | None]:
-        """At most ``READS_AT_ONCE``; those that are kept cost no task."""
-        if all((one.ledger_id, one.entry_id) in self._entries for one in part):
-            return [await self.tried(one) for one in part]
-        return await asyncio.gather(*map(self.tried, part))
+        """Return what ``try_live`` returns for at most ``READS_AT_ONCE`` versions; no task is created when all are
+        cached."""
+        if all((version.ledger_id, version.entry_id) in self._entries for version in part):
+            return [await self.try_live(version) for version in part]
+        return await asyncio.gather(*map(self.try_live, part))
 
-    async def meant(self, node: Node) -> AsyncIterator[list[tuple[SchemaVersion, Meaning]]]:
-        """What the versions since the last deletion mean, oldest first, some at a time; lost ones are left out."""
+    async def meanings(self, node: Node) -> AsyncIterator[list[tuple[SchemaVersion, Meaning]]]:
+        """Yield the meanings of the versions since the last deletion, oldest first, in batches; lost versions are left
+        out."""
         for part in _parts(node.live):
-            found: Sequence[Meaning | UnreadableError | None]
-            found = [self._meanings.get((one.ledger_id, one.entry_id)) for one in part]
-            if None in found:
-                found = await asyncio.gather(*map(self._meaning, part))
-            yield list(_not_lost(part, found))
+            meanings: Sequence[Meaning | UnreadableError | None]
+            meanings = [
+                self._meanings.get((version.ledger_id, version.entry_id)) for version in part
+            ]
+            if None in meanings:
+                meanings = await asyncio.gather(*map(self._meaning, part))
+            yield list(_not_lost(part, meanings))
 
     async def meaning_of(self, schema: Schema) -> Meaning:
-        return Meaning(schema.kind, await self._apart.run(len(schema.data), meaning, schema))
+        return Meaning(schema.kind, await self._offloader.run(len(schema.data), meaning, schema))
 
-    async def _meaning(self, one: SchemaVersion) -> Meaning | UnreadableError:
-        place = one.ledger_id, one.entry_id
-        found = self._meanings.get(place)
-        if found is None:
-            live = await self.tried(one)
+    async def _meaning(self, version: SchemaVersion) -> Meaning | UnreadableError:
+        place = version.ledger_id, version.entry_id
+        known = self._meanings.get(place)
+        if known is None:
+            live = await self.try_live(version)
             if isinstance(live, UnreadableError):
                 return live
-            found = DELETION if live is None else await self.meaning_of(live.found.schema)
-            self._meanings.put(place, found, MEANING_BYTES)
-        return found
+            known = DELETION if live is None else await self.meaning_of(live.registered.schema)
+            self._meanings.put(place, known, MEANING_BYTES)
+        return known
 
-    async def kind_said(self, one: SchemaVersion) -> SchemaKind | None:
-        """Its kind by its ledger's metadata: Apache's brokers do not write it there."""
+    async def recorded_kind(self, version: SchemaVersion) -> SchemaKind | None:
+        """Return a version's kind from its ledger's metadata; None for ledgers of Apache's brokers, which do not record
+        it."""
         try:
-            metadata = await self._ledgers.metadata(one.ledger_id)
+            metadata = await self._ledgers.metadata(version.ledger_id)
             return SchemaKind(metadata.custom.get(KIND, b"").decode())
         except (LedgerError, ValueError):
             return None
 
     async def sizes(self, node: Node) -> list[tuple[int, int, int]]:
-        """Id, entries and bytes of the ledgers that ``node`` names; lost ones are left out."""
-        found: list[tuple[int, int, int]] = []
-        names = list(dict.fromkeys(one.ledger_id for one in node.versions))
-        for start in range(0, len(names), READS_AT_ONCE):
-            found += await asyncio.gather(*map(self._size, names[start : start + READS_AT_ONCE]))
-        return [each for each in found if each[1] >= 0]
+        """Return id, entries and bytes of the ledgers that ``node`` names; lost ones are left out."""
+        sizes: list[tuple[int, int, int]] = []
+        ledger_ids = list(dict.fromkeys(version.ledger_id for version in node.versions))
+        for start in range(0, len(ledger_ids), READS_AT_ONCE):
+            sizes += await asyncio.gather(
+                *map(self._size, ledger_ids[start : start + READS_AT_ONCE])
+            )
+        return [size for size in sizes if size[1] >= 0]
 
     async def _size(self, ledger_id: int) -> tuple[int, int, int]:
-        """-1 entries: it is lost."""
+        """Return id, entries and bytes of a ledger; -1 entries when it is lost."""
         try:
             metadata = await self._ledgers.metadata(ledger_id)
         except (NoSuchLedgerError, MetadataFormatError):
             return ledger_id, -1, 0
         return ledger_id, metadata.last_entry + 1, metadata.length
 
-    async def _fetch(self, one: SchemaVersion) -> Registered:
-        """Its entry, which has the hash that the node says (S2)."""
-        place = one.ledger_id, one.entry_id
-        found = self._entries.get(place)
-        if found is not None:
-            return found
+    async def _fetch(self, version: SchemaVersion) -> Registered:
+        """Return a version's entry, which must have the hash in the node (S2)."""
+        place = version.ledger_id, version.entry_id
+        registered = self._entries.get(place)
+        if registered is not None:
+            return registered
         try:
-            reader = await self._ledgers.open(one.ledger_id, recover=False)
-            (run,) = await reader.read(one.entry_id, one.entry_id, ENTRY_BYTES_MAX)
-            found = parse_entry(bytes(run.entry(0)))
-            if one.hash and digest_of(found.schema) != one.hash:
+            reader = await self._ledgers.open(version.ledger_id, recover=False)
+            (run,) = await reader.read(version.entry_id, version.entry_id, ENTRY_BYTES_MAX)
+            registered = parse_entry(bytes(run.entry(0)))
+            if version.hash and digest_of(registered.schema) != version.hash:
                 raise RecordFormatError("the definition is not the one that was registered")
         except LOST as error:
             raise LostVersionError(
-                f"schema version {one.version} is lost: {error}; its producers go on, for others delete"
+                f"schema version {version.version} is lost: {error}; its producers go on, for others delete"
                 " the topic's schemas"
             ) from error
         except LedgerError as error:
             raise UnreadableError(
-                f"schema version {one.version} cannot be read now: {error}"
+                f"schema version {version.version} cannot be read now: {error}"
             ) from error
-        self.keep(one, found)
-        return found
+        self.keep(version, registered)
+        return registered
 
-    def keep(self, one: SchemaVersion, found: Registered) -> None:
-        """What was written, or read."""
-        place = one.ledger_id, one.entry_id
-        self._entries.put(place, found, ENTRY_BYTES + size_of(found.schema))
+    def keep(self, version: SchemaVersion, registered: Registered) -> None:
+        """Cache an entry that was written or read."""
+        place = version.ledger_id, version.entry_id
+        self._entries.put(place, registered, ENTRY_BYTES + size_of(registered.schema))
 
 
 def _not_lost(
-    part: Sequence[SchemaVersion], found: Sequence[Meaning | UnreadableError | None]
+    part: Sequence[SchemaVersion], meanings: Sequence[Meaning | UnreadableError | None]
 ) -> Iterator[tuple[SchemaVersion, Meaning]]:
-    for one, meant in zip(part, found, strict=True):
-        if isinstance(meant, Meaning):
-            yield one, meant
-        elif meant is not None and not isinstance(meant, LostVersionError):
-            raise meant
+    for version, meaning_or_error in zip(part, meanings, strict=True):
+        if isinstance(meaning_or_error, Meaning):
+            yield version, meaning_or_error
+        elif meaning_or_error is not None and not isinstance(meaning_or_error, LostVersionError):
+            raise meaning_or_error
 
 
 def size_of(schema: Schema) -> int:
-    """Bytes of the definition and the properties. Raises InvalidSchemaError."""
+    """Return the bytes of definition and properties. Raises InvalidSchemaError."""
     try:
         texts = [text.encode() for text in chain.from_iterable(schema.properties.items())]
     except UnicodeEncodeError:
@@ -297,7 +309,7 @@ def size_of(schema: Schema) -> int:
 
 
 def _parts(versions: Sequence[SchemaVersion]) -> Iterator[Sequence[SchemaVersion]]:
-    """What is read at once."""
+    """Return the versions in batches of ``READS_AT_ONCE``."""
     return (
         versions[start : start + READS_AT_ONCE] for start in range(0, len(versions), READS_AT_ONCE)
     )

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.ledger.errors import NoSuchEntryError, NoSuchLedgerError, ReadError
-from engine.schema.apart import Apart
+from engine.schema.offloader import Offloader
 from engine.schema.stored_versions import StoredVersions
 from engine.wire.batches import BatchFormatError
 from spark_jobs.pulsar_source.columns import ENTRIES, EntryColumns, Kind, Opened
@@ -97,7 +97,7 @@ async def _read(
     options: Options, one: LedgerRange, wanted: Collection[str], schemas: TopicSchemas | None
 ) -> AsyncGenerator[Opened, None]:
     async with connected(options.metadata_url) as (store, ledgers):
-        stored = StoredVersions(store, ledgers, Apart())
+        stored = StoredVersions(store, ledgers, Offloader())
         columns = EntryColumns(wanted)
         at = one.first
         trimmed: TrimmedError | None = None

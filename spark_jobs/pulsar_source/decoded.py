@@ -62,7 +62,7 @@ class TopicSchemas:
             found = await (ask() if self._waited else patiently(ask))
             if found is None:
                 return f"schema version {version} is a deletion"
-            return decoder(found.found.schema)
+            return decoder(found.registered.schema)
         except InvalidSchemaError as error:
             return f"schema version {version}: {error}"
         except LostVersionError as error:

@@ -23,7 +23,6 @@ PENDING: tuple[str, ...] = (
     "engine/ledger",
     "engine/managed",
     "engine/net",
-    "engine/schema",
     "engine/settings.py",
     "engine/wire",
     "engine/wiring.py",

@@ -89,11 +89,11 @@ class SchemaOperations:
             return {"version": number, "reason": str(error)}
         if found is None:
             return {"version": number, "reason": f"schema version {number} is not there"}
-        schema = found.found.schema
+        schema = found.registered.schema
         return {
             "version": number,
             "type": schema.kind.value,
-            "timestamp": found.found.at_ms,
+            "timestamp": found.registered.at_ms,
             "data": b64encode(schema.data).decode(),
             "properties": dict(schema.properties),
         }
@@ -165,11 +165,11 @@ async def _asked(answer: Awaitable[T]) -> T:
 
 def told(one: Version) -> JsonObject:
     """A version as GetSchemaResponse."""
-    schema = one.found.schema
+    schema = one.registered.schema
     return {
         "version": one.number,
         "type": schema.kind.value,
-        "timestamp": one.found.at_ms,
+        "timestamp": one.registered.at_ms,
         "data": definition_text(schema),
         "properties": dict(schema.properties),
     }
@@ -178,12 +178,12 @@ def told(one: Version) -> JsonObject:
 def _line(number: int, one: Version | UnreadableError) -> JsonObject:
     if isinstance(one, UnreadableError):
         return {"version": number, "reason": str(one)}
-    schema = one.found.schema
+    schema = one.registered.schema
     size = len(schema.data)
     return {
         "version": number,
         "type": schema.kind.value,
-        "timestamp": one.found.at_ms,
+        "timestamp": one.registered.at_ms,
         "size": size,
     }
 

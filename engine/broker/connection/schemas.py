@@ -37,7 +37,7 @@ class SchemaCommands:
         if found is None:
             text = f"Topic not found or no-schema {body.topic}"
             return commands.schema_failed(body.request_id, ServerError.TopicNotFound, text)
-        told = to_wire(schema_id(name), found.found.schema)
+        told = to_wire(schema_id(name), found.registered.schema)
         return commands.schema(body.request_id, told, version_bytes(found.number))
 
     async def get_or_create(self, body: pb.CommandGetOrCreateSchema) -> bytes:

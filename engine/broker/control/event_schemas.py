@@ -75,7 +75,7 @@ class EventSchemas:
             found = await self._registry.get(self._topic, number)
             if found is None:
                 return AvroError(f"schema version {number} was deleted")
-            return AvroSchema(json.loads(found.found.schema.data))
+            return AvroSchema(json.loads(found.registered.schema.data))
         except (AvroError, LostVersionError, ValueError) as error:
             return AvroError(f"schema version {number} cannot be read: {error}")
 

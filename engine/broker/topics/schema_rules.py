@@ -96,7 +96,7 @@ class SchemaRules:
         why = await self._asked(self._unreadable_by(topic, schema, latest))
         if why is not None:
             raise IncompatibleSchema(why)
-        newest = latest.found.schema
+        newest = latest.registered.schema
         if newest.data == schema.data and same(newest, schema):
             return latest.number
         return await self._asked(self._registry.registered(topic.name, schema))
@@ -106,7 +106,7 @@ class SchemaRules:
         strategy = strategy_of(topic)
         if strategy is Strategy.ALWAYS_COMPATIBLE:
             return None
-        newest = latest.found.schema
+        newest = latest.registered.schema
         if strategy in (
             Strategy.BACKWARD,
             Strategy.FORWARD,
@@ -115,7 +115,7 @@ class SchemaRules:
         ):
             return await self._registry.judged(schema, [newest], Strategy.BACKWARD)
         versions = await self._registry.versions(topic.name)
-        before = [one.found.schema for one in versions]
+        before = [one.registered.schema for one in versions]
         return await self._registry.judged(schema, before, strategy)
 
     async def _register(self, topic: Topic, schema: Schema) -> int:

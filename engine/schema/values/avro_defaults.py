@@ -1,4 +1,4 @@
-"""What stands for a field that the data does not have: its default, shown as values are. Pure."""
+"""Defaults of fields that the data does not have, shown as values are. Pure."""
 
 from typing import Any
 
@@ -16,43 +16,45 @@ from engine.schema.values.shown import (
 _WHOLE = {"int": range(-(1 << 31), 1 << 31), "long": range(-(1 << 63), 1 << 63)}
 
 
-def default_value(one: AvroField) -> tuple[JsonValue, int]:
-    """The default of a field that has one, and what it costs (``values.Allowance``). Raises UndecodableError when it
-    is none of its type."""
+def default_value(field: AvroField) -> tuple[JsonValue, int]:
+    """Return the default of a field that has one, and its cost (``values.Allowance``).
+
+    Raises UndecodableError when it is not of the field's type.
+    """
     allowance = Allowance(0)
     before = allowance.left
     try:
-        return _shown(one.default, one.type, allowance), before - allowance.left
+        return _shown(field.default, field.type, allowance), before - allowance.left
     except UndecodableError as error:
-        raise UndecodableError(one.name, f"its default: {error}") from None
+        raise UndecodableError(field.name, f"its default: {error}") from None
 
 
-def _shown(value: Any, of: AvroType, allowance: Allowance) -> JsonValue:
-    """A union's default is one of its first type."""
+def _shown(value: Any, avro_type: AvroType, allowance: Allowance) -> JsonValue:
+    """Return a default as it is shown; a union's default is of its first type."""
     allowance.spend(cost(value) if isinstance(value, str) else 1)
-    match of.kind:
-        case "union" if of.types:
-            return _shown(value, of.types[0], allowance)
+    match avro_type.kind:
+        case "union" if avro_type.types:
+            return _shown(value, avro_type.types[0], allowance)
         case "null" if value is None:
             return None
         case "boolean" if isinstance(value, bool):
             return value
-        case "int" | "long" if type(value) in (int, float) and value in _WHOLE[of.kind]:
-            return number_show(of)(int(value))
+        case "int" | "long" if type(value) in (int, float) and value in _WHOLE[avro_type.kind]:
+            return number_show(avro_type)(int(value))
         case "float" | "double" if type(value) in (int, float):
-            return (shown_float if of.kind == "float" else shown_double)(_float(value))
+            return (shown_float if avro_type.kind == "float" else shown_double)(_float(value))
         case "string" if isinstance(value, str):
             return value.encode(errors="replace").decode()
-        case "enum" if isinstance(value, str) and value in of.symbols:
+        case "enum" if isinstance(value, str) and value in avro_type.symbols:
             return value
         case "bytes" | "fixed" if isinstance(value, str):
-            return bytes_show(of)(value.encode("latin-1", errors="replace"))
+            return bytes_show(avro_type)(value.encode("latin-1", errors="replace"))
         case "array" | "map" | "record":
             allowance.enter()
-            found = _shown_inside(value, of, allowance)
+            shown_value = _shown_inside(value, avro_type, allowance)
             allowance.depth -= 1
-            return found
-    raise UndecodableError("", f"{str(value)[:80]!r} is no {of.name or of.kind}")
+            return shown_value
+    raise UndecodableError("", f"{str(value)[:80]!r} is no {avro_type.name or avro_type.kind}")
 
 
 def _float(value: float) -> float:
@@ -62,15 +64,15 @@ def _float(value: float) -> float:
         raise UndecodableError("", "the number is too large") from None
 
 
-def _shown_inside(value: Any, of: AvroType, allowance: Allowance) -> JsonValue:
-    if of.kind == "array" and isinstance(value, list):
-        return [_shown(one, of.types[0], allowance) for one in value]
-    if of.kind == "map" and isinstance(value, dict):
-        return {key: _shown(one, of.types[0], allowance) for key, one in value.items()}
-    if of.kind == "record" and isinstance(value, dict):
-        allowance.spend(sum(cost(one.name) for one in of.fields))
+def _shown_inside(value: Any, avro_type: AvroType, allowance: Allowance) -> JsonValue:
+    if avro_type.kind == "array" and isinstance(value, list):
+        return [_shown(item, avro_type.types[0], allowance) for item in value]
+    if avro_type.kind == "map" and isinstance(value, dict):
+        return {key: _shown(item, avro_type.types[0], allowance) for key, item in value.items()}
+    if avro_type.kind == "record" and isinstance(value, dict):
+        allowance.spend(sum(cost(field.name) for field in avro_type.fields))
         return {
-            one.name: _shown(value.get(one.name, one.default), one.type, allowance)
-            for one in of.fields
+            field.name: _shown(value.get(field.name, field.default), field.type, allowance)
+            for field in avro_type.fields
         }
-    raise UndecodableError("", f"no {of.name or of.kind}")
+    raise UndecodableError("", f"no {avro_type.name or avro_type.kind}")

@@ -1,4 +1,4 @@
-"""How Avro's logical types are shown: what they mean instead of the number or bytes that they are. Pure."""
+"""Presentation of Avro's logical types: their meaning in place of the underlying number or bytes. Pure."""
 
 from collections.abc import Callable
 from struct import Struct
@@ -38,22 +38,22 @@ def plain(value: Any) -> JsonValue:
     return value  # type: ignore[no-any-return]
 
 
-def number_show(of: AvroType) -> Show:
-    """For values of ``int`` or ``long``."""
-    logical = of.extra.get("logicalType")
-    return _OF_NUMBERS.get((of.kind, logical), plain) if isinstance(logical, str) else plain
+def number_show(avro_type: AvroType) -> Show:
+    """Return the presentation for values of ``int`` or ``long``."""
+    logical = avro_type.extra.get("logicalType")
+    return _OF_NUMBERS.get((avro_type.kind, logical), plain) if isinstance(logical, str) else plain
 
 
-def bytes_show(of: AvroType) -> Callable[[bytes], JsonValue]:
-    """For values of ``bytes`` or ``fixed``."""
-    match of.extra.get("logicalType"):
+def bytes_show(avro_type: AvroType) -> Callable[[bytes], JsonValue]:
+    """Return the presentation for values of ``bytes`` or ``fixed``."""
+    match avro_type.extra.get("logicalType"):
         case "decimal":
-            scale = of.extra.get("scale", 0)
+            scale = avro_type.extra.get("scale", 0)
             if isinstance(scale, int) and 0 <= scale <= DECIMAL_BYTES_MAX:
                 return lambda data: _decimal(data, scale)
-        case "uuid" if of.size == 16:
+        case "uuid" if avro_type.size == 16:
             return _uuid
-        case "duration" if of.size == _DURATION.size:
+        case "duration" if avro_type.size == _DURATION.size:
             return _duration
     return shown_bytes
 

@@ -1,14 +1,14 @@
-"""Values of AVRO messages: read by the definition that wrote them, seen by another if one is given. Pure.
+"""Values of AVRO messages: read by the definition that wrote them, resolved to another if one is given. Pure.
 
-A definition is made into one function for each of its types, which call each other. Resolution is Avro 1.11's, with the
-rules of ``avro_rules``; what cannot be resolved is an error only for data that reaches it, as in Java.
+A definition is compiled to one function for each of its types, which call each other. Resolution is Avro 1.11's, with
+the rules of ``avro_rules``. A type that cannot be resolved is an error only for data that reaches it, as in Java.
 """
 
 from collections.abc import Callable
 from itertools import repeat
 from struct import Struct
 
-from engine.schema.avro_rules import PROMOTED, Comparison, said
+from engine.schema.avro_rules import PROMOTED, Comparison, type_text
 from engine.schema.avro_types import MISSING, AvroField, AvroType
 from engine.schema.values.avro_defaults import default_value
 from engine.schema.values.avro_logical import bytes_show, number_show
@@ -30,7 +30,7 @@ _DOUBLE = Struct("<d")
 
 
 class _Source(Allowance):
-    """A payload, and how far it has been read."""
+    """A payload and the position up to which it was read."""
 
     __slots__ = ("data", "pos")
 
@@ -43,54 +43,54 @@ class _Source(Allowance):
         end = self.pos + size
         if size < 0 or end > len(self.data):
             raise _early() if size >= 0 else UndecodableError("", f"a length of {size}")
-        found = self.data[self.pos : end]
+        part = self.data[self.pos : end]
         self.pos = end
-        return found
+        return part
 
 
 Read = Callable[[_Source], JsonValue]
 
 
 def avro_reader(writer: AvroType, reader: AvroType | None) -> Callable[[bytes], JsonValue]:
-    """What reads whole payloads."""
-    whole = _Readers(reader).of(writer, reader)
+    """Return the function that reads whole payloads."""
+    read_value = _Readers(reader).reader_for(writer, reader)
 
     def read(payload: bytes) -> JsonValue:
         source = _Source(payload)
-        found = whole(source)
+        value = read_value(source)
         if source.pos < len(payload):
             raise UndecodableError("", f"{len(payload) - source.pos} bytes are left behind it")
-        return found
+        return value
 
     return read
 
 
 class _Readers:
-    """The function for each pair of types that meet; records may contain themselves."""
+    """The read functions by pair of types; records may contain themselves."""
 
     def __init__(self, reader: AvroType | None) -> None:
         self._rules = Comparison(reader) if reader is not None else None
         self._records: dict[tuple[int, int], Read] = {}
 
-    def of(self, writer: AvroType, reader: AvroType | None) -> Read:
-        """``reader`` None: as it was written."""
+    def reader_for(self, writer: AvroType, reader: AvroType | None) -> Read:
+        """Return the function for a writer's type; ``reader`` None shows values as they were written."""
         if writer.kind == "union":
-            return _union([self.of(branch, reader) for branch in writer.types])
+            return _union([self.reader_for(branch, reader) for branch in writer.types])
         if reader is None or self._rules is None:
             return self._same_kind(writer, writer, None)
         if reader.kind == "union":
             branch = self._rules.branch(writer, reader, "")
             if branch is None:
-                return _refusal(f"{said(writer)} is none of {said(reader)}")
-            return self.of(writer, branch)
+                return _refusal(f"{type_text(writer)} is none of {type_text(reader)}")
+            return self.reader_for(writer, branch)
         if writer.kind != reader.kind:
             if reader.kind not in PROMOTED.get(writer.kind, ()):
-                return _refusal(f"{said(writer)} cannot be read as {said(reader)}")
+                return _refusal(f"{type_text(writer)} cannot be read as {type_text(reader)}")
             return _promoted(writer, reader)
         if writer.kind in ("enum", "fixed"):
-            why = self._rules.problem(writer, reader, "")
-            if why is not None:
-                return _refusal(why)
+            problem = self._rules.problem(writer, reader, "")
+            if problem is not None:
+                return _refusal(problem)
         return self._same_kind(writer, reader, reader)
 
     def _same_kind(self, writer: AvroType, shown: AvroType, reader: AvroType | None) -> Read:
@@ -98,7 +98,7 @@ class _Readers:
             case "record":
                 return self._record(writer, reader)
             case "array" | "map":
-                inner = self.of(writer.types[0], reader and reader.types[0])
+                inner = self.reader_for(writer.types[0], reader and reader.types[0])
                 return _array(inner) if writer.kind == "array" else _map(inner)
             case "enum":
                 return _enum(writer, reader)
@@ -114,16 +114,17 @@ class _Readers:
 
     def _record(self, writer: AvroType, reader: AvroType | None) -> Read:
         pair = id(writer), id(reader)
-        found = self._records.get(pair)
-        if found is None:
+        read = self._records.get(pair)
+        if read is None:
             fields: list[tuple[str, Read, bool]] = []
             template: dict[str, JsonValue] = {}
-            self._records[pair] = found = _record_read(fields, template, writer, reader)
+            # Registered before its fields are compiled, which may refer to this record.
+            self._records[pair] = read = _record_read(fields, template, writer, reader)
             try:
                 self._fill(writer, reader, fields, template)
             except UndecodableError as error:
                 return _refusal(error.reason, error.path)
-        return found
+        return read
 
     def _fill(
         self,
@@ -133,23 +134,27 @@ class _Readers:
         template: dict[str, JsonValue],
     ) -> None:
         if reader is None or self._rules is None:
-            fields += [(one.name, self.of(one.type, None), True) for one in writer.fields]
+            fields += [
+                (field.name, self.reader_for(field.type, None), True) for field in writer.fields
+            ]
             return
-        wanted = {one.name: one for one in reader.fields}
+        wanted = {field.name: field for field in reader.fields}
         written = self._rules.written(writer, reader)
-        for one in reader.fields:
-            template[one.name] = None if one.name in written else _absent(one)
-        names = {id(one): name for name, one in written.items() if name in wanted}
-        for one in writer.fields:
-            name = names.get(id(one))
-            seen_as = wanted[name].type if name is not None else None
-            fields.append((name or one.name, self.of(one.type, seen_as), name is not None))
+        for field in reader.fields:
+            template[field.name] = None if field.name in written else _absent(field)
+        names = {id(field): name for name, field in written.items() if name in wanted}
+        for field in writer.fields:
+            name = names.get(id(field))
+            reader_type = wanted[name].type if name is not None else None
+            fields.append(
+                (name or field.name, self.reader_for(field.type, reader_type), name is not None)
+            )
 
 
-def _absent(one: AvroField) -> JsonValue:
-    if one.default is MISSING:
-        raise UndecodableError(one.name, "is required, but the data does not have it")
-    return default_value(one)[0]
+def _absent(field: AvroField) -> JsonValue:
+    if field.default is MISSING:
+        raise UndecodableError(field.name, "is required, but the data does not have it")
+    return default_value(field)[0]
 
 
 def _record_read(
@@ -158,35 +163,36 @@ def _record_read(
     writer: AvroType,
     reader: AvroType | None,
 ) -> Read:
-    """``fields`` are in the order of the data: name, how it is read, whether it is kept."""
-    weight = sum(cost(one.name) for one in writer.fields)
+    """Return the function for a record. ``fields`` in the order of the data: name, read function, whether it is
+    kept."""
+    weight = sum(cost(definition.name) for definition in writer.fields)
     if reader is not None:
-        weight += sum(_weight(one) for one in reader.fields)
+        weight += sum(_weight(definition) for definition in reader.fields)
 
     def read(source: _Source) -> JsonValue:
         source.enter()
         source.spend(weight)
-        out = template.copy()
+        record = template.copy()
         name = ""
         try:
             for name, field, kept in fields:
                 if kept:
-                    out[name] = field(source)
+                    record[name] = field(source)
                 else:
                     field(source)
         except UndecodableError as error:
             raise error.within(name) from None
         source.depth -= 1
-        return out
+        return record
 
     return read
 
 
-def _weight(one: AvroField) -> int:
+def _weight(field: AvroField) -> int:
     try:
-        return cost(one.name) + (0 if one.default is MISSING else default_value(one)[1])
+        return cost(field.name) + (0 if field.default is MISSING else default_value(field)[1])
     except UndecodableError:
-        return cost(one.name)
+        return cost(field.name)
 
 
 def _refusal(reason: str, path: str = "") -> Read:
@@ -211,7 +217,8 @@ def _union(branches: list[Read]) -> Read:
 
 
 def _count(source: _Source) -> int:
-    """Items in the next block, 0 at the end; a block that says its length has a negative count."""
+    """Return the number of items in the next block, 0 at the end. A block with its length in bytes has a negative
+    count."""
     count = _long(source)
     if count < 0:
         _long(source)
@@ -238,28 +245,28 @@ def _array(inner: Read) -> Read:
 def _map(inner: Read) -> Read:
     def read(source: _Source) -> JsonValue:
         source.enter()
-        found: dict[str, JsonValue] = {}
+        values: dict[str, JsonValue] = {}
         key = ""
         while count := _count(source):
             for _ in range(count):
                 key = _text(source)
                 try:
-                    found[key] = inner(source)
+                    values[key] = inner(source)
                 except UndecodableError as error:
                     raise error.within(place(key)) from None
         source.depth -= 1
-        return found
+        return values
 
     return read
 
 
 def _enum(writer: AvroType, reader: AvroType | None) -> Read:
-    """A symbol that the reader does not have is its default."""
+    """Return the function for an enum. A symbol that the reader does not have is replaced by its default."""
     seen: list[str | None] = list(writer.symbols)
     if reader is not None:
         default = None if reader.default is MISSING else reader.default
-        seen = [one if one in reader.symbols else default for one in writer.symbols]
-    costs = [cost(one or "") for one in seen]
+        seen = [symbol if symbol in reader.symbols else default for symbol in writer.symbols]
+    costs = [cost(symbol or "") for symbol in seen]
 
     def read(source: _Source) -> JsonValue:
         index = _long(source)
@@ -299,26 +306,26 @@ def _long(source: _Source) -> int:
     data, pos = source.data, source.pos
     try:
         byte = data[pos]
-        found, shift = byte & 127, 7
+        number, shift = byte & 127, 7
         while byte > 127:
             if shift > 63:
                 raise UndecodableError("", "a number of more than ten bytes")
             pos += 1
             byte = data[pos]
-            found |= (byte & 127) << shift
+            number |= (byte & 127) << shift
             shift += 7
     except IndexError:
         raise _early() from None
     source.pos = pos + 1
-    found &= _UINT64_MAX
-    return (found >> 1) ^ -(found & 1)
+    number &= _UINT64_MAX
+    return (number >> 1) ^ -(number & 1)
 
 
 def _int(source: _Source) -> int:
-    found = _long(source)
-    if found not in _INT:
-        raise UndecodableError("", f"{found} is no int of 32 bits")
-    return found
+    number = _long(source)
+    if number not in _INT:
+        raise UndecodableError("", f"{number} is no int of 32 bits")
+    return number
 
 
 def _text(source: _Source) -> str:
@@ -326,20 +333,20 @@ def _text(source: _Source) -> str:
 
 
 def _boolean(source: _Source) -> bool:
-    found = source.take(1)[0]
-    if found > 1:
-        raise UndecodableError("", f"{found} is no boolean")
-    return found == 1
+    value = source.take(1)[0]
+    if value > 1:
+        raise UndecodableError("", f"{value} is no boolean")
+    return value == 1
 
 
 def _raw_float(source: _Source) -> float:
-    found: float = _FLOAT.unpack(source.take(_FLOAT.size))[0]
-    return found
+    value: float = _FLOAT.unpack(source.take(_FLOAT.size))[0]
+    return value
 
 
 def _raw_double(source: _Source) -> float:
-    found: float = _DOUBLE.unpack(source.take(_DOUBLE.size))[0]
-    return found
+    value: float = _DOUBLE.unpack(source.take(_DOUBLE.size))[0]
+    return value
 
 
 _RAW: dict[str, Callable[[_Source], float]] = {

@@ -1,8 +1,8 @@
-"""Values of AVRO messages, written from Avro's JSON encoding as its 1.11 JsonDecoder reads it. Pure.
+"""Values of AVRO messages, written from Avro's JSON encoding as the JsonDecoder of Avro 1.11 reads it. Pure.
 
-Every field is there, also one with a default; a value of a union is null or ``{"branch": value}`` with the branch's
-full name; bytes are text of characters up to U+00FF; logical types are the numbers and bytes that they are stored as.
-Members that the definition does not have are passed over.
+Every field must be present, also one with a default. A value of a union is null or ``{"branch": value}`` with the
+branch's full name; bytes are text of characters up to U+00FF; logical types are the numbers and bytes that they are
+stored as. Members that the definition does not have are ignored.
 """
 
 import json
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from struct import Struct, error
 from typing import Any
 
-from engine.schema.avro_rules import said
+from engine.schema.avro_rules import type_text
 from engine.schema.avro_types import AvroType
 from engine.schema.values.shown import DEPTH_MAX, UnencodableError, place
 from engine.wire.varints import varint
@@ -21,8 +21,8 @@ _WORDS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-in
 _END = b"\0"
 
 
-def avro_writer(of: AvroType) -> Callable[[str], bytes]:
-    """What writes whole payloads; it raises UnencodableError."""
+def avro_writer(avro_type: AvroType) -> Callable[[str], bytes]:
+    """Return the function that writes whole payloads; it raises UnencodableError."""
 
     def write(text: str) -> bytes:
         try:
@@ -31,9 +31,9 @@ def avro_writer(of: AvroType) -> Callable[[str], bytes]:
             raise UnencodableError("", "not valid JSON: too deep") from None
         except ValueError as error:
             raise UnencodableError("", f"not valid JSON: {error}") from None
-        out = bytearray()
-        _write(out, value, of, 0)
-        return bytes(out)
+        encoded = bytearray()
+        _write(encoded, value, avro_type, 0)
+        return bytes(encoded)
 
     return write
 
@@ -42,84 +42,86 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON number")
 
 
-def _write(out: bytearray, value: Any, of: AvroType, depth: int) -> None:
-    """Append ``value``; what was appended before an error is not to be used."""
+def _write(out: bytearray, value: Any, avro_type: AvroType, depth: int) -> None:
+    """Append ``value``. After an error the bytes appended so far must not be used."""
     if depth > DEPTH_MAX:
         raise UnencodableError("", f"values within values beyond {DEPTH_MAX}")
-    match of.kind:
+    match avro_type.kind:
         case "null" if value is None:
             return
         case "boolean" if isinstance(value, bool):
             out.append(value)
         case "int" | "long" if type(value) is int:
-            if value not in _WHOLE[of.kind]:
-                raise UnencodableError("", f"{str(value)[:40]} is beyond the range of {of.kind}")
+            if value not in _WHOLE[avro_type.kind]:
+                raise UnencodableError(
+                    "", f"{str(value)[:40]} is beyond the range of {avro_type.kind}"
+                )
             out += _long(value)
         case "float" | "double" if type(value) in (int, float) or _is_word(value):
-            out += _fraction(value, of.kind)
+            out += _fraction(value, avro_type.kind)
         case "string" if isinstance(value, str):
             _add_bytes(out, _utf8(value))
         case "bytes" if isinstance(value, str):
             _add_bytes(out, _latin(value))
         case "fixed" if isinstance(value, str):
             data = _latin(value)
-            if len(data) != of.size:
-                raise UnencodableError("", f"{len(data)} bytes, expected {of.size}")
+            if len(data) != avro_type.size:
+                raise UnencodableError("", f"{len(data)} bytes, expected {avro_type.size}")
             out += data
-        case "enum" if isinstance(value, str) and value in of.symbols:
-            out += _long(of.symbols.index(value))
+        case "enum" if isinstance(value, str) and value in avro_type.symbols:
+            out += _long(avro_type.symbols.index(value))
         case "union":
-            _write_union(out, value, of, depth)
+            _write_union(out, value, avro_type, depth)
         case "array" if isinstance(value, list):
-            _write_array(out, value, of, depth)
+            _write_array(out, value, avro_type, depth)
         case "map" if isinstance(value, dict):
-            _write_map(out, value, of, depth)
+            _write_map(out, value, avro_type, depth)
         case "record" if isinstance(value, dict):
-            _write_record(out, value, of, depth)
+            _write_record(out, value, avro_type, depth)
         case _:
-            raise UnencodableError("", f"{_brief(value)} is no {said(of)}")
+            raise UnencodableError("", f"{_brief(value)} is no {type_text(avro_type)}")
 
 
-def _write_record(out: bytearray, value: dict[str, Any], of: AvroType, depth: int) -> None:
-    for one in of.fields:
-        if one.name not in value:
-            raise UnencodableError(one.name, "is missing")
+def _write_record(out: bytearray, value: dict[str, Any], avro_type: AvroType, depth: int) -> None:
+    for field in avro_type.fields:
+        if field.name not in value:
+            raise UnencodableError(field.name, "is missing")
         try:
-            _write(out, value[one.name], one.type, depth + 1)
+            _write(out, value[field.name], field.type, depth + 1)
         except UnencodableError as error:
-            raise error.within(one.name) from None
+            raise error.within(field.name) from None
 
 
-def _write_array(out: bytearray, value: list[Any], of: AvroType, depth: int) -> None:
+def _write_array(out: bytearray, value: list[Any], avro_type: AvroType, depth: int) -> None:
     if value:
         out += _long(len(value))
     for index, item in enumerate(value):
         try:
-            _write(out, item, of.types[0], depth + 1)
+            _write(out, item, avro_type.types[0], depth + 1)
         except UnencodableError as error:
             raise error.within(f"[{index}]") from None
     out += _END
 
 
-def _write_map(out: bytearray, value: dict[str, Any], of: AvroType, depth: int) -> None:
+def _write_map(out: bytearray, value: dict[str, Any], avro_type: AvroType, depth: int) -> None:
     if value:
         out += _long(len(value))
     for key, item in value.items():
         _add_bytes(out, _utf8(key))
         try:
-            _write(out, item, of.types[0], depth + 1)
+            _write(out, item, avro_type.types[0], depth + 1)
         except UnencodableError as error:
             raise error.within(place(key)) from None
     out += _END
 
 
-def _write_union(out: bytearray, value: Any, of: AvroType, depth: int) -> None:
+def _write_union(out: bytearray, value: Any, avro_type: AvroType, depth: int) -> None:
     name, inner = "null", None
     if isinstance(value, dict) and len(value) == 1:
         [(name, inner)] = value.items()
     elif value is not None:
         name = ""
-    for index, branch in enumerate(of.types):
+    for index, branch in enumerate(avro_type.types):
         if (branch.name or branch.kind) == name:
             out += _long(index)
             try:
@@ -127,7 +129,7 @@ def _write_union(out: bytearray, value: Any, of: AvroType, depth: int) -> None:
             except UnencodableError as error:
                 raise (error if branch.kind == "null" else error.within(name)) from None
             return
-    names = [branch.name or branch.kind for branch in of.types]
+    names = [branch.name or branch.kind for branch in avro_type.types]
     forms = ", ".join(name if name == "null" else f'{{"{name}": …}}' for name in names)
     raise UnencodableError("", f"{_brief(value)} is none of {forms}")
 

@@ -1,10 +1,10 @@
-"""Values of JSON messages: the document as it is, or what a consumer with an Avro definition finds of it. Pure."""
+"""Values of JSON messages: the document itself, or the fields that a consumer's Avro definition has. Pure."""
 
 import json
 from collections.abc import Callable
 from typing import Any
 
-from engine.schema.avro_rules import said
+from engine.schema.avro_rules import type_text
 from engine.schema.avro_types import MISSING, AvroField, AvroType
 from engine.schema.values.avro_defaults import default_value
 from engine.schema.values.shown import (
@@ -20,7 +20,10 @@ _WHOLE = {"int": range(-(1 << 31), 1 << 31), "long": range(-(1 << 63), 1 << 63)}
 
 
 def json_reader(reader: AvroType | None) -> Callable[[bytes], JsonValue]:
-    """``reader``: whose fields are looked for; others are left out, as Java's consumers do."""
+    """Return the function that reads whole payloads.
+
+    ``reader``: the definition of the fields to return; other fields are left out, as Java's consumers do.
+    """
     fitting = _Fitting()
 
     def read(payload: bytes) -> JsonValue:
@@ -34,13 +37,13 @@ def json_reader(reader: AvroType | None) -> Callable[[bytes], JsonValue]:
 
 def _document(payload: bytes) -> JsonValue:
     try:
-        found = json.loads(payload, parse_float=_number, parse_constant=str)
+        document = json.loads(payload, parse_float=_number, parse_constant=str)
     except (ValueError, RecursionError) as error:
-        raise UndecodableError("", f"not valid JSON: {_said(error)}") from None
-    return _checked(found, Allowance(len(payload)))
+        raise UndecodableError("", f"not valid JSON: {_reason(error)}") from None
+    return _checked(document, Allowance(len(payload)))
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return "too deep" if isinstance(error, RecursionError) else str(error)
 
 
@@ -49,125 +52,132 @@ def _number(text: str) -> JsonValue:
 
 
 def _checked(value: Any, allowance: Allowance) -> JsonValue:
-    """Within bounds, and its text such that it can be written: half a character pair is none."""
+    """Return the value within bounds; lone surrogates in its text are replaced, because they cannot be written."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode(errors="replace").decode()
     if isinstance(value, dict):
         allowance.enter()
         allowance.spend(len(value))
-        found = {_checked(key, allowance): _checked(one, allowance) for key, one in value.items()}
+        values = {
+            _checked(key, allowance): _checked(item, allowance) for key, item in value.items()
+        }
         allowance.depth -= 1
-        return found  # type: ignore[return-value]
+        return values  # type: ignore[return-value]
     if isinstance(value, list):
         allowance.enter()
         allowance.spend(len(value))
-        items = [_checked(one, allowance) for one in value]
+        items = [_checked(item, allowance) for item in value]
         allowance.depth -= 1
         return items
     return value  # type: ignore[no-any-return]
 
 
 class _Fitting:
-    """What a definition finds in documents."""
+    """Matches documents to a definition."""
 
     def __init__(self) -> None:
         self._absent: dict[AvroType, tuple[int, dict[str, JsonValue | UndecodableError]]] = {}
 
-    def value(self, value: JsonValue, of: AvroType, allowance: Allowance) -> JsonValue:
-        """As the type has it. Raises UndecodableError where it does not fit."""
-        match of.kind:
+    def value(self, value: JsonValue, avro_type: AvroType, allowance: Allowance) -> JsonValue:
+        """Return the value as the type has it. Raises UndecodableError where it does not fit."""
+        match avro_type.kind:
             case "union":
-                return self._branch(value, of, allowance)
+                return self._branch(value, avro_type, allowance)
             case "record" if isinstance(value, dict):
-                return self._record(value, of, allowance)
+                return self._record(value, avro_type, allowance)
             case "array" if isinstance(value, list):
-                inner = of.types[0]
+                inner = avro_type.types[0]
                 return [
-                    self._within(f"[{i}]", one, inner, allowance) for i, one in enumerate(value)
+                    self._within(f"[{i}]", item, inner, allowance) for i, item in enumerate(value)
                 ]
             case "map" if isinstance(value, dict):
-                inner = of.types[0]
+                inner = avro_type.types[0]
                 return {
-                    key: self._within(place(key), one, inner, allowance)
-                    for key, one in value.items()
+                    key: self._within(place(key), item, inner, allowance)
+                    for key, item in value.items()
                 }
-        if _fits(value, of):
+        if _fits(value, avro_type):
             return value
-        raise UndecodableError("", f"{_kind(value)}, expected {said(of)}")
+        raise UndecodableError("", f"{_kind(value)}, expected {type_text(avro_type)}")
 
-    def _branch(self, value: JsonValue, of: AvroType, allowance: Allowance) -> JsonValue:
-        """What is wrong with the only type that is not null is told."""
-        branches = [one for one in of.types if one.kind != "null"]
-        if value is None and len(branches) < len(of.types):
+    def _branch(self, value: JsonValue, avro_type: AvroType, allowance: Allowance) -> JsonValue:
+        """Return the value of the first branch that it fits. With a single branch besides null its error is
+        reported."""
+        branches = [branch for branch in avro_type.types if branch.kind != "null"]
+        if value is None and len(branches) < len(avro_type.types):
             return None
-        for one in branches:
+        for branch in branches:
             try:
-                return self.value(value, one, allowance)
+                return self.value(value, branch, allowance)
             except UndecodableError:
                 if len(branches) == 1:
                     raise
-        raise UndecodableError("", f"{_kind(value)} is none of {said(of)}")
+        raise UndecodableError("", f"{_kind(value)} is none of {type_text(avro_type)}")
 
-    def _record(self, value: dict[str, JsonValue], of: AvroType, allowance: Allowance) -> JsonValue:
-        known = self._absent.get(of)
+    def _record(
+        self, value: dict[str, JsonValue], avro_type: AvroType, allowance: Allowance
+    ) -> JsonValue:
+        known = self._absent.get(avro_type)
         if known is None:
-            known = self._absent[of] = _all_absent(of)
+            known = self._absent[avro_type] = _all_absent(avro_type)
         weight, absent = known
         allowance.spend(weight)
-        out: dict[str, JsonValue] = {}
-        for one in of.fields:
-            if one.name in value:
-                out[one.name] = self._within(one.name, value[one.name], one.type, allowance)
+        record: dict[str, JsonValue] = {}
+        for field in avro_type.fields:
+            if field.name in value:
+                record[field.name] = self._within(
+                    field.name, value[field.name], field.type, allowance
+                )
                 continue
-            default = absent[one.name]
+            default = absent[field.name]
             if isinstance(default, UndecodableError):
                 raise UndecodableError(default.path, default.reason)
-            out[one.name] = default
-        return out
+            record[field.name] = default
+        return record
 
     def _within(
-        self, where: str, value: JsonValue, of: AvroType, allowance: Allowance
+        self, where: str, value: JsonValue, avro_type: AvroType, allowance: Allowance
     ) -> JsonValue:
         try:
-            return self.value(value, of, allowance)
+            return self.value(value, avro_type, allowance)
         except UndecodableError as error:
             raise error.within(where) from None
 
 
-def _all_absent(of: AvroType) -> tuple[int, dict[str, JsonValue | UndecodableError]]:
-    """What a record costs, and what stands for each field that a document lacks."""
+def _all_absent(avro_type: AvroType) -> tuple[int, dict[str, JsonValue | UndecodableError]]:
+    """Return a record's cost, and the value or error for each field that a document lacks."""
     weight, absent = 0, dict[str, JsonValue | UndecodableError]()
-    for one in of.fields:
-        weight += cost(one.name)
+    for field in avro_type.fields:
+        weight += cost(field.name)
         try:
-            absent[one.name], more = _if_absent(one)
+            absent[field.name], more = _if_absent(field)
             weight += more
         except UndecodableError as error:
-            absent[one.name] = error
+            absent[field.name] = error
     return weight, absent
 
 
-def _if_absent(one: AvroField) -> tuple[JsonValue, int]:
-    if one.default is not MISSING:
-        return default_value(one)
-    if one.type.kind == "null" or any(branch.kind == "null" for branch in one.type.types):
+def _if_absent(field: AvroField) -> tuple[JsonValue, int]:
+    if field.default is not MISSING:
+        return default_value(field)
+    if field.type.kind == "null" or any(branch.kind == "null" for branch in field.type.types):
         return None, 0
-    raise UndecodableError(one.name, "is required, but missing")
+    raise UndecodableError(field.name, "is required, but missing")
 
 
-def _fits(value: JsonValue, of: AvroType) -> bool:
-    match of.kind:
+def _fits(value: JsonValue, avro_type: AvroType) -> bool:
+    match avro_type.kind:
         case "null":
             return value is None
         case "boolean":
             return isinstance(value, bool)
         case "int" | "long":
-            return type(value) is int and value in _WHOLE[of.kind]
+            return type(value) is int and value in _WHOLE[avro_type.kind]
         case "float" | "double":
             return type(value) in (int, float) or value in ("NaN", "Infinity", "-Infinity")
         case "enum":
-            return value in of.symbols
-        case "bytes" | "fixed" if of.extra.get("logicalType") == "decimal":
+            return value in avro_type.symbols
+        case "bytes" | "fixed" if avro_type.extra.get("logicalType") == "decimal":
             return type(value) in (int, float, str)
         case "record" | "array" | "map":
             return False

@@ -1,6 +1,6 @@
 """Values of PROTOBUF_NATIVE and PROTOBUF messages, by the names of their fields. Pure.
 
-Fields that say whether they are there are left out when they are not; others have their default.
+An absent field with presence is left out; other fields have their default.
 """
 
 import json
@@ -30,22 +30,23 @@ PARSING_INFO = "__PARSING_INFO__"
 _TIMESTAMP = "google.protobuf.Timestamp"
 _FIELD = descriptor_pb2.FieldDescriptorProto
 _STOOD_IN = {"MESSAGE": _FIELD.TYPE_BYTES, "ENUM": _FIELD.TYPE_INT32}
-"""Of parts the properties of a PROTOBUF schema tell the name alone: bytes and numbers are what can be read of them."""
+"""Types in place of those of which a PROTOBUF schema's properties give the name only; as bytes and numbers they can be
+read."""
 
 Show = Callable[[Any, Allowance], JsonValue]
 
 
-def native_reader(of: Descriptor) -> Callable[[bytes], JsonValue]:
-    """What reads payloads of this message."""
-    made: Callable[[], Any] = GetMessageClass(of)
-    show = _Shown().message(of)
+def native_reader(descriptor: Descriptor) -> Callable[[bytes], JsonValue]:
+    """Return the function that reads payloads of this message."""
+    new_message: Callable[[], Any] = GetMessageClass(descriptor)
+    show = _Shown().message(descriptor)
 
     def read(payload: bytes) -> JsonValue:
-        message = made()
+        message = new_message()
         try:
             message.ParseFromString(payload)
         except (DecodeError, UnicodeDecodeError) as error:
-            raise UndecodableError("", f"no {of.full_name}: {error}") from None
+            raise UndecodableError("", f"no {descriptor.full_name}: {error}") from None
         if not message.IsInitialized():
             path = str(message.FindInitializationErrors()[0])
             raise UndecodableError(path, "is required, but missing")
@@ -55,7 +56,7 @@ def native_reader(of: Descriptor) -> Callable[[bytes], JsonValue]:
 
 
 def described(schema: Schema) -> Descriptor:
-    """The message of a PROTOBUF schema, as far as its properties tell. Raises InvalidSchemaError."""
+    """Return the descriptor of a PROTOBUF schema, as far as its properties describe it. Raises InvalidSchemaError."""
     text = schema.properties.get(PARSING_INFO)
     if text is None:
         raise InvalidSchemaError(
@@ -64,14 +65,16 @@ def described(schema: Schema) -> Descriptor:
         )
     message = descriptor_pb2.DescriptorProto(name="Message")
     try:
-        for one in json.loads(text):
+        for entry in json.loads(text):
             label = (
-                _FIELD.LABEL_REPEATED if one["label"] == "LABEL_REPEATED" else _FIELD.LABEL_OPTIONAL
+                _FIELD.LABEL_REPEATED
+                if entry["label"] == "LABEL_REPEATED"
+                else _FIELD.LABEL_OPTIONAL
             )
-            kind = one["type"]
+            kind = entry["type"]
             message.field.add(
-                name=one["name"],
-                number=one["number"],
+                name=entry["name"],
+                number=entry["number"],
                 label=label,
                 type=_STOOD_IN.get(kind) or _FIELD.Type.Value(f"TYPE_{kind}"),
             )
@@ -83,76 +86,78 @@ def described(schema: Schema) -> Descriptor:
         )
     except (ValueError, TypeError, LookupError, RecursionError) as error:
         raise InvalidSchemaError(f"{PARSING_INFO}: {error}") from None
-    found: Descriptor = pool.FindMessageTypeByName("Message")
-    return found
+    descriptor: Descriptor = pool.FindMessageTypeByName("Message")
+    return descriptor
 
 
 class _Shown:
-    """The function for each message type; messages may contain themselves."""
+    """Presentation functions by message type; messages may contain themselves."""
 
     def __init__(self) -> None:
         self._messages: dict[str, Show] = {}
 
-    def message(self, of: Descriptor) -> Show:
-        if of.full_name == _TIMESTAMP:
+    def message(self, descriptor: Descriptor) -> Show:
+        if descriptor.full_name == _TIMESTAMP:
             return _timestamp
-        found = self._messages.get(of.full_name)
-        if found is None:
+        show = self._messages.get(descriptor.full_name)
+        if show is None:
             fields: list[tuple[str, bool, Show]] = []
-            self._messages[of.full_name] = found = _message_show(fields, of)
-            fields += [(one.name, one.has_presence, self._field(one)) for one in of.fields]
-        return found
+            self._messages[descriptor.full_name] = show = _message_show(fields, descriptor)
+            fields += [
+                (field.name, field.has_presence, self._field(field)) for field in descriptor.fields
+            ]
+        return show
 
-    def _field(self, of: FieldDescriptor) -> Show:
-        if of.message_type is not None and of.message_type.GetOptions().map_entry:
-            return _map_show(self._one(of.message_type.fields_by_name["value"]))
-        one = self._one(of)
-        return _list_show(one) if of.is_repeated else one
+    def _field(self, field: FieldDescriptor) -> Show:
+        if field.message_type is not None and field.message_type.GetOptions().map_entry:
+            return _map_show(self._single(field.message_type.fields_by_name["value"]))
+        show = self._single(field)
+        return _list_show(show) if field.is_repeated else show
 
-    def _one(self, of: FieldDescriptor) -> Show:
-        if of.message_type is not None:
-            return self.message(of.message_type)
-        if of.enum_type is not None:
-            return _enum_show(of.enum_type)
-        match of.cpp_type:
+    def _single(self, field: FieldDescriptor) -> Show:
+        if field.message_type is not None:
+            return self.message(field.message_type)
+        if field.enum_type is not None:
+            return _enum_show(field.enum_type)
+        match field.cpp_type:
             case FieldDescriptor.CPPTYPE_FLOAT:
                 return lambda value, _: shown_float(value)
             case FieldDescriptor.CPPTYPE_DOUBLE:
                 return lambda value, _: shown_double(value)
-        if of.type == FieldDescriptor.TYPE_BYTES:
+        if field.type == FieldDescriptor.TYPE_BYTES:
             return lambda value, _: shown_bytes(value)
-        if of.type == FieldDescriptor.TYPE_STRING:
+        if field.type == FieldDescriptor.TYPE_STRING:
             return _text
         return lambda value, _: value
 
 
-def _message_show(fields: list[tuple[str, bool, Show]], of: Descriptor) -> Show:
-    """``fields``: name, whether it says that it is there, how it is shown."""
-    weight = sum(cost(one.name) for one in of.fields)
+def _message_show(fields: list[tuple[str, bool, Show]], descriptor: Descriptor) -> Show:
+    """Return the function for a message. ``fields``: name, whether it has presence, presentation."""
+    weight = sum(cost(definition.name) for definition in descriptor.fields)
 
     def show(message: Any, allowance: Allowance) -> JsonValue:
         allowance.enter()
         allowance.spend(weight)
-        out: dict[str, JsonValue] = {}
+        record: dict[str, JsonValue] = {}
         name = ""
         try:
             for name, optional, field in fields:
                 if not optional or message.HasField(name):
-                    out[name] = field(getattr(message, name), allowance)
+                    record[name] = field(getattr(message, name), allowance)
         except UndecodableError as error:
             raise error.within(name) from None
         allowance.depth -= 1
-        return out
+        return record
 
     return show
 
 
-def _list_show(one: Show) -> Show:
+def _list_show(show_item: Show) -> Show:
     def show(values: Any, allowance: Allowance) -> JsonValue:
         allowance.spend(len(values))
         items: list[JsonValue] = []
         try:
-            items.extend(map(one, values, repeat(allowance)))
+            items.extend(map(show_item, values, repeat(allowance)))
         except UndecodableError as error:
             raise error.within(f"[{len(items)}]") from None
         return items
@@ -160,26 +165,26 @@ def _list_show(one: Show) -> Show:
     return show
 
 
-def _map_show(one: Show) -> Show:
+def _map_show(show_value: Show) -> Show:
     def show(values: Any, allowance: Allowance) -> JsonValue:
         allowance.spend(len(values))
-        found: dict[str, JsonValue] = {}
+        shown_values: dict[str, JsonValue] = {}
         for key, value in values.items():
             name = str(key).lower() if isinstance(key, bool) else str(key)
             try:
-                found[name] = one(value, allowance)
+                shown_values[name] = show_value(value, allowance)
             except UndecodableError as error:
                 raise error.within(place(name)) from None
-        return found
+        return shown_values
 
     return show
 
 
-def _enum_show(of: EnumDescriptor) -> Show:
-    """A number that has no name stays one."""
+def _enum_show(descriptor: EnumDescriptor) -> Show:
+    """Return the function for an enum. A number without a name is shown as it is."""
     names: dict[int, str] = {}
-    for one in of.values:
-        names.setdefault(one.number, one.name)
+    for value_descriptor in descriptor.values:
+        names.setdefault(value_descriptor.number, value_descriptor.name)
 
     def show(value: int, allowance: Allowance) -> JsonValue:
         name = names.get(value)
@@ -192,7 +197,7 @@ def _enum_show(of: EnumDescriptor) -> Show:
 
 
 def _text(value: Any, allowance: Allowance) -> JsonValue:
-    """The runtime hands over as bytes what is not UTF-8."""
+    """Return a text. The runtime passes bytes when they are not UTF-8."""
     if isinstance(value, str):
         return value
     raise UndecodableError("", "no UTF-8")

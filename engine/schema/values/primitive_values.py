@@ -1,4 +1,4 @@
-"""Values of the kinds without a definition, in the bytes of Apache Pulsar's Java client: numbers big endian. Pure."""
+"""Values of the kinds without a definition, in the format of Apache Pulsar's Java client: big-endian numbers. Pure."""
 
 from collections.abc import Callable
 from struct import Struct
@@ -18,15 +18,17 @@ from engine.schema.values.shown import (
 )
 
 CHARSETS = frozenset({"UTF-8", "US-ASCII", "ISO-8859-1", "UTF-16", "UTF-16BE", "UTF-16LE"})
-"""Those that every Java has; a STRING's properties may name one."""
+"""Charsets that every Java has; a STRING's properties may name one."""
 _LONG = Struct(">q")
 
 
-def _fixed(kind: SchemaKind, of: Struct, show: Callable[..., JsonValue]) -> None:
+def _fixed(kind: SchemaKind, layout: Struct, show: Callable[..., JsonValue]) -> None:
     def read(payload: bytes) -> JsonValue:
-        if len(payload) != of.size:
-            raise UndecodableError("", f"{kind.value}: {len(payload)} bytes, expected {of.size}")
-        return show(*of.unpack(payload))
+        if len(payload) != layout.size:
+            raise UndecodableError(
+                "", f"{kind.value}: {len(payload)} bytes, expected {layout.size}"
+            )
+        return show(*layout.unpack(payload))
 
     _BY_KIND[kind] = read
 
@@ -54,7 +56,7 @@ _fixed(SchemaKind.INT32, Struct(">i"), _same)
 _fixed(SchemaKind.INT64, _LONG, _same)
 _fixed(SchemaKind.FLOAT, Struct(">f"), shown_float)
 _fixed(SchemaKind.DOUBLE, Struct(">d"), shown_double)
-# Java's Date, Time and Timestamp are milliseconds since 1970; only whoever wrote a Time knows in which zone.
+# Java's Date, Time and Timestamp are milliseconds since 1970; the zone of a Time is known to its writer only.
 _fixed(SchemaKind.DATE, _LONG, lambda ms: shown_instant(ms, 3))
 _fixed(SchemaKind.TIME, _LONG, lambda ms: shown_instant(ms, 3))
 _fixed(SchemaKind.TIMESTAMP, _LONG, lambda ms: shown_instant(ms, 3))
@@ -67,7 +69,7 @@ PRIMITIVE = frozenset(_BY_KIND)
 
 
 def primitive_reader(schema: Schema) -> Callable[[bytes], JsonValue]:
-    """For a schema of a kind of PRIMITIVE."""
+    """Return the function that reads payloads of a kind in PRIMITIVE."""
     charset = schema.properties.get("__charset", "UTF-8")
     if schema.kind is not SchemaKind.STRING or charset == "UTF-8":
         return _BY_KIND[schema.kind]

@@ -1,6 +1,6 @@
-"""Values of the kinds without a definition, written from text, in the bytes of Apache Pulsar's Java client. Pure.
+"""Values of the kinds without a definition, written from text, in the format of Apache Pulsar's Java client. Pure.
 
-Times are ISO 8601; of Java's Date, Time and Timestamp also the milliseconds since 1970 that they are.
+Times are in ISO 8601; Java's Date, Time and Timestamp may also be given as milliseconds since 1970.
 """
 
 import math
@@ -25,7 +25,8 @@ _SECOND_NS = 10**9
 
 
 def primitive_writer(schema: Schema) -> Callable[[str], bytes]:
-    """For a schema of a kind of ``primitive_values.PRIMITIVE``; what it returns raises UnencodableError."""
+    """Return the function that writes payloads of a kind in ``primitive_values.PRIMITIVE``; it raises
+    UnencodableError."""
     if schema.kind is SchemaKind.NONE:
         return lambda text: _encoded(text, "UTF-8")
     if schema.kind is SchemaKind.STRING:
@@ -72,22 +73,22 @@ def _fraction(text: str) -> float:
 
 
 def _day(text: str) -> int:
-    """Since 1970."""
+    """Return the day since 1970."""
     if _DATE.fullmatch(text) is None:
         raise ValueError(text)
     return date.fromisoformat(text).toordinal() - _UNIX_DAY
 
 
 def _nanos(text: str) -> int:
-    """Of the day."""
-    found = _TIME.fullmatch(text)
-    if found is None:
+    """Return the nanoseconds of the day."""
+    match = _TIME.fullmatch(text)
+    if match is None:
         raise ValueError(text)
-    hours, minutes, seconds = (int(found[group] or 0) for group in (1, 2, 3))
+    hours, minutes, seconds = (int(match[group] or 0) for group in (1, 2, 3))
     if hours > 23 or minutes > 59 or seconds > 59:
         raise ValueError(text)
-    whole = hours * 3600 + minutes * 60 + seconds
-    return whole * _SECOND_NS + int((found[4] or "").ljust(9, "0"))
+    seconds_of_day = hours * 3600 + minutes * 60 + seconds
+    return seconds_of_day * _SECOND_NS + int((match[4] or "").ljust(9, "0"))
 
 
 def _date_time(text: str) -> tuple[int, int]:
@@ -96,7 +97,7 @@ def _date_time(text: str) -> tuple[int, int]:
 
 
 def _instant(text: str) -> int:
-    """Nanoseconds since 1970."""
+    """Return nanoseconds since 1970."""
     zone = next((text[-size:] for size in (1, 6) if _ZONE.fullmatch(text[-size:])), None)
     if zone is None:
         raise ValueError(text)
@@ -113,8 +114,8 @@ def _milliseconds(text: str) -> int:
     return _instant(text) // 10**6
 
 
-def _as(of: str, read: Callable[[str], float]) -> Callable[[str], bytes]:
-    pack = Struct(of).pack
+def _as(layout: str, read: Callable[[str], float]) -> Callable[[str], bytes]:
+    pack = Struct(layout).pack
     return lambda text: pack(read(text))
 
 

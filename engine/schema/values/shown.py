@@ -1,4 +1,4 @@
-"""What a decoded message is, how its parts are shown, and how much of it there may be. Pure."""
+"""Decoded messages: how their parts are shown, and the bounds of one message. Pure."""
 
 import base64
 import json
@@ -11,16 +11,22 @@ from engine.base.errors import MagnetarError
 from engine.schema.kinds import shown
 
 JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
-"""What ``json.dumps`` takes. Whole numbers are numbers whatever their size; bytes are ``{"base64": …}``; NaN and the
-infinities are text, as times are (ISO 8601; what is beyond the year 9999 stays the number that it is)."""
+"""A value that ``json.dumps`` accepts.
+
+Integers are numbers of any size; bytes are ``{"base64": …}``; NaN, the infinities and times are text. Times are in ISO
+8601; those beyond the year 9999 stay numbers.
+"""
 
 DEPTH_MAX = 100
-"""Values within values."""
+"""Levels of nested values."""
 COST_MAX = 1_000_000
 COST_FREE = 100_000
 COST_PER_BYTE = 10
-"""A message may cost so much for each of its bytes and COST_FREE beside, but never more than COST_MAX: values in it,
-the names of their fields weighed by their length. Data of no bytes can stand for any number of empty values."""
+"""Cost allowed for each byte of a message, in addition to COST_FREE and at most COST_MAX in total.
+
+Each value in a message has a cost, which grows with the length of its field's name. Without the bound, data of no bytes
+could stand for any number of empty values.
+"""
 
 _PLACE_CHARS_MAX = 80
 _FLOAT = Struct(">f")
@@ -30,7 +36,7 @@ DAY_NS = 86_400_000_000_000
 
 
 class PlacedError(MagnetarError):
-    """``path`` names the field of the message, as ``order.items[3].price``, empty for the message itself."""
+    """An error in a message. ``path`` names the field, as ``order.items[3].price``; empty for the message itself."""
 
     def __init__(self, path: str, reason: str) -> None:
         self.path = shown(path)
@@ -38,21 +44,21 @@ class PlacedError(MagnetarError):
         super().__init__(f"{self.path}: {self.reason}" if path else self.reason)
 
     def within(self, outer: str) -> Self:
-        """The same, of a value that is in the field or item ``outer``."""
+        """Return the same error for a value inside the field or item ``outer``."""
         joined = f"{outer}.{self.path}" if self.path and self.path[0] != "[" else outer + self.path
         return type(self)(joined, self.reason)
 
 
 class UndecodableError(PlacedError):
-    """A payload that is none of its schema's."""
+    """A payload that cannot be decoded by its schema."""
 
 
 class UnencodableError(PlacedError):
-    """A text that is no value of its schema's."""
+    """A text that cannot be encoded by its schema."""
 
 
 class Allowance:
-    """How much more there may be of one message."""
+    """The remaining cost and depth of one message."""
 
     __slots__ = ("depth", "left")
 
@@ -66,19 +72,19 @@ class Allowance:
             raise UndecodableError("", "more values than a message of its size may hold")
 
     def enter(self) -> None:
-        """Around what holds further values; give it back by ``depth -= 1``."""
+        """Enter a value that holds further values; the caller leaves it by ``depth -= 1``."""
         self.depth += 1
         if self.depth > DEPTH_MAX:
             raise UndecodableError("", f"values within values beyond {DEPTH_MAX}")
 
 
 def cost(text: str) -> int:
-    """Of a value under this name."""
+    """Return the cost of a value under this name."""
     return 1 + len(text) // 100
 
 
 def place(key: str) -> str:
-    """Of a map's value, for ``within``."""
+    """Return the path of a map's value, for ``within``."""
     return f"[{json.dumps(key[:_PLACE_CHARS_MAX])}]"
 
 
@@ -100,7 +106,7 @@ def shown_double(value: float) -> JsonValue:
 
 
 def shown_float(value: float) -> JsonValue:
-    """Of 32 bits: the shortest decimal number that is it."""
+    """Return a float of 32 bits as the shortest decimal number that is equal to it."""
     if not math.isfinite(value):
         return shown_double(value)
     stored = _FLOAT.pack(value)
@@ -112,12 +118,12 @@ def shown_float(value: float) -> JsonValue:
 
 
 def shown_date(day: int) -> JsonValue:
-    """``day``: since 1970."""
+    """Return the date; ``day`` counts from 1970."""
     return date.fromordinal(_UNIX_DAY + day).isoformat() if day in _DAYS else day
 
 
 def shown_time(count: int, digits: int) -> JsonValue:
-    """Time of day; ``count`` in units of ``digits`` decimals of a second."""
+    """Return a time of day; ``count`` in units of ``digits`` decimals of a second."""
     seconds, part = divmod(count, 10**digits)
     if not 0 <= seconds < 86_400:
         return count
@@ -125,8 +131,8 @@ def shown_time(count: int, digits: int) -> JsonValue:
 
 
 def shown_instant(count: int, digits: int, zone: str = "Z") -> JsonValue:
-    """``count`` since 1970 in units of ``digits`` decimals of a second."""
-    day, rest = divmod(count, 86_400 * 10**digits)
+    """Return a time; ``count`` since 1970 in units of ``digits`` decimals of a second."""
+    day, time_of_day = divmod(count, 86_400 * 10**digits)
     if day not in _DAYS:
         return count
-    return f"{shown_date(day)}T{shown_time(rest, digits)}{zone}"
+    return f"{shown_date(day)}T{shown_time(time_of_day, digits)}{zone}"

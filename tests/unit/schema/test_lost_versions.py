@@ -132,7 +132,7 @@ async def test_a_lost_newest_version_stops_only_who_needs_its_definition(
             await needs_it
     like = await ours.latest(TOPIC, avro("a", "b"))  # a consumer that brings it
     assert like is not None
-    assert (like.number, like.found.schema) == (1, avro("a", "b"))
+    assert (like.number, like.registered.schema) == (1, avro("a", "b"))
     with pytest.raises(LostVersionError):
         await ours.latest(TOPIC, avro("a"))
     assert (await ours.get(TOPIC, 0)) is not None
@@ -338,7 +338,7 @@ async def test_a_definition_of_a_megabyte_is_taken_and_one_beyond_the_bound_refu
     assert await ours.register(TOPIC, spaced, FULL) == 0
     assert await ours.register(TOPIC, wide("g", 1 << 20), FULL) == 1
     (found, _) = await registry(cluster).versions(TOPIC)
-    assert found.found.schema == big
+    assert found.registered.schema == big
     for beyond in (
         Schema(SchemaKind.AVRO, b" " * DEFINITION_BYTES_MAX + big.data, {}),
         avro("a", more="x" * DEFINITION_BYTES_MAX),
@@ -363,7 +363,7 @@ async def test_topics_of_any_name_have_their_schemas(cluster: Cluster, local: st
     assert await ours.register(TOPIC, avro("b"), FULL) == 0
     found = await registry(cluster).latest(topic)
     assert found is not None
-    assert found.found.schema == schema
+    assert found.registered.schema == schema
     assert await ours.remove(topic)
     assert await registry(cluster).latest(TOPIC) is not None
 

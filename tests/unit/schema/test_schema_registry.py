@@ -84,7 +84,7 @@ async def test_versions_count_from_0_and_the_same_meaning_is_the_same_version(
     other = registry(cluster)
     latest = await other.latest(TOPIC)
     assert latest is not None
-    assert (latest.number, latest.found.schema) == (1, avro("a", "b"))
+    assert (latest.number, latest.registered.schema) == (1, avro("a", "b"))
     assert [one.number for one in await other.versions(TOPIC)] == [0, 1]
     assert await other.find(TOPIC, avro("b")) is None
     assert await ledgers(cluster) == 2
@@ -127,7 +127,7 @@ async def test_brokers_that_race_agree_on_one_version_for_each_schema(cluster: C
         (number,) = found
         version = await brokers[0].get(TOPIC, number)
         assert version is not None
-        assert version.found.schema == schema
+        assert version.registered.schema == schema
     assert await ledgers(cluster) == 3
 
 
@@ -158,7 +158,7 @@ async def test_removal_takes_the_ledgers_along_and_may_be_finished_later(cluster
     assert await ours.register(TOPIC, broken(), FULL) == 0
     found = await ours.get(TOPIC, 0)
     assert found is not None
-    assert found.found.schema == broken()  # nothing of the first life is remembered
+    assert found.registered.schema == broken()  # nothing of the first life is remembered
 
 
 async def test_a_lost_version_hinders_only_what_needs_it(cluster: Cluster) -> None:

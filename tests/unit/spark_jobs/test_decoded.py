@@ -10,9 +10,9 @@ from engine.base.names import TopicName
 from engine.base.slices import Slice
 from engine.managed.settings import LedgerConfig
 from engine.metadata.store import StoreUnavailableError
-from engine.schema.apart import Apart
 from engine.schema.kinds import Schema, SchemaKind, joined, version_bytes
 from engine.schema.locator import SchemaVersion
+from engine.schema.offloader import Offloader
 from engine.schema.schema_registry import SchemaRegistry
 from engine.schema.stored_versions import Node, StoredVersions, UnreadableError, Version
 from engine.tenancy.strategy import Strategy
@@ -62,7 +62,7 @@ async def registry(cluster: Cluster) -> SchemaRegistry:
 
 @pytest.fixture
 async def stored(cluster: Cluster) -> StoredVersions:
-    return StoredVersions(cluster.store, cluster.client(), Apart())
+    return StoredVersions(cluster.store, cluster.client(), Offloader())
 
 
 def opened(*messages: tuple[Message, int | None], **extra: object) -> Opened:

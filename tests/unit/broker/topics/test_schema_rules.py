@@ -110,7 +110,7 @@ async def test_the_first_consumer_gives_an_untouched_topic_its_schema(bench: Ben
     assert await rules.for_consumer(bench.topic, avro(("a", "int"))) == 0
     found = await rules.latest(bench.topic)
     assert found is not None
-    assert found.found.schema.kind is SchemaKind.AVRO
+    assert found.registered.schema.kind is SchemaKind.AVRO
 
 
 async def test_a_topic_of_bytes_takes_no_schema_from_a_consumer(bench: Bench) -> None:

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from engine.schema.apart import LONG_BYTES, Apart
+from engine.schema.offloader import LONG_BYTES, Offloader
 from tests.support.waiting import stays
 
 
@@ -14,14 +14,14 @@ def thread_of() -> str:
 
 
 async def test_what_is_long_is_done_elsewhere() -> None:
-    apart = Apart()
+    offloader = Offloader()
     here = thread_of()
-    assert await apart.run(LONG_BYTES - 1, thread_of) == here
-    assert await apart.run(LONG_BYTES, thread_of) != here
+    assert await offloader.run(LONG_BYTES - 1, thread_of) == here
+    assert await offloader.run(LONG_BYTES, thread_of) != here
 
 
 async def test_the_loop_goes_on_and_one_is_done_at_a_time() -> None:
-    apart = Apart()
+    offloader = Offloader()
     go = threading.Event()
     running: list[int] = []
 
@@ -30,7 +30,7 @@ async def test_the_loop_goes_on_and_one_is_done_at_a_time() -> None:
         assert go.wait(60)
         return number
 
-    tasks = [asyncio.create_task(apart.run(LONG_BYTES, work, number)) for number in range(3)]
+    tasks = [asyncio.create_task(offloader.run(LONG_BYTES, work, number)) for number in range(3)]
     async with asyncio.timeout(60):
         while not running:
             await asyncio.sleep(0.001)
@@ -43,12 +43,12 @@ async def test_the_loop_goes_on_and_one_is_done_at_a_time() -> None:
 
 
 async def test_failures_are_told_to_who_asked() -> None:
-    apart = Apart()
+    offloader = Offloader()
 
     def fail() -> None:
         raise ValueError("no")
 
     for size in (0, LONG_BYTES, LONG_BYTES):
         with pytest.raises(ValueError, match="no"):
-            await apart.run(size, fail)
-    assert await apart.run(LONG_BYTES, thread_of)
+            await offloader.run(size, fail)
+    assert await offloader.run(LONG_BYTES, thread_of)

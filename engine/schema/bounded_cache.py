@@ -1,4 +1,4 @@
-"""What can be read again is kept up to a bound of bytes: what was not used for longest goes first (S4). Pure."""
+"""A cache of values that can be read again, bounded in bytes; the least recently used is evicted (S4). Pure."""
 
 from collections import OrderedDict
 from typing import Generic, TypeVar
@@ -7,8 +7,8 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Kept(Generic[K, V]):
-    """Values by key, each with its weight in bytes, as its owner estimates it."""
+class BoundedCache(Generic[K, V]):
+    """Values by key, each with its weight in bytes as estimated by its owner."""
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes = 0
@@ -22,23 +22,23 @@ class Kept(Generic[K, V]):
         return key in self._values
 
     def get(self, key: K) -> V | None:
-        found = self._values.get(key)
-        if found is None:
+        row = self._values.get(key)
+        if row is None:
             return None
         self._values.move_to_end(key)
-        return found[0]
+        return row[0]
 
     def put(self, key: K, value: V, weight: int) -> None:
-        """In place of what ``key`` had; what is heavier than the bound is not kept."""
+        """Replace the value of ``key``. A value heavier than the bound is not kept."""
         self.drop(key)
         self._values[key] = value, weight
         self.bytes += weight
         while self.bytes > self._bytes_max:
-            _, (_, gone) = self._values.popitem(last=False)
-            self.bytes -= gone
+            _, (_, evicted) = self._values.popitem(last=False)
+            self.bytes -= evicted
 
     def drop(self, key: K) -> None:
-        """``key`` need not be there."""
-        found = self._values.pop(key, None)
-        if found is not None:
-            self.bytes -= found[1]
+        """Remove ``key`` if it is there."""
+        row = self._values.pop(key, None)
+        if row is not None:
+            self.bytes -= row[1]

@@ -2,11 +2,11 @@
 
 import random
 
-from engine.schema.kept import Kept
+from engine.schema.bounded_cache import BoundedCache
 
 
 def test_what_was_not_used_for_longest_goes_first() -> None:
-    kept: Kept[str, int] = Kept(30)
+    kept: BoundedCache[str, int] = BoundedCache(30)
     for number, name in enumerate("abc"):
         kept.put(name, number, 10)
     assert kept.get("a") == 0
@@ -15,7 +15,7 @@ def test_what_was_not_used_for_longest_goes_first() -> None:
 
 
 def test_what_is_put_again_weighs_once_and_what_is_too_heavy_is_not_kept() -> None:
-    kept: Kept[str, int] = Kept(30)
+    kept: BoundedCache[str, int] = BoundedCache(30)
     for weight in (10, 20, 5):
         kept.put("a", weight, weight)
     assert (kept.bytes, kept.get("a")) == (5, 5)
@@ -26,7 +26,7 @@ def test_what_is_put_again_weighs_once_and_what_is_too_heavy_is_not_kept() -> No
 
 def test_bytes_are_bounded_and_add_up() -> None:
     rng = random.Random(1)
-    kept: Kept[int, int] = Kept(1000)
+    kept: BoundedCache[int, int] = BoundedCache(1000)
     for _ in range(2000):
         key, weight = rng.randrange(60), rng.randrange(1, 120)
         if rng.random() < 0.2:

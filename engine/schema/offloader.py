@@ -1,23 +1,25 @@
-"""Long computations, off the event loop (S4)."""
+"""Computations that take long, run off the event loop (S4)."""
 
 import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 LONG_BYTES = 32 << 10
-"""What takes the event loop some milliseconds to judge."""
+"""Size from which a definition takes the event loop some milliseconds to check."""
 T = TypeVar("T")
 
 
-class Apart:
-    """Computes what takes long on a thread, one piece at a time; what is short, at once."""
+class Offloader:
+    """Runs long computations on a thread, one at a time; short ones at once."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
 
     async def run(self, size: int, work: Callable[..., T], *args: Any) -> T:
-        """What ``work`` makes of ``size`` bytes; it touches nothing but its arguments. Cancelled, it is finished all
-        the same, before the next one begins."""
+        """Return the result of ``work`` for ``size`` bytes of input. ``work`` must touch nothing but its arguments.
+
+        After a cancellation the work is still finished before the next one begins.
+        """
         if size < LONG_BYTES:
             return work(*args)
         await self._lock.acquire()
@@ -28,4 +30,4 @@ class Apart:
     def _done(self, done: "asyncio.Future[Any]") -> None:
         self._lock.release()
         if not done.cancelled():
-            done.exception()  # who asked may be gone
+            done.exception()  # marks it as retrieved: the caller may have been cancelled
