@@ -1,4 +1,4 @@
-"""One connection to a broker: handshake, requests and their answers, and who hears of what comes for an id."""
+"""One connection to a broker: handshake, requests and answers, and routing of commands to producers and consumers."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -21,14 +21,14 @@ from engine.wire.peer import ClientPeer
 from engine.wire.states import CommandType
 
 Body = Any
-"""Of a command: a message of ``pulsar_pb2``."""
+"""Body of a command: a message of ``pulsar_pb2``."""
 Credentials = Callable[[bytes], tuple[str, bytes]]
-"""(method name, data) for a broker's challenge; it is empty for the first ones."""
+"""Returns (method name, data) for a broker's challenge, which is empty for the first credentials."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkSettings:
-    """How to connect. ``keep_alive_s``: a broker silent for one to two of these is given up."""
+    """Settings of a connection. ``keep_alive_s``: a broker silent for one to two of these is given up."""
 
     client_version: str = "Magnetar"
     credentials: Credentials | None = None
@@ -40,29 +40,32 @@ class LinkSettings:
 class LinkUser(Protocol):
     """A producer or consumer on a link."""
 
-    def heard(self, kind: int, body: Body) -> None:
-        """A command for it that answers no request: CLOSE_…, SEND_ERROR, ACK_RESPONSE, ACTIVE_CONSUMER_CHANGE, …"""
+    def on_command(self, kind: int, body: Body) -> None:
+        """Handle a command that answers no request: CLOSE_…, SEND_ERROR, ACK_RESPONSE, ACTIVE_CONSUMER_CHANGE, …"""
         ...
 
     def lost(self, error: MagnetarError) -> None:
-        """The link is gone. The last call."""
+        """Handle the end of the link. The last call."""
         ...
 
 
 class AttachedProducer(LinkUser, Protocol):
     def receipts(self, receipts: Sequence[Receipt]) -> None:
-        """In their order, at least one."""
+        """Handle receipts in their order, at least one."""
         ...
 
 
 class AttachedConsumer(LinkUser, Protocol):
     def messages(self, messages: Sequence[Delivered]) -> None:
-        """In their order, at least one."""
+        """Handle messages in their order, at least one."""
         ...
 
 
 class BrokerLink(Connection):
-    """``open`` it. ``producers`` and ``consumers`` are those attached, by id. It does not come again by itself."""
+    """A connection to a broker, made by ``open``; it does not reconnect.
+
+    ``producers`` and ``consumers`` hold those attached, by id.
+    """
 
     def __init__(self, settings: LinkSettings, proxy_to: str | None = None) -> None:
         super().__init__(frames.FRAME_BYTES_MAX)
@@ -90,7 +93,7 @@ class BrokerLink(Connection):
         *,
         proxy_to: str | None = None,
     ) -> Self:
-        """A connection whose handshake is done; ``proxy_to``: ``host:port`` of the broker behind a proxy.
+        """Open a connection and complete its handshake. ``proxy_to``: ``host:port`` of the broker behind a proxy.
 
         Raises UnreachableError, RefusedError. Cancel-safe.
         """
@@ -102,22 +105,22 @@ class BrokerLink(Connection):
                 await link._connected
         except (OSError, LostError) as error:  # a TimeoutError is an OSError
             link.abort()
-            why = f"{type(error).__name__} {error}"
-            raise UnreachableError(f"no connection to {host}:{port}: {why}") from error
+            reason = f"{type(error).__name__} {error}"
+            raise UnreachableError(f"no connection to {host}:{port}: {reason}") from error
         except BaseException:
             link.abort()
             raise
         return link
 
     def new_id(self) -> int:
-        """Of a request, producer or consumer: none is used twice."""
+        """Return an id of a request, producer or consumer that was not used on this link."""
         self._last_id += 1
         return self._last_id
 
     async def request(self, request_id: int, frame: bytes, undo: bytes = b"") -> Body:
-        """Send a request, return its answer's body. Raises RefusedError, NoAnswerError, LostError; cancel-safe.
+        """Send a request and return its answer's body. Raises RefusedError, NoAnswerError, LostError; cancel-safe.
 
-        ``undo``: a frame that is sent when the request succeeds though nobody waits for that any more.
+        ``undo``: a frame to send when the request succeeds after its caller stopped waiting.
         """
         if self.closing:
             raise LostError("the connection is closed")
@@ -130,7 +133,7 @@ class BrokerLink(Connection):
                 answer = await reply
         except BaseException as error:
             self._replies.pop(request_id, None)
-            if reply.done() and not reply.cancelled():  # answered, and then cancelled
+            if reply.done() and not reply.cancelled():  # the answer arrived before the cancellation
                 self._undo.pop(request_id, None)
                 if undo and reply.exception() is None:
                     self.send(undo)
@@ -141,7 +144,7 @@ class BrokerLink(Connection):
         return answer
 
     async def room(self) -> None:
-        """Return when the broker takes what was sent: nobody needs to heed it for little. Raises LostError."""
+        """Wait until the broker has read enough of what was sent. Not needed before small frames. Raises LostError."""
         while self.paused and not self.closing:
             if self._room is None or self._room.done():
                 self._room = self._loop.create_future()
@@ -149,7 +152,7 @@ class BrokerLink(Connection):
         if self.closing:
             raise LostError("the connection is closed")
 
-    # --- what the connection brings --------------------------------------------------------------
+    # --- received --------------------------------------------------------------------------------
 
     def opened(self) -> None:
         method, data = None, None
@@ -167,15 +170,15 @@ class BrokerLink(Connection):
 
     def received(self, buf: bytes, pos: int, end: int) -> int:
         self._keepalive.heard()
-        before = -1
-        while pos < end and pos != before and not self.closing:
-            before = pos
+        previous = -1
+        while pos < end and pos != previous and not self.closing:
+            previous = pos
             pos, events = self._peer.take(buf, pos, end)
             for event in events:
-                self._take_event(event)
+                self._handle_event(event)
         return pos
 
-    def _take_event(self, event: Told) -> None:
+    def _handle_event(self, event: Told) -> None:
         match event:
             case Receipts():
                 self.receipts(event)
@@ -183,36 +186,36 @@ class BrokerLink(Connection):
                 self.messages(event)
             case Command():
                 kind = event.command.type
-                self._hear(kind, getattr(event.command, commands.FIELD_OF_TYPE[kind]))
+                self._handle_command(kind, getattr(event.command, commands.FIELD_OF_TYPE[kind]))
             case Violation():
                 self.close(event.error)
 
     def receipts(self, run: Receipts) -> None:
-        """Of producers attached here. Overridden where only their number matters."""
+        """Pass receipts to the producers attached here. Overridden where only their number matters."""
         for producer_id, group in groupby(run.read(), attrgetter("producer_id")):
             producer = self.producers.get(producer_id)
             if producer is not None:
                 producer.receipts(list(group))
 
     def messages(self, run: Messages) -> None:
-        """For consumers attached here. Overridden where only their number matters."""
+        """Pass messages to the consumers attached here. Overridden where only their number matters."""
         for consumer_id, group in groupby(run.read(), attrgetter("consumer_id")):
             consumer = self.consumers.get(consumer_id)
             if consumer is not None:
                 consumer.messages(list(group))
 
-    def _hear(self, kind: int, body: Body) -> None:
+    def _handle_command(self, kind: int, body: Body) -> None:
         match kind:
             case CommandType.PING:
                 self.send(commands.pong())
             case CommandType.PONG:
                 self._keepalive.pong(body)
             case CommandType.CONNECTED:
-                self._stand(body)
+                self._complete_handshake(body)
             case CommandType.AUTH_CHALLENGE:
                 self._answer_challenge(body.challenge.auth_data)
             case CommandType.PRODUCER_SUCCESS if not body.producer_ready:
-                pass  # another one follows, when it is its turn
+                pass  # a second answer follows when the producer is no longer queued
             case _:
                 self._route(kind, body)
 
@@ -231,12 +234,12 @@ class BrokerLink(Connection):
         else:
             attached = self._attached(body)
             if attached is not None:
-                attached.heard(kind, body)
+                attached.on_command(kind, body)
             else:
                 self.unclaimed(kind, body)
 
     def unclaimed(self, kind: int, body: Body) -> None:
-        """A command for nobody who is attached: what came for it crossed its end."""
+        """Handle a command of a producer or consumer that is not attached any more."""
 
     def _resolve(self, reply: "asyncio.Future[Body]", kind: int, body: Body) -> None:
         fields = type(body).DESCRIPTOR.fields_by_name
@@ -252,7 +255,7 @@ class BrokerLink(Connection):
             return self.producers.get(producer_id)
         return self.consumers.get(getattr(body, "consumer_id", -1))
 
-    def _stand(self, body: pb.CommandConnected) -> None:
+    def _complete_handshake(self, body: pb.CommandConnected) -> None:
         self.server_version = body.server_version
         if body.HasField("max_message_size"):
             self.max_message_size = body.max_message_size
@@ -264,7 +267,7 @@ class BrokerLink(Connection):
 
     def _answer_challenge(self, challenge: bytes) -> None:
         if self._settings.credentials is None:
-            raise PeerError("the broker asks for credentials, there are none")
+            raise PeerError("the broker requires credentials, none are configured")
         method, data = self._settings.credentials(challenge)
         if not self._connected.done():
             self._peer.sent_auth_response()
@@ -281,10 +284,10 @@ class BrokerLink(Connection):
         for reply in (self._connected, *self._replies.values()):
             if not reply.done():
                 reply.set_exception(lost)
-                reply.exception()  # whoever waited may be gone
+                reply.exception()  # marks it as retrieved: the caller may have been cancelled
         self.writable()
         attached = [*self.producers.values(), *self.consumers.values()]
         self.producers.clear()
         self.consumers.clear()
-        for one in attached:
-            one.lost(lost)
+        for user in attached:
+            user.lost(lost)

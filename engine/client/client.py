@@ -1,4 +1,4 @@
-"""A client of a cluster: connections that producers and consumers share, and asking again what failed in passing."""
+"""A client of a cluster: shared connections of producers and consumers, and retries of transient failures."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -26,10 +26,10 @@ from engine.wire.errors import RefusedError, ServerError
 
 T = TypeVar("T")
 Brokers = Callable[[], Awaitable[Sequence[str]]]
-"""Service URLs, ``pulsar://host:port``, of the brokers that may be asked now; it may raise a MagnetarError."""
+"""Returns service URLs, ``pulsar://host:port``, of the available brokers; may raise a MagnetarError."""
 
 IMPATIENT_S = 1.0
-"""How long a broker that is asked may be silent before another one is asked beside it."""
+"""Seconds of a broker's silence after which another broker is queried in parallel."""
 _SILENT: Final = (UnreachableError, LostError, NoAnswerError)
 _BUSY: Final = frozenset(
     {
@@ -43,21 +43,21 @@ _BUSY: Final = frozenset(
 
 
 def is_final_at_first(error: MagnetarError) -> bool:
-    """Whether whoever opens something wants to hear this at once: it lasts, nobody is there, or the place is taken."""
+    """Return whether an error ends an opening at once: it is permanent, no broker is known, or the place is taken."""
     if isinstance(error, RefusedError) and error.code in _BUSY:
         return True
     return not error.retriable or isinstance(error, NoBrokerError)
 
 
 def never_final(error: MagnetarError) -> bool:
-    """Of whoever was there before and comes again, whatever it takes."""
+    """Return False: a producer or consumer that was attached before retries whatever the error."""
     return False
 
 
 class PulsarClient:
-    """For the life of a process; ``close`` ends its connections, and with them what it was used for.
+    """A client for the lifetime of a process. ``close`` ends its connections and all producers and consumers on them.
 
-    ``operation_timeout_s`` bounds what is tried again while something is opened.
+    ``operation_timeout_s`` bounds the retries while something is opened.
     """
 
     def __init__(
@@ -75,43 +75,47 @@ class PulsarClient:
         self.operation_timeout_s = operation_timeout_s
         self._links = Links(network, settings or LinkSettings(), BrokerLink)
         self._brokers = brokers
-        self._asked = 0
+        self._queries = 0
         self._tasks = TaskScope("client")
 
     def spawn(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """A task of whoever uses the client, which ends with it at the latest. Raises LostError when closed."""
+        """Start a task that ends with the client at the latest. Raises LostError when the client is closed."""
         if self._tasks.closed:
             work.close()
             raise LostError("the client is closed")
         return self._tasks.spawn(name, work)
 
     async def owner(self, topic: str) -> BrokerLink:
-        """A connection to the broker that serves ``topic``, by way of any broker that answers. Cancel-safe.
+        """Return a connection to the broker that serves ``topic``, looked up at any broker that answers. Cancel-safe.
 
-        Raises RefusedError; NoBrokerError, UnreachableError, LostError or NoAnswerError when none answers.
+        Raises RefusedError; NoBrokerError, UnreachableError, LostError or NoAnswerError when no broker answers.
         """
         return await self._ask_any(lambda url: self._links.owner(topic, url))
 
     async def partitions(self, topic: str) -> int:
-        """Of a topic; 0 when it is not partitioned. Raises as ``owner``."""
+        """Return the number of a topic's partitions; 0 when it is not partitioned. Raises as ``owner``."""
         return await self._ask_any(lambda url: self._links.partitions(topic, url))
 
     async def schema(self, topic: str, version: bytes) -> pb.Schema:
-        """A version of a topic's schema, as messages name it. Raises RefusedError, TopicNotFound when there is none,
-        and as ``owner``."""
+        """Return a version of a topic's schema, as messages name it.
+
+        Raises RefusedError, TopicNotFound when there is none, and as ``owner``.
+        """
 
         async def ask(url: str) -> pb.Schema:
             link = await self._links.get(url)
             request_id = link.new_id()
             answer = await link.request(request_id, say.get_schema(topic, request_id, version))
-            found: pb.Schema = answer.schema
-            return found
+            schema: pb.Schema = answer.schema
+            return schema
 
         return await self._ask_any(ask)
 
     async def topics_matching(self, pattern: TopicName) -> list[str]:
-        """Full names, without those of partitions but with every partition, of the topics in ``pattern``'s namespace
-        whose local name it matches whole. Raises CostlyPatternError, and as ``owner``."""
+        """Return full names of the topics in ``pattern``'s namespace whose whole local name it matches.
+
+        Partitions are listed instead of their partitioned topics. Raises CostlyPatternError, and as ``owner``.
+        """
 
         async def ask(url: str) -> list[str]:
             link = await self._links.get(url)
@@ -122,20 +126,20 @@ class PulsarClient:
                 mode=0 if pattern.persistent else 1,
                 topics_pattern=str(pattern),
             )
-            found = await link.request(request_id, frame)
-            if not found.filtered:
+            answer = await link.request(request_id, frame)
+            if not answer.filtered:
                 raise CostlyPatternError(f"the pattern is too costly to match: {pattern.local}")
-            return list(found.topics)
+            return list(answer.topics)
 
         return await self._ask_any(ask)
 
     async def _ask_any(self, ask: Callable[[str], Awaitable[T]]) -> T:
-        """Ask one broker after the other, each time beginning with another, until one answers."""
+        """Return the first broker's answer; each call begins with another broker."""
         urls = list(await self._brokers())
         if not urls:
             raise NoBrokerError("No broker is registered")
-        self._asked += 1
-        first = self._asked % len(urls)
+        self._queries += 1
+        first = self._queries % len(urls)
         return await _first_answer(urls[first:] + urls[:first], ask)
 
     async def patiently(
@@ -145,10 +149,10 @@ class PulsarClient:
         timeout_s: float | None,
         is_final: Callable[[MagnetarError], bool] = is_final_at_first,
     ) -> T:
-        """What ``attempt`` returns, made again with rising pauses while what it raises is not final.
+        """Return the result of ``attempt``, repeated with rising pauses while its errors are not final.
 
-        Raises what is final at once, anything else when ``timeout_s`` (None: never) is over.
-        Cancel-safe when ``attempt`` is.
+        Raises a final error at once, any other when ``timeout_s`` (None: never) is over. Cancel-safe when ``attempt``
+        is.
         """
         loop = asyncio.get_running_loop()
         until = None if timeout_s is None else loop.time() + timeout_s
@@ -168,23 +172,26 @@ class PulsarClient:
             await asyncio.sleep(pause)
 
     def backoff(self) -> Backoff:
-        """Pauses between attempts to come again; draw from ``entropy``."""
+        """Return the pauses between attempts to reconnect; draw from ``entropy``."""
         return Backoff(initial_s=0.1, max_s=5.0)
 
     async def close(self) -> None:
-        """Safe to call twice."""
+        """Close all connections. Safe to call twice."""
         await self._tasks.close()
         await self._links.close()
 
 
 async def _first_answer(urls: Sequence[str], ask: Callable[[str], Awaitable[T]]) -> T:
-    """What the first broker says, or, when it is silent for IMPATIENT_S or not there, who answers first of it and the
-    others. A broker that stands still would take all the time there is. Cancel-safe when ``ask`` is."""
+    """Return the answer of the first broker; after IMPATIENT_S of silence or a lost connection, of whichever broker
+    answers first.
+
+    A broker that hangs would otherwise use up all the time. Cancel-safe when ``ask`` is.
+    """
     if len(urls) == 1:
         return await ask(urls[0])
     loop = asyncio.get_running_loop()
     others: asyncio.Task[T] | None = None
-    waits = True
+    waiting = True
 
     def begin() -> None:
         nonlocal others
@@ -192,7 +199,7 @@ async def _first_answer(urls: Sequence[str], ask: Callable[[str], Awaitable[T]])
         others.add_done_callback(ended)
 
     def ended(task: "asyncio.Task[T]") -> None:
-        if task.cancelled() or not waits:
+        if task.cancelled() or not waiting:
             return
         if not isinstance(task.exception(), _SILENT):
             patience.reschedule(loop.time())
@@ -203,7 +210,7 @@ async def _first_answer(urls: Sequence[str], ask: Callable[[str], Awaitable[T]])
             try:
                 return await ask(urls[0])
             finally:
-                waits = False
+                waiting = False
                 timer.cancel()
     except TimeoutError:
         if others is None or not patience.expired():
@@ -213,11 +220,11 @@ async def _first_answer(urls: Sequence[str], ask: Callable[[str], Awaitable[T]])
         return await (others or _first_answer(urls[1:], ask))
     finally:
         if others is not None and not others.cancel() and not others.cancelled():
-            others.exception()  # whatever it was, the first one answered
+            others.exception()  # marks it as retrieved: the first broker's answer counts
 
 
 def partition_names(topic: str, count: int) -> list[str]:
-    """Full names of the topics behind ``topic``: itself when ``count`` is 0."""
+    """Return the full names of the topics behind ``topic``: itself when ``count`` is 0."""
     if not count:
         return [topic]
     name = TopicName.parse(topic)

@@ -1,4 +1,4 @@
-"""Why a client's call failed. ``retriable``: trying again may help; a RefusedError has the code of the answer."""
+"""Errors of a client's calls. ``retriable``: a retry may help; a RefusedError has the code of the answer."""
 
 from engine.base.errors import MagnetarError
 from engine.wire.errors import REFUSALS, RefusedError, ServerError
@@ -21,33 +21,33 @@ __all__ = [
 
 
 class ClientError(MagnetarError):
-    """Root. Come again: these pass with time."""
+    """Root of transient errors, which may pass with time."""
 
     retriable = True
 
 
 class MessageTooLargeError(MagnetarError):
-    """A message is above what the broker takes; sent all the same it would cost the connection, and all on it."""
+    """A message above the broker's limit. Sending it would cost the connection with all its producers and consumers."""
 
 
 class UnexpectedError(MagnetarError):
-    """A mistake of ours ended what was under way: whoever waits for it is told, and nobody waits for ever."""
+    """A programming error ended an operation; its waiters receive this error instead of waiting for ever."""
 
 
 class UnreachableError(ClientError):
-    """No connection to the broker came to stand in time."""
+    """No connection to the broker was established in time."""
 
 
 class NoBrokerError(ClientError):
-    """Nobody is known who could be asked."""
+    """No broker is known."""
 
 
 class NoAnswerError(ClientError):
-    """A request was not answered in time; it may have been done."""
+    """A request was not answered in time; it may have been carried out."""
 
 
 class LostError(ClientError):
-    """The connection ended; what was on its way may have arrived."""
+    """The connection ended; requests and messages in transit may have arrived."""
 
 
 class SentAwayError(ClientError):
@@ -55,10 +55,10 @@ class SentAwayError(ClientError):
 
 
 class RedirectedError(ClientError):
-    """Brokers redirected us more often than makes sense."""
+    """A lookup was redirected too often."""
 
 
 class CostlyPatternError(ClientError):
-    """Brokers do not match topics against this pattern."""
+    """Brokers refuse to match topics against this pattern."""
 
     retriable = False

@@ -1,4 +1,4 @@
-"""Connections to brokers, one for each address; and the broker of a topic, found by asking."""
+"""Connections to brokers, one for each address, and the lookup of a topic's broker."""
 
 import asyncio
 from typing import Generic, TypeVar
@@ -15,21 +15,23 @@ L = TypeVar("L", bound=BrokerLink)
 
 
 class Links(Generic[L]):
-    """Made when first asked for, shared, replaced when dead. ``close`` or ``abort`` ends them all."""
+    """Connections opened on first use, shared, and replaced after their end. ``close`` or ``abort`` ends all of
+    them."""
 
-    def __init__(self, network: Network, settings: LinkSettings, made: type[L]) -> None:
-        """``made``: BrokerLink, or what is more than that."""
+    def __init__(self, network: Network, settings: LinkSettings, link_class: type[L]) -> None:
+        """Create without connections. ``link_class``: BrokerLink or a subclass."""
         self._network = network
-        self._made = made
+        self._link_class = link_class
         self._settings = settings
-        self._tasks = TaskScope("links", lambda name, error: None)  # whoever asked is told
+        self._tasks = TaskScope("links", lambda name, error: None)  # the caller receives the error
         self._opening = UnderWay[tuple[str, str | None], L](self._tasks)
         self._open: dict[tuple[str, str | None], L] = {}
 
     async def get(self, url: str, proxy_to: str | None = None) -> L:
-        """A connection to ``pulsar://host:port``; ``proxy_to``: the broker behind that proxy.
+        """Return a connection to ``pulsar://host:port``; ``proxy_to``: the broker behind that proxy.
 
-        Raises UnreachableError, RefusedError, LostError when closed. Cancel-safe: others may wait for the same one.
+        Raises UnreachableError, RefusedError, LostError when closed. Cancel-safe: other callers may wait for the same
+        connection.
         """
         key = (url, proxy_to)
         link = self._open.get(key)
@@ -50,7 +52,7 @@ class Links(Generic[L]):
     async def _connect(self, key: tuple[str, str | None]) -> L:
         url, proxy_to = key
         host, _, port = url.removeprefix(SCHEME).rpartition(":")
-        link = await self._made.open(
+        link = await self._link_class.open(
             self._network, host, int(port), self._settings, proxy_to=proxy_to
         )
         self._open[key] = link
@@ -62,13 +64,13 @@ class Links(Generic[L]):
             link.close()
 
     def abort(self) -> None:
-        """End all at once; nothing that is queued leaves."""
+        """End all connections at once; queued data is dropped."""
         self._tasks.cancel()
         for link in self._open.values():
             link.abort()
 
     async def owner(self, topic: str, service_url: str) -> L:
-        """A connection to the broker that serves ``topic``, asked for at any broker or proxy.
+        """Return a connection to the broker that serves ``topic``, looked up at any broker or proxy.
 
         Raises RedirectedError, and as ``get`` and ``BrokerLink.request``. Cancel-safe.
         """
@@ -76,20 +78,21 @@ class Links(Generic[L]):
         for _ in range(REDIRECTS_MAX):
             link = await self.get(url, proxy_to)
             request_id = link.new_id()
-            found = await link.request(
+            answer = await link.request(
                 request_id, say.lookup(topic, request_id, authoritative=authoritative)
             )
-            target, authoritative = found.brokerServiceUrl or url, found.authoritative
-            if found.proxy_through_service_url:
+            target, authoritative = answer.brokerServiceUrl or url, answer.authoritative
+            if answer.proxy_through_service_url:
                 proxy_to = target.removeprefix(SCHEME)
             else:
                 url, proxy_to = target, None
-            if found.response == found.Connect:
+            if answer.response == answer.Connect:
                 return await self.get(url, proxy_to)
         raise RedirectedError(f"no owner of {topic} after {REDIRECTS_MAX} redirects")
 
     async def partitions(self, topic: str, service_url: str) -> int:
-        """Of a topic; 0 when it is not partitioned. Raises as ``get`` and ``BrokerLink.request``."""
+        """Return the number of a topic's partitions; 0 when it is not partitioned. Raises as ``get`` and
+        ``BrokerLink.request``."""
         link = await self.get(service_url)
         request_id = link.new_id()
         frame = say.partitioned_metadata(topic, request_id)

@@ -16,11 +16,11 @@ _INT64_MAX = (1 << 63) - 1
 
 
 class MessageIdError(MagnetarError, ValueError):
-    """Bytes that are no message id."""
+    """Bytes that are not a message id."""
 
 
 class MessageId(NamedTuple):
-    """Which message of which entry. ``first_chunk``: where a message of several entries begins."""
+    """The place of a message. ``first_chunk``: the first entry of a message of several entries."""
 
     position: Position
     partition: int = -1
@@ -29,7 +29,7 @@ class MessageId(NamedTuple):
     first_chunk: Position | None = None
 
     def serialized(self) -> bytes:
-        """For users to keep; equal ids have equal bytes."""
+        """Return the bytes for users to store; equal ids have equal bytes."""
         position, partition, batch_index, batch_size, first_chunk = self
         parts = b"\x08" + varint(position.ledger_id) + b"\x10" + varint(position.entry_id)
         if partition >= 0:
@@ -44,25 +44,25 @@ class MessageId(NamedTuple):
 
     @classmethod
     def parse(cls, data: bytes) -> "MessageId":
-        """Of bytes that any client wrote. Raises MessageIdError."""
+        """Parse the bytes that any client wrote. Raises MessageIdError."""
         try:
-            found = pb.MessageIdData.FromString(data)
+            message = pb.MessageIdData.FromString(data)
         except DecodeError as error:
             raise MessageIdError(f"not a message id: {data[:40].hex()}") from error
-        if not found.IsInitialized():
+        if not message.IsInitialized():
             raise MessageIdError(f"not a message id: {data[:40].hex()}")
-        first = found.first_chunk_message_id
+        first = message.first_chunk_message_id
         return cls(
-            _position(found),
-            found.partition,
-            found.batch_index,
-            found.batch_size,
-            _position(first) if found.HasField("first_chunk_message_id") else None,
+            _position(message),
+            message.partition,
+            message.batch_index,
+            message.batch_size,
+            _position(first) if message.HasField("first_chunk_message_id") else None,
         )
 
 
-def _position(found: pb.MessageIdData) -> Position:
-    ledger_id, entry_id = found.ledgerId, found.entryId
+def _position(message: pb.MessageIdData) -> Position:
+    ledger_id, entry_id = message.ledgerId, message.entryId
     return Position(
         ledger_id if ledger_id <= _INT64_MAX else -1, entry_id if entry_id <= _INT64_MAX else -1
     )

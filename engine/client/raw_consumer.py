@@ -1,4 +1,4 @@
-"""A consumer: permits, runs of messages, acknowledgements. Nothing is given again but by the broker."""
+"""A consumer on one link: permits, runs of messages, acknowledgements. Only the broker redelivers."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -13,15 +13,16 @@ from engine.wire.states import CommandType
 EXCLUSIVE, SHARED, FAILOVER, KEY_SHARED = range(4)
 """Types of subscriptions."""
 FROM_LATEST, FROM_EARLIEST = 0, 1
-"""Where a new subscription starts."""
+"""Initial position of a new subscription."""
 
 
 class RawConsumer:
-    """``open`` it. Once ``error`` is set it is over: whoever has it opens another, and is given again what it did not
-    acknowledge.
+    """A consumer made by ``open``. Once ``error`` is set it has ended: its owner opens another, which receives again
+    what was not acknowledged.
 
-    ``on_messages`` is called with each run, ``on_event`` with a command that is neither: ACTIVE_CONSUMER_CHANGE,
-    REACHED_END_OF_TOPIC, the ACK_RESPONSE nobody waits for; ``on_end`` once, when it is over by itself.
+    ``on_messages`` is called with each run; ``on_event`` with any other command: ACTIVE_CONSUMER_CHANGE,
+    REACHED_END_OF_TOPIC, an ACK_RESPONSE without a waiting caller; ``on_end`` once, when it was ended by the broker or
+    the link.
     """
 
     def __init__(
@@ -60,20 +61,21 @@ class RawConsumer:
         compacted: bool = False,
         epoch: int | None = None,
     ) -> "RawConsumer":
-        """Attached to the topic, which ``link``'s broker owns. ``start``: the first entry of one that is not durable.
-        ``compacted``: instead of what was compacted, what was kept of it. ``epoch``: of types with order, see
-        ``redeliver``.
+        """Attach a consumer to the topic, which ``link``'s broker owns.
 
-        Raises RefusedError, NoAnswerError, LostError. Cancel-safe: what comes too late is told to leave.
+        ``start``: the first entry of a consumer that is not durable. ``compacted``: read the compacted part of the
+        topic in its compacted form. ``epoch``: for ordered types, see ``redeliver``.
+
+        Raises RefusedError, NoAnswerError, LostError. Cancel-safe: a consumer attached too late is closed.
         """
-        made = cls(link, topic, on_messages, on_event, on_end)
-        link.consumers[made.consumer_id] = made
+        consumer = cls(link, topic, on_messages, on_event, on_end)
+        link.consumers[consumer.consumer_id] = consumer
         request_id = link.new_id()
         frame = say.subscribe(
             topic,
             subscription,
             kind,
-            made.consumer_id,
+            consumer.consumer_id,
             request_id,
             consumer_name=name,
             priority_level=priority,
@@ -87,15 +89,15 @@ class RawConsumer:
         try:
             await link.request(request_id, frame)
         except RefusedError:
-            link.consumers.pop(made.consumer_id, None)
+            link.consumers.pop(consumer.consumer_id, None)
             raise
         except BaseException:
-            made.leave()
+            consumer.leave()
             raise
-        return made
+        return consumer
 
     def flow(self, permits: int) -> None:
-        """Take ``permits`` (at least 1) more messages."""
+        """Permit ``permits`` (at least 1) more messages."""
         self.link.send(say.flow(self.consumer_id, permits))
 
     def acknowledge(
@@ -107,9 +109,9 @@ class RawConsumer:
         request_id: int | None = None,
         validation_error: int | None = None,
     ) -> None:
-        """Acknowledge entries, without waiting. With a ``request_id``, ACK_RESPONSE says when that is durable.
+        """Acknowledge entries without waiting. With a ``request_id`` an ACK_RESPONSE follows when that is durable.
 
-        ``validation_error``: why they were of no use, a number of CommandAck.ValidationError.
+        ``validation_error``: why they were unusable, a number of CommandAck.ValidationError.
         """
         self.link.send(
             say.ack(
@@ -133,8 +135,10 @@ class RawConsumer:
         )
 
     def redeliver(self, positions: Sequence[Position] = (), *, epoch: int | None = None) -> None:
-        """Ask again for what was not acknowledged: these entries, or all. What the broker gives from then on has this
-        ``epoch`` instead of the one before, of a consumer that came with one."""
+        """Request the redelivery of these unacknowledged entries, or of all.
+
+        Messages sent from then on have this ``epoch`` instead of the previous one, for a consumer attached with one.
+        """
         self.link.send(say.redeliver(self.consumer_id, positions, epoch))
 
     async def seek(
@@ -144,7 +148,7 @@ class RawConsumer:
         publish_ms: int | None = None,
         ack_set: Sequence[int] | None = None,
     ) -> None:
-        """Move the subscription; the broker then sends its consumers away. Raises as ``acknowledged``."""
+        """Move the subscription; the broker then closes its consumers. Raises as ``acknowledged``."""
         request_id = self.link.new_id()
         await self.link.request(
             request_id,
@@ -158,47 +162,47 @@ class RawConsumer:
         )
 
     async def last_position(self) -> Position:
-        """Of the topic's last entry; entry -1 when there is none. Raises as ``acknowledged``."""
+        """Return the position of the topic's last entry; entry -1 when there is none. Raises as ``acknowledged``."""
         request_id = self.link.new_id()
         frame = say.get_last_message_id(self.consumer_id, request_id)
         last = (await self.link.request(request_id, frame)).last_message_id
         return Position(last.ledgerId, -1 if last.entryId >> 63 else last.entryId)
 
     async def unsubscribe(self, *, force: bool = False) -> None:
-        """End the subscription. Raises as ``acknowledged``."""
+        """Delete the subscription. Raises as ``acknowledged``."""
         request_id = self.link.new_id()
         frame = say.unsubscribe(self.consumer_id, request_id, force or None)
         await self.link.request(request_id, frame)
-        self._over(SentAwayError("unsubscribed"))
+        self._set_ended(SentAwayError("unsubscribed"))
 
     async def close(self) -> None:
-        """Leave the subscription. Raises as ``acknowledged``."""
+        """Detach from the subscription. Raises as ``acknowledged``."""
         request_id = self.link.new_id()
         await self.link.request(request_id, say.close_consumer(self.consumer_id, request_id))
-        self._over(SentAwayError("closed"))
+        self._set_ended(SentAwayError("closed"))
 
     def leave(self) -> None:
-        """``close`` without waiting for the answer."""
-        if self._over(SentAwayError("closed")):
+        """Detach as ``close`` does, without waiting for the answer."""
+        if self._set_ended(SentAwayError("closed")):
             self.link.send(say.close_consumer(self.consumer_id, self.link.new_id()))
 
-    # --- what the link brings --------------------------------------------------------------------
+    # --- called by the link ----------------------------------------------------------------------
 
     def messages(self, messages: Sequence[Delivered]) -> None:
         self._on_messages(messages)
 
-    def heard(self, kind: int, body: Body) -> None:
+    def on_command(self, kind: int, body: Body) -> None:
         if kind == CommandType.CLOSE_CONSUMER:
             self.lost(SentAwayError("the broker closed the consumer"))
         else:
             self._on_event(kind, body)
 
     def lost(self, error: MagnetarError) -> None:
-        if self._over(error):
+        if self._set_ended(error):
             self._on_end(error)
 
-    def _over(self, error: MagnetarError) -> bool:
-        """False when it was over before."""
+    def _set_ended(self, error: MagnetarError) -> bool:
+        """Record the end; return False when it was recorded before."""
         if self.error is not None:
             return False
         self.error = error

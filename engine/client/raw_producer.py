@@ -1,4 +1,5 @@
-"""A producer: entries as they are, in order, pipelined, and their receipts. Nothing is kept to be sent again."""
+"""A producer on one link: sends entries in order, pipelined, and passes on their receipts. Nothing is kept for sending
+again."""
 
 import asyncio
 from collections import deque
@@ -16,18 +17,20 @@ from engine.wire.states import CommandType
 
 
 class ReceiptOrderError(PeerError):
-    """A receipt came for something that was not sent, or before that of what was sent earlier."""
+    """A receipt of an entry that was not sent, or before that of an earlier entry."""
 
 
 def too_large(size: int, bytes_max: int) -> str:
-    """Why an entry of ``size`` bytes is not sent."""
+    """Return the text for an entry of ``size`` bytes that is not sent."""
     return f"Message of {size} bytes is bigger than the {bytes_max} bytes that the broker takes"
 
 
 class RawProducer:
-    """``open`` it. Once ``error`` is set it is over: whoever has it opens another, and sends again what has no receipt.
+    """A producer made by ``open``. Once ``error`` is set it has ended: its owner opens another and sends entries
+    without a receipt again.
 
-    ``on_receipts`` is called with receipts in the order of sending, ``on_end`` once, when it is over by itself.
+    ``on_receipts`` is called with receipts in the order of sending; ``on_end`` once, when it was ended by the broker or
+    the link.
     """
 
     def __init__(
@@ -43,9 +46,9 @@ class RawProducer:
         self.producer_id = link.new_id()
         self.name = ""
         self.last_sequence_id = -1
-        """The highest that the broker has stored under this name, -1 when it does not know."""
+        """The highest sequence id that the broker has stored under this name, -1 when unknown."""
         self.schema_version = b""
-        """Which version its schema is; empty without one."""
+        """The version of its schema; empty without one."""
         self.error: MagnetarError | None = None
         self._on_receipts = on_receipts
         self._on_end = on_end
@@ -68,18 +71,19 @@ class RawProducer:
         metadata: Mapping[str, str] | None = None,
         schema: pb.Schema | None = None,
     ) -> "RawProducer":
-        """Attached to the topic, which ``link``'s broker owns; ``name`` None: the broker gives one.
+        """Attach a producer to the topic, which ``link``'s broker owns. ``name`` None: the broker assigns one.
 
-        ``named_by_user``: False for a name that the broker gave before. ``on_refused``: an entry was, by its highest
-        sequence id; it returns the entry's own when the others are as they should be, None to have it end here.
-        Raises RefusedError, NoAnswerError, LostError. Cancel-safe: what comes too late leaves at once.
+        ``named_by_user``: False for a name that the broker assigned before. ``on_refused`` is called for a refused
+        entry with the entry's highest sequence id. It returns the entry's own sequence id when the other entries are
+        unaffected, None to end this producer. Raises RefusedError, NoAnswerError, LostError. Cancel-safe: a producer
+        attached too late is closed at once.
         """
-        made = cls(link, topic, on_receipts, on_end, on_refused)
-        link.producers[made.producer_id] = made
+        producer = cls(link, topic, on_receipts, on_end, on_refused)
+        link.producers[producer.producer_id] = producer
         request_id = link.new_id()
         frame = say.producer(
             topic,
-            made.producer_id,
+            producer.producer_id,
             request_id,
             producer_name=name,
             epoch=epoch,
@@ -87,19 +91,19 @@ class RawProducer:
             schema=schema,
             user_provided_producer_name=named_by_user and name is not None,
         )
-        undo = say.close_producer(made.producer_id, link.new_id())
+        undo = say.close_producer(producer.producer_id, link.new_id())
         try:
             answer = await link.request(request_id, frame, undo)
         except BaseException:
-            link.producers.pop(made.producer_id, None)
+            link.producers.pop(producer.producer_id, None)
             raise
-        made.name, made.last_sequence_id = answer.producer_name, answer.last_sequence_id
-        made.schema_version = answer.schema_version
-        return made
+        producer.name, producer.last_sequence_id = answer.producer_name, answer.last_sequence_id
+        producer.schema_version = answer.schema_version
+        return producer
 
     @property
     def unanswered(self) -> int:
-        """Entries sent that have no receipt."""
+        """The number of entries sent without a receipt."""
         return len(self._unanswered)
 
     def send(
@@ -110,11 +114,11 @@ class RawProducer:
         *,
         highest: bool = False,
     ) -> None:
-        """Send a run of entries (checksum, metadata, payload) under rising sequence ids, without waiting.
+        """Send a run of entries (checksum, metadata, payload) with rising sequence ids, without waiting.
 
-        ``counts``: messages of each; None: one. ``highest``: each message of a batch has a sequence id of its own.
-        Heed ``link.room`` between large runs. Nothing happens once it is over. Raises MessageTooLargeError, and sends
-        nothing, when one is above what the broker takes.
+        ``counts``: messages of each entry; None: one. ``highest``: each message of a batch has its own sequence id.
+        Call ``link.room`` between large runs. Does nothing after the end. Raises MessageTooLargeError, and sends
+        nothing, when an entry is above the broker's limit.
         """
         if self.error is None:
             self._check_size(max(map(len, entries), default=0))
@@ -135,7 +139,7 @@ class RawProducer:
             raise MessageTooLargeError(too_large(size, self.link.max_message_size))
 
     async def drained(self) -> None:
-        """Return when all that was sent has its receipt. Raises the error that ended it; cancel-safe."""
+        """Wait until all entries sent have their receipts. Raises the error that ended the producer; cancel-safe."""
         while self._unanswered and self.error is None:
             if self._drained is None:
                 self._drained = asyncio.get_running_loop().create_future()
@@ -144,17 +148,17 @@ class RawProducer:
             raise self.error
 
     async def close(self) -> None:
-        """Leave the topic; what was sent is stored first. Raises NoAnswerError, LostError, RefusedError."""
+        """Detach from the topic after everything sent is stored. Raises NoAnswerError, LostError, RefusedError."""
         request_id = self.link.new_id()
         await self.link.request(request_id, say.close_producer(self.producer_id, request_id))
-        self._over(SentAwayError("closed"))
+        self._set_ended(SentAwayError("closed"))
 
     def leave(self) -> None:
-        """``close`` without waiting for the answer."""
-        if self._over(SentAwayError("closed")):
+        """Detach as ``close`` does, without waiting for the answer."""
+        if self._set_ended(SentAwayError("closed")):
             self.link.send(say.close_producer(self.producer_id, self.link.new_id()))
 
-    # --- what the link brings --------------------------------------------------------------------
+    # --- called by the link ----------------------------------------------------------------------
 
     def receipts(self, receipts: Sequence[Receipt]) -> None:
         waiting = self._unanswered
@@ -169,7 +173,7 @@ class RawProducer:
         if not waiting:
             self._wake()
 
-    def heard(self, kind: int, body: Body) -> None:
+    def on_command(self, kind: int, body: Body) -> None:
         if kind == CommandType.SEND_ERROR:
             self._refused(body.sequence_id, refusal(body.error, body.message))
         elif kind == CommandType.CLOSE_PRODUCER:
@@ -188,11 +192,11 @@ class RawProducer:
         self._end(error)
 
     def _end(self, error: MagnetarError) -> None:
-        if self._over(error):
+        if self._set_ended(error):
             self._on_end(error)
 
-    def _over(self, error: MagnetarError) -> bool:
-        """False when it was over before."""
+    def _set_ended(self, error: MagnetarError) -> bool:
+        """Record the end; return False when it was recorded before."""
         if self.error is not None:
             return False
         self.error = error

@@ -1,4 +1,4 @@
-"""Follows a topic without leaving a trace, and reads all that it holds now."""
+"""A reader that follows a topic without a durable subscription, and can read everything the topic holds now."""
 
 import asyncio
 from collections import deque
@@ -12,16 +12,16 @@ from engine.wire.events import Delivered
 from engine.wire.kernels import batch_sizes
 
 ASK_AGAIN_S = 1.0
-"""Without an entry, before the last position is asked for anew."""
+"""Seconds without an entry after which the last position is requested again."""
 
 
 class RawReader:
-    """A topic's entries from a position on, in order. ``open`` it; at most ``window`` messages wait to be taken."""
+    """A topic's entries from a position on, in order; made by ``open``. At most ``window`` messages are queued."""
 
     def __init__(self, window: int) -> None:
         self._window = window
         self._waiting: deque[Delivered] = deque()
-        self._owed = 0
+        self._used_permits = 0
         self._changed = asyncio.Event()
         self._consumer: RawConsumer | None = None
 
@@ -36,34 +36,38 @@ class RawReader:
         compacted: bool = False,
         window: int = 1000,
     ) -> "RawReader":
-        """``name``: of its subscription, which goes with it. ``compacted``: instead of what was compacted, what was
-        kept of it. Raises as ``RawConsumer.open``; cancel-safe."""
-        made = cls(window)
-        made._consumer = await RawConsumer.open(
+        """Open a reader. ``name``: of its subscription, which is deleted with it.
+
+        ``compacted``: read the compacted part of the topic in its compacted form. Raises as ``RawConsumer.open``;
+        cancel-safe.
+        """
+        reader = cls(window)
+        reader._consumer = await RawConsumer.open(
             link,
             topic,
             name,
-            on_messages=made._take,
-            on_end=lambda error: made._changed.set(),
+            on_messages=reader._receive,
+            on_end=lambda error: reader._changed.set(),
             durable=False,
             compacted=compacted,
             start=start,
             initial=FROM_EARLIEST,
         )
-        made._consumer.flow(window)
-        return made
+        reader._consumer.flow(window)
+        return reader
 
     @property
     def consumer(self) -> RawConsumer:
         assert self._consumer is not None
         return self._consumer
 
-    def _take(self, messages: Sequence[Delivered]) -> None:
+    def _receive(self, messages: Sequence[Delivered]) -> None:
         self._waiting += messages
         self._changed.set()
 
     async def next(self) -> list[Delivered]:
-        """All entries that are there, at least one. Raises what ended it, once they are taken; cancel-safe."""
+        """Return all queued entries, at least one. Raises the error that ended the reader after they are returned;
+        cancel-safe."""
         while not self._waiting:
             if self.consumer.error is not None:
                 raise self.consumer.error
@@ -71,31 +75,32 @@ class RawReader:
             await self._changed.wait()
         taken = list(self._waiting)
         self._waiting.clear()
-        self._owed += messages_in(taken)
-        if self._owed * 2 >= self._window:
-            self.consumer.flow(self._owed)
-            self._owed = 0
+        self._used_permits += messages_in(taken)
+        if self._used_permits * 2 >= self._window:
+            self.consumer.flow(self._used_permits)
+            self._used_permits = 0
         return taken
 
     async def rest(self) -> list[Delivered]:
-        """All entries up to the one that is last now. Raises as ``next`` and ``RawConsumer.last_position``."""
-        found: list[Delivered] = []
+        """Return all entries up to the one that is last now. Raises as ``next`` and ``RawConsumer.last_position``."""
+        entries: list[Delivered] = []
         while True:
             last = await self.consumer.last_position()
-            with suppress(TimeoutError):  # a compaction may take the last one away: then another is
-                while last.entry_id >= 0 and (not found or found[-1].position < last):
+            # A compaction may remove the last entry: then another is last.
+            with suppress(TimeoutError):
+                while last.entry_id >= 0 and (not entries or entries[-1].position < last):
                     async with asyncio.timeout(ASK_AGAIN_S):
-                        found += await self.next()
-                return found
+                        entries += await self.next()
+                return entries
 
 
 def messages_in(entries: Sequence[Delivered]) -> int:
-    """Messages that permits were spent for: those due of each entry."""
+    """Return the number of permits that entries used: the messages due of each."""
     total = 0
-    for one in entries:
-        if one.ack_set:
-            total += sum((word & (1 << 64) - 1).bit_count() for word in one.ack_set)
+    for delivered in entries:
+        if delivered.ack_set:
+            total += sum((word & (1 << 64) - 1).bit_count() for word in delivered.ack_set)
         else:
-            sizes = batch_sizes(one.entry, [0, len(one.entry)])
+            sizes = batch_sizes(delivered.entry, [0, len(delivered.entry)])
             total += 1 if sizes is None else sizes[0]
     return total

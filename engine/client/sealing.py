@@ -6,9 +6,10 @@
 | ``encryption_keys[].value`` | the data key wrapped by that reader's public key |
 | ``encryption_param`` | the nonce, 12 bytes |
 
-The payload, packed before, is AES-256-GCM's ciphertext and its tag of 16 bytes. RSA keys wrap by OAEP (SHA-1 in both
-places). Keys on elliptic curves wrap by ECIES as Bouncy Castle has it: ``ephemeral point (uncompressed) | data key
-XOR K1 | HMAC-SHA1 by K2``, where K2 (16 bytes), then K1 come from KDF2 with SHA-1 of the point and the shared secret.
+The payload is compressed, then encrypted by AES-256-GCM, with the tag of 16 bytes behind the ciphertext. RSA keys wrap
+by OAEP (SHA-1 in both places). Keys on elliptic curves wrap by ECIES in Bouncy Castle's form: ``ephemeral point
+(uncompressed) | data key XOR K1 | HMAC-SHA1 by K2``, where K2 (16 bytes), then K1 are from KDF2 with SHA-1 of the point
+and the shared secret.
 """
 
 from collections.abc import Sequence
@@ -29,34 +30,35 @@ Private = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 
 DATA_KEY_BITS = 256
 PAYLOADS_MAX = 1 << 20
-"""Sealed by one data key, then there is a new one."""
+"""Payloads encrypted by one data key before it is renewed."""
 OPENERS_MAX = 100
-"""Data keys that a consumer remembers."""
+"""Data keys that a consumer caches."""
 NAME_MAX = 100
 NONCE_BYTES = 12
 TAG_BYTES = 16
 PARAM_TAG = b"\x7a\x0c"
-"""Field and length of ``encryption_param``."""
+"""Tag and length of the field ``encryption_param``."""
 _NONCE = Struct(">IQ")
 _MAC_KEY_BYTES = 16
 _MAC_BYTES = 20
 _NO_LENGTH = bytes(8)
-"""Of the encoding parameter, which there is none of."""
+"""Length of the encoding parameter, which is absent."""
 _OAEP = padding.OAEP(padding.MGF1(hashes.SHA1()), hashes.SHA1(), None)
 
 
 class KeyMissingError(MagnetarError):
-    """A key cannot be had; the message says which and why."""
+    """A key cannot be loaded; the message names it and the reason."""
 
 
 class KeyFolder:
-    """Keys in PEM files ``<name>.public.pem`` and ``<name>.private.pem``, unencrypted. Read anew whenever asked for."""
+    """Keys in unencrypted PEM files ``<name>.public.pem`` and ``<name>.private.pem``. Read from disk at every
+    request."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def public(self, name: str) -> Public:
-        """Raises KeyMissingError."""
+        """Load a public key. Raises KeyMissingError."""
         try:
             key = serialization.load_pem_public_key(self._read(name, "public"))
         except ValueError as error:
@@ -66,7 +68,7 @@ class KeyFolder:
         return key
 
     def private(self, name: str) -> Private:
-        """Raises KeyMissingError."""
+        """Load a private key. Raises KeyMissingError."""
         try:
             key = serialization.load_pem_private_key(self._read(name, "private"), None)
         except (TypeError, ValueError) as error:
@@ -87,10 +89,10 @@ class KeyFolder:
 
 
 class Sealer:
-    """Of one producer. ``names``: of the keys of those who shall read."""
+    """Encrypts the payloads of one producer. ``names``: the readers' keys."""
 
     def __init__(self, keys: KeyFolder, names: Sequence[str]) -> None:
-        """Raises KeyMissingError."""
+        """Load the readers' public keys. Raises KeyMissingError."""
         self._readers = [(name, keys.public(name)) for name in names]
         self._renew()
 
@@ -105,11 +107,14 @@ class Sealer:
 
     @property
     def overhead(self) -> int:
-        """Bytes that sealing adds to an entry."""
+        """Bytes that encryption adds to an entry."""
         return len(self._keys) + len(PARAM_TAG) + NONCE_BYTES + TAG_BYTES
 
     def seal(self, payload: bytes) -> tuple[bytes, bytes]:
-        """(fields of MessageMetadata, the payload sealed). A nonce is used once with its key: it counts."""
+        """Return fields of MessageMetadata and the encrypted payload.
+
+        The nonce is a counter, so that it is used once with its key.
+        """
         if self._sealed >= PAYLOADS_MAX:
             self._renew()
         self._sealed += 1
@@ -118,17 +123,17 @@ class Sealer:
 
 
 class Opener:
-    """Of one consumer."""
+    """Decrypts the payloads of one consumer."""
 
     def __init__(self, keys: KeyFolder) -> None:
         self._keys = keys
         self._ciphers: dict[bytes, AESGCM] = {}
-        """By wrapped data key."""
+        """Ciphers by wrapped data key."""
 
     def opened(self, metadata: pb.MessageMetadata, payload: bytes) -> bytes | None:
-        """The payload as it was sealed; None when no key here opens it."""
-        for one in metadata.encryption_keys:
-            cipher = self._ciphers.get(one.value) or self._unwrapped(one.key, one.value)
+        """Return the payload as it was before encryption; None when no key here decrypts it."""
+        for wrapped in metadata.encryption_keys:
+            cipher = self._ciphers.get(wrapped.value) or self._unwrapped(wrapped.key, wrapped.value)
             if cipher is None:
                 continue
             try:
@@ -149,7 +154,7 @@ class Opener:
 
 
 def wrap(public: Public, data_key: bytes) -> bytes:
-    """A data key for whoever has the private key."""
+    """Return a data key wrapped for the holder of the private key."""
     if isinstance(public, rsa.RSAPublicKey):
         return public.encrypt(data_key, _OAEP)
     ephemeral = ec.generate_private_key(public.curve)
@@ -160,7 +165,7 @@ def wrap(public: Public, data_key: bytes) -> bytes:
 
 
 def unwrap(private: Private, value: bytes) -> bytes:
-    """Raises ValueError, InvalidSignature."""
+    """Return the data key. Raises ValueError, InvalidSignature."""
     if isinstance(private, rsa.RSAPrivateKey):
         return private.decrypt(value, _OAEP)
     size = 1 + 2 * ((private.curve.key_size + 7) // 8)
@@ -178,8 +183,8 @@ def _point(public: ec.EllipticCurvePublicKey) -> bytes:
 
 
 def _derived(secret: bytes, point: bytes, size: int) -> tuple[bytes, bytes]:
-    both = X963KDF(hashes.SHA1(), _MAC_KEY_BYTES + size, None).derive(point + secret)
-    return both[:_MAC_KEY_BYTES], both[_MAC_KEY_BYTES:]
+    derived = X963KDF(hashes.SHA1(), _MAC_KEY_BYTES + size, None).derive(point + secret)
+    return derived[:_MAC_KEY_BYTES], derived[_MAC_KEY_BYTES:]
 
 
 def _xor(data: bytes, stream: bytes) -> bytes:
@@ -187,6 +192,6 @@ def _xor(data: bytes, stream: bytes) -> bytes:
 
 
 def _tag(key: bytes, hidden: bytes) -> bytes:
-    made = hmac.HMAC(key, hashes.SHA1())
-    made.update(hidden + _NO_LENGTH)
-    return made.finalize()
+    mac = hmac.HMAC(key, hashes.SHA1())
+    mac.update(hidden + _NO_LENGTH)
+    return mac.finalize()

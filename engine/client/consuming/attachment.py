@@ -1,4 +1,4 @@
-"""One topic, or partition, of a consumer: attached to the broker that serves it, and again whenever that ends."""
+"""One topic, or partition, of a consumer: attached to the broker that serves it, and reattached whenever that ends."""
 
 import asyncio
 import logging
@@ -31,27 +31,26 @@ log = logging.getLogger(__name__)
 
 SHARING = (SHARED, KEY_SHARED)
 QUEUED_BYTES_MAX = 4 * 1024 * 1024
-"""What a consumer keeps of messages that its user does not take yet: with more no further ones are asked for."""
+"""Bytes of messages queued for the user above which a consumer requests no further messages."""
 ENTRY_BYTES_ASSUMED = 64 * 1024
-"""Of a message, before some have come: permits are given for what fits into QUEUED_BYTES_MAX."""
+"""Assumed size of a message before the first arrives: permits are given for what fits into QUEUED_BYTES_MAX."""
 ACKS_MAX = 1000
 """Acknowledgements in one command."""
 ACKS_KEPT_MAX = 10_000
-"""Acknowledgements kept while no broker takes them. Messages of further ones come again, as if the client had been
-late."""
+"""Acknowledgements queued while no broker is attached. Messages of further ones are redelivered."""
 _CHECKSUM_MISMATCH = 2
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerSettings:
-    """How to consume. ``name`` empty: one by chance. ``queue_size``: messages that wait for the user, at most, for all
-    topics together, though at least one for each.
+    """Settings of a consumer. ``name`` empty: a random one.
 
-    ``ack_timeout_s``: what is not acknowledged in that time comes again; 0: never. ``encrypted``: what becomes of
-    payloads that nobody here can read: not given and not acknowledged, acknowledged, or given as they are.
-    ``start``: of a subscription that is not durable; it begins behind it, or at it when ``inclusive``; None: as
-    ``initial``. ``acks_follow``: what was given counts as acknowledged, as it does for readers.
-    ``redeliveries_max``: what comes more often than that goes to the topic ``dead_letters`` instead; 0: never.
+    ``queue_size``: most messages queued for the user, of all topics together, though at least one for each.
+    ``ack_timeout_s``: time after which an unacknowledged message is redelivered; 0: never. ``encrypted``: handling of
+    payloads that cannot be decrypted here: neither delivered nor acknowledged, acknowledged, or delivered encrypted.
+    ``start``: of a subscription that is not durable, which begins behind it, or at it when ``inclusive``; None: as
+    ``initial``. ``acks_follow``: delivered messages count as acknowledged, as for readers. ``redeliveries_max``:
+    messages redelivered more often are published to the topic ``dead_letters``; 0: never.
     """
 
     subscription: str
@@ -71,43 +70,43 @@ class ConsumerSettings:
     dead_letters: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     opener: "Opener | None" = None
-    """Decrypts what it has the keys of; ``encrypted``: what becomes of the rest."""
+    """Decrypts payloads whose keys it has; ``encrypted`` applies to all others."""
 
 
 class Receiver(Protocol):
-    """Whose attachment it is."""
+    """The owner of attachments."""
 
     full: bool
-    """No room for more messages."""
+    """True while there is no room for more messages."""
     chunks_kept: ChunkBytes
-    """Counts what all of its attachments keep of messages in chunks."""
+    """Bytes of chunks held by all of its attachments."""
 
-    def came(self, attachment: "Attachment", messages: list[Incoming]) -> None:
-        """In their order, at least one."""
+    def receive(self, attachment: "Attachment", messages: list[Incoming]) -> None:
+        """Handle messages in their order, at least one."""
         ...
 
     def flush_soon(self) -> None:
-        """There are acknowledgements to send."""
+        """Note that there are acknowledgements to send."""
         ...
 
     def detached(self, attachment: "Attachment") -> None:
-        """What came and is not acknowledged comes again."""
+        """Note that unacknowledged messages of the attachment will be redelivered."""
         ...
 
     def failed(self, attachment: "Attachment", error: MagnetarError) -> None:
-        """It will not be attached again."""
+        """Note that the attachment will not be attached again."""
         ...
 
-    def let_go(self, attachment: "Attachment", position: Position) -> None:
-        """There is no room for an entry now: it is to be given again later."""
+    def postpone(self, attachment: "Attachment", position: Position) -> None:
+        """Have an entry redelivered later, because there is no room for it now."""
         ...
 
 
 class Attachment:
-    """``attach`` it. It then comes back by itself until ``close``, or until a refusal that stands.
+    """A consumer of one topic; call ``attach`` first. It reattaches until ``close``, or until a permanent refusal.
 
-    A position stands for a message: of one that came in chunks the position of the last. Which entries these are is
-    known here alone, so that all of them are acknowledged, or given again.
+    A position stands for a message; for a message in chunks it is that of the last chunk. The entries of such a message
+    are known here alone, so that all of them are acknowledged or redelivered together.
     """
 
     def __init__(
@@ -119,18 +118,18 @@ class Attachment:
         *,
         initial: int | None = None,
     ) -> None:
-        """``initial``: instead of that of the settings."""
+        """Create unattached. ``initial`` overrides that of the settings."""
         name = TopicName.parse(topic)
         self.topic = topic
         self.partition = name.partition
         self.at_end = False
-        """The broker said that all of a sealed topic is acknowledged."""
+        """True after the broker reported that all of a terminated topic is acknowledged."""
         self.queued = 0
-        """Messages of it that wait for the user."""
+        """Number of its messages queued for the user."""
         self.queue_size = settings.queue_size
-        """Its share."""
+        """The share of the queue for this topic."""
         self.given: MessageId | None = None
-        """The last message that the user got, of a subscription that is not durable."""
+        """The last message delivered to the user, of a subscription that is not durable."""
         self._client = client
         self._receiver = receiver
         self._settings = settings
@@ -142,32 +141,34 @@ class Attachment:
         self._inclusive = settings.inclusive
         self._behind: MessageId | None = None
         self._raw: RawConsumer | None = None
-        self._again: asyncio.Task[None] | None = None
+        self._reattaching: asyncio.Task[None] | None = None
         self._closed = False
         self._permits = 0
         self._average = float(ENTRY_BYTES_ASSUMED)
         self._acks: list[Position] = []
         self._acked_to: Position | None = None
-        self._chunks = Chunks(self._useless, self._let_go, receiver.chunks_kept)
+        self._chunks = Chunks(self._acknowledge_useless, self._postpone, receiver.chunks_kept)
         self._entries: dict[Position, Sequence[Position]] = {}
-        """All entries of the messages in chunks that were given and are neither acknowledged nor asked for again."""
+        """All entries of the delivered messages in chunks that are neither acknowledged nor requested again."""
         self._seen = EARLIEST
-        """The furthest entry that came since everything was to come again."""
+        """The furthest entry received since the last redelivery of everything."""
         self._epoch = 0
-        """How often a type with order started over; brokers say it with what they give since."""
+        """Number of redeliveries of everything to an ordered type; brokers send it with messages."""
         self._end: tuple[Position, float] | None = None
-        """Once the topic was seen up to there, messages whose last chunk came before this time never become whole."""
+        """A position and a time. Once the topic was received up to the position, messages whose last chunk arrived
+        before the time can never be whole."""
         self._chunk_timer: asyncio.TimerHandle | None = None
-        self._complained = False
+        self._encryption_logged = False
         self._ledger = -1
         self._id_head = b""
-        """Of message ids in ``_ledger``."""
+        """Head of message ids in ``_ledger``."""
         self._id_tail = (
             b"\x30\x00" if self.partition < 0 else b"\x18" + varint(self.partition) + b"\x30\x00"
         )
 
     def plain_id(self, position: Position) -> bytes:
-        """As ``MessageId.serialized`` of a message that is neither one of a batch nor of several entries."""
+        """Return what ``MessageId.serialized`` returns for a message that is neither of a batch nor of several
+        entries."""
         ledger_id, entry_id = position
         if ledger_id != self._ledger:
             self._ledger = ledger_id
@@ -176,13 +177,13 @@ class Attachment:
 
     @property
     def raw(self) -> RawConsumer | None:
-        """While attached."""
+        """The consumer on the link; None while it is not attached."""
         return self._raw
 
-    # --- coming and going ------------------------------------------------------------------------
+    # --- attaching -------------------------------------------------------------------------------
 
     async def attach(self) -> None:
-        """Once, to whoever serves the topic now. Raises MagnetarError; cancel-safe."""
+        """Attach once, to the broker that serves the topic now. Raises MagnetarError; cancel-safe."""
         settings = self._settings
         link = await self._client.owner(self.topic)
         start = None
@@ -194,7 +195,7 @@ class Attachment:
             settings.subscription,
             settings.kind,
             on_messages=self._delivered,
-            on_event=self._heard,
+            on_event=self._on_event,
             on_end=self._ended,
             name=settings.name or None,
             durable=settings.durable,
@@ -214,7 +215,8 @@ class Attachment:
         self.refill()
 
     async def _pin(self, raw: RawConsumer) -> None:
-        """From now on begin behind what is last now, so that a lost connection loses nothing. Raises MagnetarError."""
+        """Begin behind the present last entry from now on, so that a lost connection loses no message. Raises
+        MagnetarError."""
         try:
             last = await raw.last_position()
         except BaseException:
@@ -224,43 +226,44 @@ class Attachment:
 
     def _ended(self, error: MagnetarError) -> None:
         if self._raw is not None:
-            self._drop()
-            self._come_again()
+            self._detach()
+            self._start_reattaching()
 
-    def _come_again(self) -> None:
+    def _start_reattaching(self) -> None:
         if self._closed:
             return
         try:
-            self._again = self._client.spawn(f"attach {self.topic}", self._attach_again())
+            self._reattaching = self._client.spawn(f"attach {self.topic}", self._reattach())
         except LostError as error:
             self._receiver.failed(self, error)
 
-    def _drop(self) -> None:
+    def _detach(self) -> None:
         self._raw = None
         self.at_end = False
         self._start_over()
 
     def _start_over(self) -> None:
-        """Everything that is not acknowledged comes again."""
+        """Drop all state of received messages, because everything unacknowledged is redelivered."""
         self._chunks.clear()
         self._entries.clear()
         self._seen, self._end = EARLIEST, None
         self._receiver.detached(self)
 
-    async def _attach_again(self) -> None:
+    async def _reattach(self) -> None:
         try:
-            await self._client.patiently(self.attach, timeout_s=None, is_final=_lasts)
+            await self._client.patiently(self.attach, timeout_s=None, is_final=_is_permanent)
         except MagnetarError as error:
             self._receiver.failed(self, error)
         except Exception as error:
-            log.exception("consumer of %s cannot come again", self.topic)
-            self._receiver.failed(self, UnexpectedError(f"cannot come again: {error!r}"))
+            log.exception("consumer of %s cannot reattach", self.topic)
+            self._receiver.failed(self, UnexpectedError(f"cannot reattach: {error!r}"))
 
     async def close(self) -> None:
-        """Leave the subscription; acknowledgements go first. A link that fails takes the consumer along."""
+        """Detach from the subscription after sending acknowledgements. Errors of the link are ignored: its end detaches
+        the consumer as well."""
         self._closed = True
-        if self._again is not None:
-            self._again.cancel()
+        if self._reattaching is not None:
+            self._reattaching.cancel()
         if self._chunk_timer is not None:
             self._chunk_timer.cancel()
         self._chunks.clear()
@@ -271,10 +274,10 @@ class Attachment:
             try:
                 await raw.close()
             except MagnetarError as error:
-                log.debug("consumer of %s left without an answer: %s", self.topic, error)
+                log.debug("consumer of %s closed without an answer: %s", self.topic, error)
 
     async def unsubscribe(self) -> None:
-        """End the subscription on this topic. Raises MagnetarError when that is not sure."""
+        """Delete the subscription on this topic. Raises MagnetarError when that is uncertain."""
         raw = self._raw
         if raw is None:
             raise LostError(f"not attached to {self.topic}")
@@ -284,16 +287,17 @@ class Attachment:
         except BaseException:
             self._closed = False
             if raw.error is not None:
-                self._come_again()
+                self._start_reattaching()
             raise
         self._raw = None
 
     async def seek(
         self, *, position: Position | None = None, publish_ms: int | None = None
     ) -> None:
-        """Move the subscription to an entry, or to a time when it is durable; what came before is given no more.
+        """Move the subscription to an entry, or to a time when it is durable; earlier messages are not delivered any
+        more.
 
-        The broker sends its consumers away, which come again. Raises MagnetarError.
+        The broker closes the consumers, which reattach. Raises MagnetarError.
         """
         raw = self._raw
         if raw is None:
@@ -307,13 +311,13 @@ class Attachment:
     # --- permits ---------------------------------------------------------------------------------
 
     def refill(self) -> None:
-        """Ask for more, once half of what may wait is neither here nor asked for."""
+        """Request more messages when half of the queue is neither filled nor requested."""
         raw = self._raw
         if raw is None or self._receiver.full:
             return
-        most = min(self.queue_size, int(QUEUED_BYTES_MAX / self._average) or 1)
-        room = most - self._permits - self.queued
-        if room * 2 >= most:
+        capacity = min(self.queue_size, int(QUEUED_BYTES_MAX / self._average) or 1)
+        room = capacity - self._permits - self.queued
+        if room * 2 >= capacity:
             raw.flow(room)
             self._permits += room
 
@@ -321,41 +325,41 @@ class Attachment:
         permits, size = self._permits, 0
         messages: list[Incoming] = []
         if self._epoch:
-            run = self._of_this_epoch(run)
-        for one in run:
-            size += len(one.entry)
+            run = self._of_present_epoch(run)
+        for delivered in run:
+            size += len(delivered.entry)
             try:
-                messages += self._open(one)
+                messages += self._open(delivered)
             except BatchFormatError as error:
-                self._discard(one, error)
-        mean = size / max(1, permits - self._permits)
-        # large messages are believed at once, small ones by and by
-        self._average = max(mean, self._average + (mean - self._average) / 8)
+                self._discard(delivered, error)
+        mean_size = size / max(1, permits - self._permits)
+        # Large messages raise the estimate at once, small ones lower it gradually: memory is bounded by it.
+        self._average = max(mean_size, self._average + (mean_size - self._average) / 8)
         if run and run[-1].position > self._seen:
             self._seen = run[-1].position
         if len(self._chunks):
-            self._look_at_chunks()
+            self._check_chunks()
         if messages:
-            self._receiver.came(self, messages)
+            self._receiver.receive(self, messages)
         if self._acks:
             self._receiver.flush_soon()
         self.refill()
 
-    def _of_this_epoch(self, run: Sequence[Delivered]) -> Sequence[Delivered]:
-        """Without what was under way when everything was asked for again: that comes again behind it."""
-        kept: list[Delivered] = []
-        for one in run:
-            if one.epoch is None or one.epoch >= self._epoch:
-                kept.append(one)
+    def _of_present_epoch(self, run: Sequence[Delivered]) -> Sequence[Delivered]:
+        """Return the run without messages sent before everything was requested again: they are redelivered."""
+        current: list[Delivered] = []
+        for delivered in run:
+            if delivered.epoch is None or delivered.epoch >= self._epoch:
+                current.append(delivered)
                 continue
             try:
-                self._permits -= messages_due(split_entry(one.entry)[1], one.ack_set)
+                self._permits -= messages_due(split_entry(delivered.entry)[1], delivered.ack_set)
             except BatchFormatError:
                 self._permits -= 1
-        return kept
+        return current
 
-    def _open(self, one: Delivered) -> Sequence[Incoming]:
-        _, position, redelivery_count, due, entry, _ = one
+    def _open(self, delivered: Delivered) -> Sequence[Incoming]:
+        _, position, redelivery_count, due, entry, _ = delivered
         try:
             _, metadata, payload = split_entry(entry)
         except BatchFormatError:
@@ -377,14 +381,14 @@ class Attachment:
         else:
             messages = open_entry(self, position, redelivery_count, metadata, opened, due)
             if not messages:
-                self._acks.append(position)  # nothing of it is left
+                self._acks.append(position)  # no message of it is unacknowledged
         return self._from_start(messages) if self._behind is not None else messages
 
-    def _discard(self, one: Delivered, error: BatchFormatError) -> None:
-        """As the clients do: a broken entry would come for ever."""
-        log.warning("entry %s of %s is given up: %s", one.position, self.topic, error)
+    def _discard(self, delivered: Delivered, error: BatchFormatError) -> None:
+        """Acknowledge a damaged entry as Apache's clients do: it would be redelivered for ever."""
+        log.warning("entry %s of %s is discarded: %s", delivered.position, self.topic, error)
         if self._raw is not None:
-            self._raw.acknowledge([one.position], validation_error=_CHECKSUM_MISMATCH)
+            self._raw.acknowledge([delivered.position], validation_error=_CHECKSUM_MISMATCH)
 
     def _encrypted(
         self, position: Position, count: int, metadata: pb.MessageMetadata, payload: bytes
@@ -395,9 +399,11 @@ class Attachment:
             case "DISCARD":
                 self._acks.append(position)
             case "FAIL":
-                if not self._complained:
-                    self._complained = True
-                    log.warning("messages of %s are encrypted and stay there", self.topic)
+                if not self._encryption_logged:
+                    self._encryption_logged = True
+                    log.warning(
+                        "messages of %s cannot be decrypted and stay unacknowledged", self.topic
+                    )
         return ()
 
     def _chunk(
@@ -407,74 +413,80 @@ class Attachment:
         joined = self._chunks.add(metadata, position, payload, now_s)
         if joined is None:
             return ()
-        whole = joined.payload
+        content = joined.payload
         if metadata.compression:
-            whole = unpack(metadata, whole)
-        made = Incoming(self, joined.positions[-1], count, metadata, metadata, whole)
-        made.chunks = joined.positions
-        self.note_entries(made.position, made.chunks)
-        return (made,)
+            content = unpack(metadata, content)
+        message = Incoming(self, joined.positions[-1], count, metadata, metadata, content)
+        message.chunks = joined.positions
+        self.note_entries(message.position, message.chunks)
+        return (message,)
 
-    def _useless(self, position: Position) -> None:
+    def _acknowledge_useless(self, position: Position) -> None:
         self._acks.append(position)
 
-    def _let_go(self, position: Position) -> None:
-        self._receiver.let_go(self, position)
+    def _postpone(self, position: Position) -> None:
+        self._receiver.postpone(self, position)
 
-    def _look_at_chunks(self) -> None:
-        """W2. Acknowledge chunks whose message never becomes whole: AGE_MAX_S passed since the last one, and all that
-        the topic held then has come."""
+    def _check_chunks(self) -> None:
+        """Acknowledge chunks of messages that can never be whole (W2).
+
+        AGE_MAX_S have passed since the last chunk, and everything that the topic held then was received.
+        """
         if self._end is not None and self._seen >= self._end[0]:
             _, before_s = self._end
             self._end = None
             for positions in self._chunks.give_up(before_s):
                 self._acks += positions
-                many = len(positions)
-                log.warning("%s: %d chunks at %s are given up", self.topic, many, positions[0])
+                count = len(positions)
+                log.warning("%s: %d chunks at %s are discarded", self.topic, count, positions[0])
             if self._acks:
                 self._receiver.flush_soon()
         if self._chunk_timer is None and len(self._chunks) and not self._closed:
             loop = asyncio.get_running_loop()
-            self._chunk_timer = loop.call_later(chunked.AGE_MAX_S, self._chunks_are_old)
+            self._chunk_timer = loop.call_later(chunked.AGE_MAX_S, self._chunks_aged)
 
-    def _chunks_are_old(self) -> None:
+    def _chunks_aged(self) -> None:
         self._chunk_timer = None
         if len(self._chunks) and self._raw is not None and self._end is None:
             with suppress(LostError):  # the client is closed
-                self._client.spawn(f"end of {self.topic}", self._ask_end(self._raw))
-        self._look_at_chunks()
+                self._client.spawn(f"end of {self.topic}", self._find_end(self._raw))
+        self._check_chunks()
 
-    async def _ask_end(self, raw: RawConsumer) -> None:
+    async def _find_end(self, raw: RawConsumer) -> None:
         before_s = self._client.clock.monotonic_s() - chunked.AGE_MAX_S
         try:
             end = await raw.last_position()
         except MagnetarError:
-            return  # asked again in a while, or all comes again
+            return  # requested again later, or everything is redelivered
         if raw is not self._raw or self._end is not None:
             return
         if self._settings.kind in SHARING:
-            self._seen = (
-                EARLIEST  # what is given again comes before what is new, and only that tells
-            )
+            # Redelivered entries precede new ones, which alone prove that the end was reached.
+            self._seen = EARLIEST
         self._end = (end, before_s)
-        self._look_at_chunks()
+        self._check_chunks()
 
     def _from_start(self, messages: Sequence[Incoming]) -> Sequence[Incoming]:
-        """Without those before the position where a subscription that is not durable begins: brokers give whole
-        entries, and the one at the start, too."""
+        """Return the messages from the start of a subscription that is not durable. Brokers send whole entries,
+        including the one at the start."""
         behind = self._behind
         assert behind is not None
         first = (behind.position, behind.batch_index)
         inclusive = self._inclusive and self.given is None
-        kept = [one for one in messages if (one.position, one.batch_index) > first]
+        remaining = [
+            message for message in messages if (message.position, message.batch_index) > first
+        ]
         if inclusive:
-            kept = [one for one in messages if (one.position, one.batch_index) >= first]
-        if kept:
+            remaining = [
+                message for message in messages if (message.position, message.batch_index) >= first
+            ]
+        if remaining:
             self._behind = None
-        return kept
+        return remaining
 
     async def has_more(self) -> bool:
-        """Whether the topic has an entry behind the last message given, or the start. Raises MagnetarError."""
+        """Return whether the topic has an entry behind the last message delivered, or the start. Raises
+        MagnetarError."""
         raw = self._raw
         if raw is None:
             raise LostError(f"not attached to {self.topic}")
@@ -489,29 +501,30 @@ class Attachment:
 
     @property
     def acks(self) -> int:
-        """Acknowledgements that are not sent."""
+        """The number of acknowledgements not sent yet."""
         return len(self._acks) + (self._acked_to is not None)
 
     def note_entries(self, position: Position, entries: Sequence[Position]) -> None:
-        """All entries of the message at ``position``, which came in chunks."""
+        """Record all entries of the message at ``position``, which was received in chunks."""
         if not self._settings.acks_follow:
             self._entries.setdefault(position, entries)
 
     def acknowledge(self, position: Position) -> None:
-        """A message, with the next ``flush``. Sent also on a later attachment, before that asks for messages."""
+        """Acknowledge a message with the next ``flush``; after a loss, on the next attachment before it requests
+        messages."""
         if self._raw is None and len(self._acks) >= ACKS_KEPT_MAX:
             return
         self._acks += self._entries.pop(position, (position,))
 
     def follow(self, message: Incoming) -> None:
-        """The user got a message of a subscription that is not durable."""
+        """Record that the user received a message of a subscription that is not durable."""
         self.given = message.message_id
         batch = message.batch
         if self._settings.acks_follow and (batch is None or message.batch_index == batch.size - 1):
             self._acked_to = message.position
 
     def flush(self) -> None:
-        """Send the acknowledgements."""
+        """Send the queued acknowledgements."""
         raw = self._raw
         if raw is None:
             return
@@ -521,29 +534,29 @@ class Attachment:
         acks = self._acks
         if acks:
             self._acks = []
-            for at in range(0, len(acks), ACKS_MAX):
-                raw.acknowledge(acks[at : at + ACKS_MAX])
+            for start in range(0, len(acks), ACKS_MAX):
+                raw.acknowledge(acks[start : start + ACKS_MAX])
 
     def redeliver(self, positions: Sequence[Position]) -> None:
-        """Ask for messages again. Types with order start over: everything that is not acknowledged comes again."""
+        """Request messages again. Ordered types start over: everything unacknowledged is redelivered."""
         raw = self._raw
         if raw is None:
-            return  # all comes again, anyway
+            return  # everything is redelivered after reattaching
         self.flush()
         if self._settings.kind in SHARING:
             self._end = None
             pop = self._entries.pop
-            raw.redeliver([entry for one in positions for entry in pop(one, (one,))])
+            raw.redeliver([entry for position in positions for entry in pop(position, (position,))])
             return
         self._start_over()
         self._epoch += 1
         raw.redeliver(epoch=self._epoch)
         self.refill()
 
-    def _heard(self, kind: int, body: Body) -> None:
+    def _on_event(self, kind: int, body: Body) -> None:
         if kind == CommandType.REACHED_END_OF_TOPIC:
             self.at_end = True
 
 
-def _lasts(error: MagnetarError) -> bool:
+def _is_permanent(error: MagnetarError) -> bool:
     return not error.retriable

@@ -1,9 +1,9 @@
-"""Messages that come in several entries, joined. Pure; the caller tells the time.
+"""Messages in several entries, joined. Pure; the caller passes the time.
 
-Chunks of one message come in order but for those that are delivered again; those of other messages come between them.
-Every chunk that is taken ends in one of four ways: it is part of a message that is given; it is of no use to anybody
-(sent twice, or the rest of its message never comes) and told by ``on_useless``; it is let go for want of room and told
-by ``on_again``; or its message is longer than BYTES_MAX and stays where it is.
+Chunks of one message arrive in order except for redelivered ones; chunks of other messages may be between them. Every
+accepted chunk ends in one of four ways: it is part of a delivered message; it is useless (sent twice, or its message
+can never be whole) and reported by ``on_useless``; it is dropped for lack of room and reported by ``on_again``; or its
+message is longer than BYTES_MAX and stays unacknowledged.
 """
 
 from collections.abc import Callable
@@ -13,15 +13,16 @@ from engine.base.ids import Position
 from engine.wire import pulsar_pb2 as pb
 
 BEGUN_MAX = 100
-"""Messages of which not all chunks are there."""
+"""Messages of which some chunks are missing."""
 BYTES_MAX = 64 * 1024 * 1024
-"""Of the chunks that one consumer keeps, of all its topics, and of one message."""
+"""Bytes of the chunks that one consumer holds, of all its topics, and of one message."""
 AGE_MAX_S = 60.0
-"""Between two chunks of a message: its producer goes no further when the topic went on without the next one."""
+"""Seconds between two chunks of a message after which the message is discarded, once the topic continued without the
+next chunk."""
 
 
 class Joined(NamedTuple):
-    """A whole message: its payload as packed, and where its chunks lie, in order."""
+    """A whole message: its payload as compressed, and the positions of its chunks, in order."""
 
     payload: bytes
     positions: list[Position]
@@ -39,13 +40,13 @@ class _Begun:
 
 
 class ChunkBytes:
-    """Bytes of chunks that a consumer keeps, of all its topics."""
+    """Bytes of chunks that a consumer holds, of all its topics."""
 
     bytes = 0
 
 
 class Chunks:
-    """Of one topic, for one consumer. ``kept`` counts what all of its topics keep."""
+    """Chunks of one topic, for one consumer. ``kept`` counts the bytes held of all its topics."""
 
     def __init__(
         self,
@@ -59,13 +60,13 @@ class Chunks:
         self._begun: dict[str, _Begun] = {}
 
     def __len__(self) -> int:
-        """Messages begun."""
+        """Return the number of incomplete messages."""
         return len(self._begun)
 
     def add(
         self, metadata: pb.MessageMetadata, position: Position, payload: bytes, now_s: float
     ) -> Joined | None:
-        """The message that this chunk completes."""
+        """Add a chunk and return the message that it completes; None when it completes none."""
         uuid, index, count = metadata.uuid, metadata.chunk_id, metadata.num_chunks_from_msg
         if not 0 <= index < count:
             self._on_useless(position)
@@ -74,9 +75,10 @@ class Chunks:
             return None
         begun = self._begun.get(uuid)
         if begun is not None and (not index or begun.count != count):
-            self._leave_earlier(uuid, position)
+            self._drop_earlier(uuid, position)
             if begun.count != count and begun.parts:
-                self._on_useless(position)  # of an earlier sending itself, cut in other pieces
+                # Itself of an earlier attempt to send, cut in other pieces.
+                self._on_useless(position)
                 return None
             begun.count = count
         if begun is None:
@@ -90,12 +92,13 @@ class Chunks:
         if len(begun.parts) < count:
             self._bound(uuid)
             return None
-        self._forget(uuid)
-        parts = [begun.parts[at] for at in range(count)]
+        self._remove(uuid)
+        parts = [begun.parts[number] for number in range(count)]
         return Joined(b"".join([part for _, part in parts]), [position for position, _ in parts])
 
-    def _leave_earlier(self, uuid: str, position: Position) -> None:
-        """A message begins at ``position``: what lies before it is of an earlier sending, which went no further."""
+    def _drop_earlier(self, uuid: str, position: Position) -> None:
+        """Drop the chunks before ``position``, where the message begins: they are of an earlier attempt to send it that
+        was not completed."""
         begun = self._begun.get(uuid)
         for index, (earlier, part) in list(begun.parts.items()) if begun is not None else ():
             if earlier < position:
@@ -106,7 +109,7 @@ class Chunks:
                 self._on_useless(earlier)
 
     def _fits(self, begun: _Begun, index: int, position: Position) -> bool:
-        """Whether a chunk is to be kept: not one that is here, sent twice, or of an earlier sending."""
+        """Return whether a chunk is kept: not one that is held, sent twice, or of an earlier attempt to send."""
         held = begun.parts.get(index)
         first = begun.parts.get(0)
         if held is not None:
@@ -119,27 +122,27 @@ class Chunks:
         return True
 
     def give_up(self, before_s: float) -> list[list[Position]]:
-        """Where the chunks lie of each message whose last chunk came before ``before_s``; they are forgotten."""
+        """Remove messages whose last chunk arrived before ``before_s`` and return the positions of their chunks."""
         late = [uuid for uuid, begun in self._begun.items() if begun.since_s <= before_s]
-        return [sorted(self._forget(uuid).positions()) for uuid in late]
+        return [sorted(self._remove(uuid).positions()) for uuid in late]
 
     def clear(self) -> None:
-        """Everything comes again."""
+        """Remove all messages; they are redelivered."""
         for uuid in list(self._begun):
-            self._forget(uuid)
+            self._remove(uuid)
 
     def _bound(self, newest: str) -> None:
-        """Let go of messages, those that began first."""
+        """Drop messages beyond the bounds, those that began first."""
         for uuid in list(self._begun):
             if len(self._begun) <= BEGUN_MAX and self._kept.bytes <= BYTES_MAX:
                 return
             if uuid == newest and self._begun[uuid].size > BYTES_MAX:
-                self._forget(uuid)  # longer than it said, and than may be
+                self._remove(uuid)  # larger than declared, and than allowed
                 return
-            for position in self._forget(uuid).positions():
+            for position in self._remove(uuid).positions():
                 self._on_again(position)
 
-    def _forget(self, uuid: str) -> _Begun:
+    def _remove(self, uuid: str) -> _Begun:
         begun = self._begun.pop(uuid)
         self._kept.bytes -= begun.size
         return begun

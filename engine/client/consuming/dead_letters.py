@@ -1,4 +1,4 @@
-"""Messages that came too often: kept until they are due again, then published to the topic for dead letters."""
+"""Messages redelivered too often: kept until they are due again, then published to the dead letter topic."""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,12 +15,13 @@ from engine.client.raw_producer import RawProducer
 from engine.wire.batches import Message, pack_entry
 
 CHUNK_FIELDS_BYTES = 64
-"""What says which chunk an entry is, but for the message's uuid."""
+"""Bytes of the metadata of a chunk, without the message's uuid."""
 Key = tuple[Attachment, Position]
 
 
 class DeadLetters:
-    """Of one consumer. A letter has the message's value, key, properties and event time, and says where it is from."""
+    """Dead letters of one consumer. A letter has the message's value, key, properties and event time, and names its
+    origin."""
 
     def __init__(self, client: PulsarClient, settings: ConsumerSettings) -> None:
         self._client = client
@@ -31,34 +32,39 @@ class DeadLetters:
         self._sent = 0
 
     def sort_out(self, messages: list[Incoming]) -> tuple[list[Incoming], list[Incoming]]:
-        """(what may be given, what came more often than allowed), remembering what is given for the last time."""
-        most = self._settings.redeliveries_max
-        if not any(one.redelivery_count >= most for one in messages):
+        """Return the messages to deliver and those redelivered too often; keep messages delivered for the last time."""
+        limit = self._settings.redeliveries_max
+        if not any(message.redelivery_count >= limit for message in messages):
             return messages, []
-        given: list[Incoming] = []
+        deliverable: list[Incoming] = []
         too_often: list[Incoming] = []
-        for one in messages:
-            if one.redelivery_count >= most:
-                kept = self._kept.setdefault((one.source, one.position), [])
-                kept[:] = [*(other for other in kept if other.batch_index != one.batch_index), one]
-            (too_often if one.redelivery_count > most else given).append(one)
-        return given, too_often
+        for message in messages:
+            if message.redelivery_count >= limit:
+                kept = self._kept.setdefault((message.source, message.position), [])
+                kept[:] = [
+                    *(other for other in kept if other.batch_index != message.batch_index),
+                    message,
+                ]
+            (too_often if message.redelivery_count > limit else deliverable).append(message)
+        return deliverable, too_often
 
     def __contains__(self, key: Key) -> bool:
         return key in self._kept
 
     def discard(self, key: Key) -> None:
-        """It was acknowledged."""
+        """Drop an acknowledged entry."""
         self._kept.pop(key, None)
 
     def forget(self, attachment: Attachment) -> None:
-        """Everything of it comes again."""
+        """Drop the entries of an attachment, all of which are redelivered."""
         for key in [key for key in self._kept if key[0] is attachment]:
             del self._kept[key]
 
     async def publish(self, key: Key) -> list[Incoming]:
-        """Store the messages of an entry, which are returned, as letters. Raises MagnetarError: maybe some are stored.
-        Cancel-safe."""
+        """Publish the messages of an entry as letters and return them. Cancel-safe.
+
+        Raises MagnetarError; some of them may be stored then.
+        """
         letters = self._kept.pop(key, [])
         async with self._sending:  # one producer, and its receipts in order
             for letter in letters:
@@ -80,36 +86,37 @@ class DeadLetters:
             raise NoAnswerError(f"{topic} gave no receipt in time") from error
 
     def _send(self, producer: RawProducer, letter: Incoming, base: str) -> None:
-        """In chunks when it is above what the broker takes in one entry, as the message was. Raises
-        MessageTooLargeError."""
+        """Send a letter, in chunks when it is above the broker's limit. Raises MessageTooLargeError."""
         entry = self._entry(letter, base, producer.name, letter.content, {})
-        content, most = letter.content or b"", producer.link.max_message_size
-        if len(entry) <= most or letter.encrypted:
+        content, bytes_max = letter.content or b"", producer.link.max_message_size
+        if len(entry) <= bytes_max or letter.encrypted:
             producer.send([self._sent], [entry])
             return
         uuid = f"{producer.name}-{self._sent}"
-        room = most - (len(entry) - len(content)) - len(uuid) - CHUNK_FIELDS_BYTES
+        room = bytes_max - (len(entry) - len(content)) - len(uuid) - CHUNK_FIELDS_BYTES
         step = max(room, CHUNK_BYTES_MIN)
         starts = range(0, len(content), step)
         for index, start in enumerate(starts):
-            about = {
+            chunk_fields = {
                 "uuid": uuid,
                 "num_chunks_from_msg": len(starts),
                 "total_chunk_msg_size": len(content),
                 "chunk_id": index,
             }
             part = content[start : start + step]
-            producer.send_chunk(self._sent, self._entry(letter, base, producer.name, part, about))
+            producer.send_chunk(
+                self._sent, self._entry(letter, base, producer.name, part, chunk_fields)
+            )
 
     async def _producer(self, topic: str) -> RawProducer:
-        """On the topic, or on one of its partitions for all letters of this consumer."""
-        found = self._producers.get(topic)
-        if found is None or found.error is not None:
+        """Return a producer on the topic, or on one of its partitions for all letters of this consumer."""
+        producer = self._producers.get(topic)
+        if producer is None or producer.error is not None:
             names = partition_names(topic, await self._client.partitions(topic))
-            place = names[self._client.entropy.below(len(names))]
-            link = await self._client.owner(place)
-            found = self._producers[topic] = await RawProducer.open(link, place)
-        return found
+            partition = names[self._client.entropy.below(len(names))]
+            link = await self._client.owner(partition)
+            producer = self._producers[topic] = await RawProducer.open(link, partition)
+        return producer
 
     def _entry(
         self,
@@ -122,7 +129,7 @@ class DeadLetters:
         position, partition, index, _, _ = letter.message_id
         origin = f"{position}:{partition}" + (f":{index}" if index >= 0 else "")
         properties = letter.properties
-        about = {
+        origin_properties = {
             "REAL_TOPIC": topic,
             "REAL_SUBSCRIPTION": self._settings.subscription,
             "ORIGIN_MESSAGE_ID": origin,
@@ -133,7 +140,8 @@ class DeadLetters:
             letter.key,
             letter.key_is_base64,
             letter.ordering_key,
-            properties | {key: value for key, value in about.items() if key not in properties},
+            properties
+            | {key: value for key, value in origin_properties.items() if key not in properties},
             letter.event_ms,
             self._sent,
         )
@@ -147,14 +155,14 @@ class DeadLetters:
         )
 
     async def close(self) -> None:
-        """Letters that are not published come again as messages. Raises nothing."""
+        """Drop all letters, which are redelivered as messages. Raises nothing."""
         self._kept.clear()
         for producer in self._producers.values():
             producer.leave()
 
 
 def _how_encrypted(letter: Incoming) -> dict[str, Any]:
-    """What somebody with the keys must know."""
+    """Return the metadata fields that a holder of the keys needs."""
     names: Sequence[str] = (
         "encryption_keys",
         "encryption_algo",

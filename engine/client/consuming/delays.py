@@ -1,4 +1,4 @@
-"""Things that are due some time after they were added, all after the same time: one timer, however many there are."""
+"""Keys that become due a fixed time after they were added: one timer for all of them."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,11 +7,12 @@ from typing import Generic, TypeVar
 K = TypeVar("K")
 
 TICK_S = 0.1
-"""At least this passes before something is due, and what is due within half of it is told with it."""
+"""Least delay in seconds. Keys due within half of it are reported together."""
 
 
 class Delays(Generic[K]):
-    """``on_due`` is called with keys whose ``delay_s`` is over, at least one, in the order in which they were added."""
+    """Keys waiting for one delay. ``on_due`` is called with keys whose ``delay_s`` is over, at least one, in the order
+    of adding."""
 
     def __init__(self, delay_s: float, on_due: Callable[[list[K]], None]) -> None:
         self._delay_s = max(delay_s, TICK_S)
@@ -24,29 +25,29 @@ class Delays(Generic[K]):
         return len(self._due)
 
     def add(self, key: K) -> None:
-        """Due after the delay, counted from now also when it waits already."""
+        """Make a key due after the delay from now, also when it waits already."""
         self._due.pop(key, None)
         self._due[key] = self._loop.time() + self._delay_s
         if self._timer is None:
             self._timer = self._loop.call_later(self._delay_s, self._fire)
 
     def discard(self, key: K) -> None:
-        """Never due."""
+        """Remove a key."""
         self._due.pop(key, None)
 
     def keep(self, condition: Callable[[K], bool]) -> None:
-        """Never due but for those of which ``condition`` is true."""
+        """Remove all keys except those for which ``condition`` is true."""
         self._due = {key: due for key, due in self._due.items() if condition(key)}
 
-    def hurry(self) -> None:
-        """All are due now."""
-        over = list(self._due)
+    def expire_all(self) -> None:
+        """Make all keys due now."""
+        due_keys = list(self._due)
         self.close()
-        if over:
-            self._on_due(over)
+        if due_keys:
+            self._on_due(due_keys)
 
     def close(self) -> None:
-        """Nothing is due any more."""
+        """Remove all keys."""
         self._due.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -55,13 +56,13 @@ class Delays(Generic[K]):
     def _fire(self) -> None:
         self._timer = None
         until = self._loop.time() + TICK_S / 2
-        over: list[K] = []
+        due_keys: list[K] = []
         for key, due in self._due.items():
             if due > until:
                 self._timer = self._loop.call_at(due, self._fire)
                 break
-            over.append(key)
-        for key in over:
+            due_keys.append(key)
+        for key in due_keys:
             del self._due[key]
-        if over:
-            self._on_due(over)
+        if due_keys:
+            self._on_due(due_keys)

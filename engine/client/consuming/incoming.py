@@ -1,6 +1,6 @@
-"""Delivered entries opened into messages, lean enough to be done for each one that passes. Pure.
+"""Delivered entries opened into messages, at a low cost for each message. Pure.
 
-What is looked at by few (key, properties, event time) stays in the parsed metadata until somebody asks.
+Rarely used parts (key, properties, event time) stay in the parsed metadata until they are requested.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from engine.wire.texts import readable
 
 
 class Batch:
-    """What the messages of one delivered batch share. Bits of ``left``: those that are not acknowledged."""
+    """Shared state of the messages of one delivered batch. Bits of ``left``: messages not acknowledged."""
 
     __slots__ = ("left", "size")
 
@@ -25,7 +25,7 @@ class Batch:
 
 
 class Encryption(NamedTuple):
-    """How a payload is encrypted, and packed before. ``keys``: (data key, what is said of it) by key name."""
+    """The encryption of a payload, and its compression before. ``keys``: (data key, metadata) by key name."""
 
     keys: dict[str, tuple[bytes, dict[str, str]]]
     param: bytes
@@ -36,7 +36,7 @@ class Encryption(NamedTuple):
 
 
 class Given(NamedTuple):
-    """What it takes to acknowledge a message, or to refuse it: as its fields, without what it holds."""
+    """The fields of a message that are needed to acknowledge or refuse it, without its content."""
 
     source: Any
     position: Position
@@ -46,11 +46,11 @@ class Given(NamedTuple):
 
 
 class Incoming:
-    """One message as a consumer is given it. ``content`` is None for a null value.
+    """One message as a consumer receives it. ``content`` is None for a null value.
 
-    ``source``: whose it is, for the consumer. ``batch_index``: within ``batch``, -1 without one. ``chunks``: positions
-    of all entries of a message that came in several. ``encrypted``: ``content`` is as the producer packed and encrypted
-    it, also when that is a batch.
+    ``source``: its attachment, for the consumer. ``batch_index``: within ``batch``, -1 without one. ``chunks``:
+    positions of all entries of a message in chunks. ``encrypted``: ``content`` is as the producer compressed and
+    encrypted it, also when that is a batch.
     """
 
     __slots__ = (
@@ -112,7 +112,7 @@ class Incoming:
 
     @property
     def encryption(self) -> "Encryption | None":
-        """What somebody with the keys must know; None when the message is not ``encrypted``."""
+        """Fields that a holder of the keys needs; None when the message is not ``encrypted``."""
         if not self.encrypted:
             return None
         metadata = self.metadata
@@ -133,12 +133,12 @@ class Incoming:
 
     @property
     def topic(self) -> str:
-        """Full name, of the partition if it is one."""
+        """The full name, of the partition if it is one."""
         return str(self.source.topic)
 
     @property
     def key(self) -> str | None:
-        """As sent: base64 of the key's bytes when ``key_is_base64``."""
+        """The key as sent: base64 of the key's bytes when ``key_is_base64``."""
         own = self.own
         if own.null_partition_key or not own.HasField("partition_key"):
             return None
@@ -162,12 +162,12 @@ class Incoming:
 
     @property
     def event_ms(self) -> int:
-        """0 for none."""
+        """The event time; 0 for none."""
         return int(self.own.event_time)
 
     @property
     def replicated_from(self) -> str | None:
-        """The cluster it was published in, when that is another."""
+        """The cluster in which it was published, when that is another."""
         return readable(self.metadata.replicated_from) or None
 
     @property
@@ -185,7 +185,8 @@ def open_entry(
     payload: bytes,
     due: Sequence[int] = (),
 ) -> list[Incoming]:
-    """The messages of an entry that is not encrypted, no chunk and no marker; ``due``: as ``Delivered.ack_set``.
+    """Return the messages of an entry that is neither encrypted nor a chunk nor a marker. ``due``: as
+    ``Delivered.ack_set``.
 
     Raises BatchFormatError. Messages of a batch that are not due, or were compacted away, are left out.
     """
@@ -196,21 +197,23 @@ def open_entry(
         return [Incoming(source, position, redelivery_count, metadata, metadata, content)]
     size = metadata.num_messages_in_batch
     opened = members(size, payload)  # which checks the size
-    every = (1 << size) - 1
-    left = bytearray((every & bits_of(due) if due else every).to_bytes((size + 7) // 8, "little"))
+    all_bits = (1 << size) - 1
+    left = bytearray(
+        (all_bits & bits_of(due) if due else all_bits).to_bytes((size + 7) // 8, "little")
+    )
     batch = Batch(size, 0)
-    found = []
+    messages = []
     for index, (own, content) in enumerate(opened):
-        # Bit by bit in bytes: shifting one large integer for each message takes the square of their number.
+        # Bits of a bytearray: shifting one large integer for each message has quadratic cost.
         mask = 1 << (index & 7)
         if own.compacted_out:
             left[index >> 3] &= ~mask
         elif left[index >> 3] & mask:
-            found.append(
+            messages.append(
                 Incoming(source, position, redelivery_count, metadata, own, content, batch, index)
             )
     batch.left = int.from_bytes(left, "little")
-    return found
+    return messages
 
 
 def encrypted(
@@ -220,15 +223,16 @@ def encrypted(
     metadata: pb.MessageMetadata,
     payload: bytes,
 ) -> Incoming:
-    """An entry that nobody here can read, as one message."""
-    made = Incoming(source, position, redelivery_count, metadata, metadata, payload)
-    made.encrypted = True
-    return made
+    """Return an entry that cannot be decrypted here as one message."""
+    message = Incoming(source, position, redelivery_count, metadata, metadata, payload)
+    message.encrypted = True
+    return message
 
 
 def unpack(metadata: pb.MessageMetadata, payload: bytes) -> bytes:
-    """A payload without its compression. Raises BatchFormatError."""
-    from engine.wire.compression import CompressionError, decompress  # heavy, and seldom needed
+    """Return a payload decompressed. Raises BatchFormatError."""
+    # Slow to import, rarely needed.
+    from engine.wire.compression import CompressionError, decompress
 
     try:
         return decompress(metadata.compression, payload, metadata.uncompressed_size)
@@ -237,7 +241,7 @@ def unpack(metadata: pb.MessageMetadata, payload: bytes) -> bytes:
 
 
 def messages_due(metadata: pb.MessageMetadata, due: Sequence[int]) -> int:
-    """How many permits an entry took."""
+    """Return the number of permits that an entry used."""
     if due:
         return bits_of(due).bit_count()
     return max(1, metadata.num_messages_in_batch)

@@ -1,4 +1,4 @@
-"""A reader: messages from a position on, under a subscription of its own that goes with it."""
+"""A reader: messages from a position on, under a subscription of its own that is deleted with it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,7 +14,8 @@ from engine.client.raw_consumer import EXCLUSIVE
 
 
 class TopicReader(TopicConsumer):
-    """``open_at`` it. What was given is acknowledged by itself; after a lost connection it goes on behind that."""
+    """A reader made by ``open_at``. Delivered messages are acknowledged automatically; after a lost connection it
+    resumes behind them."""
 
     @classmethod
     async def open_at(
@@ -30,10 +31,10 @@ class TopicReader(TopicConsumer):
         queue_size: int = 1000,
         settings: ConsumerSettings | None = None,
     ) -> Self:
-        """From behind ``start``, or from it on when ``inclusive``. A partitioned topic has no other start than its
-        earliest and its latest message. ``settings``: what else there is to say.
+        """Open behind ``start``, or at it when ``inclusive``. ``settings``: all other settings.
 
-        Raises MisuseError for a start that is none, and as ``TopicConsumer.open``. Cancel-safe.
+        A partitioned topic can start at its earliest or latest message only. Raises MisuseError for another start, and
+        as ``TopicConsumer.open``. Cancel-safe.
         """
         settings = replace(
             settings or ConsumerSettings(""),
@@ -46,14 +47,16 @@ class TopicReader(TopicConsumer):
             acks_follow=True,
             queue_size=queue_size,
         )
-        made = await cls.open(client, [topic], settings, on_messages=on_messages, on_end=on_end)
-        if len(made.topics) > 1 and start not in (EARLIEST_ID, LATEST_ID):
-            await made.close()
+        reader = await cls.open(client, [topic], settings, on_messages=on_messages, on_end=on_end)
+        if len(reader.topics) > 1 and start not in (EARLIEST_ID, LATEST_ID):
+            await reader.close()
             raise MisuseError(
                 "start: a partitioned topic is read from its earliest or latest message"
             )
-        return made
+        return reader
 
     async def has_message_available(self) -> bool:
-        """Whether a message is there behind the last that was given. Raises MagnetarError."""
-        return self.has_queued or any([await one.has_more() for one in self.attachments])
+        """Return whether there is a message behind the last one delivered. Raises MagnetarError."""
+        return self.has_queued or any(
+            [await attachment.has_more() for attachment in self.attachments]
+        )

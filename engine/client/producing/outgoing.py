@@ -1,7 +1,7 @@
 """Messages to be published, and the entries that carry them: single, in batches, in chunks. Pure.
 
-An entry is ``0x0e01 u32 crc32c | u32 size MessageMetadata | payload``, see ``wire.batches``. The fields that every
-message has are written by hand, rare ones by protobuf: protobuf's fields may stand in any order.
+An entry is ``0x0e01 u32 crc32c | u32 size MessageMetadata | payload``, see ``wire.batches``. Fields of every message
+are encoded by hand, rare ones by protobuf: fields of a protobuf message may be in any order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,15 +21,17 @@ if TYPE_CHECKING:
 _MAGIC = Struct(">HI")
 _SIZE = Struct(">I")
 CHUNK_BYTES_MIN = 1024
-"""A chunk holds at least so much of the payload, however large its metadata is."""
+"""Least bytes of payload in a chunk, however large its metadata is."""
 
 
 @dataclass(slots=True)
 class OutgoingMessage:
-    """``token``: what its result is told with. Times are epoch milliseconds, 0 for none; ``replicate_to``: clusters.
-    ``extra_metadata``: serialized fields of MessageMetadata besides these, such as the schema's version, or how whoever
-    gave the payload packed and encrypted it; its producer then packs nothing. ``beside_bytes``: what it keeps alive
-    besides the payload, for the budget."""
+    """A message to publish. Times are epoch milliseconds, 0 for none.
+
+    ``token`` is returned with its result. ``replicate_to``: clusters. ``extra_metadata``: further serialized fields of
+    MessageMetadata, such as the schema's version, or how the caller compressed and encrypted the payload; its producer
+    then does not compress. ``beside_bytes``: bytes that it keeps alive besides the payload, for the budget.
+    """
 
     payload: bytes
     token: Any = None
@@ -44,11 +46,11 @@ class OutgoingMessage:
 
     @property
     def is_alone(self) -> bool:
-        """Whether it cannot stand in a batch, which has one set of these."""
+        """True when it cannot be in a batch, which has one time of delivery, list of clusters and extra metadata."""
         return bool(self.deliver_at_ms or self.replicate_to or self.extra_metadata)
 
     def metadata(self) -> bytes:
-        """Fields of MessageMetadata that only this message has."""
+        """Return the fields of MessageMetadata that only this message has."""
         if self.key is None and not (
             self.properties
             or self.event_ms
@@ -69,7 +71,7 @@ class OutgoingMessage:
         return fields.SerializePartialToString() + self.extra_metadata
 
     def member(self, sequence_id: int) -> bytes:
-        """It in a batch: ``u32 size SingleMessageMetadata payload``."""
+        """Return the message as a member of a batch: ``u32 size SingleMessageMetadata payload``."""
         payload = self.payload
         metadata = b"\x18" + varint(len(payload)) + b"\x40" + varint(sequence_id)
         if self.key is not None or self.properties or self.event_ms or self.ordering_key:
@@ -85,7 +87,8 @@ class OutgoingMessage:
 
 
 class EntryBuilder:
-    """Entries of one producer. ``compression``: codec number of ``wire.compression``. ``sealer``: encrypts them."""
+    """Encodes the entries of one producer. ``compression``: codec number of ``wire.compression``. ``sealer`` encrypts
+    them."""
 
     def __init__(
         self, producer_name: str, compression: int, sealer: "Sealer | None" = None
@@ -98,15 +101,15 @@ class EntryBuilder:
         self._published = -1, b""
 
     def _first_fields(self, sequence_id: int, publish_ms: int) -> bytes:
-        """Those that every entry has. A run has one time of publishing, which is made into bytes once."""
-        ms, written = self._published
+        """Return the fields of every entry. The time of publishing is encoded once for a run."""
+        ms, encoded = self._published
         if ms != publish_ms:
-            written = b"\x18" + varint(publish_ms)
-            self._published = publish_ms, written
-        return self._head + varint(sequence_id) + written
+            encoded = b"\x18" + varint(publish_ms)
+            self._published = publish_ms, encoded
+        return self._head + varint(sequence_id) + encoded
 
     def single(self, message: OutgoingMessage, sequence_id: int, publish_ms: int) -> bytes:
-        """An entry of one message."""
+        """Return an entry of one message."""
         payload = message.payload
         metadata = self._first_fields(sequence_id, publish_ms) + message.metadata()
         if self._compression != NONE:
@@ -117,7 +120,7 @@ class EntryBuilder:
     def batch(
         self, messages: Sequence[OutgoingMessage], first_sequence: int, publish_ms: int
     ) -> bytes:
-        """An entry of several messages, whose sequence ids follow each other. It has the first one's key."""
+        """Return an entry of several messages with consecutive sequence ids. It has the first message's key."""
         payload = b"".join(
             [message.member(first_sequence + i) for i, message in enumerate(messages)]
         )
@@ -134,8 +137,8 @@ class EntryBuilder:
     def chunks(
         self, message: OutgoingMessage, sequence_id: int, publish_ms: int, entry_bytes_max: int
     ) -> list[bytes]:
-        """Entries that make one message together: compressed as a whole, then cut."""
-        whole = compress(self._compression, message.payload)
+        """Return the entries that form one message together: compressed as a whole, then cut."""
+        payload = compress(self._compression, message.payload)
         metadata = self._first_fields(sequence_id, publish_ms) + message.metadata()
         if self._compression != NONE:
             metadata += self._compressed(len(message.payload))
@@ -144,16 +147,16 @@ class EntryBuilder:
         if self._sealer is not None:
             longest += self._sealer.overhead
         step = max(entry_bytes_max - longest, CHUNK_BYTES_MIN)
-        starts = range(0, len(whole), step)
+        starts = range(0, len(payload), step)
         entries = []
         for index, start in enumerate(starts):
-            about = pb.MessageMetadata(
+            chunk_fields = pb.MessageMetadata(
                 uuid=uuid,
                 num_chunks_from_msg=len(starts),
-                total_chunk_msg_size=len(whole),
+                total_chunk_msg_size=len(payload),
                 chunk_id=index,
             ).SerializePartialToString()
-            entries.append(self._entry(metadata + about, whole[start : start + step]))
+            entries.append(self._entry(metadata + chunk_fields, payload[start : start + step]))
         return entries
 
     def _entry(self, metadata: bytes, payload: bytes) -> bytes:

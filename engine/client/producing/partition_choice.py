@@ -1,4 +1,4 @@
-"""Which partition a message goes to, as Pulsar's Java client chooses it. Pure; the caller draws by chance."""
+"""The choice of a message's partition, as in Pulsar's Java client. Pure; the caller draws random numbers."""
 
 from enum import Enum
 
@@ -11,32 +11,32 @@ SWITCH_DELAYS = 10
 
 
 class Routing(Enum):
-    """Where messages without a key go."""
+    """The partition of messages without a key."""
 
     SINGLE = "SinglePartition"
     ROUND_ROBIN = "RoundRobinPartition"
 
 
 class Hashing(Enum):
-    """What finds the partition of a key."""
+    """The hash that determines the partition of a key."""
 
     JAVA_STRING = "JavaStringHash"
     MURMUR3 = "Murmur3_32Hash"
 
 
 def key_hash(hashing: Hashing, key: str) -> int:
-    """Of a key, from 0 to 2**31 - 1."""
+    """Return the hash of a key, from 0 to 2**31 - 1."""
     if hashing is Hashing.MURMUR3:
         return mmh3.hash(key.encode()) & 0x7FFFFFFF
-    found = 0
+    value = 0
     units = key.encode("utf-16-be", "surrogatepass")
     for i in range(0, len(units), 2):
-        found = (31 * found + (units[i] << 8 | units[i + 1])) & 0xFFFFFFFF
-    return found & 0x7FFFFFFF
+        value = (31 * value + (units[i] << 8 | units[i + 1])) & 0xFFFFFFFF
+    return value & 0x7FFFFFFF
 
 
 class PartitionChoice:
-    """The choices of one producer. ``start``: drawn by chance; ``batch_delay_ms``: 0 when it does not batch."""
+    """The choices of one producer. ``start``: a random number; ``batch_delay_ms``: 0 when it does not batch."""
 
     def __init__(self, routing: Routing, hashing: Hashing, start: int, batch_delay_ms: int) -> None:
         self._routing = routing
@@ -45,7 +45,7 @@ class PartitionChoice:
         self._switch_ms = batch_delay_ms * SWITCH_DELAYS
 
     def of(self, message: OutgoingMessage, count: int, now_ms: int) -> int:
-        """One of ``count`` partitions. A batching producer stays with one for a while, so that batches fill."""
+        """Return one of ``count`` partitions. A batching producer stays with one for a while, so that batches fill."""
         if message.key is not None:
             return key_hash(self._hashing, message.key) % count
         if self._routing is Routing.SINGLE:

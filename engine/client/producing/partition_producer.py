@@ -1,7 +1,7 @@
-"""A producer of one topic without partitions that comes again by itself, and sends again what has no receipt.
+"""A producer of one topic without partitions, which reattaches and sends entries without a receipt again.
 
-Entries keep their order and sequence ids over any loss, and each message is told once: stored, or why not. Nothing is
-paid per message but its record and its bytes: no task, timer or future.
+Entries keep their order and sequence ids across connections, and each message has one result: stored, or the error. The
+cost of a message is its record and its bytes: there is no task, timer or future for it.
 """
 
 import asyncio
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MESSAGE_OVERHEAD_BYTES = 512
-"""What any message costs in memory besides what it holds, as the budget counts it."""
-_LASTING = (ServerError.TopicTerminatedError, ServerError.ProducerFenced)
+"""Memory of any message besides its content, as counted by the budget."""
+_PERMANENT = (ServerError.TopicTerminatedError, ServerError.ProducerFenced)
 _OF_ONE_ENTRY = (ServerError.ChecksumError, ServerError.NotAllowedError)
-"""Refusals of an entry that say nothing of the others."""
+"""Refusals of an entry that do not affect the others."""
 
 
 class SendTimeoutError(ClientError):
-    """No receipt came in time; the message may be stored, or yet come to be."""
+    """No receipt arrived in time; the message may be stored, now or later."""
 
 
 class ClosedError(MagnetarError):
@@ -53,7 +53,8 @@ class ClosedError(MagnetarError):
 
 
 class SendResult(NamedTuple):
-    """``message_id`` None: not stored, as far as is known, for ``error``. ``token``: the message's."""
+    """The result of a message. ``message_id`` None: not stored as far as known, because of ``error``. ``token``: the
+    message's."""
 
     token: Any
     message_id: MessageId | None
@@ -62,7 +63,7 @@ class SendResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BatchSettings:
-    """A batch is sent when it is full by either measure, or its first message has waited ``delay_s``."""
+    """Limits of a batch: it is sent when it is full by either measure, or ``delay_s`` after its first message."""
 
     messages_max: int = 1000
     bytes_max: int = 128 * 1024
@@ -71,8 +72,11 @@ class BatchSettings:
 
 @dataclass(frozen=True, slots=True)
 class ProducerSettings:
-    """``name`` None: the broker gives one. ``initial_sequence_id``: of the message before the first; None: what the
-    broker knows. ``send_timeout_s`` 0: none. ``compression``: codec number of ``wire.compression``."""
+    """Settings of a producer. ``name`` None: the broker assigns one.
+
+    ``initial_sequence_id``: of the message before the first; None: the broker's last. ``send_timeout_s`` 0: none.
+    ``compression``: codec number of ``wire.compression``.
+    """
 
     name: str | None = None
     initial_sequence_id: int | None = None
@@ -85,14 +89,14 @@ class ProducerSettings:
     sealer: "Sealer | None" = None
     """Encrypts the entries of all partitions."""
     schema: pb.Schema | None = None
-    """What the topic takes it for: registered, compared or refused when the producer attaches."""
+    """The schema, which is registered, compared or refused when the producer attaches."""
     reattach_when_idle: bool = True
-    """False: one that is sent away, or loses its link, while no message waits is over: it makes no topic anew that was
-    deleted."""
+    """False: a producer that is closed by the broker or loses its link while no message waits ends. It then does not
+    create a deleted topic again."""
 
 
 class _Entry:
-    """An entry that has no receipt. ``messages`` None: they were told already, and it is not sent again."""
+    """An entry without a receipt. ``messages`` None: their results were reported, and it is not sent again."""
 
     __slots__ = ("chunk", "data", "messages", "sequence_id", "until")
 
@@ -109,14 +113,15 @@ class _Entry:
         self.messages = messages
         self.until = until
         self.chunk = chunk
-        """Which one of how many."""
+        """Index of the chunk and number of chunks."""
 
 
 class PartitionProducer:
-    """``open`` it. Once ``error`` is set nothing is taken any more: every message is answered with it.
+    """A producer; call ``open`` first. Once ``error`` is set nothing is accepted: it is the result of every message.
 
-    ``on_results`` is called with the results of a run, in the order of sending but for what was refused; it must not
-    raise, and may be called from within ``send``. What is held counts in ``budget``, whose owner stops sending in time.
+    ``on_results`` is called with the results of a run, in the order of sending except for refused entries. It must not
+    raise, and may be called from within ``send``. Pending messages count in ``budget``, whose owner stops sending in
+    time.
     """
 
     def __init__(
@@ -131,7 +136,7 @@ class PartitionProducer:
         self.topic = topic
         self.name = settings.name or ""
         self.schema_version = b""
-        """Which version the settings' schema is, as of the last attachment; empty without one."""
+        """The version of the settings' schema at the last attachment; empty without one."""
         self.error: MagnetarError | None = None
         self._client = client
         self._settings = settings
@@ -144,11 +149,11 @@ class PartitionProducer:
         self._epoch = -1
         self._raw: RawProducer | None = None
         self._bytes_max: int | None = None
-        """Of an entry, as the broker said that it was attached to last."""
+        """The limit of an entry at the broker that it was last attached to."""
         self._attaching: asyncio.Task[None] | None = None
         self._waiting: deque[_Entry] = deque()
         self._sent = 0
-        """So many of the waiting entries, from the first, were sent over this link."""
+        """The number of waiting entries, from the first, that were sent over this link."""
         self._resuming = False
         self._batch: list[OutgoingMessage] = []
         self._batch_bytes = 0
@@ -157,7 +162,7 @@ class PartitionProducer:
         self._first_chunk = Position(-1, -1)
 
     async def open(self) -> None:
-        """Attached to the topic. Raises RefusedError, ClientError. Cancel-safe."""
+        """Attach to the topic. Raises RefusedError, ClientError. Cancel-safe."""
         await self._client.patiently(self._attach, timeout_s=self._client.operation_timeout_s)
 
     @property
@@ -191,71 +196,75 @@ class PartitionProducer:
         self.schema_version = raw.schema_version
         self._raw, self._sent = raw, 0
         self._waiting = deque(entry for entry in self._waiting if entry.messages is not None)
-        self._heed_size(raw.link.max_message_size)
+        self._apply_limit(raw.link.max_message_size)
         self._pump()
 
-    def _heed_size(self, bytes_max: int) -> None:
-        """Answer the messages that waited and are above the limit of the broker attached to now; sent, they would end
-        the connection of all who are on it, each time."""
-        before, self._bytes_max = self._bytes_max, bytes_max
-        if before is not None and bytes_max >= before:
+    def _apply_limit(self, bytes_max: int) -> None:
+        """Fail waiting messages above the limit of the present broker.
+
+        Sending one would end the connection with all producers and consumers on it, each time.
+        """
+        previous, self._bytes_max = self._bytes_max, bytes_max
+        if previous is not None and bytes_max >= previous:
             return
         large = [entry for entry in self._waiting if len(entry.data) > bytes_max]
         for entry in large:
             messages = entry.messages
             if messages is None:
-                continue  # another chunk of it was told
+                continue  # failed already, with an earlier chunk of its message
             for other in self._waiting if entry.chunk is not None else (entry,):
                 if other.messages is messages:
                     other.messages = None
             error = MessageTooLargeError(too_large(len(entry.data), bytes_max))
-            self._tell_failed(messages, error)
+            self._report_failed(messages, error)
         if large:
             self._waiting = deque(entry for entry in self._waiting if entry.messages is not None)
 
     def _ended(self, error: MagnetarError) -> None:
-        """The raw producer is over by itself."""
+        """Reattach after the raw producer was ended by the broker or the link."""
         ended, self._raw = self._raw, None
         if ended is None or self.error is not None:
-            return  # it ended while it was opened, which ``_attach`` sees
+            return  # it ended while it was opened, which ``_attach`` detects
         idle = not self._waiting and not self._batch
-        if self._lasts(error) or (idle and not self._settings.reattach_when_idle):
+        if self._is_permanent(error) or (idle and not self._settings.reattach_when_idle):
             self._fail(error)
             return
         leaving = ended if isinstance(error, RefusedError) else None
-        self._attaching = self._spawn("attach", self._come_again(leaving))
+        self._attaching = self._spawn("attach", self._reattach(leaving))
 
-    def _spawn(self, what: str, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None] | None":
+    def _spawn(
+        self, task_name: str, work: Coroutine[Any, Any, None]
+    ) -> "asyncio.Task[None] | None":
         try:
-            return self._client.spawn(f"{what} {self.topic}", work)
+            return self._client.spawn(f"{task_name} {self.topic}", work)
         except LostError as error:
             self._fail(error)
             return None
 
-    async def _come_again(self, leaving: RawProducer | None) -> None:
-        """``leaving``: what the broker still knows, since a refusal ended it."""
+    async def _reattach(self, leaving: RawProducer | None) -> None:
+        """Attach again. ``leaving``: a producer that a refusal ended, which the broker still has."""
         try:
             if leaving is not None:
-                with suppress(ClientError, RefusedError):  # its link is gone, or soon will be
+                with suppress(ClientError, RefusedError):  # its link is closed, or soon will be
                     await leaving.close()
-            await self._client.patiently(self._attach, timeout_s=None, is_final=self._gives_up)
+            await self._client.patiently(self._attach, timeout_s=None, is_final=self._is_final)
         except MagnetarError as error:
             self._fail(error)
         except Exception as error:
             log.exception("producer of %s cannot come again", self.topic)
             self._fail(UnexpectedError(f"cannot come again: {error!r}"))
 
-    def _gives_up(self, error: MagnetarError) -> bool:
+    def _is_final(self, error: MagnetarError) -> bool:
         code = error.code if isinstance(error, RefusedError) else None
         if code is ServerError.ProducerBlockedQuotaExceededException:
             self._fail_waiting(error)
-        return self._lasts(error)
+        return self._is_permanent(error)
 
-    def _lasts(self, error: MagnetarError) -> bool:
-        return isinstance(error, RefusedError) and error.code in _LASTING
+    def _is_permanent(self, error: MagnetarError) -> bool:
+        return isinstance(error, RefusedError) and error.code in _PERMANENT
 
     async def close(self) -> None:
-        """Send the batch and leave the topic; what is stored until then is answered, the rest is not."""
+        """Send the batch and detach. Messages stored until then get a result, the others do not."""
         self._flush()
         self._stop_timers()
         raw, self._raw = self._raw, None
@@ -263,22 +272,24 @@ class PartitionProducer:
         if self._attaching is not None:
             self._attaching.cancel()
         if raw is not None and raw.error is None:
-            with suppress(ClientError, RefusedError):  # the link is gone, and the producer with it
+            # The link is closed, and the producer with it.
+            with suppress(ClientError, RefusedError):
                 await raw.close()
-        self._give_back(list(self._take_untold()))
+        self._return_budget(list(self._take_unreported()))
 
     # --- sending ----------------------------------------------------------------------------------
 
     def send(self, messages: Sequence[OutgoingMessage]) -> None:
-        """Send in order, without waiting. Each is answered once by ``on_results``, unless it is closed before."""
+        """Send in order without waiting. Each message gets one result by ``on_results``, unless the producer is closed
+        before."""
         size = sum([len(message.payload) + message.beside_bytes for message in messages])
         self._budget.take(size + MESSAGE_OVERHEAD_BYTES * len(messages), len(messages))
         if self.error is not None:
-            self._tell_failed(messages, self.error)
+            self._report_failed(messages, self.error)
             return
         batching = self._settings.batching
         if batching is None:
-            self._add(map(_alone, messages))
+            self._add(map(_single, messages))
             return
         for message in messages:
             if message.is_alone:
@@ -294,13 +305,13 @@ class PartitionProducer:
             self._batch_timer = self._loop.call_later(batching.delay_s, self._flush)
 
     def send_as(self, message: OutgoingMessage, sequence_id: int) -> None:
-        """``send`` one message under a sequence id of the caller's, above those before it; those after it follow."""
+        """Send one message with a sequence id of the caller, above those before it; later ids follow it."""
         self._flush()
         self._next_sequence = sequence_id
         self.send((message,))
 
     def _flush(self) -> None:
-        """The batch becomes an entry."""
+        """Make the batch an entry."""
         if self._batch_timer is not None:
             self._batch_timer.cancel()
             self._batch_timer = None
@@ -309,7 +320,7 @@ class PartitionProducer:
             self._add([batch])
 
     def _add(self, groups: Iterable[Sequence[OutgoingMessage]]) -> None:
-        """Make an entry of each group, and send them."""
+        """Make an entry of each group and send them."""
         now_ms = self._client.clock.wall_ms()
         timeout_s = self._settings.send_timeout_s
         until = self._loop.time() + timeout_s if timeout_s else float("inf")
@@ -340,13 +351,13 @@ class PartitionProducer:
         now_ms: int,
         until: float,
     ) -> None:
-        """What is above the broker's limit: in chunks, messages of a batch one by one, or not at all."""
+        """Handle messages above the broker's limit: send in chunks, messages of a batch one by one, or fail."""
         if len(messages) > 1:
             for message in messages:
                 self._add([(message,)])
             return
         if not self._settings.chunking:
-            self._tell_failed(messages, MessageTooLargeError(too_large(size, bytes_max)))
+            self._report_failed(messages, MessageTooLargeError(too_large(size, bytes_max)))
             return
         sequence = self._next_sequence
         self._next_sequence += 1
@@ -355,7 +366,7 @@ class PartitionProducer:
             self._waiting.append(_Entry(sequence, data, messages, until, (index, len(chunks))))
 
     def _pump(self) -> None:
-        """Send what was not sent over this link, while the broker takes it."""
+        """Send entries that were not sent over this link, while the broker reads them."""
         raw, waiting = self._raw, self._waiting
         if raw is None or self._sent == len(waiting) or self._resuming:
             return
@@ -363,18 +374,18 @@ class PartitionProducer:
             self._resuming = True
             self._spawn("resume", self._resume(raw))
             return
-        rest = list(islice(waiting, self._sent, None))
+        unsent = list(islice(waiting, self._sent, None))
         self._sent = len(waiting)
         start = 0
-        for index, entry in enumerate(rest):
+        for index, entry in enumerate(unsent):
             if entry.chunk is not None:
-                _send_run(raw, rest[start:index])
+                _send_run(raw, unsent[start:index])
                 raw.send_chunk(entry.sequence_id, entry.data)
                 start = index + 1
-        _send_run(raw, rest[start:] if start else rest)
+        _send_run(raw, unsent[start:] if start else unsent)
 
     async def _resume(self, raw: RawProducer) -> None:
-        with suppress(LostError):  # those who are on the link hear of it, too
+        with suppress(LostError):  # the link reports its end to the producer as well
             await raw.link.room()
         self._resuming = False
         self._pump()
@@ -383,7 +394,7 @@ class PartitionProducer:
 
     def _answered(self, receipts: Sequence[Receipt]) -> None:
         results: list[SendResult] = []
-        told: list[OutgoingMessage] = []
+        answered: list[OutgoingMessage] = []
         waiting, partition = self._waiting, self._partition
         self._sent -= len(receipts)
         for _, _, position in receipts:
@@ -392,36 +403,36 @@ class PartitionProducer:
             if messages is None:
                 continue
             if entry.chunk is not None:
-                first = self._whole(entry.chunk, position)
+                first = self._first_of_whole(entry.chunk, position)
                 if first is None:
                     continue
                 ids = [MessageId(position, partition, first_chunk=first)]
             elif len(messages) == 1:
                 message = messages[0]
                 results.append(SendResult(message.token, MessageId(position, partition)))
-                told.append(message)
+                answered.append(message)
                 continue
             else:
                 size = len(messages)
                 ids = [MessageId(position, partition, index, size) for index in range(size)]
-            told += messages
+            answered += messages
             results += [
                 SendResult(message.token, message_id)
                 for message, message_id in zip(messages, ids, strict=True)
             ]
         if results:
-            self._give_back(told)
+            self._return_budget(answered)
             self._on_results(results)
 
-    def _whole(self, chunk: tuple[int, int], position: Position) -> Position | None:
-        """Where the message begins whose last chunk this is; None for one before it."""
+    def _first_of_whole(self, chunk: tuple[int, int], position: Position) -> Position | None:
+        """Return the first position of a message whose last chunk this is; None for an earlier chunk."""
         index, count = chunk
         if index == 0:
             self._first_chunk = position
         return self._first_chunk if index + 1 == count else None
 
     def _refused(self, highest: int, error: RefusedError) -> int | None:
-        """An entry was, alone: it is answered, and forgotten."""
+        """Report the failure of a single refused entry and remove it. See ``RawProducer.open``."""
         if error.code not in _OF_ONE_ENTRY:
             return None
         for index, entry in enumerate(islice(self._waiting, self._sent)):
@@ -429,16 +440,17 @@ class PartitionProducer:
                 del self._waiting[index]
                 self._sent -= 1
                 messages = entry.messages
-                for other in self._waiting if entry.chunk is not None else ():
-                    if other.sequence_id == entry.sequence_id:
-                        other.messages = None
+                # The other chunks are not sent again: without this one the message never becomes whole.
+                for chunk in self._waiting if entry.chunk is not None else ():
+                    if chunk.sequence_id == entry.sequence_id:
+                        chunk.messages = None
                 if messages is not None:
-                    self._tell_failed(messages, error)
+                    self._report_failed(messages, error)
                 return entry.sequence_id
         return None
 
     def _time_out(self) -> None:
-        """The oldest message has waited too long: all that wait are answered, since none came before it."""
+        """Fail all waiting messages when the oldest has waited too long."""
         self._timeout_timer = None
         oldest = next((entry for entry in self._waiting if entry.messages is not None), None)
         if oldest is None:
@@ -450,33 +462,33 @@ class PartitionProducer:
             self._timeout_timer = self._loop.call_at(oldest.until, self._time_out)
 
     def _fail(self, error: MagnetarError) -> None:
-        """For good."""
+        """End for good: fail all waiting and all further messages."""
         self.error = error
         self._stop_timers()
         self._fail_waiting(error)
 
     def _fail_waiting(self, error: MagnetarError) -> None:
-        self._tell_failed(list(self._take_untold()), error)
+        self._report_failed(list(self._take_unreported()), error)
 
-    def _take_untold(self) -> Iterable[OutgoingMessage]:
-        """All messages that have no answer; entries under way keep their place until their receipts come."""
-        last: Any = None
+    def _take_unreported(self) -> Iterable[OutgoingMessage]:
+        """Yield all messages without a result. Entries in transit keep their place until their receipts arrive."""
+        previous: Any = None
         for entry in self._waiting:
-            if entry.messages is not None and entry.messages is not last:
-                last = entry.messages
-                yield from last
+            if entry.messages is not None and entry.messages is not previous:
+                previous = entry.messages
+                yield from previous
             entry.messages, entry.data = None, b""
         while len(self._waiting) > self._sent:
             self._waiting.pop()
         batch, self._batch, self._batch_bytes = self._batch, [], 0
         yield from batch
 
-    def _tell_failed(self, messages: Sequence[OutgoingMessage], error: MagnetarError) -> None:
+    def _report_failed(self, messages: Sequence[OutgoingMessage], error: MagnetarError) -> None:
         if messages:
-            self._give_back(messages)
+            self._return_budget(messages)
             self._on_results([SendResult(message.token, None, error) for message in messages])
 
-    def _give_back(self, messages: Sequence[OutgoingMessage]) -> None:
+    def _return_budget(self, messages: Sequence[OutgoingMessage]) -> None:
         size = sum([len(message.payload) + message.beside_bytes for message in messages])
         self._budget.give(size + MESSAGE_OVERHEAD_BYTES * len(messages), len(messages))
 
@@ -487,7 +499,7 @@ class PartitionProducer:
         self._batch_timer = self._timeout_timer = None
 
 
-def _alone(message: OutgoingMessage) -> tuple[OutgoingMessage]:
+def _single(message: OutgoingMessage) -> tuple[OutgoingMessage]:
     return (message,)
 
 

@@ -1,4 +1,4 @@
-"""A producer of a topic, with or without partitions: which partition, and partitions that come to be."""
+"""A producer of a topic, with or without partitions: chooses the partition and follows new partitions."""
 
 import asyncio
 import logging
@@ -19,13 +19,14 @@ from engine.client.producing.partition_producer import (
 log = logging.getLogger(__name__)
 
 PARTITIONS_CHECK_S = 60.0
-"""How often a producer of a partitioned topic asks whether it has grown."""
+"""Seconds between checks whether a partitioned topic has grown."""
 
 
 class TopicProducer:
-    """``open`` it. Messages without a key, or with the same one, that go to one partition keep their order.
+    """A producer made by ``open``. Messages to one partition without a key, or with the same one, keep their order.
 
-    ``budget`` counts what has no answer yet: stop sending while it is ``high``. ``on_results`` as PartitionProducer's.
+    ``budget`` counts messages without a result: stop sending while it is ``high``. ``on_results``: see
+    PartitionProducer.
     """
 
     def __init__(
@@ -55,28 +56,30 @@ class TopicProducer:
         budget: Budget,
         on_results: Callable[[Sequence[SendResult]], None],
     ) -> "TopicProducer":
-        """Attached to all partitions. Raises RefusedError, ClientError within the operation's time; cancel-safe."""
-        made = cls(client, topic, settings, budget, on_results)
+        """Attach to all partitions. Raises RefusedError, ClientError within the operation's time; cancel-safe."""
+        producer = cls(client, topic, settings, budget, on_results)
         count = await client.patiently(
             lambda: client.partitions(topic),
             timeout_s=client.operation_timeout_s,
             is_final=is_final_at_first,
         )
-        await made._open_parts(count)
+        await producer._open_parts(count)
         if count:
             batching = settings.batching
-            made._choice = PartitionChoice(
+            producer._choice = PartitionChoice(
                 settings.routing,
                 settings.hashing,
                 client.entropy.below(count),
                 int(batching.delay_s * 1000) if batching is not None else 0,
             )
-            what = f"partitions of {topic}"
-            made._growth = client.spawn(what, restarting(what, made._follow_growth))
-        return made
+            task_name = f"partitions of {topic}"
+            producer._growth = client.spawn(
+                task_name, restarting(task_name, producer._follow_growth)
+            )
+        return producer
 
     async def _open_parts(self, count: int) -> None:
-        """Producers of the partitions that have none yet; all or none. ``count`` 0: the topic itself."""
+        """Open producers of the partitions that have none yet; all or none. ``count`` 0: the topic itself."""
         names = partition_names(self.topic, count)
         new = [
             PartitionProducer(
@@ -118,23 +121,24 @@ class TopicProducer:
 
     @property
     def error(self) -> MagnetarError | None:
-        """Why nothing is taken any more, by one partition at least."""
+        """The error of a partition that accepts no messages any more, if any."""
         return next((part.error for part in self._parts if part.error is not None), None)
 
     def send(self, messages: Sequence[OutgoingMessage]) -> None:
-        """Send in order, without waiting; each is answered once by ``on_results``, maybe before this returns."""
+        """Send in order without waiting. Each message gets one result by ``on_results``, possibly before this
+        returns."""
         if self._choice is None:
             self._parts[0].send(messages)
             return
         now_ms, count = self._client.clock.wall_ms(), len(self._parts)
-        of_part: dict[int, list[OutgoingMessage]] = {}
+        by_partition: dict[int, list[OutgoingMessage]] = {}
         for message in messages:
-            of_part.setdefault(self._choice.of(message, count, now_ms), []).append(message)
-        for index, run in of_part.items():
+            by_partition.setdefault(self._choice.of(message, count, now_ms), []).append(message)
+        for index, run in by_partition.items():
             self._parts[index].send(run)
 
     async def close(self) -> None:
-        """Leave the topic; what is stored until then is answered, the rest is not. Safe to repeat."""
+        """Detach from the topic. Messages stored until then get a result, the others do not. Safe to repeat."""
         if self._growth is not None:
             self._growth.cancel()
         await asyncio.gather(*(part.close() for part in self._parts))

@@ -143,7 +143,7 @@ EDITS = (
     ),
     Edit(
         "chunks-of-dead-producers-stay",
-        "engine/client/consuming/attachment.py::Attachment._look_at_chunks",
+        "engine/client/consuming/attachment.py::Attachment._check_chunks",
         "self._acks += positions",
         "pass",
         (
@@ -153,7 +153,7 @@ EDITS = (
     ),
     Edit(
         "chunks-given-up-by-age-alone",
-        "engine/client/consuming/attachment.py::Attachment._look_at_chunks",
+        "engine/client/consuming/attachment.py::Attachment._check_chunks",
         "if self._end is not None and self._seen >= self._end[0]:",
         "if self._end is not None:",
         (
@@ -163,8 +163,8 @@ EDITS = (
     ),
     Edit(
         "what-was-under-way-before-a-new-start-is-given",
-        "engine/client/consuming/attachment.py::Attachment._of_this_epoch",
-        "if one.epoch is None or one.epoch >= self._epoch:",
+        "engine/client/consuming/attachment.py::Attachment._of_present_epoch",
+        "if delivered.epoch is None or delivered.epoch >= self._epoch:",
         "if True:",
         (
             f"{CONSUMING}/test_topic_consumer.py::test_what_was_under_way_when_everything_starts_over_is_not_given",

@@ -262,7 +262,7 @@ async def test_a_reader_goes_on_at_its_place_when_the_topic_is_compacted_again(r
     assert len(await reader.rest()) == 6
     slow = RawReader(1000)
     slow._consumer = await RawConsumer.open(
-        await rig.link(), NAME.full, "slow", EXCLUSIVE, on_messages=slow._take,
+        await rig.link(), NAME.full, "slow", EXCLUSIVE, on_messages=slow._receive,
         durable=False, start=EARLIEST, initial=FROM_EARLIEST, compacted=True,
     )  # fmt: skip
     slow._consumer.flow(2)

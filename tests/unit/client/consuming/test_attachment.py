@@ -85,6 +85,7 @@ async def test_chunks_of_a_message_that_never_becomes_whole_are_acknowledged(
             consumer.acknowledge(taken.messages[given])
         await until(lambda: backlog(broker) == 0)
         assert len(attachment._chunks) == 0
+        monkeypatch.setattr(chunks, "AGE_MAX_S", 60.0)
         await begun(publisher, "whole", 0, 1, 2)
         await until(lambda: taken.values[-1:] == [b"012"])
 
@@ -104,7 +105,7 @@ async def test_chunks_stay_while_the_topic_holds_what_has_not_come(
         await begun(publisher, "u", 1, 2)
         monkeypatch.setattr(chunks, "AGE_MAX_S", 0.0)
         assert attachment.raw is not None
-        await attachment._ask_end(attachment.raw)
+        await attachment._find_end(attachment.raw)
         assert attachment._end is not None
         assert len(attachment._chunks) == 1
         consumer.allow(10)

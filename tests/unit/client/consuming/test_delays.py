@@ -47,10 +47,10 @@ async def test_no_delay_is_a_short_one() -> None:
 async def test_all_can_be_due_at_once() -> None:
     due: list[list[str]] = []
     delays: Delays[str] = Delays(3600.0, due.append)
-    delays.hurry()
+    delays.expire_all()
     for key in ("a", "b"):
         delays.add(key)
-    delays.hurry()
+    delays.expire_all()
     assert due == [["a", "b"]]
     assert len(delays) == 0
     delays.add("c")

@@ -339,13 +339,13 @@ async def test_what_waits_is_held_against_the_limit_of_the_next_broker(
 ) -> None:
     settings = ProducerSettings(chunking=True)
     async with publishing(tmp_path, settings) as (_, publisher):
-        real = BrokerLink._stand
+        real = BrokerLink._complete_handshake
 
         def lower(link: BrokerLink, body: Any) -> None:
             real(link, body)
             link.max_message_size = 2000
 
-        monkeypatch.setattr(BrokerLink, "_stand", lower)
+        monkeypatch.setattr(BrokerLink, "_complete_handshake", lower)
         publisher.producer._bytes_max = 4000
         await detached(publisher)
         publisher.send(b"a", b"b" * 3000, b"c" * 9000, b"d")

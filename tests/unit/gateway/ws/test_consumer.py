@@ -68,7 +68,7 @@ class Talk:
             Incoming(self.source, Position(7, number), 0, METADATA, METADATA, b"%d" % number)
             for number in numbers
         ]
-        self.endpoint.consumer.came(self.source, run)
+        self.endpoint.consumer.receive(self.source, run)
 
     async def came(self) -> list[int]:
         """What newly went out to the client, once everything has settled."""
@@ -235,7 +235,7 @@ async def test_a_client_that_does_not_read_is_given_no_more(
                 Incoming(talk.source, Position(7, start + i), 0, METADATA, METADATA, b"x" * 40_000)
                 for i in range(10)
             ]
-            talk.endpoint.consumer.came(talk.source, run)
+            talk.endpoint.consumer.receive(talk.source, run)
             await settled()
         port = talk.endpoint._port
         assert port is not None
