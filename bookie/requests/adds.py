@@ -19,7 +19,7 @@ from bookie.requests.lac_waiters import LacWaiters
 from bookie.settings import BookieSettings
 from bookie.storage.codes import Code
 from bookie.storage.journal.journal import Journal
-from bookie.storage.journal.journal_format import Kind, Record
+from bookie.storage.journal.journal_format import Record, RecordKind
 from bookie.storage.ledgers import Ledgers
 from bookie.storage.runs import cut_frames
 from engine.base.slices import AddRun
@@ -113,7 +113,7 @@ class Adds:
         if runs:
             body = buf if start == 0 and stop == len(buf) else memoryview(buf)[start:stop]
             done = partial(self._logged, connection, runs, stop - start)
-            self._journal.append(Kind.ADDS, body, entries, done)
+            self._journal.append(RecordKind.ADDS, body, entries, done)
 
     def _logged(
         self,
@@ -168,7 +168,9 @@ class Adds:
             self._metrics.refused(code, 1)
             done(code)
             return
-        self._journal.append(Kind.ADDS, frame, 1, partial(self._single_logged, frame, run, done))
+        self._journal.append(
+            RecordKind.ADDS, frame, 1, partial(self._single_logged, frame, run, done)
+        )
         self._hold_when_pressed(connection)
 
     def _single_logged(
@@ -185,12 +187,12 @@ class Adds:
 
     def record(self, connection: BookieConnection, record: Record, done: Done) -> None:
         """Journal a record other than adds. The outcome is READ_ONLY when the disk is full."""
-        self._journal.append(Kind(record.kind), record.body, 0, partial(self._recorded, done))
+        self._journal.append(RecordKind(record.kind), record.body, 0, partial(self._recorded, done))
         self._hold_when_pressed(connection)
 
     def force(self, connection: BookieConnection, done: Done) -> None:
         """Call ``done`` after everything journalled so far is synced: an empty record behind all others."""
-        self.record(connection, Record(Kind.ADDS, b"", 0), done)
+        self.record(connection, Record(RecordKind.ADDS, b"", 0), done)
 
     def _recorded(self, done: Done, error: Exception | None) -> None:
         if error is not None:

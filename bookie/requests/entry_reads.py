@@ -14,7 +14,7 @@ from bookie.requests.lac_waiters import LacWaiters
 from bookie.settings import BookieSettings
 from bookie.storage.codes import Code
 from bookie.storage.journal.journal import Journal
-from bookie.storage.journal.journal_format import Kind, fence_record
+from bookie.storage.journal.journal_format import RecordKind, fence_record
 from bookie.storage.ledgers import Ledgers
 from bookie.storage.read_queue import QueuedRead, ReadQueue
 from bookie.storage.runs import MASTER_KEY_BYTES, VIEWED_BYTES, Stored
@@ -61,7 +61,9 @@ class EntryReads:
         if self._waiters.by_ledger:
             self._waiters.fenced(ledger_id)
         record = fence_record(ledger_id, master_key)
-        self._journal.append(Kind.FENCE, record.body, 0, partial(self._fenced, ledger_id, done))
+        self._journal.append(
+            RecordKind.FENCE, record.body, 0, partial(self._fenced, ledger_id, done)
+        )
 
     def _fenced(self, ledger_id: int, done: Fenced, error: Exception | None) -> None:
         ledger = self._ledgers.get(ledger_id)

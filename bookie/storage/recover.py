@@ -16,9 +16,9 @@ from bookie.storage.journal.journal import JournalWriter, read_headers
 from bookie.storage.journal.journal_format import (
     BLOCK,
     FileHeader,
-    Kind,
     Mark,
     Record,
+    RecordKind,
     decode_fence,
     decode_lac,
     decode_mark,
@@ -303,12 +303,12 @@ def apply_record(ledgers: Ledgers, record: Record) -> None:
 
 def _apply(ledgers: Ledgers, record: Record) -> None:
     match record.kind:
-        case Kind.ADDS:
+        case RecordKind.ADDS:
             for run in cut_frames(bytes(record.body)):
                 ledgers.replay_adds(run)
-        case Kind.FENCE:
+        case RecordKind.FENCE:
             ledgers.replay_fence(*decode_fence(record.body))
-        case Kind.EXPLICIT_LAC:
+        case RecordKind.EXPLICIT_LAC:
             ledgers.replay_lac(*decode_lac(record.body))
         case _:
             raise JournalDamagedError(f"journal record of unknown kind {record.kind}")

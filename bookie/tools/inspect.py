@@ -15,7 +15,13 @@ from bookie.storage.files import Disk, SystemDisk
 from bookie.storage.index.index import DELETED, FENCED, LIMBO, PINNED, BookieIndex, LedgerRecord
 from bookie.storage.index.manifest import read_manifest
 from bookie.storage.journal.journal import read_headers
-from bookie.storage.journal.journal_format import BLOCK, Kind, Record, decode_fence, decode_lac
+from bookie.storage.journal.journal_format import (
+    BLOCK,
+    Record,
+    RecordKind,
+    decode_fence,
+    decode_lac,
+)
 from bookie.storage.journal.journal_format import decode_file_header as decode_journal_header
 from bookie.storage.journal.journal_reader import read_groups
 from bookie.storage.ledgers import lac_of
@@ -48,12 +54,12 @@ def journal_lines(disk: Disk, path: str) -> Iterator[str]:
 
 
 def _record_lines(record: Record) -> Iterator[str]:
-    if record.kind == Kind.FENCE:
+    if record.kind == RecordKind.FENCE:
         yield f"  fence ledger={decode_fence(record.body)[0]}"
-    elif record.kind == Kind.EXPLICIT_LAC:
+    elif record.kind == RecordKind.EXPLICIT_LAC:
         ledger_id, _, body = decode_lac(record.body)
         yield f"  explicit LAC ledger={ledger_id} lac={lac_of(body)}"
-    elif record.kind == Kind.ADDS:
+    elif record.kind == RecordKind.ADDS:
         for run in cut_frames(bytes(record.body)):
             yield f"  add {run.ledger_id}:{run.first}..{run.below - 1} bytes={run.stop - run.start}"
     else:

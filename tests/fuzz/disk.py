@@ -35,7 +35,7 @@ def frames(ledger: int, first: int, sizes: list[int]) -> bytes:
 
 
 def journal_group(sequence: int, *more: journal_format.Record) -> bytes:
-    adds = journal_format.Record(journal_format.Kind.ADDS, frames(1, sequence, [5, 0, 70]), 3)
+    adds = journal_format.Record(journal_format.RecordKind.ADDS, frames(1, sequence, [5, 0, 70]), 3)
     parts, _ = journal_format.encode_group(
         HEADER.file_id, HEADER.salt, sequence, [adds, journal_format.fence_record(1, KEY), *more]
     )

@@ -13,7 +13,7 @@ from bookie.settings import BookieSettings
 from bookie.storage.checkpoint import Checkpointer, begin_flush
 from bookie.storage.codes import Code
 from bookie.storage.journal.journal import Journal
-from bookie.storage.journal.journal_format import Kind, Record, fence_record
+from bookie.storage.journal.journal_format import Record, RecordKind, fence_record
 from bookie.storage.read_queue import StoredEntries
 from bookie.storage.recover import Limits, Storage, format_storage, open_storage
 from bookie.storage.runs import cut_frames
@@ -67,7 +67,7 @@ def add(storage: Storage, data: bytes, *, recovery: bool = False) -> Code:
         code = storage.ledgers.add(run, recovery=recovery)
         if code != Code.OK:
             return code
-    storage.journal.write_group([Record(Kind.ADDS, data, 0)])
+    storage.journal.write_group([Record(RecordKind.ADDS, data, 0)])
     return Code.OK
 
 

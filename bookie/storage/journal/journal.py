@@ -14,9 +14,9 @@ from bookie.storage.files import Disk, File, Lane
 from bookie.storage.journal.journal_format import (
     BLOCK,
     FileHeader,
-    Kind,
     Mark,
     Record,
+    RecordKind,
     decode_file_header,
     encode_group,
 )
@@ -230,7 +230,7 @@ class Journal:
         self.groups = 0
         self.group_bytes = 0
 
-    def append(self, kind: Kind, body: bytes | memoryview, entries: int, done: Done) -> None:
+    def append(self, kind: RecordKind, body: bytes | memoryview, entries: int, done: Done) -> None:
         """Queue one record. ``done`` is called on the loop, and never if the journal fails."""
         self._records.append(Record(kind, body, entries))
         self._waiters.append(done)

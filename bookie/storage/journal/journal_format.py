@@ -26,7 +26,7 @@ RECORDS_MAX = 1 << 20
 """Records in a group; a head with more was not written by a bookie."""
 
 
-class Kind(IntEnum):
+class RecordKind(IntEnum):
     ADDS = 1
     FENCE = 2
     EXPLICIT_LAC = 3
@@ -172,7 +172,7 @@ def group_file_id(buf: bytes, pos: int) -> int:
 
 
 def fence_record(ledger_id: int, master_key: bytes) -> Record:
-    return Record(Kind.FENCE, _FENCE.pack(ledger_id, master_key), 0)
+    return Record(RecordKind.FENCE, _FENCE.pack(ledger_id, master_key), 0)
 
 
 def decode_fence(body: bytes | memoryview) -> tuple[int, bytes]:
@@ -185,7 +185,7 @@ def decode_fence(body: bytes | memoryview) -> tuple[int, bytes]:
 
 def lac_record(ledger_id: int, master_key: bytes, body: bytes) -> Record:
     """Return the record of a writer's explicit LAC; ``body`` as it was sent."""
-    return Record(Kind.EXPLICIT_LAC, _FENCE.pack(ledger_id, master_key) + body, 0)
+    return Record(RecordKind.EXPLICIT_LAC, _FENCE.pack(ledger_id, master_key) + body, 0)
 
 
 def decode_lac(record: bytes | memoryview) -> tuple[int, bytes, bytes]:

@@ -63,10 +63,10 @@ EDITS = (
         "fence-answered-before-its-sync",
         "bookie/requests/entry_reads.py::EntryReads.fence",
         """
-        self._journal.append(Kind.FENCE, record.body, 0, partial(self._fenced, ledger_id, done))
+        self._journal.append(RecordKind.FENCE, record.body, 0, partial(self._fenced, ledger_id, done))
         """,
         """
-        self._journal.append(Kind.FENCE, record.body, 0, partial(self._fenced, ledger_id, lambda _: None))
+        self._journal.append(RecordKind.FENCE, record.body, 0, partial(self._fenced, ledger_id, lambda _: None))
         done(code)
         """,
         ("unit/bookie/test_answers_after_sync.py::test_nothing_is_answered_before_its_sync",),

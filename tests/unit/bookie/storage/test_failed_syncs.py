@@ -3,7 +3,7 @@
 import pytest
 
 from bookie.storage.errors import StorageError
-from bookie.storage.journal.journal_format import Kind, Record
+from bookie.storage.journal.journal_format import Record, RecordKind
 from tests.sim.kit.disk import FaultDisk
 from tests.support.storages import JOURNAL, frame, fresh, opened
 
@@ -27,7 +27,7 @@ def test_a_sync_that_fails_once_is_never_tried_again() -> None:
     disk = fresh()
     storage = opened(disk)
     plan = disk.plan = FailsOnce(disk)
-    group = [Record(Kind.ADDS, frame(1, 0, b"x"), 1)]
+    group = [Record(RecordKind.ADDS, frame(1, 0, b"x"), 1)]
     with pytest.raises(OSError, match="Input/output"):
         storage.journal.write_group(group)
     for _ in range(2):
@@ -44,5 +44,5 @@ def test_a_file_whose_first_sync_fails_ends_the_journal() -> None:
     with pytest.raises(OSError, match="Input/output"):
         storage.journal.begin_file()
     with pytest.raises(StorageError, match="could not begin"):
-        storage.journal.write_group([Record(Kind.ADDS, frame(1, 0, b"x"), 1)])
+        storage.journal.write_group([Record(RecordKind.ADDS, frame(1, 0, b"x"), 1)])
     assert plan.syncs == 1

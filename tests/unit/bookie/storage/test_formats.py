@@ -9,9 +9,9 @@ from bookie.storage.journal import journal_format
 from bookie.storage.journal.journal_format import (
     BLOCK,
     FileHeader,
-    Kind,
     Mark,
     Record,
+    RecordKind,
     decode_group_head,
     decode_mark,
     encode_group,
@@ -63,7 +63,7 @@ def test_a_mark_round_trips_and_no_flip_or_cut_passes() -> None:
 
 def test_every_cut_and_flip_of_a_group_yields_only_its_good_records() -> None:
     bodies = [frames(1, 0, [10, 200]), frames(2, 5, [0]), frames(1, 2, [700])]
-    parts, size = encode_group(7, HEADER.salt, 3, [Record(Kind.ADDS, b, 1) for b in bodies])
+    parts, size = encode_group(7, HEADER.salt, 3, [Record(RecordKind.ADDS, b, 1) for b in bodies])
     group = b"".join(parts)
     assert len(group) == size == 4096
     for i in range(0, 44 + 48 + sum(map(len, bodies)), 3):
@@ -85,7 +85,7 @@ def test_every_cut_and_flip_of_a_group_yields_only_its_good_records() -> None:
 
 
 def test_a_group_of_another_use_of_the_file_is_not_taken() -> None:
-    parts, _ = encode_group(7, HEADER.salt, 3, [Record(Kind.ADDS, b"x", 1)])
+    parts, _ = encode_group(7, HEADER.salt, 3, [Record(RecordKind.ADDS, b"x", 1)])
     data = b"".join(parts)
     assert decode_group_head(data, 0, HEADER) is not None
     assert decode_group_head(data, 0, HEADER._replace(file_id=8)) is None

@@ -8,7 +8,7 @@ import pytest
 from bookie.storage.codes import Code
 from bookie.storage.errors import DiskFullError, JournalDamagedError
 from bookie.storage.journal.journal import Journal, journal_names
-from bookie.storage.journal.journal_format import Kind
+from bookie.storage.journal.journal_format import RecordKind
 from bookie.storage.recover import Storage
 from tests.sim.kit.disk import Crashed, FaultDisk, InlineLane
 from tests.support.storages import (
@@ -45,7 +45,7 @@ class Loop:
     def append(self, entry: int, size: int, entries: int = 1) -> None:
         body = frame(1, entry, bytes(size))
         self.journal.append(
-            Kind.ADDS, body, entries, lambda error: self.answered.append((entry, error))
+            RecordKind.ADDS, body, entries, lambda error: self.answered.append((entry, error))
         )
 
 

@@ -7,7 +7,7 @@ import pytest
 from bookie.storage.checkpoint import begin_flush
 from bookie.storage.codes import Code
 from bookie.storage.errors import DamagedError, DiskFullError, JournalDamagedError, StorageError
-from bookie.storage.journal.journal_format import Kind, Record
+from bookie.storage.journal.journal_format import Record, RecordKind
 from bookie.storage.logs.entry_log import EntryLogReader
 from bookie.storage.logs.entry_log_format import FILE_HEADER_BYTES
 from bookie.storage.logs.log_files import LogFiles
@@ -292,10 +292,10 @@ def test_a_failed_sync_is_final() -> None:
 
     disk.plan = plan
     with pytest.raises(OSError, match="Input/output"):
-        storage.journal.write_group([Record(Kind.ADDS, frame(1, 0, b"x"), 1)])
+        storage.journal.write_group([Record(RecordKind.ADDS, frame(1, 0, b"x"), 1)])
     disk.plan = None
     with pytest.raises(StorageError, match="failed earlier"):
-        storage.journal.write_group([Record(Kind.ADDS, frame(1, 0, b"x"), 1)])
+        storage.journal.write_group([Record(RecordKind.ADDS, frame(1, 0, b"x"), 1)])
 
 
 def test_a_full_disk_refuses_a_group_and_keeps_the_journal_usable() -> None:
@@ -306,12 +306,12 @@ def test_a_full_disk_refuses_a_group_and_keeps_the_journal_usable() -> None:
     refused = 0
     for entry in range(40):
         try:
-            storage.journal.write_group([Record(Kind.ADDS, frame(1, entry, bytes(3000)), 1)])
+            storage.journal.write_group([Record(RecordKind.ADDS, frame(1, entry, bytes(3000)), 1)])
         except DiskFullError:
             refused += 1
     assert refused > 0
     disk.capacity_bytes = 1 << 30
-    storage.journal.write_group([Record(Kind.ADDS, frame(1, 99, b"after"), 1)])
+    storage.journal.write_group([Record(RecordKind.ADDS, frame(1, 99, b"after"), 1)])
     disk.crash()
     assert read(opened(disk, seed=3), 1, 99) == b"after"
 
