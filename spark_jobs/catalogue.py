@@ -1,4 +1,4 @@
-"""The analyses that can be launched: id, words for people, and the JSON Schema their form is made from."""
+"""The analyses that can be launched: id, texts for users, and the JSON Schema of their form."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,7 +6,8 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """``parameters_schema``: JSON Schema (draft 2020-12) of an object of string, integer or boolean properties."""
+    """An analysis. ``parameters_schema``: JSON Schema (draft 2020-12) of an object of string, integer or boolean
+    properties."""
 
     id: str
     title: str

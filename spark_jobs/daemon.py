@@ -1,7 +1,7 @@
-"""The process that Spark forks its Python workers from (``spark.python.daemon.module``).
+"""The process from which Spark forks its Python workers (``spark.python.daemon.module``).
 
-What an analysis needs is imported once here, before the fork: each worker would take about two seconds of CPU for it,
-half of them for pandas, which pyarrow loads at its first array.
+The modules of an analysis are imported once here, before the fork. Each worker would otherwise need about two seconds
+of CPU for them, half of them for pandas, which pyarrow loads at its first array.
 """
 
 import gc
@@ -14,5 +14,5 @@ import engine.metadata.zookeeper  # noqa: F401
 import spark_jobs.jobs.topic_profile  # noqa: F401
 
 if __name__ == "__main__":
-    gc.freeze()  # workers collect garbage after every task: not among what was imported here
+    gc.freeze()  # workers collect garbage after every task, without the imported modules then
     manager()

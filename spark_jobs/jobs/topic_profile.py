@@ -1,8 +1,8 @@
-"""Topic profile: how many messages, how large, how fast, from whom, and what batching and compression save.
+"""Topic profile: number, size, rate and origin of messages, and the effect of batching and compression.
 
-One pass over the data. Each task reads a range of a ledger straight from the bookies and gives the cells of its
-figures (``transforms.profile``), never a row per message; Spark adds them up, and per key and producer only what the
-tables show comes back. Progress counts Spark's own tasks.
+One pass over the data. Each task reads a range of a ledger straight from the bookies and returns the cells of its
+figures (``transforms.profile``), never a row per message. Spark adds the cells up; of keys and producers only those in
+the tables are returned. Progress counts Spark's own tasks.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spark_jobs.pulsar_source.batch import TrimmedError, open_range
-from spark_jobs.pulsar_source.columns import Kind
+from spark_jobs.pulsar_source.columns import EntryKind
 from spark_jobs.pulsar_source.options import OptionError, Options, parse
 from spark_jobs.pulsar_source.partitions import LedgerRange
 from spark_jobs.pulsar_source.planning import plan_topic
@@ -24,9 +24,9 @@ from spark_jobs.transforms.profile import CELLS, CELLS_SQL, Cell, Gathered
 Progress = Callable[[str, int, int], None]
 CELLS_AT_ONCE = 50_000
 EVEN_SKEW_MAX = 1.5
-"""Keys of which the busiest has less than so many times the average are called even."""
+"""Ratio of the busiest key to the average below which keys are called even."""
 BATCHED_MIN = 1.05
-"""Messages per entry from which on a topic is called batched."""
+"""Messages per entry from which a topic is called batched."""
 PLANNING = "reading topic metadata"
 WAITING = "waiting for Spark to begin the first task"
 READING = "reading the topic"
@@ -41,13 +41,17 @@ def run(
     progress: Progress,
     output_dir: Path,
 ) -> dict[str, Any]:
-    """The result of docs/formats/analysis-result.md; its Parquet files are left in ``output_dir``.
+    """Return the result of docs/formats/analysis-result.md; its Parquet files are left in ``output_dir``.
 
-    Raises OptionError, and Spark's errors; an interrupt of the run's tag ends it with Spark's OPERATION_CANCELED.
+    Raises OptionError, and Spark's errors. An interrupt of the run's tag ends it with Spark's OPERATION_CANCELED.
     """
     topic, limit = str(parameters["topic"]), int(parameters.get("top", 20))
-    given = {"topic": topic, "lastEntries": str(parameters.get("last_entries", 0)), **context}
-    options = parse(given)
+    option_texts = {
+        "topic": topic,
+        "lastEntries": str(parameters.get("last_entries", 0)),
+        **context,
+    }
+    options = parse(option_texts)
     progress(PLANNING, 0, 0)
     planned = plan_topic(options)
     if not planned:
@@ -65,7 +69,7 @@ def run(
 
 
 def _cells(spark: Any, options: Options, planned: list[LedgerRange], limit: int) -> pa.Table:
-    """The cells of all ranges, of keys and producers the ``limit`` first of each shuffle partition."""
+    """Return the cells of all ranges; of keys and producers the first ``limit`` of each shuffle partition."""
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -83,11 +87,11 @@ def _cells(spark: Any, options: Options, planned: list[LedgerRange], limit: int)
     return sums.mapInArrow(rank, CELLS_SQL).toArrow().cast(CELLS)
 
 
-def cells_of_range(options: Options, one: LedgerRange) -> Iterator[pa.RecordBatch]:
-    """The work of one task: the cells of a range, each once."""
+def cells_of_range(options: Options, ledger_range: LedgerRange) -> Iterator[pa.RecordBatch]:
+    """Yield the cells of a range, each once: the work of one task."""
     gathered = Gathered()
     try:
-        for opened in open_range(options, one, profile.COLUMNS):
+        for opened in open_range(options, ledger_range, profile.COLUMNS):
             gathered.add(profile.cells_of(opened))
     except TrimmedError as error:
         gathered.add(profile.trimmed_cells(error.entries))
@@ -95,7 +99,7 @@ def cells_of_range(options: Options, one: LedgerRange) -> Iterator[pa.RecordBatc
 
 
 def ranked_cells(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
-    """The cells of one shuffle partition, in which each is one: only the first keys and producers stay."""
+    """Yield the cells of one shuffle partition, which has each cell once, with only the first keys and producers."""
     ranked = Gathered()
     for batch in batches:
         ranked.add(profile.ranked(pa.Table.from_batches([batch]).cast(CELLS), limit))
@@ -103,7 +107,7 @@ def ranked_cells(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.R
 
 
 class _TaskCounter:
-    """Spark Connect's progress handler: finished tasks of the one query, never going back."""
+    """Progress handler of Spark Connect: finished tasks of the one query, never decreasing."""
 
     def __init__(self, progress: Progress, planned: int) -> None:
         self._progress = progress
@@ -122,7 +126,7 @@ class _TaskCounter:
 def result_of(
     cells: pa.Table, topic: str, planned: list[LedgerRange], limit: int
 ) -> dict[str, Any]:
-    """The result from cells of which nothing is missing but keys and producers that no table shows."""
+    """Return the result. ``cells`` are complete except for keys and producers that no table shows."""
     cells = profile.compact([cells])
     figures = Figures(cells)
     return {
@@ -130,8 +134,8 @@ def result_of(
         "analysis": "topic-profile",
         "input": {
             "topic": topic,
-            "ledgers": len({one.ledger_id for one in planned}),
-            "entries": sum(one.entries for one in planned),
+            "ledgers": len({ledger_range.ledger_id for ledger_range in planned}),
+            "entries": sum(ledger_range.entries for ledger_range in planned),
             "messages": figures.messages,
             "bytes": figures.stored_bytes,
         },
@@ -155,7 +159,7 @@ def result_of(
 
 
 class Figures:
-    """What compacted cells say, by name."""
+    """The values of compacted cells, by name."""
 
     def __init__(self, cells: pa.Table) -> None:
         self.cells = cells
@@ -179,13 +183,13 @@ class Figures:
         self.after = self._packed(Cell.PACKED)
 
     def rows(self, kind: Cell) -> list[dict[str, Any]]:
-        """The cells of a kind by ``at``, then by name."""
+        """Return the cells of a kind by ``at``, then by name."""
         rows: list[dict[str, Any]] = profile.of_kind(self.cells, kind).to_pylist()
         return sorted(rows, key=lambda row: (row["at"], row["name"]))
 
     @property
     def key_skew(self) -> float | None:
-        """Messages of the busiest key over those of the mean key: 1 when all have as many."""
+        """Messages of the busiest key divided by those of the average key: 1 when all have as many."""
         return None if self.busiest_key is None else self.busiest_key * self.keys / self._keyed
 
     def _at(self, kind: Cell) -> int | None:
@@ -193,12 +197,13 @@ class Figures:
         return rows[0]["at"] if rows else None
 
     def _packed(self, kind: Cell) -> int | None:
-        """Bytes of compressed entries, None when there are none."""
-        found = [row["bytes"] for row in self.rows(kind) if row["name"] != "NONE"]
-        return sum(found) if found else None
+        """Return the bytes of compressed entries; None when there are none."""
+        sizes = [row["bytes"] for row in self.rows(kind) if row["name"] != "NONE"]
+        return sum(sizes) if sizes else None
 
     def size_at(self, share: float) -> int | None:
-        """The size that ``share`` of the messages do not exceed: exact below 1,024 bytes, at most 0.2 % more above."""
+        """Return the size that ``share`` of the messages do not exceed: exact below 1,024 bytes, at most 0.2 %
+        above."""
         left = ceil(share * self.sized)
         for row in self.sizes:
             left -= row["count"]
@@ -244,10 +249,15 @@ def _summary(figures: Figures) -> list[dict[str, Any]]:
         ),
     ]
     special = [
-        ("encrypted", "Encrypted messages", figures.messages_of.get(Kind.ENCRYPTED), ""),
-        ("chunked", "Messages in chunks", figures.messages_of.get(Kind.CHUNK), ""),
-        ("markers", "Markers", figures.entries_of.get(Kind.MARKER), ""),
-        ("unreadable", "Entries that cannot be read", figures.entries_of.get(Kind.UNREADABLE), ""),
+        ("encrypted", "Encrypted messages", figures.messages_of.get(EntryKind.ENCRYPTED), ""),
+        ("chunked", "Messages in chunks", figures.messages_of.get(EntryKind.CHUNK), ""),
+        ("markers", "Markers", figures.entries_of.get(EntryKind.MARKER), ""),
+        (
+            "unreadable",
+            "Entries that cannot be read",
+            figures.entries_of.get(EntryKind.UNREADABLE),
+            "",
+        ),
         ("trimmed", "Entries trimmed while reading", figures.trimmed, ""),
     ]
     rows += [row for row in special if row[2]]
@@ -255,7 +265,7 @@ def _summary(figures: Figures) -> list[dict[str, Any]]:
 
 
 def _conclusions(figures: Figures) -> list[str]:
-    """What the figures mean, a sentence each for keys, batching and compression; none without a message."""
+    """Return a sentence each on keys, batching and compression; none without a message."""
     if not figures.messages or not figures.entries:
         return []
     return [_on_keys(figures), _on_batches(figures), _on_compression(figures)]
@@ -275,16 +285,18 @@ def _on_keys(figures: Figures) -> str:
 
 def _on_batches(figures: Figures) -> str:
     per_entry = figures.messages / figures.entries
-    said = (
+    batching = (
         f"Batched: {_short(per_entry)} messages per entry"
         if per_entry >= BATCHED_MIN
         else "Not batched: 1 message per entry"
     )
     overhead = (figures.stored_bytes - figures.value_bytes) / figures.messages
     if figures.after is not None or overhead <= 0 or figures.sized < figures.messages:
-        return f"{said}."
+        return f"{batching}."
     stored = figures.stored_bytes / figures.messages
-    return f"{said}; {_short(overhead)} of {_short(stored)} stored bytes per message are overhead."
+    return (
+        f"{batching}; {_short(overhead)} of {_short(stored)} stored bytes per message are overhead."
+    )
 
 
 def _on_compression(figures: Figures) -> str:
@@ -295,7 +307,7 @@ def _on_compression(figures: Figures) -> str:
 
 
 def _short(value: float) -> str:
-    """Two digits, or all of those before the point."""
+    """Return two significant digits, or all before the decimal point."""
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
@@ -355,7 +367,7 @@ def _series(figures: Figures) -> list[dict[str, Any]]:
 
 
 def _rate(figures: Figures) -> tuple[list[tuple[int, int, int]], int]:
-    """Start, messages and value bytes of each point, and the points' width in ms.
+    """Return start, messages and value bytes of each point, and the points' width in ms.
 
     A time without messages is a zero in the plot, not a straight line between its neighbours.
     """
@@ -369,7 +381,7 @@ def _rate(figures: Figures) -> tuple[list[tuple[int, int, int]], int]:
 
 
 def _partial(figures: Figures, rate: list[tuple[int, int, int]], step_ms: int) -> list[int]:
-    """Starts of the points of whose width messages were only seen in a part: the first and the last, mostly."""
+    """Return starts of the points that messages cover in part only: mostly the first and the last."""
     first, last = figures.first or 0, figures.last or 0
     return [at for at, *_ in rate if at < first or at + step_ms - 1 > last]
 
@@ -383,10 +395,10 @@ def _top_table(
         {"key": "share", "label": "Share of all messages", "type": "percent"},
         {"key": "bytes", "label": "Value bytes", "type": "bytes"},
     ]
-    found = profile.top(profile.of_kind(figures.cells, kind), limit).to_pylist()
+    named = profile.top(profile.of_kind(figures.cells, kind), limit).to_pylist()
     rows = [
         [row["name"], row["count"], 100 * row["count"] / figures.messages, row["bytes"]]
-        for row in found
+        for row in named
     ]
     return {"key": key, "title": title, "columns": columns, "rows": rows}
 
@@ -414,7 +426,7 @@ def _codec_table(figures: Figures) -> dict[str, Any]:
 
 
 def _write_files(result: Mapping[str, Any], output_dir: Path) -> None:
-    """Every series and table as a Parquet file of its own."""
+    """Write every series and table to its own Parquet file."""
     for series in result["series"]:
         points = series["points"]
         table = pa.table({"x": [p[0] for p in points], "y": [float(p[1]) for p in points]})

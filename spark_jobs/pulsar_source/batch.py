@@ -1,4 +1,4 @@
-"""Read a range of a ledger: entries from the bookies, opened into columns, and those joined into rows for Spark."""
+"""Reading of a ledger's range: entries from the bookies, opened into columns and joined into rows for Spark."""
 
 import asyncio
 import logging
@@ -13,7 +13,7 @@ from engine.ledger.errors import NoSuchEntryError, NoSuchLedgerError, ReadError
 from engine.schema.offloader import Offloader
 from engine.schema.stored_versions import StoredVersions
 from engine.wire.batches import BatchFormatError
-from spark_jobs.pulsar_source.columns import ENTRIES, EntryColumns, Kind, Opened
+from spark_jobs.pulsar_source.columns import ENTRIES, EntryColumns, EntryKind, Opened
 from spark_jobs.pulsar_source.decoded import Decoded, TopicSchemas
 from spark_jobs.pulsar_source.options import Options
 from spark_jobs.pulsar_source.partitions import LedgerRange
@@ -27,102 +27,110 @@ _TIMESTAMP = pa.timestamp("us", tz="UTC")
 
 
 class TrimmedError(Exception):
-    """The topic let the rest of a range go after it was planned: everybody had acknowledged it, and retention kept it
-    no longer. ``entries``: how many were not read."""
+    """Entries of a range were trimmed after planning: all subscriptions had acknowledged them, and retention had ended.
 
-    def __init__(self, one: LedgerRange, at: int) -> None:
-        self.entries = one.last - at + 1
+    ``entries``: how many were not read.
+    """
+
+    def __init__(self, ledger_range: LedgerRange, next_entry: int) -> None:
+        self.entries = ledger_range.last - next_entry + 1
         super().__init__(
-            f"entries {at} to {one.last} of ledger {one.ledger_id} were trimmed while the topic was read: they were"
-            " acknowledged, and retention keeps them no longer; to read what is left set option failOnDataLoss to false"
+            f"entries {next_entry} to {ledger_range.last} of ledger {ledger_range.ledger_id} were trimmed while the"
+            " topic was read: they were acknowledged, and retention keeps them no longer; to read what is left set"
+            " option failOnDataLoss to false"
         )
 
 
-def read_range(options: Options, one: LedgerRange) -> Iterator[pa.RecordBatch]:
-    """Rows of at most about columns.ROWS_MAX messages, with the columns of ``options``.
+def read_range(options: Options, ledger_range: LedgerRange) -> Iterator[pa.RecordBatch]:
+    """Yield rows of at most about columns.ROWS_MAX messages, with the columns of ``options``.
 
-    Raises LedgerError when an entry of the range cannot be read, BatchFormatError when one is no Pulsar entry,
-    TrimmedError when entries were trimmed meanwhile, unless the options say to go on without them.
+    Raises LedgerError when an entry of the range cannot be read, BatchFormatError when one is not a Pulsar entry.
+    Raises TrimmedError when entries were trimmed meanwhile, unless the options allow data loss.
     """
     try:
-        yield from _rows_of_range(options, one)
+        yield from _rows_of_range(options, ledger_range)
     except TrimmedError as error:
         if options.fail_on_data_loss:
             raise
         log.warning("%s", error)
 
 
-def _rows_of_range(options: Options, one: LedgerRange) -> Iterator[pa.RecordBatch]:
-    wanted = {_TIMES.get(name, name) for name in options.columns}
+def _rows_of_range(options: Options, ledger_range: LedgerRange) -> Iterator[pa.RecordBatch]:
+    columns = {_TIMES.get(name, name) for name in options.columns}
     schemas = None
-    if {"decoded", "decode_error"} & wanted:
+    if {"decoded", "decode_error"} & columns:
         schemas = TopicSchemas(options.topic)
-        wanted |= schemas.wanted
-    for opened in open_range(options, one, wanted, schemas):
+        columns |= schemas.wanted
+    for opened in open_range(options, ledger_range, columns, schemas):
         if opened.problem:
-            raise BatchFormatError(f"ledger {one.ledger_id}, {opened.problem}")
+            raise BatchFormatError(f"ledger {ledger_range.ledger_id}, {opened.problem}")
         if schemas is None:
-            yield rows(opened, one, options.columns)
+            yield rows(opened, ledger_range, options.columns)
         else:
             for start, decoded in schemas.decoded(opened):
-                yield rows(opened, one, options.columns, start, decoded)
+                yield rows(opened, ledger_range, options.columns, start, decoded)
 
 
 def open_range(
     options: Options,
-    one: LedgerRange,
+    ledger_range: LedgerRange,
     wanted: Collection[str],
     schemas: TopicSchemas | None = None,
 ) -> Iterator[Opened]:
-    """All entries of the range, with the ``wanted`` columns of messages. Connects when first asked, closes at the end.
-    ``schemas`` are made to know the versions of what is handed over.
+    """Yield all entries of the range, with the ``wanted`` columns of messages.
 
-    Raises LedgerError when an entry cannot be read, and TrimmedError after those before it when it was trimmed; one
-    that cannot be opened is among the entries as such.
+    Connects at the first item, closes at the end. ``schemas`` are loaded with the versions of each item before it is
+    yielded. Raises LedgerError when an entry cannot be read, and TrimmedError after the entries before it when it was
+    trimmed. An entry that cannot be opened is among the entries with that kind.
     """
     with asyncio.Runner() as runner:
-        found = _read(options, one, wanted, schemas)
+        items = _read(options, ledger_range, wanted, schemas)
         try:
-            while (opened := runner.run(_next(found))) is not None:
+            while (opened := runner.run(_next(items))) is not None:
                 yield opened
         finally:
-            runner.run(found.aclose())
+            runner.run(items.aclose())
 
 
-async def _next(found: AsyncGenerator[Opened, None]) -> Opened | None:
-    return await anext(found, None)
+async def _next(items: AsyncGenerator[Opened, None]) -> Opened | None:
+    return await anext(items, None)
 
 
 async def _read(
-    options: Options, one: LedgerRange, wanted: Collection[str], schemas: TopicSchemas | None
+    options: Options,
+    ledger_range: LedgerRange,
+    wanted: Collection[str],
+    schemas: TopicSchemas | None,
 ) -> AsyncGenerator[Opened, None]:
     async with connected(options.metadata_url) as (store, ledgers):
         stored = StoredVersions(store, ledgers, Offloader())
         columns = EntryColumns(wanted)
-        at = one.first
+        next_entry = ledger_range.first
         trimmed: TrimmedError | None = None
         try:
             reader = await ledgers.open(
-                one.ledger_id, options.password, recover=False, unconfirmed=True
+                ledger_range.ledger_id, options.password, recover=False, unconfirmed=True
             )
-            while at <= one.last:
-                # one read at a time: while rows are handed over nobody runs the loop, and a read under way would
-                # time out
-                for run in await patiently(partial(reader.read, at, one.last, READ_BYTES)):
+            while next_entry <= ledger_range.last:
+                # One read at a time: the loop does not run while Spark consumes rows, and a pending read would
+                # time out.
+                for run in await patiently(
+                    partial(reader.read, next_entry, ledger_range.last, READ_BYTES)
+                ):
                     for opened in columns.add(run):
                         if schemas is not None:
-                            await schemas.know(opened, stored)
+                            await schemas.load(opened, stored)
                         yield opened
-                    at = run.first + run.count
+                    next_entry = run.first + run.count
         except (NoSuchLedgerError, NoSuchEntryError, ReadError) as error:
-            if await is_listed(store, ledgers, options, one):
+            if await is_listed(store, ledgers, options, ledger_range):
                 raise
-            trimmed = TrimmedError(one, at)
+            trimmed = TrimmedError(ledger_range, next_entry)
             trimmed.__cause__ = error
         if not columns.empty:
             opened = columns.take()
             if schemas is not None:
-                await schemas.know(opened, stored)
+                await schemas.load(opened, stored)
             yield opened
         if trimmed is not None:
             raise trimmed
@@ -130,12 +138,12 @@ async def _read(
 
 def rows(
     opened: Opened,
-    one: LedgerRange,
+    ledger_range: LedgerRange,
     names: Collection[str],
     start: int = 0,
     decoded: Decoded | None = None,
 ) -> pa.RecordBatch:
-    """One row per message, from ``start`` on as many as are ``decoded``, or all; what is known of its entry is
+    """Return one row per message: from ``start`` as many as are ``decoded``, or all. Values of its entry are
     repeated."""
     positions, messages = opened.entry_of_message(), opened.messages
     if decoded is not None:
@@ -143,25 +151,25 @@ def rows(
         positions, messages = positions[start:stop], messages.slice(start, stop - start)
     of_message = pa.array(positions)
     count = len(of_message)
-    made = {
-        "ledger_id": lambda: pa.repeat(pa.scalar(one.ledger_id, pa.int64()), count),
-        "partition": lambda: pa.repeat(pa.scalar(one.partition, pa.int32()), count),
-        "encrypted": lambda: _is(opened, Kind.ENCRYPTED).take(of_message),
+    builders = {
+        "ledger_id": lambda: pa.repeat(pa.scalar(ledger_range.ledger_id, pa.int64()), count),
+        "partition": lambda: pa.repeat(pa.scalar(ledger_range.partition, pa.int32()), count),
+        "encrypted": lambda: _is(opened, EntryKind.ENCRYPTED).take(of_message),
         "sequence_id": lambda: messages["sequence_id"].cast(pa.int64(), safe=False),
         "decoded": lambda: pa.array(decoded.values if decoded else (), pa.string()),
         "decode_error": lambda: pa.array(decoded.errors if decoded else (), pa.string()),
     }
 
     def column(name: str) -> Any:
-        if name in made:
-            return made[name]()
-        kept = _TIMES.get(name, name)
-        of_entry = kept in ENTRIES.names
-        values = opened.entries[kept].take(of_message) if of_entry else messages[kept]
+        if name in builders:
+            return builders[name]()
+        source_name = _TIMES.get(name, name)
+        of_entry = source_name in ENTRIES.names
+        values = opened.entries[source_name].take(of_message) if of_entry else messages[source_name]
         return pc.multiply(values, 1000).cast(_TIMESTAMP) if name in _TIMES else values
 
     return pa.RecordBatch.from_arrays([column(name) for name in names], names=list(names))
 
 
-def _is(opened: Opened, kind: Kind) -> Any:
+def _is(opened: Opened, kind: EntryKind) -> Any:
     return pc.equal(opened.entries["kind"], pa.scalar(int(kind), pa.int8()))

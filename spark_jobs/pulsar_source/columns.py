@@ -1,7 +1,7 @@
-"""Stored entries opened into columns: what each entry says once per entry, what each message says per message. Pure.
+"""Stored entries opened into columns: values of an entry once per entry, values of a message once per message. Pure.
 
-The layout of an entry is in ``engine.wire.batches``. Entries are opened here without an object per message, and only
-as far as the columns asked for need: payloads are unpacked for batches and for values.
+The layout of an entry is in ``engine.wire.batches``. Entries are opened without an object per message, and only as far
+as the requested columns need: payloads are decompressed for batches and for values.
 """
 
 from collections.abc import Collection, Iterator
@@ -28,7 +28,7 @@ from engine.wire.texts import readable
 ROWS_MAX = 20_000
 VALUE_BYTES_MAX = 16 << 20
 TIME_MS_MAX = (2**63 - 1) // 1000
-"""What publishers claim beyond this fits no timestamp and counts as not known."""
+"""Largest time in a timestamp. Larger times of publishers count as unknown."""
 
 CODECS = {number: codec_name(number) for number in pb.CompressionType.values()}
 _MAGIC = Struct(">HI")
@@ -36,8 +36,9 @@ _SIZE = Struct(">I")
 _HEAD_BYTES_MIN = 10
 
 
-class Kind(IntEnum):
-    """What an entry holds. Encrypted entries and chunks are one row with the stored bytes; the last two have none."""
+class EntryKind(IntEnum):
+    """The content of an entry. Encrypted entries and chunks are one row with the stored bytes; the last two kinds have
+    no row."""
 
     MESSAGES = 0
     CHUNK = 1
@@ -46,8 +47,8 @@ class Kind(IntEnum):
     UNREADABLE = 4
 
 
-_MESSAGES, _CHUNK, _ENCRYPTED, _MARKER, _ = map(int, Kind)
-_UNREADABLE = (int(Kind.UNREADABLE), 0, 0, None, None, None, 0, 0, 0, None)
+_MESSAGES, _CHUNK, _ENCRYPTED, _MARKER, _ = map(int, EntryKind)
+_UNREADABLE = (int(EntryKind.UNREADABLE), 0, 0, None, None, None, 0, 0, 0, None)
 
 ENTRIES = pa.schema(
     [
@@ -65,8 +66,11 @@ ENTRIES = pa.schema(
         ("entry_bytes", pa.int64()),
     ]
 )
-"""``rows``: how many of MESSAGES the entry gave. ``batch_size``: its messages, also those of an encrypted batch.
-``payload_bytes``, ``packed_bytes``: before and after compression, without metadata. ``values_bytes``: of its rows."""
+"""Columns of entries.
+
+``rows``: number of its MESSAGES rows. ``batch_size``: its messages, also those of an encrypted batch.
+``payload_bytes``, ``packed_bytes``: before and after compression, without metadata. ``values_bytes``: of its rows.
+"""
 MESSAGES = pa.schema(
     [
         ("key", pa.string()),
@@ -80,15 +84,18 @@ MESSAGES = pa.schema(
         ("key_bytes", pa.binary()),
     ]
 )
-"""``key_bytes``: the key as its producer had it. ``value_bytes``: null where it is not known (encrypted); of chunks
-the whole message's at its first, 0 at others."""
+"""Columns of messages.
+
+``key_bytes``: the key as its producer had it. ``value_bytes``: null where it is unknown (encrypted); for chunks the
+whole message's at its first chunk, 0 at the others.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """Entries in topic order and the messages in them. ``messages`` has the columns asked for.
+    """Entries in topic order and the messages in them. ``messages`` has the requested columns.
 
-    ``problem``: what is wrong with the first UNREADABLE entry, empty when all could be read.
+    ``problem``: the reason of the first UNREADABLE entry, empty when all could be read.
     """
 
     entries: pa.RecordBatch
@@ -96,20 +103,20 @@ class Opened:
     problem: str
 
     def entry_of_message(self) -> Any:
-        """For each message the index of its entry, a numpy array."""
+        """Return for each message the index of its entry, as a numpy array."""
         rows = self.entries["rows"].to_numpy()
         return np.repeat(np.arange(len(rows)), rows)
 
 
 class EntryColumns:
-    """Fills columns entry by entry; ``wanted`` are names of MESSAGES."""
+    """Columns filled entry by entry; ``wanted`` are names of MESSAGES."""
 
     def __init__(self, wanted: Collection[str]) -> None:
         self._wanted = [name for name in MESSAGES.names if name in wanted]
         self._key = "key" in wanted
         self._index = "batch_index" in wanted
         self._value = "value" in wanted
-        self._rest = bool({"properties", "event_ms", "sequence_id"} & set(wanted))
+        self._has_other = bool({"properties", "event_ms", "sequence_id"} & set(wanted))
         self._schema = bool({"schema_version", "key_bytes"} & set(wanted))
         self._clear()
 
@@ -127,7 +134,7 @@ class EntryColumns:
         return not self._ids
 
     def add(self, run: Slice) -> Iterator[Opened]:
-        """Open the entries of ``run``; gives columns of at most about ROWS_MAX rows and VALUE_BYTES_MAX when full."""
+        """Open the entries of ``run``; yield columns of at most about ROWS_MAX rows and VALUE_BYTES_MAX when full."""
         buf, spans, view = run.buf, run.spans, memoryview(run.buf)
         for i in range(run.count):
             start, stop = spans[2 * i], spans[2 * i + 1]
@@ -179,8 +186,8 @@ class EntryColumns:
             self._single(metadata, None, buf[body:stop] if self._value else None)
         elif metadata.num_chunks_from_msg > 1:
             kind, chunk = _CHUNK, metadata.chunk_id
-            whole = metadata.uncompressed_size or max(metadata.total_chunk_msg_size, 0)
-            values = size = 0 if chunk else whole
+            message_bytes = metadata.uncompressed_size or max(metadata.total_chunk_msg_size, 0)
+            values = size = 0 if chunk else message_bytes
             self._single(metadata, values, buf[body:stop] if self._value else None)
         elif size > UNCOMPRESSED_BYTES_MAX:
             raise BatchFormatError(
@@ -198,7 +205,7 @@ class EntryColumns:
             self._single(metadata, size, value)
         else:
             self._single(metadata, size, None)
-        # a list for each column, since an object for each entry would keep the garbage collector busy
+        # A list for each column: an object for each entry would keep the garbage collector busy.
         kinds, all_rows, counts, times, names, codecs, sizes, all_packed, sums, chunks = (
             self._appends
         )
@@ -223,16 +230,17 @@ class EntryColumns:
         if self._value:
             columns["value"].append(None if metadata.null_value else value)
             self._held += len(value or b"")
-        if self._rest:
-            self._add_rest(metadata, metadata.sequence_id)
+        if self._has_other:
+            self._add_other(metadata, metadata.sequence_id)
         if self._schema:
             columns["schema_version"].append(version_of(metadata.schema_version))
             columns["key_bytes"].append(key_bytes(metadata))
 
     def _members(self, metadata: pb.MessageMetadata, payload: bytes, pos: int, stop: int) -> int:
-        """Open a batch that lies at ``pos..stop`` of ``payload``; bytes of its values. Adds all of it or nothing."""
+        """Open a batch at ``pos..stop`` of ``payload`` and return the bytes of its values. Adds all of it or
+        nothing."""
         count = metadata.num_messages_in_batch
-        # every member takes at least its size and its metadata's one required field
+        # Every member has at least its size and the one required field of its metadata.
         if not 0 < count <= (stop - pos) // MEMBER_BYTES_MIN:
             raise BatchFormatError(f"a batch of {count} messages in {stop - pos} bytes")
         parse, size_at = pb.SingleMessageMetadata.FromString, _SIZE.unpack_from
@@ -262,16 +270,16 @@ class EntryColumns:
             for member, body, size in zip(members, bodies, sizes, strict=True):
                 value = None if member.null_value else payload[body : body + size]
                 columns["value"].append(value)
-        if self._rest:
+        if self._has_other:
             for index, member in enumerate(members):
                 own = member.HasField("sequence_id")
-                self._add_rest(member, member.sequence_id if own else metadata.sequence_id + index)
+                self._add_other(member, member.sequence_id if own else metadata.sequence_id + index)
         if self._schema:
             columns["schema_version"] += repeat(version_of(metadata.schema_version), count)
             columns["key_bytes"] += map(key_bytes, members)
         return total
 
-    def _add_rest(
+    def _add_other(
         self, metadata: pb.MessageMetadata | pb.SingleMessageMetadata, sequence_id: int
     ) -> None:
         columns = self._columns
@@ -283,18 +291,18 @@ class EntryColumns:
         )
 
     def take(self) -> Opened:
-        """The filled columns; filling starts over."""
+        """Return the filled columns and begin with empty ones."""
         self._entries["compression"] = [CODECS.get(codec) for codec in self._entries["compression"]]
         entries = [_array(self._entries[field.name], field.type) for field in ENTRIES]
         fields = [MESSAGES.field(name) for name in self._wanted]
         messages = [_array(self._columns[field.name], field.type) for field in fields]
-        found = Opened(
+        opened = Opened(
             pa.RecordBatch.from_arrays(entries, schema=ENTRIES),
             pa.RecordBatch.from_arrays(messages, schema=pa.schema(fields)),
             self._problem,
         )
         self._clear()
-        return found
+        return opened
 
 
 def _key(metadata: pb.MessageMetadata | pb.SingleMessageMetadata) -> str | None:

@@ -1,4 +1,4 @@
-"""Values decoded by the schemas of their topic, read from where brokers keep them: once per version and task."""
+"""Values decoded by the schemas of their topic, read from the brokers' storage once per version and task."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -13,43 +13,46 @@ from engine.schema.kinds import InvalidSchemaError
 from engine.schema.locator import SchemaVersion
 from engine.schema.schema_registry import schema_id
 from engine.schema.stored_versions import LostVersionError, StoredVersions, UnreadableError
-from spark_jobs.pulsar_source.columns import Kind, Opened
+from spark_jobs.pulsar_source.columns import EntryKind, Opened
 from spark_jobs.pulsar_source.patience import patiently
 
 TEXT_CHARS_MAX = 64 << 20
-"""Of one batch of rows, which one more value may exceed."""
+"""Characters of one batch of rows, which one more value may exceed."""
 DECODERS_MAX = 1000
 _NO_VERSION = "its producer named no schema version"
-_NOT_OPENED = {Kind.CHUNK: "a chunk of a message", Kind.ENCRYPTED: "encrypted"}
+_NOT_OPENED = {EntryKind.CHUNK: "a chunk of a message", EntryKind.ENCRYPTED: "encrypted"}
 
 
 class Decoded(NamedTuple):
-    """Of consecutive messages: JSON, and why there is none."""
+    """JSON of consecutive messages, and the reason where there is none."""
 
     values: list[str | None]
     errors: list[str | None]
 
 
 class TopicSchemas:
-    """Of one topic and task. A version that cannot be read, or not decoded by, has the reason instead."""
+    """Schemas of one topic, for one task. For a version that cannot be read or decoded the reason is kept instead."""
 
     wanted = frozenset({"value", "schema_version", "key_bytes"})
-    """The columns that it needs."""
+    """The columns that decoding needs."""
 
     def __init__(self, topic: str) -> None:
         self._schema_id = schema_id(TopicName.parse(topic))
         self._places: dict[int, SchemaVersion] | None = None
         self._known: dict[int, Decoder | str] = {}
         self._waited = False
-        """For bookies that do not answer: once a task is enough."""
+        """True after a wait for bookies that do not answer, which one task does once."""
 
-    async def know(self, opened: Opened, stored: StoredVersions) -> None:
-        """The versions of these messages. Raises StoreUnavailableError when the metadata store stays away."""
+    async def load(self, opened: Opened, stored: StoredVersions) -> None:
+        """Load the versions of these messages. Raises StoreUnavailableError when the metadata store stays
+        unavailable."""
         versions = pc.unique(opened.messages["schema_version"]).to_pylist()
-        new = [one for one in versions if one is not None and one not in self._known]
+        new = [
+            version for version in versions if version is not None and version not in self._known
+        ]
         if len(self._known) + len(new) > DECODERS_MAX:
             self._known.clear()
-            new = [one for one in versions if one is not None]
+            new = [version for version in versions if version is not None]
         for version in new:
             self._known[version] = await self._find(version, stored)
 
@@ -58,11 +61,11 @@ class TopicSchemas:
             place = (await self._all(stored)).get(version)
             if place is None:
                 return f"the topic has no schema version {version}"
-            ask = partial(stored.live, place)
-            found = await (ask() if self._waited else patiently(ask))
-            if found is None:
+            read = partial(stored.live, place)
+            version_read = await (read() if self._waited else patiently(read))
+            if version_read is None:
                 return f"schema version {version} is a deletion"
-            return decoder(found.registered.schema)
+            return decoder(version_read.registered.schema)
         except InvalidSchemaError as error:
             return f"schema version {version}: {error}"
         except LostVersionError as error:
@@ -72,14 +75,15 @@ class TopicSchemas:
             return str(error)
 
     async def _all(self, stored: StoredVersions) -> Mapping[int, SchemaVersion]:
-        """All that messages of this task can name is registered before it begins."""
+        """Return the places of all versions. Every version that messages of this task can name was registered before it
+        began."""
         if self._places is None:
             node = await patiently(partial(stored.node, self._schema_id))
-            self._places = {one.version: one for one in node.versions}
+            self._places = {version.version: version for version in node.versions}
         return self._places
 
     def decoded(self, opened: Opened) -> Iterator[tuple[int, Decoded]]:
-        """Of all messages, in runs of at most about TEXT_CHARS_MAX: where each begins, and what is in it."""
+        """Yield runs of decoded messages of at most about TEXT_CHARS_MAX, each with the index of its first message."""
         messages = opened.messages
         kinds = opened.entries["kind"].to_numpy()[opened.entry_of_message()]
         start, held, run = 0, 0, Decoded([], [])
@@ -92,9 +96,9 @@ class TopicSchemas:
                 strict=True,
             )
         ):
-            text, why = self._decode(kind, value.as_py(), version, key.as_py())
+            text, error = self._decode(kind, value.as_py(), version, key.as_py())
             run.values.append(text)
-            run.errors.append(why)
+            run.errors.append(error)
             held += len(text or "")
             if held > TEXT_CHARS_MAX:
                 yield start, run
@@ -106,16 +110,16 @@ class TopicSchemas:
         self, kind: int, value: bytes | None, version: int | None, key: bytes | None
     ) -> tuple[str | None, str | None]:
         if kind in _NOT_OPENED:
-            return None, _NOT_OPENED[Kind(kind)]
+            return None, _NOT_OPENED[EntryKind(kind)]
         if value is None:
             return None, None
         if version is None:
             return None, _NO_VERSION
-        found = self._known[version]
-        if isinstance(found, str):
-            return None, found
+        decoder_or_reason = self._known[version]
+        if isinstance(decoder_or_reason, str):
+            return None, decoder_or_reason
         try:
-            return _to_json(found.value(value, key)), None
+            return _to_json(decoder_or_reason.value(value, key)), None
         except UndecodableError as error:
             return None, str(error)
 

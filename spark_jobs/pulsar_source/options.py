@@ -19,18 +19,20 @@ COLUMNS = {
     **{"payload_bytes": "bigint", "packed_bytes": "bigint", "compression": "string"},
     "encrypted": "boolean",
 }
-"""Of a message, in the order of the rows, with their types in SQL.
+"""Columns of a message, in the order of the rows, with their types in SQL.
 
-``batch_index`` is -1 in an entry that is no batch, ``chunk_id`` null where the entry is no chunk. Sizes:
+``batch_index`` is -1 in an entry that is not a batch, ``chunk_id`` null where the entry is not a chunk. Sizes:
 ``value_bytes`` of this message; of its entry ``entry_bytes`` as stored, ``payload_bytes`` before and ``packed_bytes``
-after compression. An encrypted entry is one row, its value the stored bytes and ``value_bytes`` null; a chunk is one
-row with the chunk's stored bytes, and ``value_bytes`` is the whole message's at the first chunk and 0 at the others.
+after compression. An encrypted entry is one row, its value the stored bytes and ``value_bytes`` null. A chunk is one
+row with the chunk's stored bytes; ``value_bytes`` is the whole message's at the first chunk and 0 at the others.
 """
 
 SCHEMA_COLUMNS = {"schema_version": "bigint", "decoded": "string", "decode_error": "string"}
-"""Columns that are there only when ``columns`` names them. ``schema_version``: of the topic's schema by which the
-message was written, null when its producer named none. ``decoded``: the value by that schema as JSON; null where
-``decode_error`` says why, and where there is no value to decode."""
+"""Columns that are present only when ``columns`` names them.
+
+``schema_version``: of the topic's schema that the message was written by, null when its producer named none.
+``decoded``: the value by that schema as JSON; null where ``decode_error`` has the reason, and where there is no value.
+"""
 _KNOWN = COLUMNS | SCHEMA_COLUMNS
 
 
@@ -40,10 +42,16 @@ class OptionError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """``topic`` full name · ``metadata_url`` as brokers have it · ``entries_per_partition``, ``bytes_per_partition`` at
-    most about so much is one task's · ``last_entries`` 0 (all) or how many of the newest entries to read · ``columns``
-    of COLUMNS and SCHEMA_COLUMNS to build · ``fail_on_data_loss`` whether entries that are trimmed between planning and
-    reading fail the read · ``password`` of the ledgers."""
+    """The parsed options.
+
+    - ``topic``: full name
+    - ``metadata_url``: as in the brokers' settings
+    - ``entries_per_partition``, ``bytes_per_partition``: approximate limits of one task
+    - ``last_entries``: number of the newest entries to read, 0 for all
+    - ``columns``: names of COLUMNS and SCHEMA_COLUMNS to build
+    - ``fail_on_data_loss``: entries trimmed between planning and reading fail the read
+    - ``password``: of the ledgers
+    """
 
     topic: str
     metadata_url: str
@@ -56,19 +64,19 @@ class Options:
 
 
 def column_type(name: str) -> str:
-    """In SQL, of a column that may be asked for."""
+    """Return the SQL type of a column that may be requested."""
     return _KNOWN[name]
 
 
 def parse(options: Mapping[str, str]) -> Options:
-    """Spark gives option names in any case. Raises OptionError."""
-    given = {name.lower(): value for name, value in options.items()}
-    topic = given.get("topic", "")
+    """Parse options; Spark passes their names in any case. Raises OptionError."""
+    by_name = {name.lower(): value for name, value in options.items()}
+    topic = by_name.get("topic", "")
     if not topic.startswith(TOPIC_PREFIX) or topic.count("/") < 4:
         raise OptionError(
             f"option topic must be a full name, {TOPIC_PREFIX}tenant/namespace/topic, not {topic!r}"
         )
-    url = given.get("metadata.url", "")
+    url = by_name.get("metadata.url", "")
     try:
         MetadataUrl.parse(url, "option metadata.url")
     except SettingsError as error:
@@ -76,17 +84,17 @@ def parse(options: Mapping[str, str]) -> Options:
     return Options(
         topic=topic,
         metadata_url=url,
-        entries_per_partition=_whole(given, "entriesperpartition", ENTRIES_PER_PARTITION, 1),
-        bytes_per_partition=_whole(given, "bytesperpartition", BYTES_PER_PARTITION, 1),
-        columns=_columns(given.get("columns")),
-        last_entries=_whole(given, "lastentries", 0, 0),
-        fail_on_data_loss=_flag(given, "failondataloss", True),
-        password=given.get("ledger.password", "").encode(),
+        entries_per_partition=_integer(by_name, "entriesperpartition", ENTRIES_PER_PARTITION, 1),
+        bytes_per_partition=_integer(by_name, "bytesperpartition", BYTES_PER_PARTITION, 1),
+        columns=_columns(by_name.get("columns")),
+        last_entries=_integer(by_name, "lastentries", 0, 0),
+        fail_on_data_loss=_flag(by_name, "failondataloss", True),
+        password=by_name.get("ledger.password", "").encode(),
     )
 
 
-def _whole(given: Mapping[str, str], name: str, default: int, low: int) -> int:
-    text = given.get(name, str(default))
+def _integer(by_name: Mapping[str, str], name: str, default: int, low: int) -> int:
+    text = by_name.get(name, str(default))
     if not text.isdigit() or not low <= int(text) <= 1_000_000_000:
         raise OptionError(
             f"option {name} must be a whole number from {low} to 1000000000, not {text!r}"
@@ -94,8 +102,8 @@ def _whole(given: Mapping[str, str], name: str, default: int, low: int) -> int:
     return int(text)
 
 
-def _flag(given: Mapping[str, str], name: str, default: bool) -> bool:
-    text = given.get(name, str(default)).lower()
+def _flag(by_name: Mapping[str, str], name: str, default: bool) -> bool:
+    text = by_name.get(name, str(default)).lower()
     if text not in ("true", "false"):
         raise OptionError(f"option {name} must be true or false, not {text!r}")
     return text == "true"

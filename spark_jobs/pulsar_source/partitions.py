@@ -1,4 +1,5 @@
-"""Plan partitions: which entries of which ledger each Spark task reads. Pure; partitions are small and picklable."""
+"""Planning of partitions: the entries of a ledger that each Spark task reads. Pure; partitions are small and
+picklable."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,8 @@ from spark_jobs.pulsar_source.options import BYTES_PER_PARTITION, PARTITIONS_MAX
 
 @dataclass(frozen=True)
 class LedgerRange(InputPartition):
-    """Entries ``first..last`` (both included) of a ledger; ``partition`` of the topic, -1 when it has none."""
+    """Entries ``first..last`` (both included) of a ledger; ``partition`` of the topic, -1 when it is not
+    partitioned."""
 
     ledger_id: int
     first: int
@@ -28,12 +30,12 @@ def plan(
     bytes_max: int = BYTES_PER_PARTITION,
     partition: int = -1,
 ) -> list[LedgerRange]:
-    """Ranges over ``(ledger id, entries, bytes)`` in topic order, each of at most ``entries_max`` entries and about
-    ``bytes_max`` bytes by the ledger's mean. Bytes of 0 are not known. Empty ledgers give none.
+    """Return ranges over ``(ledger id, entries, bytes)`` in topic order.
 
-    Never more than about PARTITIONS_MAX ranges: larger ones are made instead.
+    Each has at most ``entries_max`` entries and about ``bytes_max`` bytes by the ledger's mean. Bytes of 0 are unknown.
+    Empty ledgers have no range. For more than about PARTITIONS_MAX ranges larger ones are made.
     """
-    known = [(one, entries, size) for one, entries, size in ledgers if entries > 0]
+    known = [(ledger_id, entries, size) for ledger_id, entries, size in ledgers if entries > 0]
     share = max(entries_max, -(-sum(entries for _, entries, _ in known) // PARTITIONS_MAX))
     size_share = max(bytes_max, -(-sum(size for _, _, size in known) // PARTITIONS_MAX))
     ranges: list[LedgerRange] = []
@@ -47,15 +49,17 @@ def plan(
 
 
 def newest(ranges: Sequence[LedgerRange], last_entries: int) -> list[LedgerRange]:
-    """The ranges that hold the last ``last_entries`` entries, the first of them cut; all when 0."""
+    """Return the ranges with the last ``last_entries`` entries, the first range cut; all when 0."""
     if last_entries == 0:
         return list(ranges)
-    kept: list[LedgerRange] = []
-    left = last_entries
-    for one in reversed(ranges):
-        if left <= 0:
+    chosen: list[LedgerRange] = []
+    remaining = last_entries
+    for ledger_range in reversed(ranges):
+        if remaining <= 0:
             break
-        first = max(one.first, one.last - left + 1)
-        kept.append(LedgerRange(one.ledger_id, first, one.last, one.partition))
-        left -= one.last - first + 1
-    return kept[::-1]
+        first = max(ledger_range.first, ledger_range.last - remaining + 1)
+        chosen.append(
+            LedgerRange(ledger_range.ledger_id, first, ledger_range.last, ledger_range.partition)
+        )
+        remaining -= ledger_range.last - first + 1
+    return chosen[::-1]

@@ -1,4 +1,4 @@
-"""Reads asked again for as long as the restart of a bookie takes."""
+"""Retries of reads for as long as a bookie needs to restart."""
 
 import asyncio
 import logging
@@ -11,15 +11,14 @@ from engine.schema.stored_versions import LostVersionError, UnreadableError
 
 log = logging.getLogger(__name__)
 WAITS_S = (0.25, 0.5, 1.0, 2.0, 4.0, 4.0, 4.0, 4.0)
-"""Between the attempts of a read that nobody answered."""
+"""Seconds between the attempts of a read without an answer."""
 _Answer = TypeVar("_Answer")
 
 
 async def patiently(read: Callable[[], Awaitable[_Answer]]) -> _Answer:
-    """The answer of ``read``, asked again while no replica or no metadata store gives it: what was restarted is back
-    in seconds.
+    """Return the answer of ``read``, repeated while no replica or metadata store answers.
 
-    Raises what ``read`` raises, ReadError, StoreUnavailableError and UnreadableError only after the last of WAITS_S,
+    Raises the errors of ``read``: ReadError, StoreUnavailableError and UnreadableError only after the last of WAITS_S,
     LostVersionError at once.
     """
     for wait_s in WAITS_S:
@@ -28,6 +27,6 @@ async def patiently(read: Callable[[], Awaitable[_Answer]]) -> _Answer:
         except LostVersionError:
             raise
         except (ReadError, StoreUnavailableError, UnreadableError) as error:
-            log.info("read again in %s s: %s", wait_s, error)
+            log.info("read is repeated in %s s: %s", wait_s, error)
         await asyncio.sleep(wait_s)
     return await read()

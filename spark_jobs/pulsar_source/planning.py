@@ -1,4 +1,5 @@
-"""Ask the metadata store which entries a topic holds, and connect to its bookies. Runs on the driver and in tasks."""
+"""Lookup of a topic's entries in the metadata store, and the connection to its bookies. Runs on the driver and in
+tasks."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,7 +23,7 @@ from spark_jobs.pulsar_source.partitions import LedgerRange, newest, plan
 
 @asynccontextmanager
 async def connected(metadata_url: str) -> AsyncIterator[tuple[MetadataStore, LedgerClient]]:
-    """A session with the metadata store and a ledger client, closed at the end. Raises StoreUnavailableError."""
+    """Open a session with the metadata store and a ledger client, closed at the end. Raises StoreUnavailableError."""
     store = await connect(metadata_url)
     try:
         ledgers = LedgerClient(
@@ -41,7 +42,7 @@ async def connected(metadata_url: str) -> AsyncIterator[tuple[MetadataStore, Led
 
 
 def plan_topic(options: Options) -> list[LedgerRange]:
-    """The ranges to read, in topic order, partition after partition: what is confirmed now. Blocks.
+    """Return the ranges to read, in topic order, partition after partition, up to the entries confirmed now. Blocks.
 
     Raises OptionError when there is no such topic.
     """
@@ -59,7 +60,7 @@ async def _plan(options: Options) -> list[LedgerRange]:
             try:
                 info = await factory.info(part.managed_ledger_name)
             except ManagedLedgerNotFoundError as error:
-                if count:  # a partition nobody has used yet
+                if count:  # a partition that was never used
                     continue
                 raise OptionError(f"option topic: there is no topic {topic}") from error
             known = [(ledger.ledger_id, ledger.entries, ledger.size) for ledger in info.ledgers]
@@ -79,23 +80,23 @@ def _factory(store: MetadataStore, ledgers: LedgerClient) -> ManagedLedgerFactor
 
 
 async def is_listed(
-    store: MetadataStore, ledgers: LedgerClient, options: Options, one: LedgerRange
+    store: MetadataStore, ledgers: LedgerClient, options: Options, ledger_range: LedgerRange
 ) -> bool:
-    """Return whether the topic still has the ledger of a range that was planned: one that it has not was trimmed.
+    """Return whether the topic still has the ledger of a planned range; without it the range was trimmed.
 
-    Also True of a topic that is gone as a whole, which nothing was trimmed of.
+    Also True for a topic that was deleted, because that is not a trim.
     """
     topic = TopicName.parse(options.topic)
-    part = topic if one.partition < 0 else topic.partition_at(one.partition)
+    part = topic if ledger_range.partition < 0 else topic.partition_at(ledger_range.partition)
     try:
         info = await _factory(store, ledgers).info(part.managed_ledger_name)
     except ManagedLedgerNotFoundError:
         return True
-    return any(ledger.ledger_id == one.ledger_id for ledger in info.ledgers)
+    return any(ledger.ledger_id == ledger_range.ledger_id for ledger in info.ledgers)
 
 
 async def _partitions(store: MetadataStore, topic: TopicName) -> int:
-    """Partitions of a topic, 0 for a plain one."""
+    """Return the number of a topic's partitions; 0 for a plain one."""
     try:
         value, _ = await store.get(
             paths.partitioned_topic(str(topic.namespace), topic.local, topic.domain)

@@ -1,10 +1,10 @@
 """The ``pulsar`` data source: ``spark.read.format("pulsar")`` reads a topic straight from the bookies.
 
-Options: spark_jobs.pulsar_source.options, and ``ranges``, JSON ``[[ledger, first, last, partition], …]``, to read a
-range planned before. Only the columns named by ``columns`` are built. Brokers are not asked and nothing is
-acknowledged. Values are decoded by the topic's schemas when asked for, and typed in one more line:
-``spark.read.format("pulsar").options(…, columns="publish_time,decoded").load()``, then
-``.select(from_json("decoded", "id BIGINT, customer STRING, at TIMESTAMP").alias("order")).select("order.*")``.
+Options: spark_jobs.pulsar_source.options, and ``ranges``, JSON ``[[ledger, first, last, partition], …]``, to read
+ranges that were planned before. Only the columns in ``columns`` are built. Brokers are not involved and nothing is
+acknowledged. Values are decoded by the topic's schemas on request, and typed in one more line:
+``spark.read.format("pulsar").options(…, columns="publish_time,decoded").load()``, then ``.select(from_json("decoded",
+"id BIGINT, customer STRING, at TIMESTAMP").alias("order")).select("order.*")``.
 """
 
 import json
@@ -19,7 +19,7 @@ from spark_jobs.pulsar_source.partitions import LedgerRange
 
 
 class PulsarDataSource(DataSource):
-    """Registered under the name ``pulsar``."""
+    """The data source, registered under the name ``pulsar``."""
 
     @classmethod
     def name(cls) -> str:
@@ -34,18 +34,18 @@ class PulsarDataSource(DataSource):
 
 
 class PulsarReader(DataSourceReader):
-    """Plans on the driver, reads in tasks. Equal ranges give equal rows."""
+    """A reader that plans on the driver and reads in tasks. Equal ranges give equal rows."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options: Options = parse(options)
-        given = {name.lower(): value for name, value in options.items()}
-        self._ranges = _ranges(given["ranges"]) if "ranges" in given else None
+        by_name = {name.lower(): value for name, value in options.items()}
+        self._ranges = _ranges(by_name["ranges"]) if "ranges" in by_name else None
 
     def partitions(self) -> list[InputPartition]:
         from spark_jobs.pulsar_source.planning import plan_topic
 
         ranges = plan_topic(self._options) if self._ranges is None else self._ranges
-        # Spark runs a source without partitions as one task with None; an empty range says the same honestly
+        # Spark runs a source without partitions as one task with None; an empty range avoids that case.
         return list(ranges) or [LedgerRange(-1, 0, -1)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -1,8 +1,8 @@
-"""The figures of a topic profile as cells that add up: whatever is counted, in whatever order it is put together.
+"""The figures of a topic profile as cells that can be added up in any order. Pure.
 
 A cell is ``(kind, name, at, count, bytes)``. Two cells that agree in the first three become one with the sums; of
-FIRST, LAST and LARGEST only the outermost ``at`` counts. So a task gives the cells of its entries, any number of them
-are put together anywhere, and the outcome is that of one pass over all entries. Pure.
+FIRST, LAST and LARGEST only the outermost ``at`` counts. A task returns the cells of its entries, any number of which
+can be combined anywhere. The outcome is that of one pass over all entries.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_jobs.pulsar_source.columns import Kind, Opened
+from spark_jobs.pulsar_source.columns import EntryKind, Opened
 
 CELLS = pa.schema(
     [
@@ -26,22 +26,23 @@ CELLS = pa.schema(
 )
 CELLS_SQL = "kind string, name string, at bigint, count bigint, bytes bigint"
 COLUMNS = ("key", "value_bytes")
-"""What the figures need of each message."""
+"""Columns of messages that the figures need."""
 RATE_POINTS_MAX = 200
 RATE_STEPS_MS = (
     *(100, 500, 1_000, 5_000, 10_000, 30_000, 60_000, 300_000, 600_000, 1_800_000, 3_600_000),
     *(21_600_000, 86_400_000, 604_800_000),
 )
-"""Each divides the next, so that narrow points can be added up to wide ones; beyond the last it doubles."""
+"""Widths of points. Each divides the next, so that narrow points can be added up to wide ones; beyond the last it
+doubles."""
 SIZE_BITS = 10
 CELLS_HELD_MAX = 100_000
 
 
 class Cell(StrEnum):
-    """Kinds of cells: what ``name`` and ``at`` say, and what is counted."""
+    """Kinds of cells: the meaning of ``name`` and ``at``, and what is counted."""
 
-    ENTRIES = "entries"  # at: columns.Kind; entries, stored bytes
-    MESSAGES = "messages"  # at: columns.Kind; messages, value bytes
+    ENTRIES = "entries"  # at: columns.EntryKind; entries, stored bytes
+    MESSAGES = "messages"  # at: columns.EntryKind; messages, value bytes
     FIRST = "first"  # at: earliest publish time, ms
     LAST = "last"  # at: latest publish time, ms
     LARGEST = "largest"  # at: bytes of the largest value
@@ -52,7 +53,7 @@ class Cell(StrEnum):
     PRODUCER = "producer"  # name: the producer; messages, value bytes
     UNPACKED = "unpacked"  # name: the codec; entries, payload bytes before compression
     PACKED = "packed"  # name: the codec; messages, payload bytes after compression
-    TRIMMED = "trimmed"  # entries that were planned and gone when they were to be read
+    TRIMMED = "trimmed"  # entries that were planned, and trimmed before they were read
     KEYS = "keys"  # at: lower power of two of a key's messages; keys, their messages
     PRODUCERS = "producers"  # as KEYS, of producers
 
@@ -62,7 +63,7 @@ _RANKED = {Cell.KEY: Cell.KEYS, Cell.PRODUCER: Cell.PRODUCERS}
 
 
 def rate_step_ms(first_ms: int, last_ms: int, least_ms: int = RATE_STEPS_MS[0]) -> int:
-    """Width of a point of the rate series: the least one that gives at most RATE_POINTS_MAX."""
+    """Return the width of a point of the rate series: the least one with at most RATE_POINTS_MAX points."""
     steps = (step for step in RATE_STEPS_MS if step >= least_ms)
     step = next(steps, least_ms)
     while last_ms // step - first_ms // step >= RATE_POINTS_MAX:
@@ -71,29 +72,29 @@ def rate_step_ms(first_ms: int, last_ms: int, least_ms: int = RATE_STEPS_MS[0]) 
 
 
 def size_floor(sizes: Any) -> Any:
-    """Sizes of 0 to 2⁵³ with only their SIZE_BITS highest bits kept: exact below 1,024 bytes, then by 0.2 %."""
+    """Return sizes of 0 to 2⁵³ with only their SIZE_BITS highest bits: exact below 1,024 bytes, then by 0.2 %."""
     shift = np.maximum(np.frexp(sizes)[1] - SIZE_BITS, 0)
     return (sizes >> shift) << shift
 
 
 def size_ceiling(floor: int) -> int:
-    """The largest size that ``size_floor`` rounds down to ``floor``."""
+    """Return the largest size that ``size_floor`` rounds down to ``floor``."""
     return floor + (1 << max(floor.bit_length() - SIZE_BITS, 0)) - 1
 
 
 def cells_of(opened: Opened) -> pa.Table:
-    """The cells of some entries and their messages."""
+    """Return the cells of some entries and their messages."""
     entries, of_message = opened.entries, opened.entry_of_message()
     kinds = entries["kind"].to_numpy()
     weights = _messages_of(entries, kinds)
     values = entries["values_bytes"].to_numpy()
     sizes = opened.messages["value_bytes"]
     per_message: Any = 1
-    if (kinds != Kind.MESSAGES).any():
-        per_message = np.where(kinds == Kind.MESSAGES, 1, weights)[of_message]
+    if (kinds != EntryKind.MESSAGES).any():
+        per_message = np.where(kinds == EntryKind.MESSAGES, 1, weights)[of_message]
     entries = entries.append_column("weight", pa.array(weights))
     sized = sizes.drop_null().to_numpy()
-    if (kinds == Kind.CHUNK).any():  # a chunk that is not the first is no message
+    if (kinds == EntryKind.CHUNK).any():  # only the first chunk counts as a message
         counted = pc.and_(sizes.is_valid(), pa.array(per_message > 0))
         sized = sizes.filter(counted).to_numpy()
     parts = [
@@ -114,18 +115,18 @@ def cells_of(opened: Opened) -> pa.Table:
 
 
 def trimmed_cells(entries: int) -> pa.Table:
-    """The cell of entries that were gone when they were to be read."""
+    """Return the cell of entries that were trimmed before they were read."""
     return _cells(Cell.TRIMMED, at=np.array([0]), count=np.array([entries]), size=0)
 
 
 def _messages_of(entries: pa.RecordBatch, kinds: Any) -> Any:
-    """Messages of each entry; a chunked one counts at its first chunk."""
+    """Return the number of messages of each entry; a message in chunks counts at its first chunk."""
     rows = entries["rows"].to_numpy()
-    if (kinds == Kind.MESSAGES).all():
+    if (kinds == EntryKind.MESSAGES).all():
         return rows
     chunk = entries["chunk_id"].fill_null(0).to_numpy(zero_copy_only=False)
-    weights = np.where(kinds == Kind.ENCRYPTED, entries["batch_size"].to_numpy(), rows)
-    return np.where((kinds == Kind.CHUNK) & (chunk != 0), 0, weights).astype(np.int64)
+    weights = np.where(kinds == EntryKind.ENCRYPTED, entries["batch_size"].to_numpy(), rows)
+    return np.where((kinds == EntryKind.CHUNK) & (chunk != 0), 0, weights).astype(np.int64)
 
 
 def _times(entries: pa.RecordBatch, weights: Any, values: Any) -> Iterator[pa.Table]:
@@ -142,39 +143,39 @@ def _times(entries: pa.RecordBatch, weights: Any, values: Any) -> Iterator[pa.Ta
 
 
 def _power(numbers: Any) -> Any:
-    """The powers of two at or below numbers of at least 1."""
+    """Return the powers of two at or below numbers of at least 1."""
     return np.int64(1) << (np.frexp(numbers)[1].astype(np.int64) - 1)
 
 
 def _cells(kind: Cell, *, name: Any = "", at: Any = 0, count: Any = 1, size: Any = 0) -> pa.Table:
-    """Cells from columns and constants, those without a name left out."""
-    given = {"kind": str(kind), "name": name, "at": at, "count": count, "bytes": size}
-    lengths = [len(value) for value in given.values() if not isinstance(value, str | int)]
+    """Return cells from columns and constants; those without a name are left out."""
+    parts = {"kind": str(kind), "name": name, "at": at, "count": count, "bytes": size}
+    lengths = [len(value) for value in parts.values() if not isinstance(value, str | int)]
     columns = [
         pa.repeat(pa.scalar(value, CELLS.field(column).type), lengths[0])
         if isinstance(value, str | int)
         else pa.array(value).cast(CELLS.field(column).type)
-        for column, value in given.items()
+        for column, value in parts.items()
     ]
     table = pa.Table.from_arrays(columns, schema=CELLS)
     return added([table.filter(table["name"].is_valid())])
 
 
 def added(tables: Iterable[pa.Table]) -> pa.Table:
-    """The tables' cells, those that agree added up."""
-    together = pa.concat_tables(tables)
-    sums = together.group_by(["kind", "name", "at"], use_threads=False).aggregate(
+    """Return the tables' cells; those that agree are added up."""
+    combined = pa.concat_tables(tables)
+    sums = combined.group_by(["kind", "name", "at"], use_threads=False).aggregate(
         [("count", "sum"), ("bytes", "sum")]
     )
     return sums.rename_columns(CELLS.names).cast(CELLS)
 
 
 def compact(tables: Iterable[pa.Table]) -> pa.Table:
-    """The tables' cells added up; points of the rate made as wide as their time span asks, the outermost kept."""
+    """Return the tables' cells added up, with the outermost kept and points of the rate widened to their time span."""
     cells = added(tables)
     kept = [cells.filter(pc.invert(pc.is_in(cells["kind"], pa.array([*_OUTERMOST, Cell.RATE]))))]
-    for kind, which in _OUTERMOST.items():
-        at = pc.min_max(of_kind(cells, kind)["at"])[which].as_py()
+    for kind, extreme in _OUTERMOST.items():
+        at = pc.min_max(of_kind(cells, kind)["at"])[extreme].as_py()
         if at is not None:
             kept.append(_cells(kind, at=np.array([at])))
     rate = of_kind(cells, Cell.RATE)
@@ -194,7 +195,7 @@ def of_kind(cells: pa.Table, kind: Cell) -> pa.Table:
 
 
 class Gathered:
-    """Cells that come piece by piece, added up as they come."""
+    """Cells that are added piece by piece and summed up on the way."""
 
     def __init__(self) -> None:
         self._tables: list[pa.Table] = []
@@ -204,16 +205,19 @@ class Gathered:
         self._tables.append(cells)
         self._held += cells.num_rows
         if self._held > CELLS_HELD_MAX:
-            together = compact(self._tables)
-            self._tables, self._held = [together], together.num_rows // 2
+            combined = compact(self._tables)
+            self._tables, self._held = [combined], combined.num_rows // 2
 
     def take(self) -> pa.Table:
         return compact(self._tables or [CELLS.empty_table()])
 
 
 def ranked(cells: pa.Table, limit: int) -> pa.Table:
-    """Cells in which each key and each producer is one: the ``limit`` with most messages stay by name (equal counts:
-    by name), and all of them are counted by their number of messages (KEYS, PRODUCERS)."""
+    """Return the cells with only the ``limit`` keys and producers with most messages by name (equal counts: by name).
+
+    Each key and each producer must have one cell. All of them are counted by their number of messages (KEYS,
+    PRODUCERS).
+    """
     kept = [cells.filter(pc.invert(pc.is_in(cells["kind"], pa.array([*_RANKED]))))]
     for kind, spread in _RANKED.items():
         named = of_kind(cells, kind)
@@ -225,9 +229,11 @@ def ranked(cells: pa.Table, limit: int) -> pa.Table:
 
 
 def top(named: pa.Table, limit: int) -> pa.Table:
-    """The ``limit`` cells with most messages; equal counts by name, shorter ones first (2 before 10), so that a rerun
-    gives the same."""
+    """Return the ``limit`` cells with most messages.
+
+    Equal counts are ordered by name, shorter ones first (2 before 10), so that a repeated run returns the same.
+    """
     order = [("count", "descending"), ("length", "ascending"), ("name", "ascending")]
-    found = named.filter(pc.greater(named["count"], 0))
-    found = found.append_column("length", pc.utf8_length(found["name"]))
-    return found.sort_by(order).slice(0, limit).drop_columns(["length"])
+    cells = named.filter(pc.greater(named["count"], 0))
+    cells = cells.append_column("length", pc.utf8_length(cells["name"]))
+    return cells.sort_by(order).slice(0, limit).drop_columns(["length"])

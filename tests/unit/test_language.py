@@ -27,7 +27,6 @@ PENDING: tuple[str, ...] = (
     "engine/wiring.py",
     "gateway",
     "admin_ui",
-    "spark_jobs",
     "tests",
 )
 """Folders and files whose findings are not reported yet."""

@@ -12,7 +12,7 @@ from engine.wire.batches import BatchFormatError, Message, pack_entry, unpack_en
 from engine.wire.compression import LZ4, NONE, SNAPPY, ZLIB, ZSTD, compress
 from spark_jobs.pulsar_source import columns
 from spark_jobs.pulsar_source.batch import rows
-from spark_jobs.pulsar_source.columns import MESSAGES, EntryColumns, Kind, Opened
+from spark_jobs.pulsar_source.columns import MESSAGES, EntryColumns, EntryKind, Opened
 from spark_jobs.pulsar_source.options import COLUMNS
 from spark_jobs.pulsar_source.partitions import LedgerRange
 
@@ -70,7 +70,7 @@ def test_columns_say_of_every_entry_what_unpack_entry_says(parts: list[bytes]) -
     assert found.entries.to_pylist() == [
         {
             "entry_id": 100 + i,
-            "kind": Kind.MESSAGES,
+            "kind": EntryKind.MESSAGES,
             "rows": len(one.messages),
             "batch_size": len(one.messages),
             "publish_ms": one.publish_ms,
@@ -143,8 +143,8 @@ def test_an_entry_that_is_cut_off_or_damaged_never_raises_and_hides_no_other(
         found = opened([*parts, broken, *parts])
         kinds = found.entries["kind"].to_pylist()
         if known < 0:
-            assert (kinds[len(parts)] == Kind.UNREADABLE) == bool(found.problem)
-        assert kinds[: len(parts)] == kinds[-len(parts) :] == [Kind.MESSAGES] * len(parts)
+            assert (kinds[len(parts)] == EntryKind.UNREADABLE) == bool(found.problem)
+        assert kinds[: len(parts)] == kinds[-len(parts) :] == [EntryKind.MESSAGES] * len(parts)
         assert found.messages.num_rows == sum(found.entries["rows"].to_pylist())
         alone = opened(parts).messages
         assert found.messages.slice(0, alone.num_rows) == alone
@@ -155,10 +155,10 @@ def test_the_first_entry_that_cannot_be_read_is_named() -> None:
     found = opened([good, good[:-1], b"", good])
     assert found.problem == "entry 101: its checksum does not match"
     assert found.entries["kind"].to_pylist() == [
-        Kind.MESSAGES,
-        Kind.UNREADABLE,
-        Kind.UNREADABLE,
-        Kind.MESSAGES,
+        EntryKind.MESSAGES,
+        EntryKind.UNREADABLE,
+        EntryKind.UNREADABLE,
+        EntryKind.MESSAGES,
     ]
     assert found.entries["entry_bytes"].to_pylist() == [len(good), len(good) - 1, 0, len(good)]
 
@@ -175,7 +175,7 @@ def test_an_encrypted_entry_is_one_row_of_unknown_size_and_says_its_messages(
     )
     found = opened([entry], wanted)
     facts = found.entries.to_pylist()[0]
-    assert (facts["kind"], facts["rows"], facts["batch_size"]) == (Kind.ENCRYPTED, 1, 3)
+    assert (facts["kind"], facts["rows"], facts["batch_size"]) == (EntryKind.ENCRYPTED, 1, 3)
     assert found.messages["value_bytes"].to_pylist() == [None]
     if "value" in wanted:
         assert entry.endswith(found.messages["value"].to_pylist()[0])
@@ -202,7 +202,7 @@ def test_chunks_are_rows_and_the_first_has_the_size_of_the_message(
         for i, part in enumerate((packed[:middle], packed[middle:]))
     ]
     found = opened(parts, wanted)
-    assert found.entries["kind"].to_pylist() == [Kind.CHUNK] * 2
+    assert found.entries["kind"].to_pylist() == [EntryKind.CHUNK] * 2
     assert found.entries["chunk_id"].to_pylist() == [0, 1]
     assert found.entries["payload_bytes"].to_pylist() == [len(whole), 0]
     assert sum(found.entries["packed_bytes"].to_pylist()) == len(packed)
@@ -214,7 +214,7 @@ def test_chunks_are_rows_and_the_first_has_the_size_of_the_message(
 def test_a_marker_is_an_entry_without_messages() -> None:
     entry = pack_entry([Message(b"")], producer_name="p", publish_ms=5, extra={"marker_type": 10})
     found = opened([entry])
-    assert found.entries["kind"].to_pylist() == [Kind.MARKER]
+    assert found.entries["kind"].to_pylist() == [EntryKind.MARKER]
     assert found.messages.num_rows == 0
 
 
@@ -227,7 +227,7 @@ def test_claims_beyond_reason_are_not_believed() -> None:
     )
     found = opened([late, bomb, many])
     assert found.entries["publish_ms"].to_pylist() == [None, None, None]
-    assert found.entries["kind"].to_pylist() == [0, Kind.UNREADABLE, Kind.UNREADABLE]
+    assert found.entries["kind"].to_pylist() == [0, EntryKind.UNREADABLE, EntryKind.UNREADABLE]
 
 
 def test_text_that_is_not_utf_8_is_made_readable() -> None:

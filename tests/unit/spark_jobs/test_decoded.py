@@ -87,7 +87,7 @@ def opened(*messages: tuple[Message, int | None], **extra: object) -> Opened:
 
 async def read(stored: StoredVersions, found: Opened) -> list[tuple[object, ...]]:
     schemas = TopicSchemas(TOPIC)
-    await schemas.know(found, stored)
+    await schemas.load(found, stored)
     whole = LedgerRange(1, 0, found.entries.num_rows - 1)
     return [
         tuple(row.values())
@@ -162,11 +162,11 @@ async def test_a_version_is_read_once_and_only_when_a_message_names_it(
     monkeypatch.setattr(stored, "live", counted)
     monkeypatch.setattr(stored, "node", counted_node)
     schemas = TopicSchemas(TOPIC)
-    await schemas.know(opened((Message(b"raw"), None)), stored)
+    await schemas.load(opened((Message(b"raw"), None)), stored)
     assert asked == []
     for version in (1, 1, 0, 1):
         found = opened((Message(b"\x06"), version), (Message(b"\x06"), version))
-        await schemas.know(found, stored)
+        await schemas.load(found, stored)
     assert asked == ["public/default/orders", 1, 0]
 
 
@@ -218,7 +218,7 @@ async def test_a_store_that_stays_away_fails_the_task(
     monkeypatch.setattr(stored, "node", away)
     monkeypatch.setattr(patience, "WAITS_S", (0.0,))
     with pytest.raises(StoreUnavailableError):
-        await TopicSchemas(TOPIC).know(opened((Message(b"x"), 0)), stored)
+        await TopicSchemas(TOPIC).load(opened((Message(b"x"), 0)), stored)
 
 
 async def test_much_text_of_few_bytes_comes_in_several_runs(
@@ -228,7 +228,7 @@ async def test_much_text_of_few_bytes_comes_in_several_runs(
     monkeypatch.setattr(decoded, "TEXT_CHARS_MAX", 5)
     found = opened(*[(Message(b"abc"), 0)] * 5)
     schemas = TopicSchemas(TOPIC)
-    await schemas.know(found, stored)
+    await schemas.load(found, stored)
     assert [(start, len(part.values)) for start, part in schemas.decoded(found)] == [
         (0, 2),
         (2, 2),
