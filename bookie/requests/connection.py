@@ -51,13 +51,13 @@ class BookieConnection(Connection):
             if self.paused or self._stalled:
                 return self._put_off_frames(buf, pos, end)
             start = pos
-            pos, why, runs = take_adds(buf, pos, end, self.frame_max)
+            pos, reason, runs = take_adds(buf, pos, end, self.frame_max)
             if runs:
                 self._handler.adds(self, buf, start, pos, runs)
-            if why == NEED:
+            if reason == NEED:
                 break
             size = int.from_bytes(buf[pos : pos + 4], "big")
-            if why == TOO_LARGE:
+            if reason == TOO_LARGE:
                 raise FrameLimitError(f"frame of {size} bytes, the limit is {self.frame_max}")
             self._handler.request(self, buf, pos, pos + 4 + size)
             pos += 4 + size

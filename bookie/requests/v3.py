@@ -324,9 +324,9 @@ class V3Requests:
         if code != Code.OK or lac <= read.previousLAC:
             self._answer(connection, request, code, max_lac=lac if code == Code.OK else None)
             return
-        wanted = read.previousLAC + 1
+        next_entry = read.previousLAC + 1
         done = partial(self._piggybacked, connection, request, lac, updated_ms)
-        self._reads.entry(connection, read.ledgerId, max(wanted, 0), done)
+        self._reads.entry(connection, read.ledgerId, max(next_entry, 0), done)
 
     def _piggybacked(
         self,

@@ -70,6 +70,7 @@ class Flusher:
         for ledger_id in sorted(work.generation.ledgers):
             runs = work.generation.ledgers[ledger_id].resolved()
             blocks += blocks_of(runs, self._block_bytes_max)
+        # Synced before index or manifest name them, either of which may become durable at any time (I26).
         places = self._log.append(blocks)
         ends = ends_of(places)
         notes = [encode_end(log_id, end) for log_id, end in ends.items()]
@@ -110,6 +111,7 @@ class Flusher:
             self._manifest.rewrite(self._state())
         else:
             self._manifest.sync()
+        # Before the mark file: at the next start an index with an older mark counts as lost.
         self._index.set_mark(mark.encode())
         self._index.flush()
         checkpoint = Checkpoint(mark, self._manifest.place)
@@ -179,7 +181,7 @@ class Checkpointer:
         self._spares = spares
         self._due = asyncio.Event()
         self._work: Flush | None = None
-        self._wanted = False
+        self._requested = False
         self._spare_asked = journal.mark.file_id
         self.lock = asyncio.Lock()
         self.flushes = 0
@@ -203,7 +205,7 @@ class Checkpointer:
 
     def request(self) -> None:
         """Request a flush soon; returns at once."""
-        self._wanted = True
+        self._requested = True
         self._due.set()
 
     def journal_grew(self) -> None:
@@ -228,8 +230,8 @@ class Checkpointer:
             except TimeoutError:
                 regular = True
             self._due.clear()
-            wanted, self._wanted = self._wanted, False
-            await self.step(flush=regular or wanted, checkpoint=regular)
+            requested, self._requested = self._requested, False
+            await self.step(flush=regular or requested, checkpoint=regular)
 
     async def step(self, *, checkpoint: bool, flush: bool = True) -> bool:
         """Flush what is cached; with ``checkpoint`` or after the journal grew also persist the mark. Return False when
@@ -267,6 +269,7 @@ class Checkpointer:
             self._on_flushed()  # at once, not after the write: the new generation has room already
         self.flushed_bytes += await self._lane.run(partial(self._flusher.flush, self._work))
         self.flushes += 1
+        # Only after it succeeded: a failed flush is repeated before any later generation is written (I26).
         self._work = None
         self._ledgers.cache.flushed()
         self._on_flushed()

@@ -203,7 +203,7 @@ class SystemFile:
         return os.pread(self._fd, size, offset)
 
     def will_need(self, size: int, offset: int) -> None:
-        with suppress(OSError):  # not every file system takes hints
+        with suppress(OSError):  # not every file system supports hints
             os.posix_fadvise(self._fd, offset, size, os.POSIX_FADV_WILLNEED)
 
     def pwritev(self, parts: Sequence[bytes | memoryview | bytearray], offset: int) -> int:

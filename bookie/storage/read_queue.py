@@ -107,6 +107,7 @@ class StoredEntries:
         first, place = rows[0]
         size = (below - entry_id) * place.share // place.entries
         ahead = self._progress(ledger_id, entry_id, min(wanted, size))
+        # Only a read from the disk can include the blocks behind this one.
         if ahead.window > place.size and not self._reader.has(place):
             rows = self._index.find_range(ledger_id, entry_id, RANGE_RECORDS_MAX) or rows
             first, place = rows[0]
@@ -154,12 +155,12 @@ class StoredEntries:
                 if near is None:
                     break
                 stop = min(below, near.below)
-                taken = near.block.entries(at, stop, budget, BATCH_ENTRY_OVERHEAD)
-                if not taken and not entries:
-                    taken = near.block.entries(at, at + 1, 1 << 32, BATCH_ENTRY_OVERHEAD)
-                entries += taken
-                budget -= sum(map(len, taken)) + BATCH_ENTRY_OVERHEAD * len(taken)
-                at += len(taken)
+                part = near.block.entries(at, stop, budget, BATCH_ENTRY_OVERHEAD)
+                if not part and not entries:
+                    part = near.block.entries(at, at + 1, 1 << 32, BATCH_ENTRY_OVERHEAD)
+                entries += part
+                budget -= sum(map(len, part)) + BATCH_ENTRY_OVERHEAD * len(part)
+                at += len(part)
                 if at < stop:
                     break
         except (DamagedError, OSError) as error:
@@ -206,6 +207,7 @@ class ReadQueue:
         self.pending += 1
         if not self._busy:
             self._busy = True
+            # Not at once: other requests received in this turn of the loop join the same job.
             last_call(asyncio.get_running_loop())(self._start)
 
     def _start(self) -> None:

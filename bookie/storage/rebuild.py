@@ -188,6 +188,7 @@ def _index_log(
                 continue
             unlisted.add(piece)
             place = Location(log_id, piece.offset, piece.size, entries, piece.size)
+            # The journal is replayed over it, and logs are read by rising ids: later copies win (I24).
             index.put([Placed(ledger_id, first, place)], [])
     finally:
         file.close()

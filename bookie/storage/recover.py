@@ -223,6 +223,7 @@ def _replay(
                     replayed += 1
                 sequence += group.whole
                 if ledgers.cache.full:
+                    # With the mark of the start: the journal is needed until the replay is complete.
                     flusher.flush(begin_flush(ledgers, mark))
                     ledgers.cache.flushed()
     except JournalDamagedError:
@@ -249,8 +250,8 @@ def _replay(
     for file_id, name, _ in live:
         writer.adopt(file_id, name)
         _sync(disk, f"{journal_dir}/{name}")
-    begun = writer.begin_file()
-    flusher.flush(begin_flush(ledgers, begun))
+    start_mark = writer.begin_file()
+    flusher.flush(begin_flush(ledgers, start_mark))
     ledgers.cache.flushed()
     return writer, replayed
 

@@ -228,7 +228,7 @@ class BrokerLink(Connection):
             undo = self._undo.pop(request_id)
             if kind != CommandType.ERROR:
                 self.send(undo)
-        elif not self._connected.done():
+        elif not self._connected.done():  # an ERROR before CONNECTED refuses the connection itself
             self._connected.set_exception(refusal(body.error, body.message))
             self.close()
         else:

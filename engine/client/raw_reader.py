@@ -73,13 +73,13 @@ class RawReader:
                 raise self.consumer.error
             self._changed.clear()
             await self._changed.wait()
-        taken = list(self._waiting)
+        entries = list(self._waiting)
         self._waiting.clear()
-        self._used_permits += messages_in(taken)
+        self._used_permits += messages_in(entries)
         if self._used_permits * 2 >= self._window:
             self.consumer.flow(self._used_permits)
             self._used_permits = 0
-        return taken
+        return entries
 
     async def rest(self) -> list[Delivered]:
         """Return all entries up to the one that is last now. Raises as ``next`` and ``RawConsumer.last_position``."""

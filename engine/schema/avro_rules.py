@@ -190,9 +190,9 @@ class Comparison:
             case "boolean":
                 return isinstance(value, bool)
             case "int" | "long":
-                whole = isinstance(value, int | float) and not isinstance(value, bool)
+                is_number = isinstance(value, int | float) and not isinstance(value, bool)
                 return (
-                    whole
+                    is_number
                     and (isinstance(value, int) or math.isfinite(value))
                     and int(value) in (_INT if avro_type.kind == "int" else _LONG)
                 )

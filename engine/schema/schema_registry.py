@@ -135,8 +135,8 @@ class SchemaRegistry:
         return await self._by_number(node.versions, number)
 
     async def _by_number(self, versions: Sequence[SchemaVersion], number: int) -> Version | None:
-        wanted = next((version for version in versions if version.version == number), None)
-        return await self._stored.live(wanted) if wanted is not None else None
+        selected = next((version for version in versions if version.version == number), None)
+        return await self._stored.live(selected) if selected is not None else None
 
     async def versions(self, topic: TopicName) -> list[Version]:
         """Return all versions since the last deletion, oldest first."""
@@ -145,12 +145,12 @@ class SchemaRegistry:
     async def page(self, topic: TopicName, limit: int, before: int | None = None) -> Page:
         """Return the last ``limit`` versions, of those below number ``before`` when it is given."""
         live_versions = (await self._stored.node(schema_id(topic))).live
-        wanted = [
+        selected = [
             version for version in live_versions if before is None or version.version < before
         ][-limit:]
         rows: list[tuple[int, Version | UnreadableError]] = []
-        for start in range(0, len(wanted), READS_AT_ONCE):
-            part = wanted[start : start + READS_AT_ONCE]
+        for start in range(0, len(selected), READS_AT_ONCE):
+            part = selected[start : start + READS_AT_ONCE]
             read = await self._stored.try_all(part)
             rows += [
                 (version.version, row)
@@ -211,13 +211,13 @@ class SchemaRegistry:
 
     async def _by_meaning(self, node: Node, schema: Schema) -> int | None:
         """Return the first version with the same meaning, of those that are not lost."""
-        wanted = await self._stored.meaning_of(schema)
+        target = await self._stored.meaning_of(schema)
         number = None
         async for batch in self._stored.meanings(node):
             for version, other in batch:
                 if other.kind is None:
                     number = None
-                elif other == wanted and number is None:
+                elif other == target and number is None:
                     number = version.version
         return number
 

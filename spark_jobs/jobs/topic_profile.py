@@ -204,10 +204,10 @@ class Figures:
     def size_at(self, share: float) -> int | None:
         """Return the size that ``share`` of the messages do not exceed: exact below 1,024 bytes, at most 0.2 %
         above."""
-        left = ceil(share * self.sized)
+        remaining = ceil(share * self.sized)
         for row in self.sizes:
-            left -= row["count"]
-            if left <= 0:
+            remaining -= row["count"]
+            if remaining <= 0:
                 return min(profile.size_ceiling(row["at"]), self.size_max or 0)
         return None
 

@@ -173,21 +173,23 @@ def added(tables: Iterable[pa.Table]) -> pa.Table:
 def compact(tables: Iterable[pa.Table]) -> pa.Table:
     """Return the tables' cells added up, with the outermost kept and points of the rate widened to their time span."""
     cells = added(tables)
-    kept = [cells.filter(pc.invert(pc.is_in(cells["kind"], pa.array([*_OUTERMOST, Cell.RATE]))))]
+    selected = [
+        cells.filter(pc.invert(pc.is_in(cells["kind"], pa.array([*_OUTERMOST, Cell.RATE]))))
+    ]
     for kind, extreme in _OUTERMOST.items():
         at = pc.min_max(of_kind(cells, kind)["at"])[extreme].as_py()
         if at is not None:
-            kept.append(_cells(kind, at=np.array([at])))
+            selected.append(_cells(kind, at=np.array([at])))
     rate = of_kind(cells, Cell.RATE)
     if rate.num_rows:
         at = rate["at"].to_numpy()
         least = max(map(int, rate["name"].unique().to_pylist()))
         step = rate_step_ms(int(at.min()), int(at.max()), least)
         wide = at - at % step
-        kept.append(
+        selected.append(
             _cells(Cell.RATE, name=str(step), at=wide, count=rate["count"], size=rate["bytes"])
         )
-    return added(kept)
+    return added(selected)
 
 
 def of_kind(cells: pa.Table, kind: Cell) -> pa.Table:
@@ -218,14 +220,14 @@ def ranked(cells: pa.Table, limit: int) -> pa.Table:
     Each key and each producer must have one cell. All of them are counted by their number of messages (KEYS,
     PRODUCERS).
     """
-    kept = [cells.filter(pc.invert(pc.is_in(cells["kind"], pa.array([*_RANKED]))))]
+    tables = [cells.filter(pc.invert(pc.is_in(cells["kind"], pa.array([*_RANKED]))))]
     for kind, spread in _RANKED.items():
         named = of_kind(cells, kind)
-        kept.append(top(named, limit))
+        tables.append(top(named, limit))
         counts = named["count"].to_numpy()
         counted = counts > 0
-        kept.append(_cells(spread, at=_power(counts[counted]), size=counts[counted]))
-    return added(kept)
+        tables.append(_cells(spread, at=_power(counts[counted]), size=counts[counted]))
+    return added(tables)
 
 
 def top(named: pa.Table, limit: int) -> pa.Table:

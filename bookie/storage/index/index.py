@@ -203,7 +203,7 @@ class BookieIndex:
             changes = _Changes()
             below = first + copy.entries
             for key, start, place in self._overlapping(ledger_id, first, below):
-                if place.log_id != source:
+                if place.log_id != source:  # added again since it was copied
                     continue
                 low, high = max(first, start), min(below, start + place.entries)
                 self._shorten(changes, ledger_id, key, start, place, low, high)

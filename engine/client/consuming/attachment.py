@@ -211,6 +211,7 @@ class Attachment:
             raise raw.error
         self._raw, self._permits = raw, 0
         self._behind = self.given or self._start
+        # Acknowledgements before permits: the broker does not send again what they cover.
         self.flush()
         self.refill()
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from engine.base.ids import Position
 from engine.wire import pulsar_pb2 as pb
 
-BEGUN_MAX = 100
+INCOMPLETE_MAX = 100
 """Messages of which some chunks are missing."""
 BYTES_MAX = 64 * 1024 * 1024
 """Bytes of the chunks that one consumer holds, of all its topics, and of one message."""
@@ -28,7 +28,7 @@ class Joined(NamedTuple):
     positions: list[Position]
 
 
-class _Begun:
+class _IncompleteMessage:
     def __init__(self, count: int) -> None:
         self.count = count
         self.since_s = 0.0
@@ -57,11 +57,11 @@ class Chunks:
         self._kept = kept
         self._on_useless = on_useless
         self._on_again = on_again
-        self._begun: dict[str, _Begun] = {}
+        self._incomplete: dict[str, _IncompleteMessage] = {}
 
     def __len__(self) -> int:
         """Return the number of incomplete messages."""
-        return len(self._begun)
+        return len(self._incomplete)
 
     def add(
         self, metadata: pb.MessageMetadata, position: Position, payload: bytes, now_s: float
@@ -73,45 +73,45 @@ class Chunks:
             return None
         if metadata.total_chunk_msg_size > BYTES_MAX:
             return None
-        begun = self._begun.get(uuid)
-        if begun is not None and (not index or begun.count != count):
+        message = self._incomplete.get(uuid)
+        if message is not None and (not index or message.count != count):
             self._drop_earlier(uuid, position)
-            if begun.count != count and begun.parts:
+            if message.count != count and message.parts:
                 # Itself of an earlier attempt to send, cut in other pieces.
                 self._on_useless(position)
                 return None
-            begun.count = count
-        if begun is None:
-            begun = self._begun[uuid] = _Begun(count)
-        if not self._fits(begun, index, position):
+            message.count = count
+        if message is None:
+            message = self._incomplete[uuid] = _IncompleteMessage(count)
+        if not self._fits(message, index, position):
             return None
-        begun.parts[index] = (position, payload)
-        begun.since_s = now_s
-        begun.size += len(payload)
+        message.parts[index] = (position, payload)
+        message.since_s = now_s
+        message.size += len(payload)
         self._kept.bytes += len(payload)
-        if len(begun.parts) < count:
+        if len(message.parts) < count:
             self._bound(uuid)
             return None
         self._remove(uuid)
-        parts = [begun.parts[number] for number in range(count)]
+        parts = [message.parts[number] for number in range(count)]
         return Joined(b"".join([part for _, part in parts]), [position for position, _ in parts])
 
     def _drop_earlier(self, uuid: str, position: Position) -> None:
         """Drop the chunks before ``position``, where the message begins: they are of an earlier attempt to send it that
         was not completed."""
-        begun = self._begun.get(uuid)
-        for index, (earlier, part) in list(begun.parts.items()) if begun is not None else ():
+        message = self._incomplete.get(uuid)
+        for index, (earlier, part) in list(message.parts.items()) if message is not None else ():
             if earlier < position:
-                assert begun is not None
-                del begun.parts[index]
-                begun.size -= len(part)
+                assert message is not None
+                del message.parts[index]
+                message.size -= len(part)
                 self._kept.bytes -= len(part)
                 self._on_useless(earlier)
 
-    def _fits(self, begun: _Begun, index: int, position: Position) -> bool:
+    def _fits(self, message: _IncompleteMessage, index: int, position: Position) -> bool:
         """Return whether a chunk is kept: not one that is held, sent twice, or of an earlier attempt to send."""
-        held = begun.parts.get(index)
-        first = begun.parts.get(0)
+        held = message.parts.get(index)
+        first = message.parts.get(0)
         if held is not None:
             if held[0] != position:
                 self._on_useless(position)
@@ -123,26 +123,26 @@ class Chunks:
 
     def give_up(self, before_s: float) -> list[list[Position]]:
         """Remove messages whose last chunk arrived before ``before_s`` and return the positions of their chunks."""
-        late = [uuid for uuid, begun in self._begun.items() if begun.since_s <= before_s]
+        late = [uuid for uuid, message in self._incomplete.items() if message.since_s <= before_s]
         return [sorted(self._remove(uuid).positions()) for uuid in late]
 
     def clear(self) -> None:
         """Remove all messages; they are redelivered."""
-        for uuid in list(self._begun):
+        for uuid in list(self._incomplete):
             self._remove(uuid)
 
     def _bound(self, newest: str) -> None:
         """Drop messages beyond the bounds, those that began first."""
-        for uuid in list(self._begun):
-            if len(self._begun) <= BEGUN_MAX and self._kept.bytes <= BYTES_MAX:
+        for uuid in list(self._incomplete):
+            if len(self._incomplete) <= INCOMPLETE_MAX and self._kept.bytes <= BYTES_MAX:
                 return
-            if uuid == newest and self._begun[uuid].size > BYTES_MAX:
+            if uuid == newest and self._incomplete[uuid].size > BYTES_MAX:
                 self._remove(uuid)  # larger than declared, and than allowed
                 return
             for position in self._remove(uuid).positions():
                 self._on_again(position)
 
-    def _remove(self, uuid: str) -> _Begun:
-        begun = self._begun.pop(uuid)
-        self._kept.bytes -= begun.size
-        return begun
+    def _remove(self, uuid: str) -> _IncompleteMessage:
+        message = self._incomplete.pop(uuid)
+        self._kept.bytes -= message.size
+        return message

@@ -138,14 +138,14 @@ class _Readers:
                 (field.name, self.reader_for(field.type, None), True) for field in writer.fields
             ]
             return
-        wanted = {field.name: field for field in reader.fields}
+        reader_fields = {field.name: field for field in reader.fields}
         written = self._rules.written(writer, reader)
         for field in reader.fields:
             template[field.name] = None if field.name in written else _absent(field)
-        names = {id(field): name for name, field in written.items() if name in wanted}
+        names = {id(field): name for name, field in written.items() if name in reader_fields}
         for field in writer.fields:
             name = names.get(id(field))
-            reader_type = wanted[name].type if name is not None else None
+            reader_type = reader_fields[name].type if name is not None else None
             fields.append(
                 (name or field.name, self.reader_for(field.type, reader_type), name is not None)
             )
@@ -175,8 +175,8 @@ def _record_read(
         record = template.copy()
         name = ""
         try:
-            for name, field, kept in fields:
-                if kept:
+            for name, field, is_kept in fields:
+                if is_kept:
                     record[name] = field(source)
                 else:
                     field(source)

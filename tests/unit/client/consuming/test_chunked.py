@@ -86,7 +86,7 @@ def test_a_chunk_that_is_none_of_its_message_is_of_no_use(index: int, count: int
 
 
 def test_messages_begun_are_bounded_in_number_and_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunked, "BEGUN_MAX", 3)
+    monkeypatch.setattr(chunked, "INCOMPLETE_MAX", 3)
     monkeypatch.setattr(chunked, "BYTES_MAX", 100)
     joiner = Joiner()
     for uuid in "abcd":
