@@ -238,7 +238,8 @@ def take_sends(buf: bytes, pos: int, end: int, frame_max: int) -> tuple[int, int
             known = buf[pos + 4 : pos + shape_stop]
             # Ten bytes hold a number beyond int64: the slow path refuses it.
             checked = sequence_size if sequence_size <= 9 else 0
-            goes_on, ends_last = _GOES_ON[checked], _ENDS_LAST[checked]
+            before = 8 * (shape_stop - 12)  # bits of the head before the sequence id
+            goes_on, ends_last = _GOES_ON[checked] << before, _ENDS_LAST[checked] << before
             if owner != producer_id:
                 if owners is None and heads:
                     owners = [producer_id] * len(heads)
@@ -247,7 +248,7 @@ def take_sends(buf: bytes, pos: int, end: int, frame_max: int) -> tuple[int, int
         if start + _ENTRY_BYTES_MIN > stop:
             break
         head = buf[pos + 12 : start]
-        if int.from_bytes(buf[pos + shape_stop : start], "little") & goes_on != ends_last:
+        if int.from_bytes(head, "little") & goes_on != ends_last:
             found = _batch_fields(buf, pos + shape_stop, start)
             if found is None:
                 break
@@ -274,7 +275,7 @@ def take_sends(buf: bytes, pos: int, end: int, frame_max: int) -> tuple[int, int
         add_span(stop)
         size += stop - start
         pos = stop
-    if why != BAD_CHECKSUM:
+    if why != BAD_CHECKSUM and pos != end:
         why = _why(buf, pos, end, frame_max)
     if not heads:
         return pos, why, None
@@ -326,7 +327,6 @@ def build_receipts(
     if ledger_id < 0:
         ledger_id = first_entry = step = 0
     parts: list[bytes] = []
-    add = parts.append
     pack = _HEAD.pack
     ledger = b"\x08" + varint(ledger_id) + b"\x10"
     entry = first_entry
@@ -350,7 +350,7 @@ def build_receipts(
                 pack(n + 8, n + 4, 0x0807, 0x3A, n),
                 b"\x1a" + bytes((id_size,)) + ledger,
             )
-        add(around[0] + head + around[1] + number)
+        parts += (around[0], head, around[1], number)
         entry += step
     return b"".join(parts)
 
