@@ -60,34 +60,38 @@ class Budget:
 
     def take(self, size: int, items: int = 1) -> None:
         """Count ``size`` bytes and ``items`` items as held."""
-        self.bytes += size
+        self.bytes = held = self.bytes + size
         self.items += items
-        if self.bytes >= self.bytes_max or self.items >= self.items_max:
+        if held >= self.bytes_max or self.items >= self.items_max:
             self._high = True
             self._rise()
         parent = self._parent
         if parent is not None:
             share = self._share
-            parent.take(max(self.bytes - share, 0) - max(self.bytes - size - share, 0), items)
-            if parent.high and (not share or self.bytes > share):
+            if share:
+                size = max(held - share, 0) - max(held - size - share, 0)
+            parent.take(size, items)
+            if parent.high and (not share or held > share):
                 parent._waiting[self] = None
                 self._rise()
 
     def give(self, size: int, items: int = 1) -> None:
         """Release bytes and items. Raises MisuseError when more are released than are held."""
-        self.bytes -= size
-        self.items -= items
-        if self.bytes < 0 or self.items < 0:
-            raise MisuseError(f"budget gave back too much: {self.bytes} bytes, {self.items} items")
-        if self._high and self.bytes <= self._bytes_low and self.items <= self._items_low:
+        self.bytes = held = self.bytes - size
+        self.items = count = self.items - items
+        if held < 0 or count < 0:
+            raise MisuseError(f"budget gave back too much: {held} bytes, {count} items")
+        if self._high and held <= self._bytes_low and count <= self._items_low:
             self._high = False
             self._fall()
         parent = self._parent
         if parent is not None:
             share = self._share
-            if share and self.bytes <= share and parent._waiting.pop(self, self) is None:
-                self._fall()
-            parent.give(max(self.bytes + size - share, 0) - max(self.bytes - share, 0), items)
+            if share:
+                if held <= share and parent._waiting.pop(self, self) is None:
+                    self._fall()
+                size = max(held + size - share, 0) - max(held - share, 0)
+            parent.give(size, items)
 
     def unheeded(self) -> None:
         """Stop calling ``on_high`` and ``on_low``."""
