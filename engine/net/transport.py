@@ -230,7 +230,8 @@ class Connection(asyncio.Protocol):
             self.close(error)
         finally:
             self._in_batch = False
-        self.flush()
+        if self._out:
+            self.flush()
 
     def _take(self, data: bytes) -> None:
         pos = 0
