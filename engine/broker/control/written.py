@@ -4,7 +4,7 @@ Pulsar's histograms are of one period, not from the beginning on, and each bucke
 ends when somebody counts or looks: there is no timer.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from operator import sub
 
 from engine.base.slices import Slice
@@ -20,14 +20,17 @@ _LATENCIES_S = tuple(bound / 1000 for bound in LATENCIES_MS)
 class Minute:
     """Entries stored in one minute. ``latency_s``: of all together."""
 
-    __slots__ = ("bytes", "entries", "latencies", "latency_s", "sizes")
+    __slots__ = ("bytes", "latencies", "latency_s", "sizes")
 
     def __init__(self) -> None:
-        self.entries = 0
         self.bytes = 0
         self.latency_s = 0.0
         self.latencies = [0] * (len(LATENCIES_MS) + 1)
         self.sizes = [0] * (len(SIZES) + 1)
+
+    @property
+    def entries(self) -> int:
+        return sum(self.latencies)
 
 
 NOTHING = Minute()
@@ -51,7 +54,6 @@ class Written:
         if now_s >= self._ends:
             self._turn(now_s)
         minute, count = self._now, stop - start
-        minute.entries += count
         minute.bytes += size
         minute.latency_s += latency_s * count
         minute.latencies[bisect_left(_LATENCIES_S, latency_s)] += count
@@ -61,13 +63,14 @@ class Written:
             return
         spans = run.spans
         ends, starts = spans[2 * start + 1 : 2 * stop : 2], spans[2 * start : 2 * stop : 2]
-        sizes = set(map(sub, ends, starts))  # mostly few
-        low = bisect_left(SIZES, min(sizes))
-        if low == bisect_left(SIZES, max(sizes)):
-            buckets[low] += count
-            return
-        for each in map(sub, ends, starts):
-            buckets[bisect_left(SIZES, each)] += 1
+        sizes = sorted(map(sub, ends, starts))
+        first, last = bisect_left(SIZES, sizes[0]), bisect_left(SIZES, sizes[-1])
+        counted = 0
+        for bucket in range(first, last):
+            below = bisect_right(sizes, SIZES[bucket])
+            buckets[bucket] += below - counted
+            counted = below
+        buckets[last] += count - counted
 
     def last_minute(self, now_s: float) -> Minute | None:
         """The last whole one; None in the minute of the first entry: it is not known yet."""
