@@ -63,7 +63,7 @@ def build_adds(
     parts: list[bytes | memoryview] = []
     add = parts.append
     pack, pack_header = _ADD.pack, _ENTRY_HEADER.pack
-    # What all frames have in common is packed once: copying eight bytes costs much less than packing a number of 64 bits.
+    # What all frames have in common is packed once: copying eight bytes costs less than packing a 64-bit number.
     frame_start = _ADD_START.pack(ADD_HEADER | flags, master_key)
     ledger, confirmed = _INT64.pack(ledger_id), _INT64.pack(lac)
     entry = first_entry

@@ -138,9 +138,12 @@ class Producer:
 
     def stored(self, entries: int, messages: int, size: int) -> None:
         """Of what was under way, so many entries, messages and bytes are durable."""
-        self.published.messages.total += messages
-        self.published.bytes.total += size
-        self.ended(entries)
+        published = self.published
+        published.messages.total += messages
+        published.bytes.total += size
+        self.pending -= entries
+        if self._drained is not None:
+            self.ended(0)
 
     def ended(self, entries: int) -> None:
         """So many entries are not under way any more."""

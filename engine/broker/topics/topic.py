@@ -257,11 +257,12 @@ class Topic:
         """Count what became durable, ``messages`` and ``size`` bytes of it, and tell the stages."""
         self.published.messages.total += messages
         self.published.bytes.total += size
-        if self.name.persistent:
+        written = self.written
+        if written is None and self.name.persistent:
+            written = self.written = Written(self.context.clock.monotonic_s())
+        if written is not None:
             now_s = self.context.clock.monotonic_s()
-            if self.written is None:
-                self.written = Written(now_s)
-            self.written.add(now_s, now_s - publish.since_s, publish.run, start, stop, size)
+            written.add(now_s, now_s - publish.since_s, publish.run, start, stop, size)
         for stage in self.stages:
             stage.stored(publish, start, stop)
 
@@ -288,7 +289,7 @@ class Topic:
 
     def _wake(self) -> None:
         """Entries were appended (D2)."""
-        self.touched()
+        self._touched[self] = True
         for subscription in self.subscriptions.values():
             subscription.wake()
 
