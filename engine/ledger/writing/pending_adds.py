@@ -21,15 +21,15 @@ class PendingAdds:
     __slots__ = ("_runs", "bytes")
 
     def __init__(self) -> None:
-        self._runs: deque[PendingRun] | tuple[()] = ()  # a deque is 620 bytes: made when it is used
+        self._runs: deque[PendingRun] | None = None  # a deque is 620 bytes: made when it is used
         self.bytes = 0
 
     def __len__(self) -> int:
-        return len(self._runs)
+        return len(self._runs or ())
 
     def push(self, run: Slice, first: int, length_before: int) -> None:
         runs = self._runs
-        if isinstance(runs, tuple):
+        if runs is None:
             runs = self._runs = deque()
         runs.append(PendingRun(run, first, length_before))
         self.bytes += run.size
@@ -42,14 +42,14 @@ class PendingAdds:
 
     def length_below(self, entry_id: int, pushed: int) -> int:
         """Payload bytes of the ledger before ``entry_id``; ``pushed`` is the length after everything pushed."""
-        for run, first, length in self._runs:
+        for run, first, length in self._runs or ():
             if entry_id < first + run.count:
                 return length + run.size_of(0, max(entry_id - first, 0))
         return pushed
 
     def from_entry(self, entry_id: int) -> Iterator[tuple[Slice, int, int, int]]:
         """Runs to send again from an entry on: run, index of its first due entry, that entry's id, length before it."""
-        for run, first, length in list(self._runs):
+        for run, first, length in list(self._runs or ()):
             if first + run.count <= entry_id:
                 continue
             start = max(entry_id - first, 0)

@@ -49,9 +49,16 @@ class EntryCache:
 
     def hold(self, tail: "TailCache", run: Slice) -> None:
         """``run`` is now the newest slice of ``tail``."""
-        self._charge(run)
-        self.inserted += run.count
-        self.entries += run.count
+        buf, count = run.buf, run.count
+        key = id(buf)  # ``_charge`` written out: once for each run that is stored
+        users = self._buffers.get(key)
+        if users is None:
+            self._buffers[key] = 1
+            self.bytes += len(buf)
+        else:
+            self._buffers[key] = users + 1
+        self.inserted += count
+        self.entries += count
         self._ages.append(tail)
         if self.bytes > self.bytes_max:
             self._evict()

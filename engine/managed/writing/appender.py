@@ -180,7 +180,8 @@ class Appender:
         # M3: ids of one ledger rise, those of the list rise strictly, and ranges come in order: so do receipts.
         for run, sink, start, stop in found:
             sink.appended(run, start, stop)
-        self._tell_readers()
+        for callback in self._readers:
+            callback()
 
     def _tell_readers(self) -> None:
         for callback in self._readers:

@@ -46,7 +46,7 @@ class Appends:
         self._entries_max = entries_max
         self._bytes_max = bytes_max
         # A deque is 620 bytes, and most topics of many are idle: made with the first run.
-        self._sent: deque[tuple[Slice, AppendSink]] | tuple[()] = ()
+        self._sent: deque[tuple[Slice, AppendSink]] | None = None
         self._done = 0  # confirmed entries of the first sent run
         self._waiting: deque[tuple[Slice, AppendSink]] | tuple[()] = ()
         self.sent_entries = 0
@@ -60,7 +60,7 @@ class Appends:
 
     def sent(self, run: Slice, sink: AppendSink) -> None:
         sent = self._sent
-        if isinstance(sent, tuple):
+        if sent is None:
             sent = self._sent = deque()
         sent.append((run, sink))
         self.sent_entries += run.count
@@ -108,10 +108,10 @@ class Appends:
 
     def take_all(self) -> list[tuple[Slice, AppendSink, int]]:
         """Every run without an outcome and its first entry without one, in order; nothing is left."""
-        gone = [(run, sink, 0) for run, sink in (*self._sent, *self._waiting)]
+        gone = [(run, sink, 0) for run, sink in (*(self._sent or ()), *self._waiting)]
         if self._sent:
             run, sink, _ = gone[0]
             gone[0] = (run, sink, self._done)
-        self._sent = self._waiting = ()
+        self._sent, self._waiting = None, ()
         self._done = self.sent_entries = self.waiting_entries = self.waiting_bytes = 0
         return gone
