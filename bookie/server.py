@@ -6,6 +6,8 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 
+from prometheus_client import CollectorRegistry, generate_latest
+
 from bookie.identity import instance_id
 from bookie.metrics import BookieMetrics
 from bookie.mode import Mode
@@ -17,7 +19,6 @@ from bookie.settings import BookieSettings
 from bookie.storage.files import Disk, Lane
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
-from engine.base.metrics import CollectorRegistry, generate_latest
 from engine.base.tasks import TaskScope
 from engine.metadata.store import MetadataStore
 from engine.net.http import HttpServer, Response, metrics_page, pages, ready_page
