@@ -59,7 +59,9 @@ def main(argv: Sequence[str]) -> int:
         ("kill", "kill -9 a child, as a crash would"),
         ("start", "start a child that is down"),
     ):
-        verbs.add_parser(verb, help=text).add_argument("name")
+        verbs.add_parser(verb, help=text).add_argument(
+            "name", help="a child's name, or a broker's id"
+        )
     args = parser.parse_args(argv)
     try:
         given = {"gateways": getattr(args, "gateways", None)}

@@ -530,7 +530,7 @@ class Supervisor:
             return {"pid": os.getpid(), "children": [c.describe() for c in self._children.values()]}
         if verb not in ("stop", "kill", "start"):
             return {"error": f"unknown verb {verb!r}; known: status, stop, kill, start"}
-        child = self._children.get(name)
+        child = self._find(name)
         if child is None:
             return {"error": f"no child named {name!r}; there are: {', '.join(self._children)}"}
         if self.closing:
@@ -546,6 +546,16 @@ class Supervisor:
             if problem := await self._until_ready(child):
                 return {"error": problem, "children": [child.describe()]}
         return {"children": [child.describe()]}
+
+    def _find(self, name: str) -> Running | None:
+        """Return the child of this name; a broker also by the id it registers with, ``host:HTTP port``, which is all
+        that a console knows of it. The host may be any that it advertises: ports are unique within an instance."""
+        named = self._children.get(name)
+        port = name.rpartition(":")[2]
+        if named is not None or not port.isdecimal():
+            return named
+        brokers = (one for one in self._children.values() if "pulsar" in one.spec.ports)
+        return next((one for one in brokers if one.spec.ports.get("http") == int(port)), None)
 
     async def _until_ready(self, child: Running) -> str:
         """Wait for the child for as long as it is at work, but not while the instance ends; what is in the way when it

@@ -2,6 +2,7 @@
 left together. Pure."""
 
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypedDict
 
@@ -22,7 +23,7 @@ NEEDED = frozenset((Kind.STORE, Kind.BROKER, Kind.BOOKIE))
 PLURALS = {Kind.BROKER: "brokers", Kind.BOOKIE: "bookies"}
 PAGES = {Kind.BROKER: "brokers", Kind.BOOKIE: "bookies"}
 CHILDREN = {Kind.STORE: "zookeeper", Kind.REDIS: "redis", Kind.SPARK: "worker"}
-"""What a supervisor of one instance calls them; a bookie by its id."""
+"""What a supervisor of one instance calls them; brokers and bookies by their ids."""
 
 
 _SILENT = re.compile(r"has not (answered|reported) for \d+ s")
@@ -99,12 +100,20 @@ def part_items(
     if not instance.brokers and not any(hop.kind is Kind.STORE for hop in instance.hops):
         what, then = "No broker is registered", "Clients cannot connect."
         items.append(
-            item("broker-none", "error", what, then, "Start a broker.", link=f"{place}brokers")
+            item(
+                *("broker-none", "error", what, then, "Start a broker."),
+                link=f"{place}brokers",
+                command=f"{start} broker-1" if start else "",
+            )
         )
     if not instance.bookies:
         what, then = "No bookie is registered", "Publishing to persistent topics fails."
         items.append(
-            item("bookie-none", "error", what, then, "Start a bookie.", link=f"{place}bookies")
+            item(
+                *("bookie-none", "error", what, then, "Start a bookie."),
+                link=f"{place}bookies",
+                command=f"{start} bookie-1" if start else "",
+            )
         )
     if stop is not None:
         items.append(_publishing(stop, producers, f"{place}bookies", start))
@@ -271,7 +280,7 @@ def _down(kind: Kind, those: list[Hop], instance: Instance, place: str, start: s
     else:
         title, why = f"{len(those)} {PLURALS.get(kind, kind)} do not answer", ""
         why = ", ".join(hop.id for hop in those)
-    child = first.id if kind is Kind.BOOKIE else CHILDREN.get(kind, "")
+    child = shlex.quote(first.id) if kind in PAGES else CHILDREN.get(kind, "")
     return item(
         f"{kind}-down",
         "error" if kind in NEEDED else "warning",

@@ -118,6 +118,25 @@ async def test_control_socket_answers_status_and_names_what_is_wrong(
     assert not path.exists()
 
 
+async def test_a_broker_is_found_by_the_id_it_registers_with(tmp_path: Path) -> None:
+    supervisor = made(
+        tmp_path,
+        [],
+        replace(child("bookie-1"), ports={"bookie": 3181, "http": 8000}),
+        replace(child("broker-1"), ports={"pulsar": 6650, "http": 8081}),
+        replace(child("broker-2"), ports={"pulsar": 6660, "http": 8091}),
+    )
+
+    async def error(name: str) -> str:
+        request = json.dumps({"verb": "kill", "name": name}).encode()
+        return str((await supervisor._answer(request))["error"])
+
+    assert await error("127.0.0.1:8091") == "127.0.0.1:8091 is not running (state down)"
+    assert await error("broker-1") == "broker-1 is not running (state down)"
+    for other in ("127.0.0.1:8000", "127.0.0.1:6650", "127.0.0.1:", "127.0.0.1:8091x"):
+        assert (await error(other)).startswith(f"no child named {other!r}")
+
+
 async def test_requests_under_way_end_with_the_instance(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

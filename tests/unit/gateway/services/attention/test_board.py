@@ -237,6 +237,32 @@ def test_hops_come_first_those_that_only_the_console_needs_do_not(console: Conso
     assert console.found()["items"][0]["title"] == "2 brokers do not answer"
 
 
+@pytest.mark.parametrize(
+    ("kind", "id", "child"),
+    [
+        (Kind.BROKER, "127.0.0.1:8081", "127.0.0.1:8081"),
+        (Kind.BOOKIE, "bookie-2", "bookie-2"),
+        (Kind.STORE, "", "zookeeper"),
+    ],
+)
+def test_a_part_that_is_down_has_the_command_that_starts_it(
+    console: Console, kind: Kind, id: str, child: str
+) -> None:
+    console.hops.failed(kind, id, slow=False)
+    [item] = console.found(start="standalone start")["items"]
+    assert item["command"] == f"standalone start {child}"
+    assert console.found()["items"][0]["command"] == "", "nothing supervises it"
+
+
+def test_an_instance_without_brokers_has_the_command_that_starts_one(console: Console) -> None:
+    console.brokers, console.bookies = [], []
+    items = console.found(start="standalone start")["items"]
+    assert {item["cause"]: item["command"] for item in items} == {
+        "broker-none": "standalone start broker-1",
+        "bookie-none": "standalone start bookie-1",
+    }
+
+
 def test_an_instance_without_brokers_or_room(console: Console) -> None:
     console.brokers = []
     console.bookies = [{"id": "k:1", "state": "read-only", "usage": 0.824, "usage_limit": 0.5}]
