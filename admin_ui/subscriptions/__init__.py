@@ -1,8 +1,17 @@
-"""Changes of a subscription's position; what it looks like stands with its topic."""
+"""Changes of a subscription's position, its deletion, and consumers sent away; what it looks like stands with its
+topic."""
 
 from admin_ui.calls import TOPIC
 from admin_ui.resource import Resource
-from admin_ui.subscriptions.api import ChangesView, ResetView, SkipAllView, SkipView, UndoView
+from admin_ui.subscriptions.api import (
+    ChangesView,
+    DeleteView,
+    DisconnectView,
+    ResetView,
+    SkipAllView,
+    SkipView,
+    UndoView,
+)
 
 _PATH = f"{TOPIC}/subscriptions/<seg:subscription>"
 
@@ -12,6 +21,8 @@ SUBSCRIPTIONS = Resource(
         f"{_PATH}/skip": SkipView,
         f"{_PATH}/reset": ResetView,
         f"{_PATH}/undo": UndoView,
+        f"{_PATH}/delete": DeleteView,
+        f"{_PATH}/disconnect": DisconnectView,
         f"{TOPIC}/changes": ChangesView,
     }
 )

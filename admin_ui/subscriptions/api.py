@@ -16,7 +16,7 @@ from admin_ui.calls import (
     checked,
 )
 from admin_ui.params import topic_name
-from admin_ui.subscriptions import services, shapes, tokens
+from admin_ui.subscriptions import deletion, disconnection, services, shapes, tokens
 from engine.admin.api import CursorChange
 from engine.base.names import TopicName, check_subscription
 from gateway.http.bodies import json_answer
@@ -117,6 +117,69 @@ class UndoView(CursorView):
             lambda engine: services.undo(engine, name, subscription, user, asked["id"])
         )
         return json_answer(done.body, done.status)
+
+
+_SUBSCRIPTION_PATH = (*TOPIC_PATH, Parameter("subscription", place="path"))
+
+
+class DeleteView(PreviewedView):
+    """Delete a subscription: first ask what is lost (``preview``), then have that done (``token``)."""
+
+    calls = {
+        "post": Call(
+            "deleteSubscription",
+            (shapes.SubscriptionPreview, shapes.SubscriptionReceipt),
+            _SUBSCRIPTION_PATH,
+            body=shapes.DeleteSubscriptionBody,
+            errors=(400, 404, 412),
+            refusals=shapes.NotDeleted,
+        )
+    }
+
+    async def post(self, request: HttpRequest, subscription: str, **where: str) -> HttpResponse:
+        name, user = topic_name(**where), actor_of(request)
+        check_subscription(subscription)
+        asked = checked(shapes.DeleteSubscriptionBody, request)
+        if asked["preview"]:
+            force = asked["force"]
+            found = await self.work(
+                lambda engine: deletion.preview(engine, name, subscription, user, force=force)
+            )
+            return json_answer(found)
+        token = asked["token"]
+        done = await self.work(
+            lambda engine: deletion.apply(engine, name, subscription, user, token)
+        )
+        return json_answer(done.body, done.status)
+
+
+class DisconnectView(PreviewedView):
+    """Disconnect one consumer: first ask who that is (``preview``), then have that one disconnected (``token``)."""
+
+    calls = {
+        "post": Call(
+            "disconnectConsumer",
+            (shapes.DisconnectPreview, shapes.DisconnectReceipt),
+            _SUBSCRIPTION_PATH,
+            body=shapes.DisconnectBody,
+            errors=(400, 404, 409, 412),
+        )
+    }
+
+    async def post(self, request: HttpRequest, subscription: str, **where: str) -> HttpResponse:
+        name, user = topic_name(**where), actor_of(request)
+        check_subscription(subscription)
+        asked = checked(shapes.DisconnectBody, request)
+        return await self.previewed(
+            asked,
+            lambda engine: disconnection.preview(
+                *(engine, name, subscription, user),
+                name=asked["name"],
+                address=asked.get("address", ""),
+                partition=asked.get("partition"),
+            ),
+            lambda engine, token: disconnection.apply(engine, name, subscription, user, token),
+        )
 
 
 class ChangesView(ClusterView):

@@ -291,11 +291,16 @@ async def _changed_by(
 
 
 async def _members(engine: Engine, topic: TopicName, change: CursorChange) -> dict[int, TopicName]:
+    found = await members(engine, topic)
+    if change == "skip" and WHOLE not in found:
+        # As Pulsar: which messages "the next n" are is only defined within one partition.
+        raise Unsupported("Skip messages on a partitioned topic is not allowed")
+    return found
+
+
+async def members(engine: Engine, topic: TopicName) -> dict[int, TopicName]:
     """By number of the partition; ``WHOLE`` for a topic without."""
     partitions = await catalog.partition_count(engine.store, topic)
     if partitions == 0:
         return {WHOLE: topic}
-    if change == "skip":
-        # As Pulsar: which messages "the next n" are is only defined within one partition.
-        raise Unsupported("Skip messages on a partitioned topic is not allowed")
     return {index: topic.partition_at(index) for index in range(partitions)}

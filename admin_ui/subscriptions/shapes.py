@@ -168,3 +168,97 @@ class LastChanges(s.Serializer[object]):
     changes = LastChange(many=True)
     partitions = s.IntegerField(help_text="1 for a topic without")
     unknown = s.ListField(child=s.IntegerField(), help_text="partitions that did not answer")
+
+
+class DeleteSubscriptionBody(Asked):
+    force = s.BooleanField(
+        default=False,
+        help_text="of a preview: consumers that are connected then are disconnected; else they keep it from being done",
+    )
+
+
+class ConnectedConsumer(AttachedConsumer):
+    partition = s.IntegerField(allow_null=True)
+    connected = s.IntegerField(help_text="when it connected")
+    unacked = s.IntegerField(
+        help_text="messages that it has not acknowledged; 0 of types that acknowledge in order"
+    )
+
+
+class UnreadPart(s.Serializer[object]):
+    partition = s.IntegerField(allow_null=True)
+    reason = s.CharField()
+
+
+class SubscriptionPreview(s.Serializer[object]):
+    """What is lost with a subscription. Whatever is published to it until it is gone is lost, too."""
+
+    token = s.CharField(allow_null=True, help_text="null: too large to be confirmed")
+    at = s.IntegerField()
+    force = s.BooleanField()
+    partitions = s.IntegerField(help_text="that have the subscription; 0 of a plain topic")
+    durable = s.BooleanField()
+    type = s.CharField(help_text="empty before its first consumer")
+    entries = s.IntegerField(
+        allow_null=True, help_text="that it has not acknowledged; null: not all can be read now"
+    )
+    messages = s.IntegerField(allow_null=True, help_text="in them; null: storage does not tell")
+    exact = s.BooleanField(help_text="of the messages; else they are estimated")
+    consumers = ConnectedConsumer(many=True)
+    unread = UnreadPart(many=True, help_text="where it cannot be read now")
+
+
+class DeletedPart(s.Serializer[object]):
+    """Of a partition where it was deleted ``entries``, else ``why``."""
+
+    partition = s.IntegerField(allow_null=True)
+    done = s.BooleanField()
+    entries = s.IntegerField(
+        required=False, allow_null=True, help_text="lost; null: they could not be read"
+    )
+    later = s.IntegerField(
+        required=False, allow_null=True, help_text="of them published since the preview"
+    )
+    why = s.ChoiceField(("refused", "unknown"), required=False)
+    reason = s.CharField(required=False)
+
+
+class SubscriptionReceipt(s.Serializer[object]):
+    at = s.IntegerField()
+    done = s.BooleanField()
+    entries = s.IntegerField(allow_null=True)
+    later = s.IntegerField(allow_null=True)
+    parts = DeletedPart(many=True)
+
+
+class NotDeleted(s.Serializer[object]):
+    """Why a subscription was not deleted, or not everywhere; with the parts if it got so far."""
+
+    reason = s.CharField()
+    done = s.BooleanField(required=False)
+    parts = DeletedPart(many=True, required=False)
+
+
+class DisconnectBody(Asked):
+    """Of a preview ``name`` and ``address`` as of the topic's consumers."""
+
+    amount = "name"
+    name = s.CharField(required=False, trim_whitespace=False, allow_blank=True)
+    address = s.CharField(required=False, allow_blank=True)
+    partition = s.IntegerField(required=False, allow_null=True, help_text="null of a plain topic")
+
+
+class DisconnectPreview(s.Serializer[object]):
+    token = s.CharField(allow_null=True)
+    at = s.IntegerField()
+    type = s.CharField()
+    durable = s.BooleanField()
+    consumers = ConnectedConsumer(
+        many=True, help_text="to be disconnected; several only if one client made them alike"
+    )
+    others = s.IntegerField(help_text="consumers that stay, on the same partition")
+
+
+class DisconnectReceipt(s.Serializer[object]):
+    at = s.IntegerField()
+    disconnected = s.IntegerField(help_text="consumers; those that left meanwhile are none")

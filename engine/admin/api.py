@@ -315,9 +315,27 @@ class SubscriptionProperties(OnSubscription):
 
 @dataclass(frozen=True, slots=True)
 class DeleteSubscription(OnSubscription):
-    """``force`` disconnects its consumers."""
+    """``force`` disconnects its consumers. ``seen``: as SUBSCRIPTION_HOLDINGS answered it; nothing is deleted when more
+    of that would be lost by now, or a consumer came. ``dry``: only whether."""
 
     force: bool = False
+    seen: Any = None
+    dry: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DisconnectConsumer(OnSubscription):
+    """Consumer as SUBSCRIPTION_HOLDINGS answered it: ``id`` was chosen by the client connected from ``address``."""
+
+    name: str
+    address: str
+    id: int
+    connected_ms: int
+
+    def __post_init__(self) -> None:
+        OnSubscription.__post_init__(self)
+        _within("id", self.id, 0, LONG_MAX)
+        _within("connected_ms", self.connected_ms, 0, LONG_MAX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -657,9 +675,22 @@ CREATE_SUBSCRIPTION = Operation(
 """Creation of a subscription, and of the topic where auto-creation is allowed. Raises AlreadyExists, and NotFound
 without the topic."""
 DELETE_SUBSCRIPTION = Operation(
-    "delete_subscription", DeleteSubscription, NoneType, AdminAccess.CONSUME
+    "delete_subscription", DeleteSubscription, JsonObject, AdminAccess.CONSUME
 )
-"""NotFound when missing, PreconditionFailed with consumers connected and not forced."""
+"""Deletion of a subscription. Raises NotFound without it, PreconditionFailed while consumers are connected and ``force``
+is not given (Conflict with ``seen``), and Conflict when it differs from ``seen``: nothing was deleted then. ``later``:
+lost entries that were published after the preview, null when unknown."""
+SUBSCRIPTION_HOLDINGS = Operation(
+    "subscription_holdings", OnSubscription, JsonObject, AdminAccess.CONSUME, reads=True
+)
+"""Contents and consumers of a subscription: ``{"durable", "type": empty before its first consumer, "unread": reason why
+it cannot be read now, or empty, "entries", "messages", "exact": as of HOLDINGS, null while it cannot be read, "consumers":
+[{name, address, id, connected_ms, unacked}], "seen"}``. ``seen``: for DELETE_SUBSCRIPTION."""
+DISCONNECT_CONSUMER = Operation(
+    "disconnect_consumer", DisconnectConsumer, JsonObject, AdminAccess.CONSUME
+)
+"""Disconnection of one consumer by CLOSE_CONSUMER, as an unload disconnects all: its client may reconnect at once. Its
+unacknowledged messages are delivered again. Raises NotFound when it left, Conflict when it reconnected meanwhile."""
 SUBSCRIPTION_PROPERTIES = Operation(
     "subscription_properties", OnSubscription, dict[str, str], AdminAccess.CONSUME, reads=True
 )

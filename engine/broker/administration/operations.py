@@ -42,6 +42,10 @@ from engine.broker.administration.policy_operations import PolicyOperations
 from engine.broker.administration.previews import cursor_changes, holdings, policy_effects
 from engine.broker.administration.row_feed import RowFeed
 from engine.broker.administration.schema_operations import SchemaOperations
+from engine.broker.administration.subscription_operations import (
+    SubscriptionOperations,
+    subscription_of,
+)
 from engine.broker.control.assignment import BundleAssignment
 from engine.broker.control.catalog import Catalog
 from engine.broker.control.dynamic_settings import DynamicSettings
@@ -117,6 +121,7 @@ class BrokerOperations:
         self.bundles = BundleOperations(
             parts.store, parts.ownership, parts.assignment, parts.registry
         )
+        self._subscriptions = SubscriptionOperations(self._topic, parts.clock)
         self._nodes = NodeOperations(
             *(parts.registry, parts.ownership, parts.dynamic, parts.record, parts.clock)
         )
@@ -150,7 +155,6 @@ class BrokerOperations:
                 bind(api.SUBSCRIPTIONS, self.subscriptions),
                 bind(api.DURABLE_SUBSCRIPTIONS, self.durable_subscriptions),
                 bind(api.CREATE_SUBSCRIPTION, self.create_subscription),
-                bind(api.DELETE_SUBSCRIPTION, self.delete_subscription),
                 bind(api.SUBSCRIPTION_PROPERTIES, self.subscription_properties),
                 bind(api.SET_SUBSCRIPTION_PROPERTIES, self.set_subscription_properties),
                 bind(api.SKIP_MESSAGES, self.skip_messages),
@@ -179,6 +183,7 @@ class BrokerOperations:
             own
             | self._policies.handlers
             | self._schemas.handlers
+            | self._subscriptions.handlers
             | self.bundles.handlers
             | self._nodes.handlers
         )
@@ -217,13 +222,7 @@ class BrokerOperations:
     async def _with_subscription(
         self, topic: Topic, args: api.OnSubscription
     ) -> tuple[Topic, Subscription]:
-        found = topic.subscriptions.get(args.subscription)
-        if found is None and args.subscription in topic.unread:
-            why = topic.unread[args.subscription]
-            raise NotReady(f"Subscription {args.subscription} cannot be used now: {why}")
-        if found is None:
-            raise NotFound(f"Subscription {args.subscription} not found for topic {args.topic}")
-        return topic, found
+        return topic, subscription_of(topic, args.subscription)
 
     # Topics
 
@@ -489,12 +488,6 @@ class BrokerOperations:
         if args.replicated:
             made.replicate(True)
             await made.cursor.persisted()
-
-    async def delete_subscription(self, args: api.DeleteSubscription) -> None:
-        topic = await self._topic(args.topic)
-        if args.subscription not in topic.unread:
-            await self._with_subscription(topic, args)  # the refusal with Pulsar's text
-        await topic.delete_subscription(args.subscription, force=args.force)
 
     async def subscription_properties(self, args: api.OnSubscription) -> dict[str, str]:
         _, subscription = await self._with_subscription(await self._topic(args.topic), args)

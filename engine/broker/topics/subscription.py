@@ -423,12 +423,21 @@ class Subscription:
     def disconnect(self, *, moving: bool = False) -> None:
         """Send all consumers away; they come back by themselves. ``moving``: to the place the cursor gets now."""
         for consumer in list(self.consumers):
-            self._detach(consumer)
-            consumer.outlet.drop_consumer(consumer.consumer_id)
+            self._send_away(consumer)
         if not moving:
             self._host.abandoned(self)
         elif not self.durable:
             self._host.abandoned_later(self)
+
+    def disconnect_one(self, consumer: Consumer) -> None:
+        """Send an attached consumer away; its client may bring it back. What it holds is delivered again."""
+        self._send_away(consumer)
+        if not self.consumers and not self.durable:
+            self._host.abandoned_later(self)
+
+    def _send_away(self, consumer: Consumer) -> None:
+        self._detach(consumer)
+        consumer.outlet.drop_consumer(consumer.consumer_id)
 
     # --- acknowledgements -----------------------------------------------------------------------
 
@@ -619,9 +628,11 @@ class Subscription:
         self._closed = True
         self.stop()
 
-    async def close(self, *, force: bool) -> None:
-        """End for good, before its cursor is deleted. Raises ConsumerBusy with consumers attached and not ``force``."""
+    async def close(self, *, force: bool, check: Callable[[], None] = lambda: None) -> None:
+        """End for good, before its cursor is deleted. Raises ConsumerBusy with consumers attached and not ``force``,
+        and what ``check`` raises, which is called before anything is changed."""
         async with self._moving:
+            check()
             if self.consumers and not force:
                 raise ConsumerBusy("Subscription has active connected consumers")
             self._closed = True

@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
-from engine.base.errors import MagnetarError, WorldError
+from engine.base.errors import MagnetarError, Refusal, WorldError
 from engine.base.ids import EARLIEST, Position
 from engine.base.names import TopicName
 from engine.base.slices import Slice
@@ -488,13 +488,16 @@ class Topic:
         self.subscriptions[cursor.name] = subscription
         return subscription
 
-    async def delete_subscription(self, name: str, *, force: bool = False) -> None:
+    async def delete_subscription(
+        self, name: str, *, force: bool = False, check: Callable[[], None] = lambda: None
+    ) -> None:
         """Raises SubscriptionNotFound, ConsumerBusy (consumers connected and not ``force``), ServiceNotReady.
 
+        ``check`` is called at the moment it goes; when it raises a Refusal, that is raised and nothing is deleted.
         After ServiceNotReady it is gone or comes back whole, its consumers with it; delete again to be sure.
         Cancel-safe: the deletion goes on.
         """
-        task = self.scope.spawn(f"delete {name}", self._delete_named(name, force))
+        task = self.scope.spawn(f"delete {name}", self._delete_named(name, force, check))
         try:
             refusal = await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -504,18 +507,21 @@ class Topic:
         if refusal is not None:
             raise refusal
 
-    async def _delete_named(self, name: str, force: bool) -> BrokerError | None:
+    async def _delete_named(
+        self, name: str, force: bool, check: Callable[[], None]
+    ) -> BrokerError | Refusal | None:
         async with self._changing(name):
             subscription = self.subscriptions.get(name)
             try:
                 if subscription is not None:
-                    await subscription.close(force=force)
+                    await subscription.close(force=force, check=check)
                     await self._delete(subscription)
                 elif name in self.unread:
+                    check()
                     await self._delete_unread(name)
                 else:
                     return SubscriptionNotFound("Subscription not found")
-            except BrokerError as error:
+            except (BrokerError, Refusal) as error:
                 return error
             except (WorldError, ManagedLedgerError) as error:
                 return ServiceNotReady(f"Subscription {name} is not known to be deleted: {error}")

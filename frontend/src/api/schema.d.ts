@@ -585,6 +585,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/subscriptions/{subscription}/delete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Delete a subscription: first ask what is lost (``preview``), then have that done (``token``). */
+        post: operations["deleteSubscription"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/subscriptions/{subscription}/disconnect": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Disconnect one consumer: first ask who that is (``preview``), then have that one disconnected (``token``). */
+        post: operations["disconnectConsumer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/subscriptions/{subscription}/reset": {
         parameters: {
             query?: never;
@@ -1225,6 +1259,15 @@ export interface components {
             name: string;
             address: string;
         };
+        ConnectedConsumer: {
+            name: string;
+            address: string;
+            partition: number | null;
+            /** @description when it connected */
+            connected: number;
+            /** @description messages that it has not acknowledged; 0 of types that acknowledge in order */
+            unacked: number;
+        };
         ConsumerRow: {
             name: string;
             address: string;
@@ -1296,11 +1339,40 @@ export interface components {
             undo_until: number | null;
             meanwhile: number;
         };
+        DeleteSubscriptionAnswer: components["schemas"]["SubscriptionPreview"] | components["schemas"]["SubscriptionReceipt"];
+        /** @description Either ``preview`` with what the change is about, or the ``token`` that its preview answered. */
+        DeleteSubscriptionBodyRequest: {
+            /** @default false */
+            preview: boolean;
+            token?: string;
+            /**
+             * @description of a preview: consumers that are connected then are disconnected; else they keep it from being done
+             * @default false
+             */
+            force: boolean;
+        };
         DeleteTopicAnswer: components["schemas"]["TopicPreview"] | components["schemas"]["TopicReceipt"];
         Deleted: {
             /** @description of the deletion, which takes a number, too */
             version: number;
         };
+        /** @description Of a partition where it was deleted ``entries``, else ``why``. */
+        DeletedPart: {
+            partition: number | null;
+            done: boolean;
+            /** @description lost; null: they could not be read */
+            entries?: number | null;
+            /** @description of them published since the preview */
+            later?: number | null;
+            why?: components["schemas"]["DeletedPartWhyEnum"];
+            reason?: string;
+        };
+        /**
+         * @description * `refused` - refused
+         *     * `unknown` - unknown
+         * @enum {string}
+         */
+        DeletedPartWhyEnum: "refused" | "unknown";
         DeletedTopic: {
             /** @description or partition, full name */
             name: string;
@@ -1314,6 +1386,32 @@ export interface components {
          * @enum {string}
          */
         DirectionEnum: "forward" | "back" | "none";
+        /** @description Of a preview ``name`` and ``address`` as of the topic's consumers. */
+        DisconnectBodyRequest: {
+            /** @default false */
+            preview: boolean;
+            token?: string;
+            name?: string;
+            address?: string;
+            /** @description null of a plain topic */
+            partition?: number | null;
+        };
+        DisconnectConsumerAnswer: components["schemas"]["DisconnectPreview"] | components["schemas"]["DisconnectReceipt"];
+        DisconnectPreview: {
+            token: string | null;
+            at: number;
+            type: string;
+            durable: boolean;
+            /** @description to be disconnected; several only if one client made them alike */
+            consumers: components["schemas"]["ConnectedConsumer"][];
+            /** @description consumers that stay, on the same partition */
+            others: number;
+        };
+        DisconnectReceipt: {
+            at: number;
+            /** @description consumers; those that left meanwhile are none */
+            disconnected: number;
+        };
         /**
          * @description * `persistent` - persistent
          *     * `non-persistent` - non-persistent
@@ -1677,6 +1775,12 @@ export interface components {
             /** @description full name, a subscription's behind it if it is one's; or of a broker */
             name: string;
             reason: string;
+        };
+        /** @description Why a subscription was not deleted, or not everywhere; with the parts if it got so far. */
+        NotDeleted: {
+            reason: string;
+            done?: boolean;
+            parts?: components["schemas"]["DeletedPart"][];
         };
         /** @enum {unknown} */
         NullEnum: null;
@@ -2310,6 +2414,34 @@ export interface components {
              */
             level: components["schemas"]["PolicyLevelEnum"];
         };
+        /** @description What is lost with a subscription. Whatever is published to it until it is gone is lost, too. */
+        SubscriptionPreview: {
+            /** @description null: too large to be confirmed */
+            token: string | null;
+            at: number;
+            force: boolean;
+            /** @description that have the subscription; 0 of a plain topic */
+            partitions: number;
+            durable: boolean;
+            /** @description empty before its first consumer */
+            type: string;
+            /** @description that it has not acknowledged; null: not all can be read now */
+            entries: number | null;
+            /** @description in them; null: storage does not tell */
+            messages: number | null;
+            /** @description of the messages; else they are estimated */
+            exact: boolean;
+            consumers: components["schemas"]["ConnectedConsumer"][];
+            /** @description where it cannot be read now */
+            unread: components["schemas"]["UnreadPart"][];
+        };
+        SubscriptionReceipt: {
+            at: number;
+            done: boolean;
+            entries: number | null;
+            later: number | null;
+            parts: components["schemas"]["DeletedPart"][];
+        };
         /** @description How much is not acknowledged. ``backlog_messages`` is exact where no entry is estimated or unmeasured. */
         SubscriptionRow: {
             /** @description entries: a batch is one; summed over subscriptions */
@@ -2658,6 +2790,10 @@ export interface components {
             messages: number | null;
             exact: boolean;
             consumers: components["schemas"]["Client"][];
+        };
+        UnreadPart: {
+            partition: number | null;
+            reason: string;
         };
         User: {
             name: string;
@@ -5523,6 +5659,150 @@ export interface operations {
                 };
             };
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    deleteSubscription: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                subscription: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["DeleteSubscriptionBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteSubscriptionAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotDeleted"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotDeleted"];
+                };
+            };
+        };
+    };
+    disconnectConsumer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                subscription: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["DisconnectBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DisconnectConsumerAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };

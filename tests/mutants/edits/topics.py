@@ -418,4 +418,40 @@ EDITS = (
             "test_a_producer_whose_topic_is_stuck_leaves_room_for_others",
         ),
     ),
+    Edit(
+        "a-subscription-moved-back-is-deleted",
+        "engine/broker/administration/previews/subscription_holdings.py::check",
+        "_unread_up_to(topic, subscription, last) > limit",
+        "False",
+        (
+            "unit/broker/administration/previews/test_subscription_holdings.py::test_a_subscription_that_was_moved_back_is_not_deleted",
+        ),
+    ),
+    Edit(
+        "a-consumer-that-came-is-no-hindrance",
+        "engine/broker/administration/previews/subscription_holdings.py::check",
+        "if consumer not in known:",
+        "if False:",
+        (
+            "unit/broker/administration/previews/test_subscription_holdings.py::test_consumers_keep_a_subscription_unless_it_is_forced",
+        ),
+    ),
+    Edit(
+        "a-preview-is-not-checked-when-a-subscription-goes",
+        "engine/broker/topics/subscription.py::Subscription.close",
+        "check()",
+        "pass",
+        (
+            "unit/broker/administration/previews/test_subscription_holdings.py::test_a_subscription_that_was_moved_back_is_not_deleted",
+        ),
+    ),
+    Edit(
+        "a-consumer-that-came-back-is-disconnected",
+        "engine/broker/administration/subscription_operations.py::SubscriptionOperations.disconnect_consumer",
+        "(consumer.name, consumer.connected_ms) != (args.name, args.connected_ms)",
+        "consumer.name != args.name",
+        (
+            "unit/broker/administration/previews/test_subscription_holdings.py::test_one_consumer_is_sent_away_and_another_gets_what_it_held",
+        ),
+    ),
 )

@@ -41,6 +41,7 @@ const ARGUMENTS: Record<string, unknown[]> = {
   changeRack: [{ bookie: "b:3181" }, { told: { rack: "/r1", group: "default", hostname: "" } }],
   skip: [{ ...at, subscription: "s" }, { count: 5 }],
   reset: [{ ...at, subscription: "s" }, { timestamp: 0 }],
+  deleteSubscription: [{ ...at, subscription: "s" }, { force: true }],
   registerSchema: [at, { type: "AVRO", definition: "{}" }],
 };
 

@@ -286,6 +286,20 @@ function resetTo(at: OfSubscription, { timestamp }: { timestamp: number }): Comm
   );
 }
 
+function subscriptionDeletion(at: OfSubscription, { force }: { force: boolean }): Commands {
+  return {
+    curl: curl("DELETE", `${subscriptionPath(at)}${force ? "?force=true" : ""}`),
+    pulsarctl: line(
+      ...["pulsarctl", "subscriptions", "delete", force && "--force"],
+      ...[nameOf(at), at.subscription],
+    ),
+    pulsarAdmin: line(
+      ...["pulsar-admin", "topics", "unsubscribe", force && "--force"],
+      ...["--subscription", at.subscription, nameOf(at)],
+    ),
+  };
+}
+
 const onlyHere = (): Commands => ({
   curl: { why: ONLY_HERE },
   pulsarctl: { why: ONLY_HERE },
@@ -377,6 +391,8 @@ export const COMMANDS = {
     cursorChange(at, `skip/${count}`, ["skip", "--count", String(count)], ["skip", "--count", String(count)]),
   reset: resetTo,
   undo: onlyHere,
+  deleteSubscription: subscriptionDeletion,
+  disconnectConsumer: onlyHere,
   /** The tools take the schema from a file with the body of the curl command: schema.json. */
   registerSchema: (at: TopicPath, { type, definition, properties: given = {} }: Candidate): Commands => {
     const body = { type, schema: definition, properties: given };

@@ -1,0 +1,79 @@
+"""Administrative operations that end a subscription, or send one of its consumers away: the handlers of those in
+``engine.admin.api``."""
+
+from collections.abc import Awaitable, Callable
+
+from engine.admin import api
+from engine.admin.api import JsonObject
+from engine.admin.operation import Handlers, bind
+from engine.base.clock import Clock
+from engine.base.errors import Conflict, NotFound, NotReady
+from engine.base.names import TopicName
+from engine.broker.administration.previews import subscription_holdings
+from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.topic import Topic
+
+
+def subscription_of(topic: Topic, name: str) -> Subscription:
+    """Return the subscription. Raises NotReady for one that cannot be read now, NotFound without it."""
+    found = topic.subscriptions.get(name)
+    if found is None and name in topic.unread:
+        raise NotReady(f"Subscription {name} cannot be used now: {topic.unread[name]}")
+    if found is None:
+        raise NotFound(f"Subscription {name} not found for topic {topic.name}")
+    return found
+
+
+class SubscriptionOperations:
+    """See ``engine.admin.api`` for what each does. ``load``: the topic, NotFound without it."""
+
+    def __init__(self, load: Callable[[TopicName], Awaitable[Topic]], clock: Clock) -> None:
+        self._load = load
+        self._clock = clock
+
+    @property
+    def handlers(self) -> Handlers:
+        """Every operation with what does it."""
+        return dict(
+            [
+                bind(api.SUBSCRIPTION_HOLDINGS, self.holdings),
+                bind(api.DELETE_SUBSCRIPTION, self.delete_subscription),
+                bind(api.DISCONNECT_CONSUMER, self.disconnect_consumer),
+            ]
+        )
+
+    async def holdings(self, args: api.OnSubscription) -> JsonObject:
+        topic = await self._load(args.topic)
+        if args.subscription not in topic.unread:
+            subscription_of(topic, args.subscription)
+        return await subscription_holdings.of(topic, args.subscription, self._clock.wall_ms())
+
+    async def delete_subscription(self, args: api.DeleteSubscription) -> JsonObject:
+        topic, name = await self._load(args.topic), args.subscription
+        if name not in topic.unread:
+            subscription_of(topic, name)  # the refusal with Pulsar's text
+        found: JsonObject = {}
+
+        def check() -> None:
+            if args.seen is not None or args.dry:
+                subscription_holdings.check(topic, name, args.seen, force=args.force)
+            found.update(subscription_holdings.at_deletion(topic, name, args.seen))
+
+        if args.dry:
+            check()
+            return {}
+        await topic.delete_subscription(name, force=args.force, check=check)
+        return found
+
+    async def disconnect_consumer(self, args: api.DisconnectConsumer) -> JsonObject:
+        topic = await self._load(args.topic)
+        subscription = subscription_of(topic, args.subscription)
+        for consumer in subscription.consumers:
+            if (consumer.outlet.address, consumer.consumer_id) != (args.address, args.id):
+                continue
+            if (consumer.name, consumer.connected_ms) != (args.name, args.connected_ms):
+                raise Conflict(f"Consumer {args.name} reconnected since the preview")
+            before = {"unacked": consumer.unacked}  # an audit entry has the rest from the arguments
+            subscription.disconnect_one(consumer)
+            return {"before": before}
+        raise NotFound(f"Consumer {args.name} is not connected to {args.subscription} any more")

@@ -1,0 +1,35 @@
+"""For tests: a consumer on a topic of an ``AdminBench``, without a socket."""
+
+from engine.base.names import TopicName
+from engine.broker.dispatch.consumer import Consumer, SubscriptionType
+from engine.managed.ledger import InitialPosition
+from tests.support.admin.bench import AdminBench
+from tests.support.broker_bench import Client
+
+
+async def attach(
+    bench: AdminBench,
+    topic: TopicName,
+    name: str,
+    subscription: str = "s",
+    *,
+    id: int = 1,
+    kind: SubscriptionType = SubscriptionType.SHARED,
+    connected_ms: int = 1_000,
+    permits: int = 1_000,
+) -> tuple[Consumer, Client]:
+    """A consumer called ``name`` from ``{name}:1``, and the connection that shows what its client is sent."""
+    loaded, client = await bench.loaded(topic), Client()
+    client.address = f"/{name}:1"
+    consumer = Consumer(
+        *(client, id, name, kind),
+        settings=loaded.context.settings,
+        partition=topic.partition,
+        now_ms=connected_ms,
+    )
+    made = await loaded.subscribe(
+        consumer, subscription, durable=True, initial=InitialPosition.EARLIEST, properties={}
+    )
+    if permits:
+        made.flow(consumer, permits)
+    return consumer, client

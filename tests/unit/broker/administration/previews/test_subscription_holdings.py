@@ -1,0 +1,152 @@
+"""What a subscription holds is reported, a deletion takes no more of it, and one consumer can be sent away."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.admin import api
+from engine.base.errors import Conflict, InvalidRequest, NotFound, PreconditionFailed
+from engine.base.names import TopicName
+from engine.metadata import account
+from gateway.services import topics
+from tests.support.admin.attached import attach
+from tests.support.admin.bench import AdminBench
+from tests.support.waiting import until
+
+TOPIC = TopicName.parse("persistent://public/default/t")
+S = api.OnSubscription(TOPIC, "s")
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
+    made = AdminBench(tmp_path)
+    await made.start()
+    await topics.create(made.engine, TOPIC, {})
+    args = api.CreateSubscription(TOPIC, "s", api.EARLIEST_MESSAGE, {"team": "a"})
+    await made.admin.call(api.CREATE_SUBSCRIPTION, args)
+    await made.publish(TOPIC, 12)
+    yield made
+    await made.close()
+
+
+async def held(bench: AdminBench) -> dict[str, Any]:
+    return await bench.engine.call(api.SUBSCRIPTION_HOLDINGS, S)
+
+
+async def delete(bench: AdminBench, seen: Any, **how: bool) -> dict[str, Any]:
+    args = api.DeleteSubscription(TOPIC, "s", seen=seen, **how)
+    return await bench.engine.call(api.DELETE_SUBSCRIPTION, args)
+
+
+async def test_what_is_not_acknowledged_and_who_is_connected_is_reported(bench: AdminBench) -> None:
+    await bench.admin.call(api.SKIP_MESSAGES, api.Skip(TOPIC, "s", 5))
+    said = await held(bench)
+    assert (said["entries"], said["messages"], said["exact"], said["unread"]) == (7, 7, True, "")
+    assert (said["durable"], said["type"], said["consumers"]) == (True, "", [])
+    _, client = await attach(bench, TOPIC, "c", permits=3)
+    await until(lambda: len(client.received) == 3)
+    said = await held(bench)
+    assert said["type"] == "Shared"
+    assert said["consumers"] == [
+        {"name": "c", "address": "/c:1", "id": 1, "connected_ms": 1_000, "unacked": 3}
+    ]
+
+
+async def test_a_deletion_counts_what_came_after_the_preview(bench: AdminBench) -> None:
+    seen = (await held(bench))["seen"]
+    await bench.admin.call(api.SKIP_MESSAGES, api.Skip(TOPIC, "s", 2))
+    await bench.publish(TOPIC, 3)
+    with account.opened() as accounted:
+        assert await delete(bench, seen, dry=True) == {}
+        done = await delete(bench, seen)
+    assert (done["before"]["entries"], done["later"]) == (13, 3)
+    (entry,) = accounted.changes
+    assert (entry.where, entry.before["properties"]) == ("delete_subscription", {"team": "a"})
+    with pytest.raises(NotFound):
+        await held(bench)
+
+
+async def test_a_subscription_that_was_moved_back_is_not_deleted(bench: AdminBench) -> None:
+    await bench.admin.call(api.SKIP_MESSAGES, api.Skip(TOPIC, "s", 5))
+    seen = (await held(bench))["seen"]
+    await bench.publish(TOPIC, 3)
+    await bench.admin.call(api.RESET_CURSOR, api.ResetCursor(TOPIC, "s", timestamp_ms=0))
+    for dry in (True, False):
+        with pytest.raises(Conflict, match="was moved back since the preview; nothing was deleted"):
+            await delete(bench, seen, dry=dry)
+    assert (await held(bench))["entries"] == 15
+
+
+async def test_consumers_keep_a_subscription_unless_it_is_forced(bench: AdminBench) -> None:
+    _, client = await attach(bench, TOPIC, "c")
+    seen = (await held(bench))["seen"]
+    with pytest.raises(Conflict, match="1 consumer is connected"):
+        await delete(bench, seen)
+    with pytest.raises(PreconditionFailed, match="active connected consumers"):
+        await delete(bench, None)
+    assert client.dropped == []
+    _, other = await attach(bench, TOPIC, "later", id=2)
+    with pytest.raises(Conflict, match="connected since the preview: later at /later:1"):
+        await delete(bench, seen, force=True)
+    assert other.dropped == []
+    done = await delete(bench, (await held(bench))["seen"], force=True)
+    assert done["before"]["consumers"] == ["c at /c:1", "later at /later:1"]
+    assert (client.dropped, other.dropped) == ([1], [2])
+
+
+async def test_what_is_no_preview_is_refused(bench: AdminBench) -> None:
+    seen = (await held(bench))["seen"]
+    for wrong in ({}, {**seen, "last": "x"}, {**seen, "unread": "many"}, 3):
+        with pytest.raises(InvalidRequest, match="seen"):
+            await delete(bench, wrong)
+    assert (await held(bench))["entries"] == 12
+
+
+async def test_a_subscription_that_cannot_be_read_is_seen_so_or_not_deleted(
+    bench: AdminBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = await bench.loaded(TOPIC)
+    readable = (await held(bench))["seen"]
+    with monkeypatch.context() as patch:
+        patch.setattr(topic, "subscriptions", {})
+        patch.setattr(type(topic), "unread", {"s": "a bookie is away"})
+        said = await held(bench)
+        assert (said["unread"], said["entries"], said["messages"]) == (
+            *("a bookie is away", None, None),
+        )
+        with pytest.raises(Conflict, match="cannot be read now"):
+            await delete(bench, readable, dry=True)
+        assert await delete(bench, said["seen"], dry=True) == {}
+    with pytest.raises(Conflict, match="can be read again"):
+        await delete(bench, said["seen"])
+
+
+async def disconnect(bench: AdminBench, consumer: dict[str, Any]) -> dict[str, Any]:
+    who = {name: consumer[name] for name in ("name", "address", "id", "connected_ms")}
+    args = api.DisconnectConsumer(TOPIC, "s", **who)
+    return await bench.engine.call(api.DISCONNECT_CONSUMER, args)
+
+
+async def test_one_consumer_is_sent_away_and_another_gets_what_it_held(bench: AdminBench) -> None:
+    _, first = await attach(bench, TOPIC, "a", permits=12)
+    await until(lambda: len(first.received) == 12)
+    _, second = await attach(bench, TOPIC, "b", id=2)
+    consumers = {one["name"]: one for one in (await held(bench))["consumers"]}
+    done = await disconnect(bench, consumers["a"])
+    assert done == {"before": {"unacked": 12}}
+    await until(lambda: len(second.received) == 12)
+    assert (first.dropped, second.dropped) == ([1], [])
+    with pytest.raises(NotFound, match="not connected to s any more"):
+        await disconnect(bench, consumers["a"])
+    await attach(bench, TOPIC, "a", connected_ms=2_000)
+    with pytest.raises(Conflict, match="reconnected since the preview"):
+        await disconnect(bench, consumers["a"])
+
+
+async def test_a_disconnected_client_finds_its_subscription_again(bench: AdminBench) -> None:
+    await attach(bench, TOPIC, "a", permits=0)
+    await disconnect(bench, (await held(bench))["consumers"][0])
+    _, client = await attach(bench, TOPIC, "a")
+    await until(lambda: len(client.received) == 12)
