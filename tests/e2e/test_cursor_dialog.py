@@ -109,3 +109,38 @@ def test_skipping_some_is_not_offered_on_partitions(
     opened(instance, client, page, "parted", 10)
     expect(page.get_by_role("button", name="Skip all… on s")).to_be_visible(timeout=WAIT_MS)
     expect(page.get_by_role("button", name="Skip… on s")).to_have_count(0)
+
+
+def test_a_consumer_is_disconnected_and_comes_back_and_its_subscription_is_deleted(
+    instance: Instance, client: pulsar.Client, page: Page
+) -> None:
+    topic = "persistent://public/default/ended"
+    consumer = client.subscribe(topic, "s", consumer_name="worker")
+    publish(client, "ended", 20)
+    page.goto("/c/standalone/t/public/default/ended/subscriptions")
+    dialog = page.get_by_role("dialog")
+    page.get_by_role("button", name="Disconnect worker…").click(timeout=WAIT_MS)
+    expect(dialog).to_contain_text("may reconnect at once", timeout=WAIT_MS)
+    dialog.get_by_role("button", name="Disconnect", exact=True).click()
+    expect(dialog).to_contain_text("The consumer was disconnected", timeout=WAIT_MS)
+    dialog.get_by_role("button", name="Close").last.click()
+    assert consumer.receive(timeout_millis=WAIT_MS).data() == b"v", "its client came back"
+
+    page.get_by_role("button", name="Delete… on s").click()
+    expect(dialog).to_contain_text("1 consumer is connected", timeout=WAIT_MS)
+    expect(
+        dialog.get_by_role("button", name="Delete with 20 unacknowledged messages")
+    ).to_be_disabled()
+    consumer.close()
+    publish(client, "ended", 5)
+    dialog.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Delete… on s").click()
+    expect(dialog).to_contain_text("25 unacknowledged messages are lost", timeout=WAIT_MS)
+    publish(client, "ended", 1)
+    delete = dialog.get_by_role("button", name="Delete with 25 unacknowledged messages")
+    expect(delete).to_be_enabled(timeout=WAIT_MS)
+    delete.click()
+    expect(dialog).to_contain_text("published since the preview", timeout=WAIT_MS)
+    dialog.get_by_role("button", name="Close").last.click()
+    expect(page.get_by_text("No subscription", exact=True)).to_be_visible(timeout=WAIT_MS)
+    assert instance.rest("GET", f"{ADMIN}/ended/subscriptions")[1] == []

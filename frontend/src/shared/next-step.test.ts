@@ -8,14 +8,24 @@ const at = { domain: "persistent", tenant: "shop", namespace: "orders", topic: "
 const step = (cause: Lag["cause"], advice = "", subscription = "s/1") =>
   nextStep({ cause, advice }, "here", at, subscription);
 
-test("advice that deletes has its command, and after an outage there is neither", () => {
-  expect(step("no-consumer", "Start its consumer. If …, delete it: …")).toMatchObject({
-    command: expect.stringMatching(
-      /^curl -f -X DELETE .*\/admin\/v2\/persistent\/shop\/orders\/a%20b\/subscription\/s%252F1'?$/,
-    ),
+test("advice that deletes leads to the dialog that does, and after an outage there is neither", () => {
+  expect(step("no-consumer", "Start its consumer. If …, delete it: …")).toEqual({
+    label: "Delete the subscription…",
+    path: "/c/here/t/shop/orders/a%20b/subscriptions?act=delete&sub=s%2F1",
   });
   expect(step("no-consumer", "Start its consumer.")).toBeNull();
   expect(step("no-consumer", "delete it", "")).toBeNull();
+});
+
+test("advice to restart a consumer leads to the dialog that disconnects one", () => {
+  for (const cause of ["held", "standby", "no-permits", "unacked-limit", "not-acknowledged"] as const)
+    expect(step(cause)).toMatchObject({
+      path: "/c/here/t/shop/orders/a%20b/subscriptions?act=disconnect&sub=s%2F1",
+    });
+  const live = nextStep({ cause: "held", advice: "" }, "here", { ...at, domain: "non-persistent" }, "s");
+  expect(live).toMatchObject({
+    path: "/c/here/t/shop/orders/a%20b/subscriptions?domain=non-persistent&act=disconnect&sub=s",
+  });
 });
 
 test("each cause leads on, but for those that only its clients can end", () => {

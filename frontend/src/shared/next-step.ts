@@ -14,14 +14,13 @@ export function nextStep(
 ): Step | null {
   const search = at.domain === "persistent" ? "" : `?domain=${at.domain}`;
   const topic = `/c/${encodeURIComponent(cluster)}/t/${[at.tenant, at.namespace, at.topic].map(encodeURIComponent).join("/")}`;
+  const dialog = (act: string) =>
+    `${topic}/subscriptions${search}${search ? "&" : "?"}act=${act}&sub=${encodeURIComponent(subscription)}`;
   switch (cause) {
     case "no-consumer":
       // Only where deleting is advised: after an outage it is not.
       return subscription && advice.includes("delete it")
-        ? {
-            label: "Copy the command that deletes it",
-            command: curl("DELETE", subscriptionPath({ ...at, subscription })),
-          }
+        ? { label: "Delete the subscription…", path: dialog("delete") }
         : null;
     case "redelivery":
       return {
@@ -33,6 +32,7 @@ export function nextStep(
     case "standby":
     case "no-permits":
     case "not-acknowledged":
+      return { label: "Disconnect a consumer…", path: dialog("disconnect") };
     case "hot-key":
       return {
         label: "Copy the command that lists its consumers",

@@ -4,9 +4,9 @@ import { searchText } from "../../lib/url-state";
 import { lazyPage } from "../../shared/lazy-page";
 import { topicPage } from "../../shared/topic/route";
 
-// A change of a subscription's cursor whose dialog is open.
+// A change of a subscription whose dialog is open.
 const asked = z.object({
-  act: z.catch(z.optional(z.enum(["skip-all", "skip", "reset"])), undefined),
+  act: z.catch(z.optional(z.enum(["skip-all", "skip", "reset", "delete", "disconnect"])), undefined),
   sub: searchText,
 });
 

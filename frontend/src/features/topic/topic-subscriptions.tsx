@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
-import { lazy, Suspense, useState } from "react";
+import { lazy, Suspense, useRef, useState } from "react";
 import type { CursorAction, LastChange, SubscriptionRow, TopicDetail } from "../../api/types";
 import { useServerNow } from "../../lib/clock";
 import { age, count, dateTime, plural, rate, signedRate } from "../../lib/format";
@@ -18,6 +18,7 @@ import { Table } from "../../ui/grid/table";
 import { ChevronIcon } from "../../ui/icons";
 import { Panel } from "../../ui/panel";
 import { Empty } from "../../ui/states";
+import type { Consumer } from "./endings/ending-queries";
 import { Since } from "./since";
 import { subscriptionState } from "./subscription-state";
 import styles from "./topic.module.css";
@@ -26,7 +27,14 @@ const route = getRouteApi("/c/$cluster/t/$tenant/$namespace/$topic/subscriptions
 const CursorDialog = lazy(() =>
   import("../../shared/cursor/cursor-dialog").then((module) => ({ default: module.CursorDialog })),
 );
-
+const DeleteSubscriptionDialog = lazy(() =>
+  import("./endings/delete-subscription-dialog").then((module) => ({
+    default: module.DeleteSubscriptionDialog,
+  })),
+);
+const DisconnectDialog = lazy(() =>
+  import("./endings/disconnect-dialog").then((module) => ({ default: module.DisconnectDialog })),
+);
 const SubscriptionHistory = lazy(() =>
   import("./subscription-history").then((module) => ({ default: module.SubscriptionHistory })),
 );
@@ -40,21 +48,22 @@ export function TopicSubscriptions() {
   const client = useQueryClient();
   const changes = useQuery(changesQuery(id)).data;
   const [change, setChange] = useState<Change | null>(null);
+  // Asked for by the address: a link to a dialog, as the palette makes. It stays open when the subscription is gone.
+  const linked = useRef<Change | null>(null);
   if (!topic) return null;
-  // Asked for by the address: a link to a dialog, as the palette makes.
-  const isThere = topic.subscriptions.some(({ name }) => name === sub);
-  const asked = act && sub && isThere ? { subscription: sub, action: act, undo: undefined } : null;
-  const shown = change ?? asked;
-  if (topic.subscriptions.length === 0)
-    return (
-      <Panel title="Subscriptions" flush>
-        <Empty title="No subscription">
-          Nothing reads this topic. A subscription is made when its first consumer connects.
-        </Empty>
-      </Panel>
-    );
+  if (!act || !sub) linked.current = null;
+  else if (topic.subscriptions.some(({ name }) => name === sub))
+    linked.current = { subscription: sub, action: act };
+  const shown = change ?? linked.current;
   return (
     <div className={styles.list}>
+      {topic.subscriptions.length === 0 && (
+        <Panel title="Subscriptions" flush>
+          <Empty title="No subscription">
+            Nothing reads this topic. A subscription is made when its first consumer connects.
+          </Empty>
+        </Panel>
+      )}
       {topic.subscriptions.map((subscription) => (
         <Subscription
           key={subscription.name}
@@ -74,18 +83,19 @@ export function TopicSubscriptions() {
             </Past>
           }
           last={changes?.changes.find((made) => made.subscription === subscription.name)}
-          onChange={(action, undo) => setChange({ subscription: subscription.name, action, undo })}
+          onChange={(change) => setChange({ subscription: subscription.name, ...change })}
         />
       ))}
       {shown && (
         <Suspense fallback={null}>
-          <CursorDialog
+          <ChangeOf
             id={id}
-            {...shown}
+            change={shown}
+            consumers={topic.subscriptions.find(({ name }) => name === shown.subscription)?.consumers ?? []}
             onChanged={() => client.invalidateQueries({ queryKey: topicQuery(id).queryKey })}
             onClose={() => {
               setChange(null);
-              if (asked) navigate({ search: ({ domain }) => ({ domain }), replace: true });
+              if (act) navigate({ search: ({ domain }) => ({ domain }), replace: true });
             }}
           />
         </Suspense>
@@ -94,16 +104,48 @@ export function TopicSubscriptions() {
   );
 }
 
-interface Change {
-  subscription: string;
-  action: CursorAction;
-  undo: string | undefined;
+type Action = CursorAction | "delete" | "disconnect";
+
+interface Asked {
+  action: Action;
+  /** The change that an undo takes back. */
+  undo?: string;
+  /** Who is to be disconnected; without, it is asked for. */
+  consumer?: Consumer;
 }
 
-const ACTIONS: { action: CursorAction; label: string }[] = [
+interface Change extends Asked {
+  subscription: string;
+}
+
+function ChangeOf({
+  change: { subscription, action, undo, consumer },
+  consumers,
+  ...rest
+}: {
+  id: TopicId;
+  change: Change;
+  consumers: SubscriptionRow["consumers"];
+  onChanged: () => void;
+  onClose: () => void;
+}) {
+  switch (action) {
+    case "delete":
+      return <DeleteSubscriptionDialog {...rest} subscription={subscription} consumers={consumers.length} />;
+    case "disconnect":
+      return (
+        <DisconnectDialog {...rest} subscription={subscription} consumer={consumer} consumers={consumers} />
+      );
+    default:
+      return <CursorDialog {...rest} subscription={subscription} action={action} undo={undo} />;
+  }
+}
+
+const ACTIONS: { action: Action; label: string }[] = [
   { action: "reset", label: "Reset…" },
   { action: "skip", label: "Skip…" },
   { action: "skip-all", label: "Skip all…" },
+  { action: "delete", label: "Delete…" },
 ];
 
 /** Charts below a summary that opens and closes them. */
@@ -134,7 +176,7 @@ function Subscription({
   past: React.ReactNode;
   partitioned: boolean;
   last: LastChange | undefined;
-  onChange: (action: CursorAction, undo?: string) => void;
+  onChange: (change: Asked) => void;
 }) {
   const now = useServerNow();
   const state = subscriptionState(subscription, trouble !== null);
@@ -170,7 +212,7 @@ function Subscription({
               variant="default"
               size="compact-xs"
               aria-label={`${label} on ${subscription.name}`}
-              onClick={() => onChange(action)}
+              onClick={() => onChange({ action })}
             >
               {label}
             </Button>
@@ -212,8 +254,12 @@ function Subscription({
       </dl>
       <Positions subscription={subscription} />
       {past}
-      <Consumers subscription={subscription} now={now} />
-      {last && <Last change={last} now={now} onUndo={(change) => onChange("undo", change)} />}
+      <Consumers
+        subscription={subscription}
+        now={now}
+        onDisconnect={(consumer) => onChange({ action: "disconnect", consumer })}
+      />
+      {last && <Last change={last} now={now} onUndo={(undo) => onChange({ action: "undo", undo })} />}
     </section>
   );
 }
@@ -313,7 +359,15 @@ function Positions({ subscription }: { subscription: SubscriptionRow }) {
   );
 }
 
-function Consumers({ subscription, now }: { subscription: SubscriptionRow; now: number }) {
+function Consumers({
+  subscription,
+  now,
+  onDisconnect,
+}: {
+  subscription: SubscriptionRow;
+  now: number;
+  onDisconnect: (consumer: Consumer) => void;
+}) {
   const { consumers, name } = subscription;
   const parted = consumers.some(({ partition }) => partition !== null);
   if (consumers.length === 0) return <p className={styles.quiet}>No consumer is connected.</p>;
@@ -357,6 +411,21 @@ function Consumers({ subscription, now }: { subscription: SubscriptionRow; now: 
             cell: (consumer) => count(consumer.unacked),
           },
           { key: "rate", header: "Out/s", numeric: true, cell: (consumer) => rate(consumer.msg_rate_out) },
+          {
+            key: "disconnect",
+            header: "Actions",
+            headerHidden: true,
+            cell: ({ name, address, partition }) => (
+              <Button
+                variant="default"
+                size="compact-xs"
+                aria-label={`Disconnect ${name}…`}
+                onClick={() => onDisconnect({ name, address, partition })}
+              >
+                Disconnect…
+              </Button>
+            ),
+          },
         ]}
       />
     </details>

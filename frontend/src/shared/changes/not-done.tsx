@@ -12,6 +12,8 @@ export function NotDone({
   nothing?: string | undefined;
 }) {
   const failure = asApiError(error);
+  const parts = Array.isArray(failure.body.parts) ? (failure.body.parts as Part[]) : [];
+  if (parts.some(({ done }) => done)) return <OnSome reason={failure.message} parts={parts} />;
   if (failure.status !== 409)
     return (
       <ErrorNotice
@@ -28,6 +30,35 @@ export function NotDone({
       <Notice tone="error">
         <strong>{nothing}</strong>
         <p>{failure.message}.</p>
+      </Notice>
+    </div>
+  );
+}
+
+interface Part {
+  partition: number | null;
+  done: boolean;
+  reason?: string;
+}
+
+/** Done on some partitions, and not, or not known to be, on the others. */
+function OnSome({ reason, parts }: { reason: string; parts: Part[] }) {
+  const done = parts.filter((part) => part.done);
+  return (
+    <div role="alert">
+      <Notice tone="error">
+        <strong>It was done on some partitions only</strong>
+        <p>{reason}.</p>
+        <ul>
+          {parts
+            .filter((part) => !part.done)
+            .map((part) => (
+              <li key={part.partition}>
+                Partition {part.partition}: {part.reason ?? "not done"}
+              </li>
+            ))}
+        </ul>
+        <p>Done: {done.map(({ partition }) => `partition ${partition}`).join(", ")}.</p>
       </Notice>
     </div>
   );
