@@ -39,6 +39,7 @@ class AttentionItem(s.Serializer[object]):
     count = s.IntegerField(help_text="how many such ones this item stands for")
     score = s.FloatField(help_text="harm: items with more come first")
     since = s.IntegerField(allow_null=True, help_text="null: not known")
+    at_least = s.BooleanField(help_text="it began at 'since', or before")
 
 
 class Attention(s.Serializer[object]):

@@ -116,6 +116,7 @@ class Lag(s.Serializer[object]):
     detail = s.CharField(help_text="the figures that show it")
     advice = s.CharField(help_text="what to do next that harms nothing")
     since = s.IntegerField()
+    at_least = s.BooleanField(help_text="it began at 'since', or before")
 
 
 class SubscriptionRow(Backlog):

@@ -63,6 +63,7 @@ EVIDENCE = {
     "limit": "how many may be",
     "acked_ms": "when something was last acknowledged; 0: not since the topic was loaded",
     "left_ms": "when the last consumer left; 0: there was none since the topic was loaded",
+    "loaded_ms": "when the broker loaded the topic: what began shortly after may have been so before",
     "given_back": "entries that consumers gave back to be sent again and that are unacknowledged",
     "joined": "how often a consumer attached since something was acknowledged",
     "refused": "how often a consumer was refused since something was acknowledged",

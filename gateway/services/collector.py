@@ -22,6 +22,7 @@ from engine.base.tasks import TaskScope
 from gateway.services.attention.board import Board
 from gateway.services.attention.findings import Findings
 from gateway.services.attention.following import Following
+from gateway.services.attention.memory import Kept
 from gateway.services.attention.part_items import Instance
 from gateway.services.bookies import Bookies
 from gateway.services.catalog import Catalog, Changed
@@ -166,6 +167,8 @@ class Collector:
         self._topics.begin()
         self.recall: Callable[[], Awaitable[dict[str, tuple[int, Values]]]] | None = None
         """Asked once, before anything is heard, for figures of topics from an earlier life, with their times."""
+        self.recall_causes: Callable[[], Awaitable[list[Kept]]] | None = None
+        """Asked then, too, for when problems began."""
         self._registered: list[BrokerAddress] = []
         self._followed: dict[str, Followed] = {}
         self._gone: dict[str, _Gone] = {}
@@ -332,13 +335,22 @@ class Collector:
                 return HopError(hop)
         return None
 
-    async def _run(self) -> None:
-        self.health.asker.look()
+    async def _recall(self) -> None:
+        """Take over what an earlier life knew. Whatever fails of it, only that is lost."""
         if self.recall is not None:
             try:
                 self._topics.recall(await self.recall())
-            except Exception as error:  # whatever it is, only these figures are lost
+            except Exception as error:
                 log.warning("figures of before are not known error=%r", error)
+        if self.recall_causes is not None:
+            try:
+                self.attention.recall(await self.recall_causes(), now_ms())
+            except Exception as error:  # problems began when they are found then
+                log.warning("when problems began is not known error=%r", error)
+
+    async def _run(self) -> None:
+        self.health.asker.look()
+        await self._recall()
         failing = False
         try:
             while True:

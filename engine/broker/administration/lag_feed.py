@@ -100,7 +100,7 @@ class LagFeed(Teller):
         for title, why in topic.unread.items():
             seen = Sighting(now_s, 0, unread=True)
             watch = watched[title] = _looked(before.get(title), seen)
-            row.append([title, None, 0, _unread(watch, why, now_s, now_ms)])
+            row.append([title, None, 0, _unread(topic, watch, why, now_s, now_ms)])
         self._keep(topic, watched, now_s)
         if len(row) > 1:
             self._log.put(row)
@@ -130,6 +130,7 @@ class LagFeed(Teller):
         evidence: JsonObject = {
             "consumers": len(subscription.consumers),
             "acked_ms": subscription.acked_ms,
+            "loaded_ms": topic.loaded_ms,
             "rate_in": round(topic.published.messages.per_second, 1),
             "rate_out": round(rate_out(subscription)[0], 1),
         }
@@ -273,11 +274,17 @@ def _stuck(consumers: list[Consumer], now_ms: int) -> list[Consumer]:
     ]
 
 
-def _unread(watch: Watch, why: str, now_s: float, now_ms: int) -> Lag | None:
+def _unread(topic: Topic, watch: Watch, why: str, now_s: float, now_ms: int) -> Lag | None:
     if watch.cause is None:
         return None
     since_ms = now_ms - int((now_s - watch.since_s) * 1000)
-    return Lag(watch.cause, watch.severity, since_ms, 0, {"reason": why[:500]})
+    return Lag(
+        watch.cause,
+        watch.severity,
+        since_ms,
+        0,
+        {"reason": why[:500], "loaded_ms": topic.loaded_ms},
+    )
 
 
 def _row_bytes(row: Row) -> int:

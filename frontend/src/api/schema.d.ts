@@ -956,6 +956,8 @@ export interface components {
             score: number;
             /** @description null: not known */
             since: number | null;
+            /** @description it began at 'since', or before */
+            at_least: boolean;
         };
         AuditAnswer: {
             total: number;
@@ -1524,6 +1526,8 @@ export interface components {
             /** @description what to do next that harms nothing */
             advice: string;
             since: number;
+            /** @description it began at 'since', or before */
+            at_least: boolean;
         };
         /**
          * @description * `storage` - storage

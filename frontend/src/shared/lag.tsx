@@ -16,7 +16,11 @@ export function Lag({ lag, now, step }: { lag: LagAnswer; now: number; step: Ste
     <aside className={`${styles.lag} ${styles[lag.severity]}`} aria-label="Why is it not draining?">
       <Icon />
       <p>
-        <b>{sentence(lag.title)}</b> <span title={dateTime(lag.since)}>for {age(lag.since, now)}</span>
+        <b>{sentence(lag.title)}</b>{" "}
+        <span title={dateTime(lag.since)}>
+          for {lag.at_least && "at least "}
+          {age(lag.since, now)}
+        </span>
       </p>
       <p>{withMoments(lag.detail, now)}</p>
       <p className={styles.advice}>

@@ -10,7 +10,7 @@ from engine.admin.api import ROW_COLUMNS
 from engine.admin.lag import LagCause
 from engine.base.names import split_topic
 from gateway.services.attention.findings import Finding, Findings
-from gateway.services.attention.memory import Memory
+from gateway.services.attention.memory import AT_LEAST, RETURNS_MS, Kept, Memory
 from gateway.services.attention.outages import Outage, Outages
 from gateway.services.attention.part_items import (
     Instance,
@@ -112,6 +112,7 @@ class Lag(TypedDict):
     detail: str
     advice: str
     since: int
+    at_least: bool
 
 
 class Board:
@@ -136,12 +137,18 @@ class Board:
         self._moves = 0
         self._resting: dict[str, int] = {}
         """Since when topics with a backlog have been without a broker."""
+        self._rested: dict[str, Finding] = {}
+        """What was found of them before: in that they began."""
+        self._begun = 0
+        """When this console first looked; 0: not yet."""
         self._topics: dict[str, dict[str, None]] = {}
         self._worst: dict[str, tuple[str, str]] = {}
         self._memory = Memory()
         self._outages = Outages()
         self._stop: Stop | None = None
         """How publishing stands, while it is not as it should be."""
+        self._was_well = False
+        """Publishing was as it should be in the life of this console."""
         self._producers = 0
         self._deserted: dict[str, int] = {}
         """When each topic lost its last producer, ms, within the last minute or with the clients that left."""
@@ -226,6 +233,14 @@ class Board:
 
     # --- what is kept ---------------------------------------------------------------------------
 
+    def kept(self) -> Iterable[Kept]:
+        """What is known of when problems began, for whoever stores it."""
+        return self._memory.kept()
+
+    def recall(self, kept: Iterable[Kept], now_ms: int) -> None:
+        """Take over what an earlier life of the console knew of when problems began; before the first round."""
+        self._memory.recall(kept, now_ms)
+
     def clients_changed(self, topic: str, before: Values, after: Values) -> None:
         """The index has other numbers of a listed topic."""
         if not after[_PRODUCERS]:
@@ -241,6 +256,7 @@ class Board:
         loaded by a broker that told all."""
         self._whole = whole
         self._now = now_ms
+        self._begun = self._begun or now_ms
         self._look_at_clients(topics, now_ms, instance)
         if self._moves != self._findings.moves:
             self._moves, self._since = self._findings.moves, None
@@ -272,11 +288,13 @@ class Board:
         )
         if state is None or not short:
             self._stop = None
+            self._was_well = self._was_well or state is not None
         elif self._stop is None or self._stop.state.is_stopped is not state.is_stopped:
-            self._stop = Stop(state, now_ms, self._outages.producers_before())
+            began = self._was_well or self._stop is not None
+            self._stop = Stop(state, now_ms, self._outages.producers_before(), began)
         else:
             before = max(self._stop.producers, producers)
-            self._stop = Stop(state, self._stop.since, before)
+            self._stop = self._stop._replace(state=state, producers=before)
         stopped = PUBLISHING_STOPPED if self._stop and self._stop.state.is_stopped else ""
         fault = instance.fault or stopped
         self._outages.look(now_ms, producers, int(totals["consumers"]), fault)
@@ -296,24 +314,37 @@ class Board:
         """Topics with a backlog that no broker has loaded: nobody consumes them."""
         standing = topics.select(Chosen(standing=True, sort="-backlog"))
         before, self._resting = self._resting, {}
-        known: dict[str, tuple[int, int]] = {}
-        for part, began, seen in self._memory.without_consumer():
+        known: dict[str, tuple[Finding, int]] = {}
+        for part, finding, seen in self._memory.without_consumer():
             name = topics.listed_as(part)
-            if name not in known or began < known[name][0]:
-                known[name] = began, seen
+            if name not in known or finding.since_ms < known[name][0].since_ms:
+                known[name] = finding, seen
         outage = self._outages.current
         found: list[Problem] = []
         for name in standing.names(0, RESTING_MAX):
             row = topics.row(name, now_ms)
             if row["known"] != "at_rest" or not row["backlog"]:
                 continue
-            since = self._resting[name] = before.get(name, now_ms)
-            began, seen = known.get(name, (since, 0))
-            began = began if since - seen <= SETTLED_MS else since  # it was so until nobody had it
+            since = before.get(name, now_ms)
+            earlier, seen = known.get(name, (None, 0))
+            if earlier is not None and since - seen > SETTLED_MS:
+                earlier = None  # else it was so until nobody had it
+            if name not in before and now_ms - self._begun <= RETURNS_MS:
+                earlier = earlier or self._memory.rested(name, row["backlog"])
+            if earlier is not None and name not in before:
+                self._rested[name] = earlier
+            self._resting[name] = since
+            earlier = self._rested.get(name)
+            began = since if earlier is None else earlier.since_ms
             if outage is not None and began >= outage.at - CLOCKS_MS:
                 continue
             if now_ms - since >= (HOLD_MS if row["backlog_messages"] > FEW else FEW_HOLD_MS):
-                found += merged([_without_broker(name, row, began)], {})
+                worst = _without_broker(name, row, began)
+                if earlier is None or earlier.evidence.get(AT_LEAST):
+                    worst.evidence[AT_LEAST] = True
+                self._memory.look_at_rest(worst)
+                found += merged([worst], {})
+        self._rested = {name: one for name, one in self._rested.items() if name in self._resting}
         if any(
             now_ms - since >= HOLD_MS for name, since in before.items() if name not in self._resting
         ):
@@ -365,6 +396,7 @@ def _lag(problem: Problem, now_ms: int, at_ease: bool) -> Lag:
         "detail": detail(problem, now_ms),
         "advice": advice(problem.cause, at_ease=at_ease),
         "since": problem.since_ms,
+        "at_least": problem.at_least,
     }
 
 
@@ -372,11 +404,10 @@ def _item(line: Line, cluster: str, now_ms: int, at_ease: bool) -> Item:
     problem = line.problem
     name = problem.topic.removeprefix("persistent://")
     link = topic_path(cluster, problem.topic, problem.subscription)
-    since = problem.since_ms
+    first = min(line.members, key=lambda one: (one.since_ms, not one.at_least))
     if line.total > 1:
         title, text = group_title(line.members), group_detail(line.members)
         link = f"/c/{cluster}/topics?attention={problem.cause}"
-        since = min(one.since_ms for one in line.members)
     elif problem.worst.evidence.get("at_rest"):
         title = f"{name} has a backlog and no consumer"
         text = f"{waiting(problem)} · no broker has it loaded"
@@ -396,5 +427,6 @@ def _item(line: Line, cluster: str, now_ms: int, at_ease: bool) -> Item:
         "subscription": problem.subscription,
         "count": line.total,
         "score": round(line.score, 3),
-        "since": since,
+        "since": first.since_ms,
+        "at_least": first.at_least,
     }

@@ -45,6 +45,7 @@ class Item(TypedDict):
     count: int
     score: float
     since: int | None
+    at_least: bool
 
 
 class Instance(NamedTuple):
@@ -72,11 +73,13 @@ class Instance(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """Publishing is not as it should be, since when (ms), and how many producers there were."""
+    """Publishing is not as it should be, since when (ms), and how many producers there were. ``began``: it was as it
+    should be before; else it may have been so for longer."""
 
     state: Publishing
     since: int
     producers: int
+    began: bool
 
 
 def part_items(
@@ -134,6 +137,7 @@ def item(
     *,
     score: float = PART_SCORE,
     since: int | None = None,
+    at_least: bool = False,
     link: str = "/",
     command: str = "",
 ) -> Item:
@@ -152,6 +156,7 @@ def item(
         "count": 1,
         "score": score,
         "since": since,
+        "at_least": at_least,
     }
 
 
@@ -177,6 +182,7 @@ def _publishing(stop: Stop, producers: int, link: str, start: str) -> Item:
     need = f"acknowledging needs {state.need.ack_quorum}, a new ledger {state.need.ensemble}"
     command = f"{start} {state.away[0]}" if start and state.away else ""
     common: dict[str, Any] = {"since": stop.since, "link": link, "command": command}
+    common["at_least"] = not stop.began
     if state.is_stopped:
         lost = stop.producers - producers
         gone = f" · {lost:,} producers disconnected since {moment(stop.since)}"
@@ -280,6 +286,7 @@ def _down(kind: Kind, those: list[Hop], instance: Instance, place: str, start: s
     else:
         title, why = f"{len(those)} {PLURALS.get(kind, kind)} do not answer", ""
         why = ", ".join(hop.id for hop in those)
+    oldest = min(those, key=lambda hop: (hop.since, hop.began))
     child = shlex.quote(first.id) if kind in PAGES else CHILDREN.get(kind, "")
     return item(
         f"{kind}-down",
@@ -288,7 +295,8 @@ def _down(kind: Kind, those: list[Hop], instance: Instance, place: str, start: s
         " · ".join(filter(None, (_served(kind, those, instance), why))),
         first.advice,
         score=PART_SCORE if kind in NEEDED else ASIDE_SCORE,
-        since=min(hop.since for hop in those),
+        since=oldest.since,
+        at_least=not oldest.began,
         link=f"{place}{PAGES[kind]}" if kind in PAGES else "/",
         command=f"{start} {child}" if start and child else "",
     )

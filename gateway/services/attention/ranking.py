@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from gateway.services.attention.findings import Finding
+from gateway.services.attention.memory import AT_LEAST
 
 WEIGHTS = {"error": 4.0, "warning": 1.0, "info": 0.001}
 BACKLOG_POWER = 0.5
@@ -38,6 +39,8 @@ class Problem(NamedTuple):
     worst: Finding
     messages: int | None = None
     estimated: bool = False
+    at_least: bool = False
+    """It may have begun before ``since_ms``."""
 
     @property
     def key(self) -> str:
@@ -83,6 +86,7 @@ def _problem(topic: str, parts: Sequence[Finding]) -> Problem:
     growth = sum(one.growth for one in parts)
     if messages is not None:
         growth = sum(one.growth * (one.messages or 0) / (one.backlog or 1) for one in parts)
+    first = min(parts, key=lambda one: (one.since_ms, not one.evidence.get(AT_LEAST)))
     return Problem(
         topic,
         worst.subscription,
@@ -90,11 +94,12 @@ def _problem(topic: str, parts: Sequence[Finding]) -> Problem:
         worst.severity,
         sum(known) if len(known) == len(parts) else None,
         growth,
-        min(one.since_ms for one in parts),
+        first.since_ms,
         len(parts),
         worst,
         messages,
         any(one.evidence.get("estimated") for one in parts),
+        bool(first.evidence.get(AT_LEAST)),
     )
 
 

@@ -72,7 +72,8 @@ class HopError(NotReady):
 
 @dataclass(slots=True)
 class Hop:
-    """``since``: when it began to answer, or ceased to, ms. ``reason`` and ``advice`` are empty while it answers."""
+    """``since``: when it began to answer, or ceased to, ms. ``reason`` and ``advice`` are empty while it answers.
+    ``began``: it ceased at ``since``; else it never answered this process, and may have ceased before."""
 
     kind: Kind
     id: str
@@ -80,6 +81,7 @@ class Hop:
     since: int
     reason: str
     advice: str
+    began: bool = False
 
     def told(self) -> dict[str, Any]:
         """As of the contract."""
@@ -131,7 +133,7 @@ class Hops:
         hop.advice = self._advice(hop)
         self.version += before is not hop.state
         if before not in BAD:
-            hop.since = self._now()
+            hop.since, hop.began = self._now(), before is HopState.OK
             self._changed()
 
     def unknown(self, kind: Kind, id: str = "", why: str = "cannot be asked") -> None:

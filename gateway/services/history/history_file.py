@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from engine.admin.api import OLDEST_UNKNOWN, ROW_COLUMNS
+from gateway.services.attention.memory import Kept
 from gateway.services.history.slots import (
     COLUMNS,
     DAY_SLOTS,
@@ -39,6 +40,12 @@ MOVE_SLOTS = 30
 """How many slots are gathered before they are moved."""
 WAIT_S = 5.0
 TOTALS_ID = 1
+_CAUSES = """
+CREATE TABLE IF NOT EXISTS causes (topic TEXT NOT NULL, subscription TEXT NOT NULL, cause TEXT NOT NULL,
+    since INTEGER NOT NULL, at_least INTEGER NOT NULL, ended INTEGER NOT NULL, backlog INTEGER, seen INTEGER,
+    PRIMARY KEY (topic, subscription)) WITHOUT ROWID
+"""
+"""Beside the schema: files of earlier versions have no such table. ``seen`` is null as long as the problem is there."""
 _COLUMNS = ", ".join(COLUMNS)
 _NUMBERS = ", ".join(f"{column} INTEGER" for column in COLUMNS)
 _MARKS = ", ".join("?" * len(COLUMNS))
@@ -112,6 +119,7 @@ class HistoryFile:
                 self._db.executescript(SCHEMA)
             elif version != VERSION:
                 raise OtherVersionError(f"{path} has version {version}, not {VERSION}")
+            self._db.execute(_CAUSES)
         except sqlite3.Error:
             self._db.close()
             raise
@@ -177,6 +185,15 @@ class HistoryFile:
             if first is not None and slot - first >= MOVE_SLOTS:
                 self._move(slot)
 
+    def write_causes(self, changed: Sequence[Kept], gone: Sequence[tuple[str, str]]) -> None:
+        """What is known of when problems began, by topic and subscription."""
+        if not changed and not gone:
+            return
+        with self._transaction() as db:
+            marks = ", ".join("?" * len(Kept._fields))
+            db.executemany(f"INSERT OR REPLACE INTO causes VALUES ({marks})", changed)
+            db.executemany("DELETE FROM causes WHERE topic = ? AND subscription = ?", gone)
+
     def move(self) -> None:
         """Gathered points to where they belong, at once."""
         with self._transaction() as db:
@@ -219,6 +236,20 @@ class HistoryFile:
         """The last one recorded; None: none was."""
         (last,) = self._db.execute("SELECT max(last) FROM known").fetchone()
         return None if last is None else int(last)
+
+    def causes(self) -> list[Kept]:
+        """As they were written, each with when it was last there: at the end of the last slot if nothing else is
+        said."""
+        last = self.last_slot()
+        seen_ms = 0 if last is None else (last + 1) * SLOT_MS
+        found = [Kept(*row) for row in self._db.execute("SELECT * FROM causes")]
+        return [
+            one._replace(
+                at_least=bool(one.at_least),
+                seen_ms=seen_ms if one.seen_ms is None else one.seen_ms,
+            )
+            for one in found
+        ]
 
     def figures(self) -> dict[str, tuple[int, Values]]:
         """The last figures of each topic that is not gone, all of which were known, with the end of their slot, ms."""

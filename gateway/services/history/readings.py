@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 from django.conf import settings
 
 from engine.base.errors import NotReady
+from gateway.services.attention.memory import Kept
 from gateway.services.collector import now_ms
 from gateway.services.history.history_file import NAME, HistoryFile, Values, is_damaged
 from gateway.services.history.slots import (
@@ -183,3 +184,8 @@ async def trends(names: Sequence[str]) -> dict[str, Trend]:
 async def last_figures() -> dict[str, tuple[int, Values]]:
     """Topics by full name: the last figures that were recorded when all of them were known, and when that was, ms."""
     return await _here().ask(HistoryFile.figures) or {}
+
+
+async def last_causes() -> list[Kept]:
+    """What was known of when problems began, when it was last recorded."""
+    return await _here().ask(HistoryFile.causes) or []

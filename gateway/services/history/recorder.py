@@ -20,10 +20,11 @@ from typing import IO, TypeVar
 from django.conf import settings
 
 from engine.base.errors import MagnetarError
+from gateway.services.attention.memory import Kept
 from gateway.services.collector import LATE_MS, Collector, collector, now_ms
 from gateway.services.engine_link import link
 from gateway.services.history.history_file import DAMAGED, NAME, HistoryFile, Values, is_damaged
-from gateway.services.history.readings import last_figures
+from gateway.services.history.readings import last_causes, last_figures
 from gateway.services.history.slots import (
     IDLE,
     SLOT_MS,
@@ -63,6 +64,8 @@ class Recorder:
         self._slots = Slots({}, clock())
         self._waiting: dict[Subject, _Waiting] = {}
         """Subscriptions in which something waits or flows."""
+        self._causes: dict[tuple[str, str], Kept] = {}
+        """As they were written last."""
 
     async def run(self) -> None:
         """Write whenever nobody else does, until cancelled."""
@@ -121,6 +124,8 @@ class Recorder:
             kept = await self._in_thread(file.newest)
             self._slots = Slots(kept, self._clock())
             self._waiting = {}
+            stored = await self._in_thread(file.causes)
+            self._causes = {one[:2]: one for one in stored}
             topics.heed, self._collector.findings.heed = self._topic, self._subscription
             for shown in topics:
                 self._topic(shown.name, None, shown.certain)
@@ -153,6 +158,11 @@ class Recorder:
             if len(recorded) % TURN == 0:
                 await asyncio.sleep(0)
         await self._in_thread(lambda: file.write(slot, recorded, figures))
+        causes = {one[:2]: one for one in self._collector.attention.kept()}
+        changed = [one for key, one in causes.items() if self._causes.get(key) != one]
+        gone = [key for key in self._causes if key not in causes]
+        await self._in_thread(lambda: file.write_causes(changed, gone))
+        self._causes = causes
         await self._in_thread(file.check_marked)
 
     # What is told
@@ -242,5 +252,5 @@ def put_aside(path: Path, error: Exception) -> None:
 
 def start() -> None:
     """Record for the life of this process, whenever no other one does. Before or while the link's loop runs."""
-    collector().recall = last_figures
+    collector().recall, collector().recall_causes = last_figures, last_causes
     link().start(Recorder(settings.ENVIRONMENT.data_dir, collector()).run)

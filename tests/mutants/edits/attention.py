@@ -169,8 +169,8 @@ EDITS = (
     Edit(
         "a-consumer-that-was-there-is-forgotten",
         f"{SERVICE}/memory.py::Memory.true",
-        "if finding.evidence.get(ended):",
-        "if False:",
+        "elif finding.evidence.get(ended):",
+        "elif False:",
         (f"{BOARD}::test_a_consumer_that_was_there_meanwhile_ends_what_was_before",),
     ),
     Edit(
@@ -261,5 +261,33 @@ EDITS = (
         (
             "unit/gateway/standalone/test_supervisor.py::test_a_broker_is_found_by_the_id_it_registers_with",
         ),
+    ),
+    Edit(
+        "what-falls-behind-began-when-its-topic-moved",
+        "gateway/services/attention/memory.py::Memory.true",
+        "finding.since_ms - seen_ms > RETURNS_MS",
+        "True",
+        (f"{BOARD}::test_a_subscription_that_falls_behind_did_so_before_its_topic_moved",),
+    ),
+    Edit(
+        "what-was-found-at-loading-began-then",
+        "gateway/services/attention/memory.py::_judged",
+        "finding.since_ms - loaded_ms > RETURNS_MS",
+        "True",
+        (f"{BOARD}::test_what_its_broker_found_shortly_after_loading_may_be_older",),
+    ),
+    Edit(
+        "a-topic-at-rest-that-was-consumed-rests-on",
+        "gateway/services/attention/memory.py::Memory.rested",
+        "found.backlog == backlog",
+        "True",
+        (f"{BOARD}::test_a_topic_at_rest_is_so_since_before_a_restart_if_nobody_consumed_it",),
+    ),
+    Edit(
+        "when-problems-began-is-forgotten",
+        "gateway/services/history/recorder.py::Recorder._finish",
+        "file.write_causes(changed, gone)",
+        "None",
+        ("unit/gateway/services/test_history.py::test_the_recorder_keeps_when_problems_began",),
     ),
 )

@@ -48,6 +48,7 @@ const item = {
   count: 1,
   score: 1,
   since: AT,
+  at_least: false,
 };
 const shown = (more: Partial<typeof item>, left = 0) =>
   render(
@@ -71,4 +72,9 @@ test("a part's item has the command that starts it, and all of a text is in its 
   const { container, getByRole } = shown({ topic: "", command: "standalone start bookie-1" });
   expect(getByRole("button", { name: "Copy the command that starts it" })).toBeTruthy();
   expect(container.querySelector("li")?.title).toContain("s has no consumer\nshop/orders/x");
+});
+
+test("an item of which the beginning is not known is there at least since it was found", () => {
+  expect(shown({ at_least: true }).container.textContent).toMatch(/at least since \d\d:/);
+  expect(shown({}).container.querySelector("time")?.textContent).toMatch(/^since \d\d:/);
 });

@@ -121,7 +121,8 @@ function Item({ item, cluster, at }: { item: AttentionItem; cluster: string; at:
           dateTime={new Date(item.since).toISOString()}
           title={dateTime(item.since)}
         >
-          since {at - item.since > DAY_MS ? dateTime(item.since) : time(item.since)}
+          {item.at_least && "at least "}since{" "}
+          {at - item.since > DAY_MS ? dateTime(item.since) : time(item.since)}
         </time>
       )}
       <span className={styles.detail}>{detail}</span>

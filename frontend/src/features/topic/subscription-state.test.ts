@@ -9,6 +9,7 @@ const lag: Lag = {
   detail: "",
   advice: "",
   since: 0,
+  at_least: false,
 };
 const idle = { lag: null, backlog: 0, backlog_messages: 0, net_rate: 0, msg_rate_out: 0, unacked: 0 };
 const labelOf = (more: Partial<SubscriptionRow>) =>

@@ -18,6 +18,7 @@ from engine.admin.api import OLDEST_UNKNOWN, ROW_COLUMNS
 from engine.base.errors import NotReady
 from engine.base.names import TopicName
 from engine.tenancy import topics as metadata
+from gateway.services.attention.memory import Kept
 from gateway.services.collector import Collector
 from gateway.services.engine_link import EngineLink
 from gateway.services.history import readings, recorder
@@ -326,6 +327,61 @@ def test_of_two_recorders_one_writes_and_the_other_takes_over(
 
     engine.run(lambda _: work(), timeout_s=60)
     assert recorded_slots(tmp_path) == 3
+
+
+KEPT = Kept("persistent://public/default/t", "s", "slow", 7, True, 0, None, None)
+
+
+def test_when_problems_began_is_kept_also_by_a_file_of_an_earlier_version(tmp_path: Path) -> None:
+    file = HistoryFile(tmp_path / NAME)
+    file._db.execute("DROP TABLE causes")
+    file.close()
+    file = HistoryFile(tmp_path / NAME)
+    file.write(41, [], {})
+    gone = KEPT._replace(subscription="gone", at_least=False, seen_ms=9)
+    file.write_causes([KEPT, gone, KEPT._replace(subscription="forgotten")], [])
+    file.write_causes([KEPT._replace(since_ms=6)], [(KEPT.topic, "forgotten")])
+    file.close()
+    file = HistoryFile(tmp_path / NAME)
+    there = KEPT._replace(since_ms=6, seen_ms=42 * SLOT_MS)
+    assert file.causes() == [gone, there], "seen at the end of the last slot"
+    file.close()
+
+
+def test_the_recorder_keeps_when_problems_began(
+    engine: EngineLink, tmp_path: Path, times: Times
+) -> None:
+    async def work() -> None:
+        made = Collector(engine)
+        lag = ["no-consumer", "warning", times.now - 5_000, 0, {"left_ms": times.now - 5_000}]
+        rows = [[KEPT.topic, ["s", 500, 0, lag]]]
+        told = {"whole": False, "more": False, "rows": rows, "gone": []}
+        run = asyncio.ensure_future(recorder.Recorder(tmp_path, made, times).run())
+        await until(lambda: made._topics.heed is not None)
+        made.findings.hear("b:1", told)
+        made.attention.round(made._topics, times.now, whole=True)
+        await slot(tmp_path, times)
+        file = HistoryFile(tmp_path / NAME)
+        await until(file.causes)
+        (kept,) = file.causes()
+        file.close()
+        assert (kept.topic, kept.subscription, kept.at_least) == (KEPT.topic, "s", False)
+        assert (kept.since_ms, kept.ended_ms) == (lag[2], lag[2])
+        run.cancel()
+        await asyncio.gather(run, return_exceptions=True)
+        await made._tasks.close()
+        again = Collector(engine)
+        again.recall_causes = readings.last_causes
+        with pytest.MonkeyPatch.context() as patch:
+            reader = readings._Reader(tmp_path / NAME)
+            patch.setattr(readings, "_here", lambda: reader)
+            patch.setattr("gateway.services.collector.now_ms", times)
+            await again._recall()
+            [recalled] = again.attention.kept()
+            assert recalled == kept
+        reader._thread.shutdown()
+
+    engine.run(lambda _: work(), timeout_s=60)
 
 
 def test_a_file_damaged_inside_is_put_aside_and_readers_follow(

@@ -15,6 +15,7 @@ from gateway.services.attention.board import (
     TopicCause,
 )
 from gateway.services.attention.findings import Findings
+from gateway.services.attention.memory import RETURNS_MS
 from gateway.services.attention.outages import KEPT_MS
 from gateway.services.attention.part_items import ASIDE_MS, Instance
 from gateway.services.attention.wording import CAUSES, span
@@ -179,6 +180,7 @@ def test_partitions_are_told_as_their_topic(console: Console) -> None:
         "detail": "200 entries wait · 9.0/s in, 6.0/s out · in 2 partitions",
         "advice": item["advice"],
         "since": item["since"],
+        "at_least": item["at_least"],
     }
 
 
@@ -340,7 +342,7 @@ def test_that_nothing_can_be_published_is_the_first_of_all(three: Console) -> No
     assert first["detail"] == (
         "Acknowledging needs 2, a new ledger 3 · 211 producers disconnected since 1970-01-12T13:46:43Z"
     )
-    assert first["since"] == three.now
+    assert (first["since"], first["at_least"]) == (three.now, False)
     assert first["advice"] == "Start bookie-1, or make room on bookie-3."
     assert first["command"] == "standalone start bookie-1"
     assert first["link"] == "/c/c/bookies"
@@ -352,6 +354,15 @@ def test_that_nothing_can_be_published_is_the_first_of_all(three: Console) -> No
     trouble = three.board.trouble_of(T + "t1")
     assert trouble is not None
     assert trouble["cause"] == TopicCause.PRODUCERS_LEFT, "they are not back yet"
+
+
+def test_what_could_not_be_published_to_from_the_first_look_may_be_so_for_longer(
+    console: Console,
+) -> None:
+    console.bookies = [{"id": "k:1", "state": "down"}]
+    console.needs(1, 1, topics=1)
+    first = console.found()["items"][0]
+    assert (first["cause"], first["at_least"]) == ("publishing-stopped", True)
 
 
 def test_a_bookie_that_is_late_still_counts(three: Console) -> None:
@@ -437,6 +448,112 @@ def test_clients_that_left_together_are_one_problem(busy: Console) -> None:
     assert not any("delete" in item["advice"] for item in said)
     busy.found(KEPT_MS // 1_000)
     assert all("delete it" in item["advice"] for item in busy.found()["items"])
+
+
+def moved(console: Console, cause: str, **evidence: Any) -> None:
+    """Broker b:2 has the topic "a" since now, and finds it behind after 20 s."""
+    loaded = console.now
+    console.findings.forget("b:1")
+    console.rows = []
+    console.found(20)
+    lag = [cause, "warning", console.now - 5_000, 0, {"loaded_ms": loaded, **evidence}]
+    rows = [[T + "a", ["s", 500, 0, lag]]]
+    console.findings.hear("b:2", {"whole": False, "more": False, "rows": rows, "gone": []})
+
+
+def test_a_subscription_that_falls_behind_did_so_before_its_topic_moved(console: Console) -> None:
+    console.lag("a", "s", "slow", loaded_ms=1, acked_ms=console.now)
+    [before] = console.found()["items"]
+    assert not before["at_least"]
+    moved(console, "slow", acked_ms=console.now)
+    [item] = console.found()["items"]
+    assert (item["since"], item["at_least"]) == (before["since"], False)
+
+
+def test_one_that_caught_up_for_a_while_falls_behind_anew(console: Console) -> None:
+    console.lag("a", "s", "slow", loaded_ms=1)
+    console.found()
+    console.findings.forget("b:1")
+    console.found(RETURNS_MS // 1_000)
+    moved(console, "slow")
+    [item] = console.found()["items"]
+    assert item["since"] > console.now - RETURNS_MS
+
+
+def test_what_its_broker_found_shortly_after_loading_may_be_older(console: Console) -> None:
+    began = console.now - 60_000
+    console.lag("a", "s", "no-consumer", loaded_ms=began - 1_000, left_ms=0)
+    console.lag("b", "s", "no-consumer", loaded_ms=began - 1_000, left_ms=began)
+    console.lag("c", "s", "slow", loaded_ms=began - 2 * RETURNS_MS)
+    console.lag("d", "s", "not-acknowledged", loaded_ms=began - 1_000, acked_ms=0)
+    console.lag("e", "s", "not-acknowledged", loaded_ms=began - 1_000, acked_ms=began)
+    console.lag("f", "s", "slow")  # of a broker of an earlier version
+    console.found()
+    told = {
+        name: console.board.lags(T + name, [T + name], console.now)["s"]["at_least"]
+        for name in "abcdef"
+    }
+    assert told == {"a": True, "b": False, "c": False, "d": True, "e": False, "f": True}
+
+
+def restarted(console: Console) -> Console:
+    """Another console over the same brokers, which has what this one kept."""
+    made = Console()
+    kept = [one._replace(seen_ms=one.seen_ms or console.now) for one in console.board.kept()]
+    made.now = console.now + 30_000
+    made.board.recall(kept, made.now)
+    return made
+
+
+def test_a_problem_that_is_older_than_its_topics_load_is_so_after_a_restart(
+    console: Console,
+) -> None:
+    console.lag("a", "s", "no-consumer", loaded_ms=1, left_ms=console.now - 60_000)
+    [before] = console.found()["items"]
+    moved(console, "no-consumer", left_ms=0)
+    console.found()
+    again = restarted(console)
+    lag = [
+        "no-consumer",
+        "warning",
+        console.now - 5_000,
+        0,
+        {"loaded_ms": console.now, "left_ms": 0},
+    ]
+    rows = [[T + "a", ["s", 500, 0, lag]]]
+    again.findings.hear("b:2", {"whole": False, "more": False, "rows": rows, "gone": []})
+    [item] = again.found()["items"]
+    assert (item["since"], item["at_least"]) == (before["since"], False)
+    assert "the last one left" in item["detail"]
+
+
+@pytest.mark.parametrize(("backlog", "is_same"), [(70_000, True), (69_999, False)])
+def test_a_topic_at_rest_is_so_since_before_a_restart_if_nobody_consumed_it(
+    console: Console, backlog: int, is_same: bool
+) -> None:
+    def rest(board: Console, entries: int) -> None:
+        board.topics.catalog({T + "old": 0}, ())
+        names = board.topics.due(board.now, 10)
+        row = [names[0], 2, entries, 9]
+        board.topics.rested({"at": board.now, "rows": [row], "missing": []})
+        board.found()
+        board.now += HOLD_MS
+
+    rest(console, 70_000)
+    [before] = console.found()["items"]
+    assert before["at_least"], "nobody knows since when"
+    again = restarted(console)
+    rest(again, backlog)
+    [item] = again.found()["items"]
+    assert (item["since"] == before["since"], item["at_least"]) == (is_same, True)
+
+
+def test_a_part_that_never_answered_is_down_at_least_since_it_was_asked(console: Console) -> None:
+    console.hops.failed(Kind.STORE, slow=False)
+    console.hops.answered(Kind.BROKER, "b:1")
+    console.hops.failed(Kind.BROKER, "b:1", slow=False)
+    told = {item["cause"]: item["at_least"] for item in console.found()["items"]}
+    assert told == {"store-down": True, "broker-down": False}
 
 
 def test_a_topic_that_nobody_has_meanwhile_keeps_what_it_had_before(busy: Console) -> None:
