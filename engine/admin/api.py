@@ -677,14 +677,14 @@ without the topic."""
 DELETE_SUBSCRIPTION = Operation(
     "delete_subscription", DeleteSubscription, JsonObject, AdminAccess.CONSUME
 )
-"""Deletion of a subscription. Raises NotFound without it, PreconditionFailed while consumers are connected and ``force``
-is not given (Conflict with ``seen``), and Conflict when it differs from ``seen``: nothing was deleted then. ``later``:
+"""Deletion of a subscription. Raises NotFound without it, PreconditionFailed while consumers are connected and not
+``force`` (Conflict with ``seen``), and Conflict when it differs from ``seen``: nothing was deleted then. ``later``:
 lost entries that were published after the preview, null when unknown."""
 SUBSCRIPTION_HOLDINGS = Operation(
     "subscription_holdings", OnSubscription, JsonObject, AdminAccess.CONSUME, reads=True
 )
 """Contents and consumers of a subscription: ``{"durable", "type": empty before its first consumer, "unread": reason why
-it cannot be read now, or empty, "entries", "messages", "exact": as of HOLDINGS, null while it cannot be read, "consumers":
+it cannot be read now, or empty, "entries", "messages", "exact": as of HOLDINGS, null while it is unread, "consumers":
 [{name, address, id, connected_ms, unacked}], "seen"}``. ``seen``: for DELETE_SUBSCRIPTION."""
 DISCONNECT_CONSUMER = Operation(
     "disconnect_consumer", DisconnectConsumer, JsonObject, AdminAccess.CONSUME
