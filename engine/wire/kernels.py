@@ -33,7 +33,7 @@ from engine.wire.bookie_kernels import (
     take_adds,
     take_read_replies,
 )
-from engine.wire.varints import LOW14, read_varint, skip_field, varint
+from engine.wire.varints import LOW14, SHORT14, read_varint, skip_field, varint
 
 __all__ = [
     "BAD_CHECKSUM",
@@ -335,7 +335,7 @@ def build_receipts(
     frames: dict[tuple[int, int], tuple[bytes, bytes]] = {}
     for head in heads[start:stop]:
         if entry < 16384:
-            number = varint(entry)
+            number = SHORT14[entry]
         else:
             if entry >> 14 != high_of:
                 high_of = entry >> 14
@@ -418,7 +418,7 @@ def build_messages(
     for i in indexes:
         entry = first + i if placed else 0
         if entry < 16384:
-            number = varint(entry)
+            number = SHORT14[entry]
         else:
             if entry >> 14 != high_of:
                 high_of = entry >> 14

@@ -7,21 +7,22 @@ INT64_MAX = (1 << 63) - 1
 LOW14 = tuple(bytes((i & 127 | 128, i >> 7 | 128)) for i in range(1 << 14))
 """The two low groups of a varint that goes on: ``LOW14[n & 16383] + varint(n >> 14)`` is n >= 16384 in one addition."""
 
-_SHORT = tuple(bytes((i,)) for i in range(128)) + tuple(
+SHORT14 = tuple(bytes((i,)) for i in range(128)) + tuple(
     bytes((i & 127 | 128, i >> 7)) for i in range(128, 1 << 14)
 )
+"""Varints of 0 to 16383: loops over entries index it, which is cheaper than calling ``varint``."""
 
 
 def varint(n: int) -> bytes:
     """``n`` as a varint; negative numbers as protobuf writes them, in ten bytes."""
     if 0 <= n < 16384:
-        return _SHORT[n]
+        return SHORT14[n]
     n &= UINT64_MAX
     out = b""
     while n >= 16384:
         out += LOW14[n & 16383]
         n >>= 14
-    return out + _SHORT[n]
+    return out + SHORT14[n]
 
 
 def read_varint(buf: bytes, pos: int, stop: int) -> tuple[int, int]:
