@@ -25,7 +25,8 @@ PAGES = {
     "subscriptions": console_path(INVOICES, "subscriptions"),
     "at rest": f"/c/{CLUSTER}/topics?q=at-rest",
 }
-SHOWN = '() => Object.values(sessionStorage).some((look) => /\\[".*","[1-9]/.test(look))'
+SHOWN = """() => Object.values(sessionStorage).some(
+  (look) => /\\[".*","([≈≥] )?[1-9]/.test(look))"""
 """The page has shown a backlog."""
 ROUNDING = 0.99
 """Of figures such as 12.1K."""
