@@ -294,6 +294,8 @@ class Cursor(CursorReader):
         if effect.nothing:
             last = self.last_change
             if last is None:
+                # What the change would have acknowledged was acknowledged before, maybe not durably yet.
+                await self.persisted()
                 return
             change = replace(last, spent={**change.spent, change.id: change.at_ms})
         else:

@@ -458,4 +458,14 @@ EDITS = (
         "before = 0",
         ("unit/base/test_ranges.py::test_bits_are_added_as_their_members_are",),
     ),
+    Edit(
+        "a-change-of-nothing-is-confirmed-before-it-is-durable",
+        "engine/managed/cursors/cursor.py::Cursor.move",
+        "await self.persisted()\n                return",
+        "return",
+        (
+            "unit/broker/administration/previews/test_cursor_changes.py::"
+            "test_a_change_of_nothing_is_confirmed_when_what_it_skips_is_durably_acknowledged",
+        ),
+    ),
 )

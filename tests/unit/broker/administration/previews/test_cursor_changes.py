@@ -286,6 +286,19 @@ async def test_a_change_of_nothing_is_no_change(bench: AdminBench) -> None:
     assert await bench.admin.call(api.LAST_CHANGES, api.OnTopic(TOPIC)) == []
 
 
+async def test_a_change_of_nothing_is_confirmed_when_what_it_skips_is_durably_acknowledged(
+    bench: AdminBench,
+) -> None:
+    await publish(bench, 10)
+    cursor = await cursor_of(bench)
+    skip_all = await preview(bench, "skip-all")
+    await cursor.persisted()
+    cursor.acknowledge_cumulative((await bench.loaded(TOPIC)).log.last_confirmed)
+    assert cursor.persisted_mark_delete < cursor.mark_delete
+    assert (await make(bench, skip_all, "skip-all"))["done"]
+    assert cursor.persisted_mark_delete == cursor.mark_delete
+
+
 async def test_only_the_last_change_can_be_undone(bench: AdminBench) -> None:
     await publish(bench, 10)
     await make(bench, await preview(bench, "skip", count=1), "skip", "one")
