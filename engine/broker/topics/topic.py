@@ -41,6 +41,7 @@ from engine.managed.errors import (
     CursorNotFoundError,
     InvalidPositionError,
     InvalidPropertyError,
+    ManagedLedgerClosedError,
     ManagedLedgerError,
     ManagedLedgerFencedError,
 )
@@ -568,6 +569,9 @@ class Topic:
         try:
             async with self._changing(subscription.name):
                 await self._delete(subscription)
+        except (ManagedLedgerFencedError, ManagedLedgerClosedError) as error:
+            # Cursors that are not durable end with their owner's log.
+            logger.debug("cursor ended with its log topic=%s: %s", self.name, error)
         finally:
             del self._leaving[subscription.name]
 

@@ -200,15 +200,19 @@ class Owner:
 
     async def _subscribe_for(self, seconds: float) -> None:
         """Make cursors that nobody reads, and delete them, also those that others have left."""
-        loop, rng, made = self.cluster.loop, self.host.rng, self.record.made
-        until, names = loop.now + seconds, made.setdefault(self.topic, set())
+        loop, rng = self.cluster.loop, self.host.rng
+        until = loop.now + seconds
+        names = self.record.made.setdefault(self.topic, set())
+        deleted = self.record.deleted.setdefault(self.topic, set())
         while loop.now < until and not self.ledger.ended and not self.host.calm:
             for name in sorted(self.ledger.cursors.keys() - CURSORS):
                 names.discard(name)
+                deleted.add(name)
                 await self.ledger.delete_cursor(name)
             name = f"more of {self.name} at {loop.now:.6f}"
             await self.ledger.open_cursor(name, EARLIEST)
-            names.add(name)
+            if name not in deleted:  # the next owner may delete it before this owner has its answer
+                names.add(name)
             self.cluster.count("cursors made")
             await asyncio.sleep(rng.choice((0.01, 0.1, 0.5)))
 

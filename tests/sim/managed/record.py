@@ -23,6 +23,8 @@ class ManagedRecord:
         """Confirmed entries by topic."""
         self.made: dict[str, set[str]] = {}
         """By topic, cursors besides ``CURSORS`` of which it was confirmed that they are stored."""
+        self.deleted: dict[str, set[str]] = {}
+        """By topic, cursors besides ``CURSORS`` whose deletion was requested."""
         self._topics = topics
         cluster.tree.taps.append(self._listed)
 

@@ -80,7 +80,17 @@ def producers_in_order(history: History) -> list[str]:
     return [
         f"{d.subscription}: {d.producer} {d.number} at {d.position} first delivered after {over.number}"
         for d, over in late
+        if not _is_resend_of_skipped(history, d, over)
     ]
+
+
+def _is_resend_of_skipped(history: History, d: Delivery, over: Delivery) -> bool:
+    """Return whether ``d``, stored behind ``over``, may be a second copy whose first one was skipped undelivered: a
+    producer that lost its connection sends everything without a receipt again."""
+    return d.position > over.position and any(
+        c.subscription == d.subscription and c.to < over.position and c.sent_at <= over.at
+        for c in history.cleared
+    )
 
 
 def keys_in_order(history: History) -> list[str]:

@@ -134,6 +134,16 @@ def brought_back(
     return history
 
 
+def test_what_is_sent_again_behind_a_skipped_copy_may_come_late() -> None:
+    history = History(subscriptions={"e": "exclusive"})
+    history.cleared.append(Cleared(0.5, 0.6, "e", Position(7, 1)))  # with the first copy of 1
+    for at, n, entry in ((1, 2, 2), (2, 1, 3), (3, 2, 4)):
+        history.deliveries.append(Delivery(at, "e", "c", "p", n, Position(7, entry)))
+    assert checkers.producers_in_order(history) == []
+    history.cleared.clear()
+    assert len(checkers.producers_in_order(history)) == 1
+
+
 IN_ORDER = (checkers.first_deliveries_in_order, checkers.producers_in_order)
 
 

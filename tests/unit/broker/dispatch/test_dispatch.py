@@ -256,6 +256,27 @@ async def test_a_readers_subscription_goes_with_it_and_starts_afresh_for_the_nex
         assert "r" not in bench.topic.subscriptions
 
 
+async def test_a_reader_that_leaves_a_fenced_log_is_no_error(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    consumer = Consumer(
+        Client(),
+        1,
+        "r",
+        SubscriptionType.EXCLUSIVE,
+        settings=bench.context.settings,
+        partition=-1,
+        now_ms=0,
+    )
+    subscription = await bench.topic.subscribe(
+        consumer, "r", durable=False, initial=InitialPosition.EARLIEST, properties={}
+    )
+    bench.topic.log.abandon()
+    subscription.detach(consumer)
+    await until(lambda: not bench.topic._leaving)
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
 @pytest.mark.parametrize("seed", range(6))
 async def test_shared_under_random_comings_and_goings_delivers_all_and_never_twice_at_once(
     bench: Bench, seed: int
