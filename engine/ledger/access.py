@@ -1,4 +1,4 @@
-"""What it takes to reach one ledger."""
+"""Access to one ledger."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from engine.metadata.store import MetadataStore
 
 @dataclass(frozen=True, slots=True)
 class LedgerAccess:
-    """Its id and password, where it is described, and the bookies that may store it."""
+    """A ledger's id and password, the store of its metadata, and the bookies that may store its entries."""
 
     ledger_id: int
     password: bytes

@@ -1,4 +1,4 @@
-"""The ledger client: create, open, delete ledgers. One per process."""
+"""The ledger client, one per process: creates, opens and deletes ledgers."""
 
 import asyncio
 import contextlib
@@ -40,7 +40,8 @@ CREATE_ATTEMPTS = 5
 
 
 class LedgerClient:
-    """Made inside a running event loop; ``start`` is implied by the first use."""
+    """Creates, opens and deletes ledgers. Create it inside a running event loop; the first use starts the cluster's
+    watches."""
 
     def __init__(
         self,
@@ -70,9 +71,10 @@ class LedgerClient:
         custom: dict[str, bytes] | None = None,
         listener: WriterListener | None = None,
     ) -> LedgerWriter:
-        """A new ledger, its writer ready. Raises MisuseError (quorums), NotEnoughBookiesError, the store's errors.
+        """Create a ledger and return its writer. Raises MisuseError (quorums), NotEnoughBookiesError, the store's
+        errors.
 
-        Cancelled or StoreUnavailableError: an empty ledger may have been created that nobody knows of.
+        After a cancellation or StoreUnavailableError an empty ledger may remain in the metadata store.
         """
         check_quorums(ensemble, write_quorum, ack_quorum)
         await self._begin()
@@ -85,7 +87,7 @@ class LedgerClient:
             password=password,
             custom=dict(custom or {}),
             ctoken=self._entropy.bits(62) + 1,
-            version=0,  # of the node that is made now
+            version=0,  # of the node that is about to be created
         )
         ledger_id = await self._store_new(encode(metadata))
         access = self._access(ledger_id, password)
@@ -100,15 +102,18 @@ class LedgerClient:
         self._writers.pop(ledger_id, None)
 
     async def _begin(self) -> None:
-        """Before the first use: the cluster's layout is ours. Raises LayoutError, the store's errors."""
+        """Check the cluster's layout once and start the watches. Raises LayoutError, the store's errors."""
         if not self._layout_known:
             await check_layout(self._store)
             self._layout_known = True
         self.bookies.start()
 
     async def _store_new(self, data: bytes) -> int:
-        """Write metadata under a fresh id. A taken id is never adopted, it may have another writer (I18); unless the
-        bytes there are ours, with our token: then it was the answer to our create that was lost."""
+        """Write metadata under a fresh id and return the id. Raises LedgerExistsError, the store's errors.
+
+        An id in use is never adopted, because the ledger may have another writer (I18). Only a node with exactly these
+        bytes, token included, is this client's own: the answer to its create was lost.
+        """
         for _ in range(CREATE_ATTEMPTS):
             ledger_id = await self._ids.next()
             path = paths.ledger(ledger_id)
@@ -124,12 +129,13 @@ class LedgerClient:
         raise LedgerExistsError(f"{CREATE_ATTEMPTS} fresh ledger ids were all taken")
 
     async def _is_ours(self, path: str, data: bytes) -> bool:
-        """Whether ``data``, token and all, is stored; False also when the store does not say in time."""
+        """Return whether exactly ``data``, token included, is stored; False also when the store does not answer within
+        ``metadata_timeout_s``."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._settings.metadata_timeout_s
         while True:
             try:
-                found, _ = await self._store.get(path)
+                stored, _ = await self._store.get(path)
             except StoreUnavailableError:
                 if loop.time() >= deadline:
                     return False
@@ -137,7 +143,7 @@ class LedgerClient:
                 continue
             except (NoNodeError, SessionExpiredError):
                 return False
-            return found == data
+            return stored == data
 
     async def open(
         self,
@@ -148,11 +154,11 @@ class LedgerClient:
         unconfirmed: bool = False,
         known: LedgerMetadata | None = None,
     ) -> LedgerReader:
-        """Open for reading. With ``recover`` the ledger is fenced and closed first, so that its end is settled.
+        """Open a ledger for reading. With ``recover`` it is fenced and closed first, so that its end is settled.
 
-        Without it a reader of an open ledger sees what is certainly confirmed, which lags while the writer is idle;
-        with ``unconfirmed`` also what an ack quorum stores and a recovery might still cut off. ``known``: its metadata
-        as just read, or with ``recover`` of any earlier version; it saves a read.
+        Without ``recover`` a reader of an open ledger sees the entries that are certainly confirmed, which lag while
+        the writer is idle. With ``unconfirmed`` it also sees entries that an ack quorum stores and that a recovery
+        might still cut off. ``known`` saves a read: the metadata as just read, or with ``recover`` any earlier version.
         Raises NoSuchLedgerError, UnauthorizedError, LedgerRecoveryError, ReadError (no view of the open ledger's end).
         """
         await self._begin()
@@ -161,9 +167,9 @@ class LedgerClient:
         if metadata.password is not None and metadata.password != password:
             raise UnauthorizedError(f"ledger {ledger_id}: wrong password")
         if recover and metadata.state is not LedgerState.CLOSED:
-            ours = self._writers.get(ledger_id)
-            if ours is not None:
-                ours.abandon(LedgerFencedError("this process recovers the ledger"))
+            own_writer = self._writers.get(ledger_id)
+            if own_writer is not None:
+                own_writer.abandon(LedgerFencedError("this process recovers the ledger"))
             metadata = await recover_ledger(access, metadata)
         reader = LedgerReader(access, metadata, unconfirmed=unconfirmed)
         if not reader.closed:
@@ -171,19 +177,19 @@ class LedgerClient:
         return reader
 
     async def metadata(self, ledger_id: int) -> LedgerMetadata:
-        """What is stored about a ledger. Raises NoSuchLedgerError."""
+        """Return a ledger's stored metadata. Raises NoSuchLedgerError."""
         return await metadata_update.read(self._store, ledger_id)
 
     async def delete(self, ledger_id: int) -> None:
-        """Forget a ledger; bookies collect its entries later. A missing one is no error."""
-        ours = self._writers.get(ledger_id)
-        if ours is not None:
-            ours.abandon(LedgerClosedError(f"ledger {ledger_id} was deleted"))
+        """Delete a ledger's metadata; bookies collect its entries later. A missing ledger is not an error."""
+        own_writer = self._writers.get(ledger_id)
+        if own_writer is not None:
+            own_writer.abandon(LedgerClosedError(f"ledger {ledger_id} was deleted"))
         with contextlib.suppress(NoNodeError):
             await self._store.delete(paths.ledger(ledger_id))
 
     async def close(self) -> None:
-        """Drop all connections. Writers still open fail; their ledgers stay open for recovery."""
+        """Close all connections. Open writers fail; their ledgers stay open for recovery."""
         for writer in list(self._writers.values()):
             writer.abandon(LedgerClosedError("the ledger client was closed"))
         self._ids.close()

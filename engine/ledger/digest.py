@@ -1,7 +1,8 @@
-"""Entry envelope: ledgerId, entryId, lac, length (i64 each), digest, payload; and the keys made of a password. Pure.
+"""Entry envelope: ledgerId, entryId, lac, length (i64 each), digest, payload; and the keys derived from a password.
+Pure.
 
-The digest covers the 32 header bytes followed by the payload (BookKeeper's ``DigestManager``). Nothing is read that
-does not pass its check, ids included: a slot has one payload for everybody (I4, I32).
+The digest covers the 32 header bytes followed by the payload (BookKeeper's ``DigestManager``). An entry that fails its
+check, ids included, is never delivered: every reader sees the same payload for an entry id (I4, I32).
 """
 
 import hashlib
@@ -22,7 +23,7 @@ VIEWED_BYTES = 512
 
 
 class DigestType(IntEnum):
-    """Numbers as in ledger metadata."""
+    """Digest types by their numbers in ledger metadata."""
 
     CRC32 = 1
     HMAC = 2
@@ -39,17 +40,17 @@ DIGEST_BYTES = {
 
 
 def master_key(password: bytes) -> bytes:
-    """20 bytes that authorise adds and fencing at a bookie."""
+    """Return the 20 bytes that authorise adds and fencing at a bookie."""
     return hashlib.sha1(b"ledger" + password).digest()
 
 
 def mac_key(password: bytes) -> bytes:
-    """Key of the HMAC digest."""
+    """Return the 20-byte key of the HMAC digest."""
     return hashlib.sha1(b"mac" + password).digest()
 
 
 class Header(NamedTuple):
-    """First 32 bytes of an entry. ``length`` is the payload bytes of the ledger up to and with this entry."""
+    """First 32 bytes of an entry. ``length`` is the payload bytes of the ledger up to and including this entry."""
 
     ledger_id: int
     entry_id: int
@@ -67,7 +68,7 @@ class Digest:
         self._mac_key = mac_key(password)
 
     def compute(self, header: bytes | memoryview, payload: bytes | memoryview) -> bytes:
-        """Digest bytes of a header and payload."""
+        """Return the digest bytes of a header and payload."""
         match self.kind:
             case DigestType.CRC32C:
                 return crc32c(payload, crc32c(header)).to_bytes(4, "big")
@@ -81,12 +82,12 @@ class Digest:
                 return b""
 
     def seal(self, header: Header, payload: bytes) -> bytes:
-        """The stored entry."""
+        """Return the entry as bookies store it."""
         head = HEADER.pack(*header)
         return head + self.compute(head, payload) + payload
 
     def check(self, buf: bytes, start: int, stop: int, ledger_id: int, entry_id: int) -> bool:
-        """Whether ``buf[start:stop]`` is the intact entry of this slot."""
+        """Return whether ``buf[start:stop]`` is the intact entry ``entry_id`` of ledger ``ledger_id``."""
         body = start + self.overhead
         if stop < body:
             return False
@@ -97,19 +98,22 @@ class Digest:
         head = view[start : start + HEADER_BYTES]
         payload = view[body:stop]
         if self.kind is DigestType.CRC32C:
-            found = int.from_bytes(view[start + HEADER_BYTES : body], "big")
-            return crc32c(payload, crc32c(head)) == found
+            stored_crc = int.from_bytes(view[start + HEADER_BYTES : body], "big")
+            return crc32c(payload, crc32c(head)) == stored_crc
         expected = self.compute(head, payload)
         return hmac.compare_digest(expected, view[start + HEADER_BYTES : body])
 
-    def take_batch(
+    def check_batch(
         self, buf: bytes, start: int, stop: int, ledger_id: int, first: int
     ) -> tuple[list[int], bool]:
-        """Payload spans of the entries in ``buf[start:stop]``, each behind its 32-bit size, ids rising from ``first``;
-        and whether all of it was intact. Ends before the first entry that is not what it should be."""
+        """Check the entries in ``buf[start:stop]``, each behind its 32-bit size, with ids rising from ``first``.
+
+        Returns the payload spans of the intact entries before the first damaged or unexpected one, and whether the
+        whole range was intact.
+        """
         spans: list[int] = []
         if self.kind is DigestType.CRC32C:
-            return spans, self._take_crc32c(buf, start, stop, ledger_id, first, spans)
+            return spans, self._check_crc32c_batch(buf, start, stop, ledger_id, first, spans)
         entry = first
         while start + 4 <= stop:
             at = start + 4
@@ -121,20 +125,20 @@ class Digest:
             start = end
         return spans, start == stop
 
-    def _take_crc32c(
+    def _check_crc32c_batch(
         self, buf: bytes, start: int, stop: int, ledger_id: int, entry: int, spans: list[int]
     ) -> bool:
-        add, unpack, whole = spans.append, _SIZED_CRC32C.unpack_from, _SIZED_CRC32C.size
+        add, unpack, fixed_bytes = spans.append, _SIZED_CRC32C.unpack_from, _SIZED_CRC32C.size
         source: bytes | memoryview = buf
-        while start + whole <= stop:
-            size, ledger, found, crc = unpack(buf, start)
+        while start + fixed_bytes <= stop:
+            size, ledger, entry_id, crc = unpack(buf, start)
             if size >= VIEWED_BYTES and source is buf:
                 source = memoryview(buf)
-            body = start + whole
+            body = start + fixed_bytes
             end = start + 4 + size
             if (
                 ledger != ledger_id
-                or found != entry
+                or entry_id != entry
                 or end > stop
                 or end < body
                 or crc32c(source[body:end], crc32c(source[start + 4 : start + 36])) != crc
@@ -148,5 +152,5 @@ class Digest:
 
 
 def header_of(buf: bytes, start: int = 0) -> Header:
-    """Header of the entry at ``start``; at least 32 bytes must be there."""
+    """Return the header of the entry at ``start``; at least 32 bytes must follow ``start``."""
     return Header(*HEADER.unpack_from(buf, start))

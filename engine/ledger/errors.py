@@ -1,10 +1,10 @@
-"""Errors of the ledger client. ``code`` is BookKeeper's client code for the same thing."""
+"""Errors of the ledger client. ``code`` is BookKeeper's client code for the same error."""
 
 from engine.base.errors import MagnetarError
 
 
 class LedgerError(MagnetarError):
-    """Root of the family."""
+    """Base class of the ledger client's errors."""
 
     code = -999
 
@@ -23,32 +23,32 @@ class NoSuchLedgerError(LedgerError):
 
 
 class LedgerExistsError(LedgerError):
-    """The ledger id asked for is taken."""
+    """The requested ledger id is in use."""
 
     code = -20
 
 
 class LedgerClosedError(LedgerError):
-    """The ledger takes no more entries."""
+    """The ledger accepts no more entries."""
 
     code = -11
 
 
 class LedgerFencedError(LedgerError):
-    """Somebody else recovers or recovered the ledger: this writer is dead for good."""
+    """Another client recovers or has recovered the ledger; this writer cannot continue."""
 
     code = -101
 
 
 class LedgerRecoveryError(LedgerError):
-    """Recovery could not reach a verdict; the ledger stays as it is and may be recovered later."""
+    """Recovery could not determine the last entry; the ledger stays as it is and may be recovered later."""
 
     retriable = True
     code = -10
 
 
 class UnauthorizedError(LedgerError):
-    """The password does not fit the ledger."""
+    """The password is not the ledger's."""
 
     code = -102
 
@@ -60,21 +60,22 @@ class NoSuchEntryError(LedgerError):
 
 
 class ReadError(LedgerError):
-    """No replica gave a valid copy and at least one could not say: the entry may exist."""
+    """No replica returned a valid copy and at least one did not answer or failed: the entry may exist."""
 
     retriable = True
     code = -1
 
 
 class CorruptEntryError(ReadError):
-    """Every replica answered, none has an intact copy and one has a damaged one: lost, unless a copy is repaired."""
+    """Every replica answered; none has an intact copy and at least one has a damaged copy. The entry is lost unless a
+    copy is repaired."""
 
     retriable = False
     code = -5
 
 
 class WriteError(LedgerError):
-    """An add was refused for a reason that ends the handle."""
+    """An add or a metadata write failed for a reason that ends the writer."""
 
     code = -12
 

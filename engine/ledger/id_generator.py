@@ -1,4 +1,4 @@
-"""Ledger ids: unique in a cluster, never used twice, from sequence nodes of the metadata store."""
+"""Ledger ids, unique in a cluster and never reused, generated from sequence nodes of the metadata store."""
 
 import contextlib
 from collections.abc import Callable
@@ -11,24 +11,23 @@ LOW_MAX = (1 << LOW_BITS) - 1
 
 
 class LedgerIds:
-    """Gives out ids. That there are no long ids yet is remembered for as long as their node's watch is silent."""
+    """Generator of ledger ids. It caches that no long ids exist until the watch on their node reports a change."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
         self._unwatch: Callable[[], None] | None = None
         self._changes = 0
         self._short_at = -1
-        """Value of ``_changes`` when short ids were seen to hold."""
+        """Value of ``_changes`` when the node of long ids was last seen to be missing."""
 
     async def next(self) -> int:
-        """A fresh id. Raises the store's errors; an id whose answer was lost is simply never used."""
+        """Return a new id. Raises the store's errors; an id whose answer was lost is never used."""
         if await self._are_short():
             ledger_id = await _sequence(self._store, paths.ID_GENERATOR_PREFIX)
             if ledger_id is not None:
                 return ledger_id
-            with contextlib.suppress(
-                NodeExistsError
-            ):  # another process saw the end of short ids too
+            # Another process may have reached the end of the short ids at the same time.
+            with contextlib.suppress(NodeExistsError):
                 await self._store.create(paths.LONG_ID_GENERATOR, make_parents=True)
         return await _long_id(self._store)
 
@@ -46,7 +45,7 @@ class LedgerIds:
         self._changes += 1
 
     def close(self) -> None:
-        """Watch no longer."""
+        """Stop watching."""
         if self._unwatch is not None:
             self._unwatch()
             self._unwatch = None
@@ -54,11 +53,11 @@ class LedgerIds:
 
 
 async def _long_id(store: MetadataStore) -> int:
-    """From the newest directory of high bits; a full one makes the next."""
+    """Return an id from the newest directory of high bits, creating the next directory when that is full."""
     while True:
         names = await store.children(paths.LONG_ID_GENERATOR)
         digits = [name.removeprefix("HOB-") for name in names if name.startswith("HOB-")]
-        high = max((int(one) for one in digits if one.isdecimal()), default=1)
+        high = max((int(text) for text in digits if text.isdecimal()), default=1)
         low = await _sequence(store, f"{paths.long_id_directory(high)}/ID-")
         if low is not None:
             return high << 32 | low
@@ -69,9 +68,10 @@ async def _long_id(store: MetadataStore) -> int:
 
 
 async def _sequence(store: MetadataStore, prefix: str) -> int | None:
-    """Next number of a sequence, None when it overflowed (the server then gives a negative or too large one)."""
+    """Return the next number of a sequence; None when it overflowed (the server then returns a negative number or one
+    that is too large)."""
     path = await store.create(prefix, ephemeral=True, sequence=True, make_parents=True)
-    with contextlib.suppress(NoNodeError):  # the session ended in between and took it away
+    with contextlib.suppress(NoNodeError):  # the session ended in between, which deletes the node
         await store.delete(path)
     digits = path.removeprefix(prefix)
     number = int(digits)

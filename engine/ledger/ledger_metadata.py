@@ -2,7 +2,7 @@
 
 A header line ``BookieMetadataFormatVersion TAB n LF``, then by version: 3 a varint length and the message
 LedgerMetadataFormat in protobuf binary, 2 the same message as protobuf text, 1 lines of text. The binary is written
-by hand because the order and presence of fields are part of what other clients compare and parse.
+by hand, because other clients compare and parse the bytes and so depend on the order and presence of fields.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ IN_RECOVERY_V1 = -102
 
 
 class LedgerState(IntEnum):
-    """Only moves forward."""
+    """States of a ledger; a ledger's state only moves forward."""
 
     OPEN = 1
     IN_RECOVERY = 2
@@ -34,7 +34,7 @@ class LedgerState(IntEnum):
 
 
 class Segment(NamedTuple):
-    """From entry ``first`` on, entries lie on ``bookies`` (ids in ensemble order) until the next segment's first."""
+    """Entries from ``first`` to before the next segment's first; ``bookies`` are the ids in ensemble order."""
 
     first: int
     bookies: tuple[str, ...]
@@ -42,7 +42,8 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LedgerMetadata:
-    """One stored version; changes make a new object. ``last_entry`` and ``length`` are -1 and 0 unless CLOSED."""
+    """Immutable metadata of a ledger at one stored version. ``last_entry`` and ``length`` are -1 and 0 unless the state
+    is CLOSED."""
 
     ensemble_size: int
     write_quorum: int
@@ -57,10 +58,10 @@ class LedgerMetadata:
     custom: Mapping[str, bytes] = field(default_factory=dict)
     ctoken: int = 0
     version: int = field(default=-1, compare=False)
-    """Of the node that it was read from or written to; -1: not known."""
+    """Version of the metadata store's node that it was read from or written to; -1 when unknown."""
 
     def check(self) -> "LedgerMetadata":
-        """Raise MetadataFormatError naming the rule broken; else return self."""
+        """Return self if it is consistent. Raises MetadataFormatError naming the broken rule."""
         e, w, a = self.ensemble_size, self.write_quorum, self.ack_quorum
         if not e >= w >= a >= 1:
             raise MetadataFormatError(f"quorums must be E >= WQ >= AQ >= 1, not {e}/{w}/{a}")
@@ -94,14 +95,14 @@ class LedgerMetadata:
                 raise MetadataFormatError(f"{name}: stays as the ledger was created")
 
     def segment_index(self, entry_id: int) -> int:
-        """Index of the segment that covers an entry."""
+        """Return the index of the segment that covers an entry."""
         for i in range(len(self.segments) - 1, -1, -1):
             if self.segments[i].first <= entry_id:
                 return i
         raise ValueError(f"entry id {entry_id} is negative")
 
     def bookies(self, entry_id: int) -> tuple[str, ...]:
-        """Ensemble of an entry."""
+        """Return the ensemble of an entry."""
         return self.segments[self.segment_index(entry_id)].bookies
 
     def recovering(self) -> "LedgerMetadata":
@@ -113,7 +114,8 @@ class LedgerMetadata:
         )
 
     def with_ensemble(self, first: int, bookies: tuple[str, ...]) -> "LedgerMetadata":
-        """From ``first`` on use ``bookies``; replaces the last segment when it starts there, else appends one."""
+        """Return metadata whose entries from ``first`` on lie on ``bookies``. The last segment is replaced when it
+        starts at ``first``; otherwise a segment is appended."""
         segments = self.segments
         if segments[-1].first == first:
             segments = segments[:-1]
@@ -121,7 +123,7 @@ class LedgerMetadata:
 
 
 def encode(metadata: LedgerMetadata) -> bytes:
-    """Bytes of version 3."""
+    """Encode metadata in version 3. Raises MetadataFormatError."""
     metadata.check()
     out = bytearray()
     put_int(out, 1, metadata.write_quorum)
@@ -135,7 +137,7 @@ def encode(metadata: LedgerMetadata) -> bytes:
             put_bytes(body, 1, bookie.encode())
         put_int(body, 2, segment.first)
         put_bytes(out, 6, bytes(body))
-    if metadata.digest is not None:  # type and password are both there or both missing
+    if metadata.digest is not None:  # digest type and password are both present or both missing
         put_int(out, 7, metadata.digest)
         put_bytes(out, 8, metadata.password or b"")
     put_int(out, 9, metadata.ack_quorum)
@@ -151,7 +153,7 @@ def encode(metadata: LedgerMetadata) -> bytes:
 
 
 def decode(data: bytes) -> LedgerMetadata:
-    """Raises MetadataFormatError."""
+    """Decode metadata of version 1, 2 or 3. Raises MetadataFormatError."""
     line, newline, body = data.partition(b"\n")
     version = line.removeprefix(HEADER)
     if not newline or line == version or version not in (b"1", b"2", b"3"):
@@ -245,12 +247,12 @@ def _decode_lines(body: str) -> LedgerMetadata:
 
 
 def _messages(fields: Fields, name: str) -> list[Fields]:
-    found = []
+    messages = []
     for inner in fields.get(name, []):
         if not isinstance(inner, dict):
             raise ValueError(f"{name} is no message")
-        found.append(inner)
-    return found
+        messages.append(inner)
+    return messages
 
 
 def _int(fields: Fields, name: str) -> int:

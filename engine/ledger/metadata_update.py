@@ -1,8 +1,7 @@
-"""Compare-and-set changes of ledger metadata: replace bookies, start a recovery, close. Every outcome is made certain.
+"""Compare-and-set changes of ledger metadata: replace bookies, start a recovery, close.
 
-There is no other way to write metadata of a ledger that exists (I14).
-
-A write whose answer was lost is settled by reading again until the store answers, within a deadline.
+Metadata of an existing ledger is written in no other way (I14). When the answer to a write is lost, the metadata is
+read again until the store answers, within a deadline, so that every outcome is certain.
 """
 
 import asyncio
@@ -29,24 +28,24 @@ from engine.metadata.store import (
 
 RETRY_S = 0.1
 SEGMENTS_MAX = 1000
-"""A node holds them whatever the bookies' names; recovery, which has to end, may add some."""
+"""Segments that a node has room for, whatever the bookies' names. Recovery may exceed it, because it has to finish."""
 
 Decide = Callable[[LedgerMetadata], LedgerMetadata | None]
-"""New metadata for what is stored now; None when it stands as wanted; raises when it must not be changed."""
+"""Returns the new metadata for the stored one, or None when that is as wanted. Raises when it must not be changed."""
 
 
 async def read(store: MetadataStore, ledger_id: int) -> LedgerMetadata:
-    """Stored metadata. Raises NoSuchLedgerError, MetadataFormatError and the store's errors."""
+    """Read stored metadata. Raises NoSuchLedgerError, MetadataFormatError and the store's errors."""
     try:
-        found = await store.get(paths.ledger(ledger_id))
+        node = await store.get(paths.ledger(ledger_id))
     except NoNodeError:
         raise NoSuchLedgerError(f"ledger {ledger_id} does not exist") from None
-    return decoded(found)
+    return decoded(node)
 
 
-def decoded(found: tuple[bytes, Stat]) -> LedgerMetadata:
-    """Of a ledger's node as it was read. Raises MetadataFormatError."""
-    value, stat = found
+def decoded(node: tuple[bytes, Stat]) -> LedgerMetadata:
+    """Decode a ledger's node as the store returned it. Raises MetadataFormatError."""
+    value, stat = node
     return replace(decode(value), version=stat.version)
 
 
@@ -57,11 +56,10 @@ async def change(
     timeout_s: float,
     known: LedgerMetadata | None = None,
 ) -> LedgerMetadata:
-    """Apply ``decide`` by compare-and-set until it is stored; returns what is stored then.
+    """Apply ``decide`` by compare-and-set until its result is stored, and return the stored metadata.
 
-    ``known``: what the caller has read or written last; it saves the first read.
-
-    Raises what ``decide`` raises, NoSuchLedgerError, and WriteError when the store gives no certainty in ``timeout_s``.
+    ``known`` is the metadata that the caller last read or wrote; it saves the first read. Raises what ``decide``
+    raises, NoSuchLedgerError, and WriteError when the outcome is not certain within ``timeout_s``.
     """
     path = paths.ledger(ledger_id)
     deadline = asyncio.get_running_loop().time() + timeout_s
@@ -95,8 +93,11 @@ async def change_ensemble(
     ensemble: tuple[str, ...],
     timeout_s: float,
 ) -> LedgerMetadata:
-    """The writer's change: from entry ``start`` on use ``ensemble``. Raises LedgerFencedError, LedgerClosedError, and
-    WriteError when the ledger has had so many that its metadata would outgrow its node: another ledger is due."""
+    """Store that entries from ``start`` on lie on ``ensemble``, for the ledger's writer.
+
+    Raises LedgerFencedError, LedgerClosedError, and WriteError when another segment would make the metadata too large
+    for its node; the writer's owner then creates the next ledger.
+    """
 
     def decide(stored: LedgerMetadata) -> LedgerMetadata | None:
         _refuse_unless_open(stored, ledger_id)
@@ -104,7 +105,7 @@ async def change_ensemble(
         if stored.segments[-1] == wanted:
             return None
         if stored.segments[-1] != ours.segments[-1]:
-            raise LedgerFencedError(f"ledger {ledger_id}: somebody else changed its ensemble")
+            raise LedgerFencedError(f"ledger {ledger_id}: another client changed its ensemble")
         changed = stored.with_ensemble(start, ensemble)
         if len(changed.segments) > SEGMENTS_MAX:
             raise WriteError(f"ledger {ledger_id} has had {SEGMENTS_MAX} ensembles of bookies")
@@ -121,7 +122,8 @@ async def write_closed(
     length: int,
     timeout_s: float,
 ) -> LedgerMetadata:
-    """The writer's close. An equal close counts as ours. Raises LedgerFencedError, LedgerClosedError."""
+    """Store CLOSED for the ledger's writer. A stored close with the same end counts as this one, because the answer to
+    the first attempt may have been lost. Raises LedgerFencedError, LedgerClosedError."""
 
     def decide(stored: LedgerMetadata) -> LedgerMetadata | None:
         if stored.state is LedgerState.CLOSED and (stored.last_entry, stored.length) == (
@@ -138,7 +140,7 @@ async def write_closed(
 async def start_recovery(
     store: MetadataStore, ledger_id: int, known: LedgerMetadata | None, timeout_s: float
 ) -> LedgerMetadata:
-    """OPEN becomes IN_RECOVERY; the other states stay."""
+    """Change OPEN to IN_RECOVERY, leave the other states, and return the stored metadata."""
 
     def decide(stored: LedgerMetadata) -> LedgerMetadata | None:
         return stored.recovering() if stored.state is LedgerState.OPEN else None
@@ -155,9 +157,9 @@ async def finish_recovery(
     length: int,
     timeout_s: float,
 ) -> LedgerMetadata:
-    """IN_RECOVERY becomes CLOSED; if somebody closed it first, theirs stands.
+    """Change IN_RECOVERY to CLOSED; a close that another client stored first is kept.
 
-    Segments that ``recovered`` has beyond ``began`` (what recovery started from) are added.
+    The segments that ``recovered`` has beyond ``began``, the metadata at the start of the recovery, are added.
     """
 
     def decide(stored: LedgerMetadata) -> LedgerMetadata | None:
@@ -175,8 +177,9 @@ async def finish_recovery(
 
 
 def _refuse_unless_open(stored: LedgerMetadata, ledger_id: int) -> None:
-    """The writer changes nothing once somebody recovers or has closed the ledger (I13)."""
+    """Raise LedgerFencedError or LedgerClosedError unless the ledger is open: a writer changes nothing once another
+    client recovers or has closed the ledger (I13)."""
     if stored.state is LedgerState.IN_RECOVERY:
         raise LedgerFencedError(f"ledger {ledger_id} is being recovered")
     if stored.state is LedgerState.CLOSED:
-        raise LedgerClosedError(f"ledger {ledger_id} was closed by somebody else")
+        raise LedgerClosedError(f"ledger {ledger_id} was closed by another client")

@@ -1,8 +1,8 @@
-"""Which bookies hold an entry, and which entries a set of answers confirms. Pure.
+"""Quorum arithmetic: the bookies that hold an entry, and the entries that a set of answers confirms. Pure.
 
-Write set of entry e: positions ``(e + i) mod E`` for i in 0..WQ-1. Acknowledgements come as ranges; per position only
-the mark below which everything is acknowledged is kept, with ranges that came out of order beside it. So the cost is
-per range, not per entry, and an entry counts for a position once all its lower ones do, which can delay but not lose.
+Write set of entry e: positions ``(e + i) mod E`` for i in 0..WQ-1. Acknowledgements arrive as ranges. Each position
+keeps the mark below which everything is acknowledged, and the ranges beyond a gap. So the cost is per range, not per
+entry. An entry counts for a position once all lower entries do, which can delay a confirmation but not lose one.
 """
 
 from engine.base.errors import MisuseError
@@ -18,34 +18,35 @@ def check_quorums(ensemble: int, write_quorum: int, ack_quorum: int) -> None:
 
 
 def write_set(entry_id: int, ensemble: int, write_quorum: int) -> list[int]:
-    """Positions that hold an entry, the preferred one first."""
+    """Return the positions that hold an entry, the preferred one first."""
     return [(entry_id + i) % ensemble for i in range(write_quorum)]
 
 
 def holds(position: int, entry_id: int, ensemble: int, write_quorum: int) -> bool:
-    """Whether a position is in the write set of an entry."""
+    """Return whether a position is in the write set of an entry."""
     return (position - entry_id) % ensemble < write_quorum
 
 
-def covered(heard: list[bool], write_quorum: int, ack_quorum: int) -> bool:
-    """Whether every possible ack quorum meets a position that was heard from: then no add can be confirmed unseen.
+def covered(answered: list[bool], write_quorum: int, ack_quorum: int) -> bool:
+    """Return whether every possible ack quorum contains a position that answered: then no add can be confirmed
+    without an answer showing it.
 
-    ``heard[p]`` is True when position p gave an authoritative answer. In each window of WQ consecutive positions fewer
-    than AQ may be silent.
+    ``answered[p]`` is True when position p gave an authoritative answer. In each window of WQ consecutive positions,
+    fewer than AQ may lack one.
     """
-    size = len(heard)
+    size = len(answered)
     for first in range(size):
-        silent = sum(not heard[(first + i) % size] for i in range(write_quorum))
-        if silent >= ack_quorum:
+        missing = sum(not answered[(first + i) % size] for i in range(write_quorum))
+        if missing >= ack_quorum:
             return False
     return True
 
 
 class AckTracker:
-    """Acknowledged ranges by bookie position of the present ensemble.
+    """Acknowledged ranges by position of the current ensemble.
 
-    ``confirmed(limit)`` is the first entry id that is not yet on an ack quorum. It never falls unless ``replace``
-    takes a position's acknowledgements back, so the caller keeps the maximum it announced.
+    ``confirmed(limit)`` is the first entry id that is not on an ack quorum yet. It falls only when ``replace`` removes
+    a position's acknowledgements, so the caller keeps the maximum that it announced.
     """
 
     __slots__ = ("_ack_quorum", "_below", "_ensemble", "_late", "_striped", "_write_quorum")
@@ -60,7 +61,7 @@ class AckTracker:
         self._late: list[list[tuple[int, int]]] = [[] for _ in range(ensemble)]
 
     def acked(self, position: int, first: int, count: int) -> None:
-        """The bookie at ``position`` holds entries ``first .. first + count - 1``. Repeated answers are harmless."""
+        """Record that the bookie at ``position`` holds entries ``first .. first + count - 1``. Repeats are harmless."""
         below = self._below[position]
         stop = first + count
         if first > below:  # a gap (I10)
@@ -73,32 +74,34 @@ class AckTracker:
             self._merge(position)
 
     def below(self, position: int) -> int:
-        """The position has acknowledged everything below this entry that it should hold."""
+        """Return the entry below which ``position`` has acknowledged everything that it should hold."""
         return self._below[position]
 
     def replace(self, position: int, first: int) -> None:
-        """Another bookie sits at ``position`` for entries from ``first`` on: it has acknowledged none of them."""
+        """Record that another bookie is at ``position`` from entry ``first`` on and has acknowledged none of them."""
         self._below[position] = self._held_from(position, first)
         self._late[position].clear()
 
     def confirmed(self, limit: int) -> int:
-        """First entry id below or equal ``limit`` (the next id to be written) that is not on an ack quorum."""
+        """Return the first entry id up to ``limit`` (the next id to be written) that is not on an ack quorum."""
         if not self._striped:
-            found = sorted(self._below)[self._ensemble - self._ack_quorum]
-            return found if found < limit else limit
+            mark = sorted(self._below)[self._ensemble - self._ack_quorum]
+            return mark if mark < limit else limit
         size = self._ensemble
         low = min(min(self._below), limit)
         lowest = limit
         for entry in range(low, min(low + size, limit)):
             marks = sorted(self._below[p] for p in write_set(entry, size, self._write_quorum))
             mark = marks[self._write_quorum - self._ack_quorum]
-            if mark > entry:  # confirmed; the next one of this residue that is not
+            if (
+                mark > entry
+            ):  # confirmed; continue with the first entry of the same write set that is not
                 entry += (mark - entry + size - 1) // size * size
             lowest = min(lowest, entry)
         return lowest
 
     def _held_from(self, position: int, entry_id: int) -> int:
-        """First entry id >= ``entry_id`` that the position holds."""
+        """Return the first entry id >= ``entry_id`` that the position holds."""
         if not self._striped:
             return entry_id
         gap = (position - entry_id) % self._ensemble

@@ -1,15 +1,16 @@
 """Recovery of a ledger whose writer is gone: fence, find the last entry, make it durable again, close.
 
-1. Metadata to IN_RECOVERY by compare-and-set: the old writer can change no ensemble any more (I13).
-2. Fence the last ensemble until every possible ack quorum holds a fenced bookie: no add can be confirmed any more (I7).
-3. Read forward from the highest confirmed entry known, fencing with every read (I20) and with the ledger's key (I25).
-   An entry that somebody holds is written back to its ack quorum (I3); it is absent only when so many fenced bookies
-   say so that it cannot have been confirmed (I1, I15). Errors, timeouts, damaged copies and bookies that do not know
-   the ledger say nothing.
-4. Close by compare-and-set (I14). Somebody else's close stands (I5).
+1. Set the metadata to IN_RECOVERY by compare-and-set: the old writer can no longer change the ensemble (I13).
+2. Fence the last ensemble until every possible ack quorum contains a fenced bookie: no add can be confirmed any more
+   (I7).
+3. Read forward from the highest LAC known, fencing with every read (I20) and with the ledger's key (I25).
+   An entry that any bookie holds is written back to its ack quorum (I3). An entry is absent only when so many fenced
+   bookies answer that it is missing that it cannot have been confirmed (I1, I15). Errors, timeouts, damaged copies and
+   bookies that do not know the ledger prove nothing.
+4. Close by compare-and-set (I14). A close by another client is kept (I5).
 
-The entries are written back as they were stored, so their LAC field never rises above what the writer knew (I8). Until
-step 4 nothing is decided: an attempt that fails or is stopped leaves all to the next (I17).
+Entries are written back as they were stored, so their LAC field never rises above what the writer knew (I8). Until
+step 4 nothing is decided: an attempt that fails or is stopped leaves the ledger to the next attempt (I17).
 """
 
 import asyncio
@@ -42,11 +43,11 @@ RESEND_MAX = 3
 
 
 async def recover(access: LedgerAccess, known: LedgerMetadata | None = None) -> LedgerMetadata:
-    """Fence and close a ledger; returns its closed metadata, at once when it is closed already. ``known``: its metadata
-    as just read.
+    """Fence and close a ledger and return its closed metadata, at once when it is closed already. ``known`` is its
+    metadata as just read.
 
-    Raises NoSuchLedgerError, UnauthorizedError, LedgerRecoveryError (nothing is lost; try again later). Cancelled at
-    any point it leaves the ledger IN_RECOVERY, for another recovery to finish.
+    Raises NoSuchLedgerError, UnauthorizedError, LedgerRecoveryError (nothing is lost; a later attempt may succeed). A
+    cancellation at any point leaves the ledger IN_RECOVERY for another recovery to finish.
     """
     ledger_id, store, settings = access.ledger_id, access.store, access.settings
     metadata = await metadata_update.start_recovery(
@@ -54,25 +55,27 @@ async def recover(access: LedgerAccess, known: LedgerMetadata | None = None) -> 
     )
     if metadata.state is LedgerState.CLOSED:
         return metadata
-    work = _Recovery(access, metadata)
+    recovery = _Recovery(access, metadata)
     try:
         async with asyncio.timeout(settings.recovery_timeout_s):
-            last, length = await work.run()
+            last, length = await recovery.run()
     except TimeoutError:
         raise LedgerRecoveryError(
             f"ledger {ledger_id}: no verdict within {settings.recovery_timeout_s} s"
         ) from None
     closed = await metadata_update.finish_recovery(
-        store, ledger_id, metadata, work.metadata, last, length, settings.metadata_timeout_s
+        store, ledger_id, metadata, recovery.metadata, last, length, settings.metadata_timeout_s
     )
     log.info(
         "ledger recovered ledger=%d last_entry=%d rewritten=%d",
-        ledger_id, closed.last_entry, work.rewritten,
+        ledger_id, closed.last_entry, recovery.rewritten,
     )  # fmt: skip
     return closed
 
 
 class _Recovery:
+    """State of one attempt: ``metadata`` with the segments it adds, ``rewritten`` counts the entries written back."""
+
     def __init__(self, access: LedgerAccess, metadata: LedgerMetadata) -> None:
         self.metadata = metadata
         self.rewritten = 0
@@ -89,17 +92,17 @@ class _Recovery:
         self._acks = metadata.ack_quorum
 
     async def run(self) -> tuple[int, int]:
-        """Last entry and length of the ledger."""
+        """Fence, read and write back; return the last entry and the length of the ledger."""
         lac, length = await self._fence()
         entry = lac + 1
         window = 1
         while True:
-            found = await self._read_window(entry, window)
-            if found:
-                await self._write_back(entry, found)
-                length = header_of(found[-1]).length
-                entry += len(found)
-            if len(found) < window:
+            entries = await self._read_window(entry, window)
+            if entries:
+                await self._write_back(entry, entries)
+                length = header_of(entries[-1]).length
+                entry += len(entries)
+            if len(entries) < window:
                 break
             window = min(window * 2, self._settings.recovery_window)
         last = entry - 1
@@ -110,24 +113,25 @@ class _Recovery:
         return last, length
 
     async def _fence(self) -> tuple[int, int]:
-        """Fence until coverage; the highest LAC in the answers, at least the end of the segment before."""
+        """Fence until every possible ack quorum contains a fenced bookie; return the highest LAC in the answers and
+        length 0. The LAC is at least the last entry of the previous segment."""
         ops = []
         for bookie in self._old.bookies:
             op = RangeRead(self._ledger_id, LAST_ENTRY, LAST_ENTRY + 1, self._digest)
-            op.ask(self._links.channel(bookie), (LAST_ENTRY,), DO_FENCING, self._key)
+            op.request(self._links.channel(bookie), (LAST_ENTRY,), DO_FENCING, self._key)
             ops.append(op)
         try:
             while True:
                 self._refuse_unauthorized(ops)
-                heard = [op.codes[0] == EOK or op.codes[0] in MISSING for op in ops]
-                if covered(heard, self._quorum, self._acks):
+                answered = [op.codes[0] == EOK or op.codes[0] in MISSING for op in ops]
+                if covered(answered, self._quorum, self._acks):
                     break
                 await self._wait_some(ops, "too few bookies of the last ensemble can be fenced")
         finally:
             for op in ops:
                 op.close()
         lacs = [header_of(op.stored()).lac for op in ops if op.codes[0] == EOK]
-        # Whatever lies before the last segment was confirmed when that began (I16).
+        # A segment begins behind the last confirmed entry, so all entries before it are confirmed (I16).
         return max([self._old.first - 1, -1, *lacs]), 0
 
     def _refuse_unauthorized(self, ops: list[RangeRead]) -> None:
@@ -135,7 +139,8 @@ class _Recovery:
             raise UnauthorizedError(f"ledger {self._ledger_id}: wrong password")
 
     async def _wait_some(self, ops: list[RangeRead], complaint: str) -> None:
-        """Until another answer is there; silence for a read timeout counts as none to come."""
+        """Wait for another answer. Raises LedgerRecoveryError with ``complaint`` when none arrives within a read
+        timeout."""
         timeout = self._settings.read_entry_timeout_s
         waiting = [op.done for op in ops if not op.done.done()]
         if waiting:
@@ -145,66 +150,67 @@ class _Recovery:
             if done:
                 return
         for op in ops:
-            for channel in op.silent(asyncio.get_running_loop().time() - timeout):
-                channel.take_down("hangs: nothing heard since recovery asked")
+            for channel in op.silent_channels(asyncio.get_running_loop().time() - timeout):
+                channel.take_down("hangs: nothing received since recovery sent a request")
         raise LedgerRecoveryError(f"ledger {self._ledger_id}: {complaint}")
 
     async def _read_window(self, first: int, count: int) -> list[bytes]:
-        """Stored entries from ``first`` on, ``count`` at most; fewer means the next one is proven absent."""
-        asked = [self._ask_all(entry) for entry in range(first, first + count)]
-        found: list[bytes] = []
+        """Return the stored entries from ``first`` on, at most ``count``; fewer means the next one is proven absent."""
+        reads = [self._read_all(entry) for entry in range(first, first + count)]
+        entries: list[bytes] = []
         try:
-            for entry, ops in enumerate(asked, first):
+            for entry, ops in enumerate(reads, first):
                 stored = await self._verdict(entry, ops)
                 if stored is None:
                     break
-                found.append(stored)
+                entries.append(stored)
         finally:
-            for ops in asked:
+            for ops in reads:
                 for op in ops:
                     op.close()
-        return found
+        return entries
 
-    def _ask_all(self, entry: int) -> list[RangeRead]:
-        """Fencing reads of one entry from its whole write set, as it was when recovery began."""
+    def _read_all(self, entry: int) -> list[RangeRead]:
+        """Send fencing reads of one entry to its whole write set, as it was when recovery began."""
         ops = []
         for position in write_set(entry, self._size, self._quorum):
             op = RangeRead(self._ledger_id, entry, entry + 1, self._digest)
             channel = self._links.channel(self._old.bookies[position])
-            op.ask(channel, (entry,), FENCE_URGENT, self._key)
+            op.request(channel, (entry,), FENCE_URGENT, self._key)
             ops.append(op)
         return ops
 
     async def _verdict(self, entry: int, ops: list[RangeRead]) -> bytes | None:
-        """The stored entry, or None when it cannot have been confirmed. Raises LedgerRecoveryError when neither."""
+        """Return the stored entry, or None when it cannot have been confirmed. Raises LedgerRecoveryError when neither
+        is certain."""
         absent = self._quorum - self._acks + 1
         while True:
             self._refuse_unauthorized(ops)
             for op in ops:
                 if op.codes[0] == EOK:
                     return op.stored()
-            # ENOLEDGER is no such answer: a fenced bookie knows the ledger, one that does not has lost or deleted it.
+            # ENOLEDGER does not count: a fenced bookie knows the ledger, so one that does not has lost or deleted it.
             if sum(op.codes[0] == ENOENTRY for op in ops) >= absent:
                 return None
-            await self._wait_some(ops, f"nobody can say whether entry {entry} exists")
+            await self._wait_some(ops, f"too few bookies answer whether entry {entry} exists")
 
     async def _length_of(self, entry: int) -> int:
-        """Length up to ``entry``, from the entry itself, in whichever segment it lies.
+        """Return the ledger's length up to ``entry``, read from the entry itself in its segment.
 
-        0 when nobody gives it: it is confirmed, so the ledger may be closed, and nothing may rest on the length.
+        0 when no bookie returns the entry: it is confirmed, so the ledger may be closed without its length.
         """
         bookies = self.metadata.bookies(entry)
         ops = []
         for position in write_set(entry, self._size, self._quorum):
             op = RangeRead(self._ledger_id, entry, entry + 1, self._digest)
-            op.ask(self._links.reading(bookies[position]), (entry,))
+            op.request(self._links.reading(bookies[position]), (entry,))
             ops.append(op)
         try:
             while True:
                 for op in ops:
                     if op.codes[0] == EOK:
                         return header_of(op.stored()).length
-                await self._wait_some(ops, f"nobody gives the last entry {entry}")
+                await self._wait_some(ops, f"no bookie returns the last entry {entry}")
         except LedgerRecoveryError as e:
             log.warning("length of a recovered ledger is not known reason=%s", e)
             return 0
@@ -227,13 +233,16 @@ class _Recovery:
             op.close()
 
     def _replace(self, op: "_WriteBack", first: int) -> None:
-        """Seat other bookies for those that fail, if there are any; metadata tells of it when the ledger closes."""
+        """Replace the failed bookies as far as others are available. The change is stored when the ledger is closed.
+
+        Raises LedgerRecoveryError when there is no replacement and an ack quorum is out of reach.
+        """
         choice = self._access.bookies.choice
         for position in op.newly_failed():
             choice.failed(self._members[position])
         chosen = choice.replacements(sorted(op.failed), self._members, self._quorum)
         if not chosen:
-            if not op.hopeful():
+            if not op.can_complete():
                 raise LedgerRecoveryError(
                     f"ledger {self._ledger_id}: too few bookies to write entry {first} back to"
                 )
@@ -261,7 +270,7 @@ class _Recovery:
 
 
 class _WriteBack:
-    """Recovery adds of one window; an AddSink."""
+    """Recovery adds of one window of entries. Implements AddSink."""
 
     def __init__(self, recovery: _Recovery, first: int, entries: list[bytes]) -> None:
         self.wake = asyncio.Event()
@@ -272,7 +281,7 @@ class _WriteBack:
         self._entries = entries
         self._size, self._quorum, self._acks = recovery.shape()
         self._channels: list[BookieChannel | None] = [None] * self._size
-        self._heard = [0.0] * self._size
+        self._last_received = [0.0] * self._size
         self._reported: dict[int, None] = {}
         self._acked: list[dict[int, None]] = [{} for _ in entries]
         self._resent = 0
@@ -282,13 +291,13 @@ class _WriteBack:
             self.restart(position)
 
     def restart(self, position: int) -> None:
-        """Send to the bookie now at ``position`` what its write sets ask for."""
+        """Send the entries that ``position`` holds to the bookie that is there now."""
         self._reported.pop(position, None)
         for acked in self._acked:
             acked.pop(position, None)
         channel = self._recovery.member(position)
         self._channels[position] = channel
-        self._heard[position] = self._loop.time()
+        self._last_received[position] = self._loop.time()
         if channel.down is not None:
             self.channel_down(channel, channel.down)
             return
@@ -302,22 +311,22 @@ class _WriteBack:
             channel.send(self._recovery.frame(self._entries[i]))
 
     async def wait(self, timeout_s: float) -> None:
-        """Until something changes; bookies that owe answers and gave none for ``timeout_s`` fail."""
+        """Wait for a change. Bookies that owe answers and sent none for ``timeout_s`` are recorded as failed."""
         owing = [p for p in range(self._size) if self._owes(p)]
-        until = min((self._heard[p] for p in owing), default=self._loop.time()) + timeout_s
+        until = min((self._last_received[p] for p in owing), default=self._loop.time()) + timeout_s
         try:
             async with asyncio.timeout_at(until):
                 await self.wake.wait()
         except TimeoutError:
             for position in owing:
-                if self._heard[position] + timeout_s <= self._loop.time():
+                if self._last_received[position] + timeout_s <= self._loop.time():
                     self.failed[position] = None
 
     def newly_failed(self) -> list[int]:
-        """Failed positions that were not given before."""
-        found = [position for position in self.failed if position not in self._reported]
-        self._reported.update(dict.fromkeys(found))
-        return found
+        """Return the failed positions that no earlier call returned."""
+        positions = [position for position in self.failed if position not in self._reported]
+        self._reported.update(dict.fromkeys(positions))
+        return positions
 
     def _owes(self, position: int) -> bool:
         if self._channels[position] is None or position in self.failed:
@@ -331,8 +340,8 @@ class _WriteBack:
     def complete(self) -> bool:
         return all(len(acked) >= self._acks for acked in self._acked)
 
-    def hopeful(self) -> bool:
-        """Whether the bookies that have not failed can still make every ack quorum."""
+    def can_complete(self) -> bool:
+        """Return whether the bookies that have not failed suffice for every ack quorum."""
         for i in range(len(self._entries)):
             positions = write_set(self._first + i, self._size, self._quorum)
             if sum(p not in self.failed for p in positions) < self._acks:
@@ -343,14 +352,16 @@ class _WriteBack:
         if channel not in self._channels:
             return
         position = self._channels.index(channel)
-        self._heard[position] = self._loop.time()
+        self._last_received[position] = self._loop.time()
         low = max(first - self._first, 0)
         high = min(first + count - self._first, len(self._entries))
         for i in range(low, high):
             if rc == EOK:
                 self._acked[i][position] = None
             elif rc == EFENCED and self._resent < RESEND_MAX * len(self._entries):
-                self._resent += 1  # the answer to the old writer's add of the same entry, if that was in this process
+                # This may be the answer to the old writer's add of the same entry, if it was in this process: both use
+                # the same connection, and V2 answers carry no request id.
+                self._resent += 1
                 self._send(position, i)
             else:
                 self.failed[position] = None

@@ -1,4 +1,4 @@
-"""Settings of the ledger client; BookKeeper's and Pulsar's names for the same things stand in brackets."""
+"""Settings of the ledger client, with BookKeeper's or Pulsar's name for the same setting in brackets."""
 
 from dataclasses import dataclass
 
@@ -6,67 +6,69 @@ from engine.base.errors import MisuseError
 from engine.base.settings import count, flag, number, size, text
 
 POLICY_NAMES = ("rack-aware", "spread")
-"""Placement policies that come with it."""
+"""Built-in placement policies."""
 
-_UNBUILT = "must be empty: this client speaks to bookies in clear and without authentication; keep their ports private"
+_UNBUILT = "must be empty: this client connects to bookies without TLS and authentication; keep their ports private"
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerSettings:
-    """Of the ledger client. Times in seconds, sizes in bytes."""
+    """Settings of the ledger client. Times are in seconds, sizes in bytes."""
 
     add_entry_timeout_s: float = number(
         5.0,
-        "seconds; a bookie that acknowledges nothing for so long while adds wait is replaced "
+        "seconds after which a bookie that acknowledges nothing while adds are pending is replaced "
         "(addEntryTimeoutSec)",
         low=0.05,
         high=3600,
     )
     add_entry_age_max_s: float = number(
         30.0,
-        "seconds; a bookie that left one add unanswered for so long is replaced, though it "
+        "seconds after which a bookie that has not answered one add is replaced, even if it "
         "acknowledges others",
         low=0.05,
         high=3600,
     )
     read_entry_timeout_s: float = number(
         5.0,
-        "seconds; a replica that does not answer a read by then has failed for that read "
+        "seconds after which a replica that has not answered a read has failed for that read "
         "(readEntryTimeoutSec)",
         low=0.05,
         high=3600,
     )
     speculative_read_timeout_s: float = number(
         2.0,
-        "seconds without an answer, then the next replica is asked as well; 0: never "
+        "seconds without an answer after which the next replica is read as well; 0: never "
         "(speculativeReadTimeout)",
         high=3600,
     )
     recovery_timeout_s: float = number(
-        30.0, "seconds of one recovery; a later attempt starts over", low=0.1, high=3600
+        30.0, "seconds that one recovery may take; a later attempt starts again", low=0.1, high=3600
     )
     metadata_timeout_s: float = number(
         10.0,
-        "seconds of an ensemble change or a close while the metadata store does not answer",
+        "seconds that an ensemble change or a close waits for a metadata store that does not answer",
         low=0.1,
         high=3600,
     )
     unsent_bytes_max: int = size(
         64 * 1024 * 1024,
-        "bytes kept for one bookie that does not read; beyond it its connection is cut, as if "
-        "it had failed",
+        "unsent bytes for one bookie that does not read; above it the connection is closed as "
+        "failed",
         low=1024,
     )
-    connect_timeout_s: float = number(3.0, "seconds to connect to a bookie in", low=0.05, high=60)
+    connect_timeout_s: float = number(
+        3.0, "seconds that connecting to a bookie may take", low=0.05, high=60
+    )
     reconnect_backoff_max_s: float = number(
         1.0,
-        "seconds; after failed connects the next one waits from 1/32 of this up to this, and "
-        "requests fail at once",
+        "longest pause in seconds between attempts to connect, which starts at 1/32 of it; requests "
+        "fail at once meanwhile",
         high=60,
     )
     suspect_s: float = number(
         10.0,
-        "seconds for which a bookie that failed is avoided, unless it registers again",
+        "seconds for which a failed bookie is avoided, unless it registers again",
         high=3600,
     )
     health_check_interval_s: float = number(
@@ -75,11 +77,13 @@ class LedgerSettings:
         low=1,
     )
     bookie_errors_per_interval: int = count(
-        5, "so many of them and it is quarantined (bookieErrorThresholdPerInterval)", low=1
+        5,
+        "failures per interval after which a bookie is quarantined (bookieErrorThresholdPerInterval)",
+        low=1,
     )
     quarantine_s: float = number(
         1800.0,
-        "seconds for which it is chosen only when nobody else is left; 0: never "
+        "seconds for which a quarantined bookie is chosen only if there is no other; 0: never "
         "(bookieQuarantineTime)",
     )
     ensemble_placement_policy: str = text(
@@ -90,27 +94,29 @@ class LedgerSettings:
     )
     enforce_min_racks_per_write_quorum: bool = flag(
         False,
-        "refuse ensembles with fewer racks instead of taking the best there is "
+        "refuse ensembles with fewer racks instead of using the best available "
         "(enforceMinNumRacksPerWriteQuorum)",
     )
-    local_rack: str = text("", "rack of this process: reads prefer bookies there")
+    local_rack: str = text("", "rack of this process; reads prefer bookies in it")
     delay_ensemble_change: bool = flag(
         False,
-        "go on without a failed bookie while every write set has an ack quorum "
+        "continue without a failed bookie while every write set has an ack quorum "
         "(delayEnsembleChange)",
     )
     explicit_lac_interval_s: float = number(
         0.0,
-        "seconds after which an idle writer tells the bookies its last confirmed entry; 0: "
+        "seconds after which an idle writer sends its last confirmed entry to the bookies; 0: "
         "never (explicitLacInterval)",
         high=3600,
     )
-    read_entries_max: int = count(1000, "entries asked for at once one by one", low=1, high=2500)
+    read_entries_max: int = count(
+        1000, "entries read at once with one request for each", low=1, high=2500
+    )
     batch_read: bool = flag(
-        True, "ask for runs of entries in one request, of bookies that know it (batchReadEnabled)"
+        True, "read runs of entries in one request, from bookies that support it (batchReadEnabled)"
     )
     batch_entries_max: int = count(
-        5000, "entries asked for in one such request; checking so many takes 4 ms", low=1
+        5000, "entries read in one such request; checking 5000 takes 4 ms", low=1
     )
     recovery_window: int = count(
         32,

@@ -1,18 +1,18 @@
-"""Which of a run's add frames go to one bookie, when an entry lies on fewer bookies than the ensemble has. Pure.
+"""Distribution of a run's add frames when the write quorum is smaller than the ensemble. Pure.
 
-The frames are built once for all bookies; a position takes the stretches of WQ entries that it holds, one in every E.
+The frames are built once for all bookies. A position is sent the stretches of WQ entries that it holds, one in every E.
 """
 
 from collections.abc import Sequence
 from itertools import accumulate
 
 FRAME_BYTES = 64
-"""Of an add with a CRC32C digest, beside the payload."""
+"""Bytes of an add frame with a CRC32C digest, without the payload."""
 
 
 class StripedAdds:
-    """Frames of entries ``first .. first + count - 1``, as ``build_adds`` made them: one joined piece, or a head and a
-    payload for each entry. ``spans`` are the payloads' in their slice, the first entry's first."""
+    """Frames of entries ``first .. first + count - 1`` as ``build_adds`` returns them: one joined part, or a head and a
+    payload for each entry. ``spans`` are the payloads' positions in their slice, starting with the first entry's."""
 
     __slots__ = ("_bounds", "_count", "_first", "_joined", "_parts", "_quorum", "_size")
 
@@ -37,16 +37,16 @@ class StripedAdds:
             self._bounds = list(range(0, 2 * self._count + 1, 2))
 
     def of(self, position: int) -> list[bytes | memoryview]:
-        """What to send to the bookie at ``position``, in entry order."""
+        """Return the parts to send to the bookie at ``position``, in entry order."""
         quorum, size, count, bounds = self._quorum, self._size, self._count, self._bounds
-        found: list[bytes | memoryview] = []
+        selected: list[bytes | memoryview] = []
         low = (position - self._first) % size - quorum + 1
         while low < count:
             stop = low + quorum
             a, b = bounds[max(low, 0)], bounds[min(stop, count)]
             if self._joined:
-                found.append(self._parts[0][a:b])
+                selected.append(self._parts[0][a:b])
             else:
-                found += self._parts[a:b]
+                selected += self._parts[a:b]
             low += size
-        return found
+        return selected

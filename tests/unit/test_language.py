@@ -19,7 +19,6 @@ GENERATED = ("_pb2.py", "_pb2.pyi")
 PENDING: tuple[str, ...] = (
     "engine/__main__.py",
     "engine/broker",
-    "engine/ledger",
     "engine/managed",
     "engine/net",
     "engine/settings.py",

@@ -1,10 +1,10 @@
-"""One connection to a bookie: requests in order, answers handed to whoever waits for that ledger.
+"""One V2 connection to a bookie: requests in order, answers passed to the sinks of the answer's ledger.
 
-A channel lives as long as its connection. Once down it stays down: everybody who waits is told once, and the next
-request goes over a new channel. Requests made before the connection stands are kept and sent in order.
+A channel lives as long as its connection. Once down it stays down: every waiting sink is notified once, and the next
+request uses a new channel. Requests made before the connection is established are queued and sent in order.
 
-V2 answers name no request but a ledger and an entry, so requests of which one answer must not stand for another go over
-different channels (C10): adds, fencing and recovery over one, plain reads over a second (``BookieLinks.reading``).
+V2 answers carry a ledger and an entry but no request id. Requests whose answers must not be confused therefore use
+different channels (C10): one for adds, fencing and recovery, a second for plain reads (``BookieLinks.reading``).
 """
 
 from struct import Struct
@@ -16,40 +16,40 @@ from engine.wire.kernels import NEED, OTHER, take_add_replies, take_read_replies
 
 
 class AddSink(Protocol):
-    """Who writes to a ledger. Calls come from the channel's receive path and must not block."""
+    """A writer to a ledger. Its methods are called from the channel's receive path and must not block."""
 
     def add_answered(self, channel: "BookieChannel", rc: int, first: int, count: int) -> None:
-        """Entries ``first .. first + count - 1`` were answered with ``rc`` (0: durable there)."""
+        """Handle the answer ``rc`` (0: durable on this bookie) to entries ``first .. first + count - 1``."""
         ...
 
     def channel_down(self, channel: "BookieChannel", reason: str) -> None:
-        """No more answers will come from this channel."""
+        """Handle the end of the channel: no more answers will arrive from it."""
         ...
 
 
 class ReadSink(Protocol):
-    """Who reads from a ledger."""
+    """A reader of a ledger."""
 
     def awaits(self, channel: "BookieChannel", entry_id: int) -> bool:
-        """Whether an answer for this entry from this channel is still due."""
+        """Return whether an answer for this entry from this channel is still due."""
         ...
 
     def read_answered(
         self, channel: "BookieChannel", rc: int, entry_id: int, buf: bytes, start: int, stop: int
     ) -> None:
-        """``buf[start:stop]`` is the stored entry when ``rc`` is 0."""
+        """Handle an answer; ``buf[start:stop]`` is the stored entry when ``rc`` is 0."""
         ...
 
     def channel_down(self, channel: "BookieChannel", reason: str) -> None: ...
 
 
 class BatchSink(Protocol):
-    """Who made one batch read."""
+    """The sender of one batch read."""
 
     def batch_answered(
         self, channel: "BookieChannel", rc: int, buf: bytes, start: int, stop: int
     ) -> None:
-        """``buf[start:stop]`` holds the entries, each behind its 32-bit size, when ``rc`` is 0."""
+        """Handle the answer; ``buf[start:stop]`` holds the entries, each behind its 32-bit size, when ``rc`` is 0."""
         ...
 
     def channel_down(self, channel: "BookieChannel", reason: str) -> None: ...
@@ -60,8 +60,8 @@ _BATCH_VERSION_2 = wire.VERSION << 24 | wire.BATCH_READ << 16
 
 
 class BookieChannel(BookieLink):
-    """Made by ``BookieLinks``. ``batches`` tells whether the bookie has answered a batch read on this connection;
-    None while it was not asked for one."""
+    """A V2 connection to a bookie, created by ``BookieLinks``. ``batches`` is True once the bookie has answered a batch
+    read on this connection other than by refusing it, and None before the first batch read."""
 
     def __init__(self, bookie_id: str, unsent_bytes_max: int) -> None:
         super().__init__(bookie_id, unsent_bytes_max)
@@ -71,10 +71,10 @@ class BookieChannel(BookieLink):
         self._adders: dict[int, list[AddSink]] = {}
         self._readers: dict[int, list[ReadSink]] = {}
 
-    # Who waits
+    # Sinks
 
     def add_writer(self, ledger_id: int, sink: AddSink) -> None:
-        """Route answers to adds of a ledger to ``sink``; with several, each gets every answer."""
+        """Route answers to adds of a ledger to ``sink``. With several sinks, each receives every answer."""
         sinks = self._adders.setdefault(ledger_id, [])
         if sink not in sinks:
             sinks.append(sink)
@@ -87,7 +87,7 @@ class BookieChannel(BookieLink):
             self._adders.pop(ledger_id, None)
 
     def add_reader(self, ledger_id: int, sink: ReadSink) -> None:
-        """Route answers to reads of a ledger: each to the first sink that awaits the entry."""
+        """Route answers to reads of a ledger to ``sink``. An answer goes to the first sink that awaits the entry."""
         self._readers.setdefault(ledger_id, []).append(sink)
 
     def remove_reader(self, ledger_id: int, sink: ReadSink) -> None:
@@ -100,36 +100,37 @@ class BookieChannel(BookieLink):
     def read_batch(
         self, ledger_id: int, first: int, count_max: int, bytes_max: int, sink: BatchSink
     ) -> int:
-        """Ask for entries from ``first`` on in one answer; returns the number to ``forget_batch`` with."""
+        """Request entries from ``first`` on in one answer. Return the number to pass to ``forget_batch``."""
         self._next_batch += 1
         number = self._next_batch
         self._batch_sinks[number] = sink
         if self.batches is None:
+            # Until the answer arrives: a bookie that does not support batch reads may close the connection instead.
             self.batches = False
         self.send(wire.batch_read_request(ledger_id, first, number, count_max, bytes_max))
         return number
 
     def forget_batch(self, number: int) -> None:
-        """The answer, if it still comes, interests nobody."""
+        """Drop the answer to a batch read, should it still arrive."""
         self._batch_sinks.pop(number, None)
 
-    def tell_down(self, reason: str) -> None:
-        told: list[AddSink | ReadSink | BatchSink] = []
+    def notify_down(self, reason: str) -> None:
+        sinks: list[AddSink | ReadSink | BatchSink] = []
         for adders in self._adders.values():
-            told += adders
+            sinks += adders
         for readers in self._readers.values():
-            told += readers
-        told += self._batch_sinks.values()
+            sinks += readers
+        sinks += self._batch_sinks.values()
         self._adders.clear()
         self._readers.clear()
         self._batch_sinks.clear()
-        for sink in told:
+        for sink in sinks:
             sink.channel_down(self, reason)
 
     # Hooks of Connection
 
     def received(self, buf: bytes, pos: int, end: int) -> int:
-        """Hand out the answers in ``buf``; returns where the last whole frame ended."""
+        """Pass the answers in ``buf`` to their sinks and return the position behind the last complete frame."""
         while end - pos >= wire.HEAD_BYTES and self.down is None:
             before = pos
             opcode = buf[pos + 5]
@@ -146,7 +147,7 @@ class BookieChannel(BookieLink):
                             reader.read_answered(self, rc, entry_id, buf, start, stop)
                             break
             elif opcode == wire.BATCH_READ:
-                pos, why = self._take_batch(buf, pos, end)
+                pos, why = self._receive_batch(buf, pos, end)
             else:
                 raise wire.BookieFrameError(f"answer with opcode {opcode}")
             if pos == before:
@@ -155,7 +156,7 @@ class BookieChannel(BookieLink):
                 break
         return pos
 
-    def _take_batch(self, buf: bytes, pos: int, end: int) -> tuple[int, int]:
+    def _receive_batch(self, buf: bytes, pos: int, end: int) -> tuple[int, int]:
         if end - pos < _BATCH_HEAD.size:
             return pos, NEED
         size, word, rc, _ledger, _first, number = _BATCH_HEAD.unpack_from(buf, pos)

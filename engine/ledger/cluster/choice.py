@@ -1,4 +1,4 @@
-"""Which bookies to write to and which to ask first, by registration, load, rack and what failed lately."""
+"""Choice of the bookies to write to and to read from first, by registration, load, rack and recent failures."""
 
 import asyncio
 import logging
@@ -6,7 +6,13 @@ from collections.abc import Sequence
 
 from engine.base.entropy import Entropy
 from engine.ledger.cluster.health import BookieHealth
-from engine.ledger.cluster.placement import DEFAULT_RACK, Candidates, Placement, own_seats, policy
+from engine.ledger.cluster.placement import (
+    DEFAULT_RACK,
+    Candidates,
+    Placement,
+    own_positions,
+    policy,
+)
 from engine.ledger.cluster.registrations import Registrations
 from engine.ledger.settings import LedgerSettings
 
@@ -14,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class BookieChoice:
-    """One per ledger client; hears of every failure."""
+    """Choice of bookies for one ledger client, which reports every failure to it."""
 
     def __init__(
         self,
@@ -36,7 +42,8 @@ class BookieChoice:
         self.health.quarantine_off = self._registrations.health_check_off
 
     async def ensemble(self, size: int, write_quorum: int) -> list[str]:
-        """For a new ledger. Raises NotEnoughBookiesError after one fresh look at the registrations."""
+        """Choose the ensemble of a new ledger. Raises NotEnoughBookiesError, if need be after loading the registrations
+        again."""
         if not self._registrations.loaded or len(self._registrations.writable) < size:
             await self._registrations.load()
         return self._placement.ensemble(size, write_quorum, self._candidates())
@@ -44,11 +51,11 @@ class BookieChoice:
     def replacements(
         self, positions: Sequence[int], ensemble: Sequence[str], write_quorum: int
     ) -> dict[int, str]:
-        """Bookies for ``positions`` of an ensemble, for as many as there are: no other members, none that failed
-        lately. The member on one of ``positions`` may get its seat back."""
+        """Choose bookies for as many of ``positions`` of an ensemble as possible: no other members, none that failed
+        recently. The member at one of ``positions`` may return to its own position."""
         candidates = self._candidates()
         chosen = self._placement.replacements(positions, ensemble, write_quorum, candidates)
-        return own_seats(chosen, ensemble)
+        return own_positions(chosen, ensemble)
 
     def _candidates(self) -> Candidates:
         now = self._loop.time()
@@ -61,7 +68,8 @@ class BookieChoice:
         )
 
     def read_costs(self, bookies: Sequence[str]) -> list[tuple[int, bool]]:
-        """By position, what speaks against asking it first: failures, slowness, another rack than ours."""
+        """Return by position the cost of reading from a bookie first: the rank by failures and slowness, and whether
+        its rack differs from this process's."""
         now = self._loop.time()
         near, rank, racks = (
             self._settings.local_rack, self.health.read_rank, self._registrations.racks,
@@ -80,13 +88,13 @@ class BookieChoice:
             )  # fmt: skip
 
     def unreachable(self, bookie_id: str) -> None:
-        """Avoid for a while one that cannot be connected to."""
+        """Avoid for a while a bookie that cannot be connected to."""
         self.health.unreachable(bookie_id, self._loop.time())
 
     def slow(self, bookie_id: str) -> None:
-        """Ask others first for a while."""
+        """Prefer other bookies for reads for a while."""
         self.health.slow(bookie_id, self._loop.time())
 
     def count(self, bookie_id: str, delta: int) -> None:
-        """A writer started (+1) or stopped (-1) using a bookie."""
+        """Record that a writer started (+1) or stopped (-1) using a bookie."""
         self._load[bookie_id] = self._load.get(bookie_id, 0) + delta

@@ -1,4 +1,4 @@
-"""The bookies of the cluster as one process sees them."""
+"""The cluster's bookies from the view of one process."""
 
 from engine.base.entropy import Entropy
 from engine.ledger.cluster.choice import BookieChoice
@@ -11,7 +11,7 @@ from engine.net.network import Network
 
 
 class BookieCluster:
-    """One per ledger client: who is registered, whom to choose, the connections. ``start`` before use."""
+    """Registrations, choice and connections of the bookies for one ledger client. Call ``start`` before use."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class BookieCluster:
         self.links = BookieLinks(network, self.registrations, self.choice, entropy, settings)
 
     def start(self) -> None:
-        """Idempotent."""
+        """Start watching the registrations; idempotent."""
         self.registrations.start()
 
     async def close(self) -> None:

@@ -1,13 +1,15 @@
-"""Which bookies to avoid: who failed a moment ago, who fails often, who is slow to read from. Pure; times are given."""
+"""Record of the bookies to avoid: those that failed recently, fail often or are slow to read from. Pure; the caller
+passes the time."""
 
 from engine.ledger.settings import LedgerSettings
 
 EPISODE_S = 1.0
-"""Failures so close to each other count as one."""
+"""Failures closer to each other than this count as one."""
 
 
 class BookieHealth:
-    """Failures by bookie id, and what follows from them. ``now`` is loop time, never falling."""
+    """Recent failures by bookie id, and the suspect, quarantined and slow bookies that follow from them. ``now`` is
+    loop time and never falls."""
 
     def __init__(self, settings: LedgerSettings) -> None:
         self._settings = settings
@@ -16,14 +18,15 @@ class BookieHealth:
         self._slow: dict[str, float] = {}
         self._errors: dict[str, tuple[float, float, int]] = {}
         self.quarantine_off = False
-        """Set when the cluster's operators turned the health check off."""
+        """True while the cluster's operators have turned the health check off."""
 
     def unreachable(self, bookie: str, now: float) -> None:
-        """It cannot be connected to. Not counted: one that is restarting is asked many times meanwhile."""
+        """Record that a bookie cannot be connected to. It is not counted as a failure, because many attempts fail while
+        one bookie restarts."""
         self._suspects[bookie] = now + self._settings.suspect_s
 
     def failed(self, bookie: str, now: float) -> bool:
-        """Avoid a bookie for a while; True when it has now failed often enough to be quarantined."""
+        """Record a failure; return True when the bookie has now failed often enough to be quarantined."""
         settings = self._settings
         self._suspects[bookie] = now + settings.suspect_s
         since, last, count = self._errors.get(bookie, (now, -EPISODE_S, 0))
@@ -39,22 +42,22 @@ class BookieHealth:
         return fresh and not self.quarantine_off
 
     def slow(self, bookie: str, now: float) -> None:
-        """A read of it had to be overtaken."""
+        """Record that a read from the bookie took so long that another replica was read as well."""
         self._slow[bookie] = now + self._settings.suspect_s
 
     def registered(self, bookie: str) -> None:
-        """It is new or came back: what failed a moment ago is past. A quarantine stays."""
+        """Record that a bookie registered: earlier failures no longer make it suspect. A quarantine stays."""
         self._suspects.pop(bookie, None)
         self._slow.pop(bookie, None)
 
     def suspects(self, now: float) -> list[str]:
-        return _alive(self._suspects, now)
+        return _unexpired(self._suspects, now)
 
     def quarantined(self, now: float) -> list[str]:
-        return [] if self.quarantine_off else _alive(self._quarantined, now)
+        return [] if self.quarantine_off else _unexpired(self._quarantined, now)
 
     def read_rank(self, bookie: str, now: float) -> int:
-        """0 to 3: the lower, the sooner it is asked."""
+        """Return 0 to 3; bookies of a lower rank are read from first."""
         if self._suspects.get(bookie, now) > now:
             return 3
         if self._slow.get(bookie, now) > now:
@@ -62,7 +65,7 @@ class BookieHealth:
         return int(not self.quarantine_off and self._quarantined.get(bookie, now) > now)
 
 
-def _alive(until: dict[str, float], now: float) -> list[str]:
+def _unexpired(until: dict[str, float], now: float) -> list[str]:
     for bookie, end in list(until.items()):
         if end <= now:
             del until[bookie]

@@ -1,4 +1,4 @@
-"""What every connection to a bookie has: how it is made, who is told of its end, how long it has been silent."""
+"""Base of the connections to bookies: connecting, notification of the end, detection of silence."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,14 +10,15 @@ from engine.wire.bookie_commands import FRAME_BYTES_MAX
 
 
 class BookieLink(Connection):
-    """``down`` is the reason once it is over, else None; then it stays down. ``heard_at`` is when the bookie last said
-    anything, in loop time. ``closed_by_peer`` tells whether the other side or the network ended it."""
+    """A connection to a bookie. ``down`` is the reason once it has ended, else None; it never returns to None.
+    ``last_received`` is when bytes last arrived, in loop time. ``closed_by_peer`` is True when the bookie or the
+    network ended the connection."""
 
     def __init__(self, bookie_id: str, unsent_bytes_max: int) -> None:
         super().__init__(FRAME_BYTES_MAX, unsent_bytes_max)
         self.bookie_id = bookie_id
         self.down: str | None = None
-        self.heard_at = self._loop.time()
+        self.last_received = self._loop.time()
         self.closed_by_peer = False
         self._watchers: list[Callable[[BookieLink, str], None]] = []
 
@@ -27,7 +28,7 @@ class BookieLink(Connection):
         address: Callable[[], Awaitable[tuple[str, int]]],
         timeout_s: float,
     ) -> None:
-        """Open the connection; on failure it goes down. Cancelled it goes down too."""
+        """Open the connection. On failure and on cancellation it is taken down."""
         try:
             async with asyncio.timeout(timeout_s):
                 host, port = await address()
@@ -39,39 +40,39 @@ class BookieLink(Connection):
             raise
 
     def silent_since(self, moment: float) -> bool:
-        """Whether nothing was heard since ``moment``: with requests under way the bookie or the link hangs."""
-        return self.heard_at <= moment
+        """Return whether nothing arrived since ``moment``; with requests pending the bookie or the connection hangs."""
+        return self.last_received <= moment
 
     def on_down(self, callback: Callable[["BookieLink", str], None]) -> None:
         self._watchers.append(callback)
 
     def take_down(self, reason: str) -> None:
-        """End the connection at once and tell everybody who waits."""
+        """End the connection at once and notify the callbacks and the waiting requests. Safe to repeat."""
         if self.down is not None:
             return
         self.down = reason
         self.abort()
         for callback in self._watchers:
             callback(self, reason)
-        self.tell_down(reason)
+        self.notify_down(reason)
 
-    def tell_down(self, reason: str) -> None:
-        """Tell those who wait for answers that none will come."""
+    def notify_down(self, reason: str) -> None:
+        """Notify the waiting requests that no answer will arrive."""
         raise NotImplementedError
 
     # Hooks of Connection
 
     def opened(self) -> None:
-        self.heard_at = self._loop.time()
+        self.last_received = self._loop.time()
 
     def data_received(self, data: bytes) -> None:
-        self.heard_at = self._loop.time()
+        self.last_received = self._loop.time()
         super().data_received(data)
 
     def flush(self) -> None:
-        """As in Connection; also bounds what waits for a connection that does not come to stand."""
+        """Flush as Connection does, and bound the bytes that wait for a connection that is not established yet."""
         if self.transport is None and self.buffered_bytes > self.buffered_bytes_max:
-            self._loop.call_soon(self.take_down, "too much waits for the connection")
+            self._loop.call_soon(self.take_down, "too many bytes wait for the connection")
         super().flush()
 
     def closed(self, error: Exception | None) -> None:

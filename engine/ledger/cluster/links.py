@@ -1,4 +1,4 @@
-"""The connections of one process to the bookies: made when asked for, and what was learnt of each bookie by them."""
+"""The connections of one process to the bookies, created on request, and what they showed about each bookie."""
 
 import asyncio
 import logging
@@ -19,13 +19,13 @@ log = logging.getLogger(__name__)
 
 C = TypeVar("C", bound=BookieLink)
 BACKOFF_STEPS = 32
-"""The first pause after a failed connect is this part of the longest."""
+"""Divisor of the longest pause: the first pause after a failed connect is that part of it."""
 BATCH_RETRY_S = 600.0
-"""A bookie that refused a batch read is not asked for one for so long."""
+"""Time for which a bookie that refused a batch read is sent no other."""
 
 
 class BookieLinks:
-    """At most one connection of each kind to a bookie."""
+    """Connections to bookies, at most one of each kind to a bookie."""
 
     def __init__(
         self,
@@ -48,11 +48,11 @@ class BookieLinks:
         self._no_batches: dict[str, float] = {}
         self._no_v3: dict[str, None] = {}
         self._batches_known: dict[str, None] = {}
-        self._backoff: dict[str, tuple[float, float]] = {}  # pause, until
-        registrations.on_back(self._back)
+        self._backoff: dict[str, tuple[float, float]] = {}  # pause, end of the pause in loop time
+        registrations.on_back(self._forget_bookie)
 
-    def _back(self, bookie_id: str) -> None:
-        """Another process may answer now."""
+    def _forget_bookie(self, bookie_id: str) -> None:
+        """Forget what is known about a bookie that registered, because another process may answer now."""
         self._backoff.pop(bookie_id, None)
         self._no_batches.pop(bookie_id, None)
         self._batches_known.pop(bookie_id, None)
@@ -63,35 +63,44 @@ class BookieLinks:
         for channels in (self._channels, self._reading, self._v3):
             for channel in list(channels.values()):
                 channel.take_down("client closed")
-        await asyncio.sleep(0)  # transports let go of their sockets a turn after they are told
+        await asyncio.sleep(0)  # transports close their sockets in the loop's next turn
 
     def channel(self, bookie_id: str) -> BookieChannel:
-        """The channel for adds, fencing and recovery, connecting when there is none. May go down at any time, and
-        comes down already while a bookie cannot be connected to."""
+        """Return the channel for adds, fencing and recovery, connecting when there is none.
+
+        It may go down at any time, and is returned already down while the bookie cannot be connected to.
+        """
         return self._live(self._channels, bookie_id, BookieChannel)
 
     def reading(self, bookie_id: str) -> BookieChannel:
-        """The channel for plain reads, likewise: its answers can never be taken for those of fencing reads (C10), and
-        its large answers never stand before acknowledgements."""
+        """Return the channel for plain reads, as ``channel`` does.
+
+        On a connection of their own, answers to plain reads cannot be taken for those to fencing reads (C10), and large
+        answers do not delay acknowledgements.
+        """
         return self._live(self._reading, bookie_id, BookieChannel)
 
     def v3(self, bookie_id: str) -> V3Channel:
-        """The connection for requests that only V3 has; down at once with a bookie that closed it without an answer,
-        until that registers anew."""
+        """Return the connection for requests that only V3 has.
+
+        A bookie that closed such a connection without any answer does not support V3: the channel is returned down
+        until the bookie registers again.
+        """
         if bookie_id in self._no_v3:
             channel = V3Channel(bookie_id, self._settings.unsent_bytes_max)
-            channel.take_down("knows no V3")
+            channel.take_down("no support for V3")
             return channel
         return self._live(self._v3, bookie_id, V3Channel)
 
-    def knows_batches(self, bookie_id: str) -> bool:
-        """False for a while once a bookie refused a batch read, or until it registers anew."""
+    def supports_batches(self, bookie_id: str) -> bool:
+        """Return whether to send batch reads to a bookie; False for ``BATCH_RETRY_S`` after it refused one, or until it
+        registers again."""
         until = self._no_batches.get(bookie_id, 0.0)
         return self._settings.batch_read and until <= self._loop.time()
 
-    def refuses_batches(self, bookie_id: str) -> None:
-        if self.knows_batches(bookie_id):
-            log.info("bookie knows no batch reads bookie=%s", bookie_id)
+    def mark_batches_refused(self, bookie_id: str) -> None:
+        if self.supports_batches(bookie_id):
+            log.info("bookie does not support batch reads bookie=%s", bookie_id)
         self._no_batches[bookie_id] = self._loop.time() + BATCH_RETRY_S
 
     def _live(self, channels: dict[str, C], bookie_id: str, make: Callable[[str, int], C]) -> C:
@@ -142,14 +151,14 @@ class BookieLinks:
         self._choice.failed(bookie_id)
 
     def _refused_batch(self, channel: BookieChannel) -> bool:
-        """Whether the bookie closed the connection instead of answering a batch read, as those do that do not know it.
-        One that died looks the same, and is asked one by one for a while."""
+        """Return whether the bookie closed the connection instead of answering a batch read, as bookies without support
+        for it do. A bookie that crashed looks the same, and is then read from without batches for a while."""
         if channel.batches:
             self._batches_known[channel.bookie_id] = None
         unanswered = channel.batches is False and channel.closed_by_peer
         if not unanswered or channel.bookie_id in self._batches_known:
             return False
-        self.refuses_batches(channel.bookie_id)
+        self.mark_batches_refused(channel.bookie_id)
         return True
 
     def _wait_longer(self, bookie_id: str) -> None:

@@ -1,7 +1,7 @@
-"""Choice of bookies for an ensemble. Pure but for the entropy handed in; other policies implement ``Placement``.
+"""Placement policies, which choose the bookies of an ensemble. Pure except for the given entropy.
 
-The policy is named by the setting ``ensemble_placement_policy``: one of ``POLICIES``, or ``module:Class`` of one's own,
-made with (entropy, settings).
+The setting ``ensemble_placement_policy`` names the policy: one of ``POLICIES``, or ``module:Class`` for a class that
+implements ``Placement`` and is created with (entropy, settings).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,15 +16,15 @@ from engine.ledger.quorum import holds
 from engine.ledger.settings import LedgerSettings
 
 DEFAULT_RACK = "/default-region/default-rack"
-"""Rack of every bookie that the rack map does not name (Pulsar's default)."""
+"""Rack of every bookie that is missing from the rack map (Pulsar's default)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The bookies as they are now. Only ``writable`` ones may be chosen; read-only and lost ones are not among them.
+    """The bookies at one moment. Only ``writable`` ones may be chosen; read-only and lost ones are not among them.
 
-    ``suspect``: failed a moment ago. ``quarantined``: failed often. ``load`` counts the ledgers this process writes to
-    each. ``racks`` maps bookie ids to racks, where an operator told.
+    ``suspect`` ones failed recently, ``quarantined`` ones often. ``load`` counts the ledgers that this process writes
+    to each. ``racks`` maps bookie ids to the racks that an operator set.
     """
 
     writable: Sequence[str]
@@ -38,10 +38,10 @@ class Candidates:
 
 
 class Placement(Protocol):
-    """Chooses ensembles and who replaces a failed member."""
+    """A policy that chooses ensembles and the replacements of failed members."""
 
     def ensemble(self, size: int, write_quorum: int, candidates: Candidates) -> list[str]:
-        """``size`` distinct bookies in ensemble order. Suspect and quarantined ones only when the others do not
+        """Choose ``size`` distinct bookies in ensemble order, suspect and quarantined ones only when the others do not
         suffice. Raises NotEnoughBookiesError."""
         ...
 
@@ -52,13 +52,13 @@ class Placement(Protocol):
         write_quorum: int,
         candidates: Candidates,
     ) -> dict[int, str]:
-        """Bookies for as many of ``positions`` of ``ensemble`` as possible, none of them suspect or a member that
-        stays; quarantined ones only when there is nobody else."""
+        """Choose bookies for as many of ``positions`` of ``ensemble`` as possible, none of them suspect or a remaining
+        member; quarantined ones only when there is no other."""
         ...
 
 
 class SpreadPlacement:
-    """Spreads ledgers whatever the racks: the least loaded first, equal ones by chance."""
+    """Placement regardless of racks: the least loaded bookies first, equal ones by chance."""
 
     def __init__(self, entropy: Entropy, settings: LedgerSettings | None = None) -> None:
         self._entropy = entropy
@@ -82,10 +82,10 @@ class SpreadPlacement:
 
 
 class RackAwarePlacement:
-    """Puts the copies of an entry on as many racks as there are, then spreads by load and chance.
+    """Placement of an entry's copies on as many racks as possible, then by load and chance.
 
-    Every window of ``write_quorum`` neighbours (a write set) should touch ``min_racks_per_write_quorum`` racks; with
-    ``enforce_min_racks`` an ensemble that does not is refused, else it is the best there is.
+    Every window of ``write_quorum`` neighbours (a write set) should touch ``min_racks_per_write_quorum`` racks. With
+    ``enforce_min_racks_per_write_quorum`` an ensemble that does not is refused; otherwise the best one is used.
     """
 
     def __init__(self, entropy: Entropy, settings: LedgerSettings) -> None:
@@ -96,9 +96,9 @@ class RackAwarePlacement:
     def ensemble(self, size: int, write_quorum: int, candidates: Candidates) -> list[str]:
         refuse_too_few(size, candidates)
         chosen: list[str | None] = [None] * size
-        rest = ordered(self._entropy, candidates)
+        free = ordered(self._entropy, candidates)
         for position in range(size):
-            self._seat(position, chosen, write_quorum, rest, candidates)
+            self._choose(position, chosen, write_quorum, free, candidates)
         members = [bookie for bookie in chosen if bookie is not None]
         if self._enforced and not self._enough_racks(members, write_quorum, candidates):
             raise NotEnoughBookiesError(
@@ -113,38 +113,41 @@ class RackAwarePlacement:
         write_quorum: int,
         candidates: Candidates,
     ) -> dict[int, str]:
-        rest = free_bookies(ordered(self._entropy, candidates), positions, ensemble, candidates)
-        seats: list[str | None] = [
+        free = free_bookies(ordered(self._entropy, candidates), positions, ensemble, candidates)
+        members: list[str | None] = [
             None if position in positions else bookie for position, bookie in enumerate(ensemble)
         ]
-        found: dict[int, str] = {}
+        chosen: dict[int, str] = {}
         for position in positions:
-            if not rest:
+            if not free:
                 break
-            before = list(rest)
-            bookie = self._seat(position, seats, write_quorum, rest, candidates)
+            before = list(free)
+            bookie = self._choose(position, members, write_quorum, free, candidates)
             if self._enforced:
-                known = [b for b in seats if b is not None]
-                whole = len(known) == len(seats)
-                if whole and not self._enough_racks(known, write_quorum, candidates):
-                    seats[position], rest = None, before
+                known = [bookie for bookie in members if bookie is not None]
+                complete = len(known) == len(members)
+                if complete and not self._enough_racks(known, write_quorum, candidates):
+                    members[position], free = None, before
                     break
-            found[position] = bookie
-        return found
+            chosen[position] = bookie
+        return chosen
 
-    def _seat(
+    def _choose(
         self,
         position: int,
-        seats: list[str | None],
+        members: list[str | None],
         write_quorum: int,
-        rest: list[str],
+        free: list[str],
         candidates: Candidates,
     ) -> str:
-        """Take from ``rest`` (best first) the bookie whose rack the neighbours in write sets have least."""
-        size = len(seats)
+        """Move the best bookie of ``free`` (ordered by load and chance) to ``position`` of ``members``, and return it.
+
+        The best is the one whose rack is rarest among the neighbours that share a write set with the position.
+        """
+        size = len(members)
         near = [
             candidates.rack(other)
-            for place, other in enumerate(seats)
+            for place, other in enumerate(members)
             if other is not None
             and place != position
             and _neighbours(place, position, size, write_quorum)
@@ -154,9 +157,11 @@ class RackAwarePlacement:
             suspect, quarantined = candidates.suspect, candidates.quarantined
             return bookie in suspect, bookie in quarantined, near.count(candidates.rack(bookie))
 
-        best = min(rest, key=cost)  # the first of equals: ``rest`` is in order of load and chance
-        rest.remove(best)
-        seats[position] = best
+        best = min(
+            free, key=cost
+        )  # among equals the first, because ``free`` is ordered by load and chance
+        free.remove(best)
+        members[position] = best
         return best
 
     def _enough_racks(
@@ -176,7 +181,7 @@ class RackAwarePlacement:
 
 
 def _neighbours(a: int, b: int, size: int, write_quorum: int) -> bool:
-    """Whether two positions share a write set."""
+    """Return whether two positions share a write set."""
     return (a - b) % size < write_quorum or (b - a) % size < write_quorum
 
 
@@ -189,16 +194,16 @@ def refuse_too_few(size: int, candidates: Candidates) -> None:
 
 
 def ordered(entropy: Entropy, candidates: Candidates) -> list[str]:
-    """Writable bookies, healthy ones first, then quarantined, then suspect ones; by load, equal ones by chance."""
-    found = entropy.shuffled(sorted(candidates.writable))
-    found.sort(
+    """Return the writable bookies: healthy ones, then quarantined, then suspect ones; by load, equal ones by chance."""
+    bookies = entropy.shuffled(sorted(candidates.writable))
+    bookies.sort(
         key=lambda bookie: (
             bookie in candidates.suspect,
             bookie in candidates.quarantined,
             candidates.load.get(bookie, 0),
         )
     )
-    return found
+    return bookies
 
 
 def free_bookies(
@@ -207,23 +212,25 @@ def free_bookies(
     ensemble: Sequence[str],
     candidates: Candidates,
 ) -> list[str]:
-    """Of ``bookies`` those that are no suspects and no members but of ``positions``."""
+    """Return the ``bookies`` that are not suspect and not members at other positions than ``positions``."""
     staying = [bookie for place, bookie in enumerate(ensemble) if place not in positions]
-    return [b for b in bookies if b not in staying and b not in candidates.suspect]
+    return [
+        bookie for bookie in bookies if bookie not in staying and bookie not in candidates.suspect
+    ]
 
 
-def own_seats(chosen: Mapping[int, str], ensemble: Sequence[str]) -> dict[int, str]:
-    """``chosen`` by position, with every member that may sit again on its own seat.
+def own_positions(chosen: Mapping[int, str], ensemble: Sequence[str]) -> dict[int, str]:
+    """Return ``chosen`` rearranged so that every chosen member of ``ensemble`` returns to its own position.
 
-    A failed member is free once it is no suspect any more. On the seat of another one it would be in the ensemble
-    twice, unless its own is filled too.
+    A failed member may be chosen again once it is no longer suspect. At the position of another failed member it would
+    be in the ensemble twice, unless its own position were filled too.
     """
     own = {ensemble.index(bookie): bookie for bookie in chosen.values() if bookie in ensemble}
-    others = {seat: bookie for seat, bookie in chosen.items() if bookie not in ensemble}
-    kept = {seat: bookie for seat, bookie in others.items() if seat not in own}
-    moved = [bookie for seat, bookie in others.items() if seat in own]
-    free = [seat for seat in chosen if seat not in own and seat not in kept]
-    return own | kept | dict(zip(free, moved, strict=False))
+    others = {position: bookie for position, bookie in chosen.items() if bookie not in ensemble}
+    unmoved = {position: bookie for position, bookie in others.items() if position not in own}
+    displaced = [bookie for position, bookie in others.items() if position in own]
+    free = [position for position in chosen if position not in own and position not in unmoved]
+    return own | unmoved | dict(zip(free, displaced, strict=False))
 
 
 POLICIES: Mapping[str, Callable[[Entropy, LedgerSettings], Placement]] = {
@@ -233,17 +240,17 @@ POLICIES: Mapping[str, Callable[[Entropy, LedgerSettings], Placement]] = {
 
 
 def policy(name: str, entropy: Entropy, settings: LedgerSettings) -> Placement:
-    """The policy called ``name``. Raises MisuseError when there is none."""
-    known = POLICIES.get(name)
-    if known is not None:
-        return known(entropy, settings)
+    """Return a new policy by its name. Raises MisuseError when there is none."""
+    built_in = POLICIES.get(name)
+    if built_in is not None:
+        return built_in(entropy, settings)
     module, colon, attribute = name.partition(":")
     try:
         if not colon:
             raise ImportError("no such policy")
-        made: Placement = getattr(import_module(module), attribute)(entropy, settings)
+        placement: Placement = getattr(import_module(module), attribute)(entropy, settings)
     except (ImportError, AttributeError) as e:
         raise MisuseError(
             f"ensemble_placement_policy must be one of {', '.join(POLICIES)} or module:Class, not {name!r}: {e}"
         ) from e
-    return made
+    return placement

@@ -1,4 +1,4 @@
-"""Which bookies are registered, where they listen, in which racks they stand: the metadata store's view, watched."""
+"""Registered bookies, their addresses and racks, followed in the metadata store."""
 
 import logging
 from collections.abc import Callable
@@ -19,7 +19,8 @@ WATCHED = (
 
 
 class Registrations:
-    """``health_check_off``: the cluster's operators turned it off. ``loaded``: read once at least."""
+    """The registered bookies and their racks as last loaded. ``health_check_off`` is True while the cluster's operators
+    have turned the health check off, ``loaded`` once the registrations were read."""
 
     def __init__(self, store: MetadataStore) -> None:
         self.writable: list[str] = []
@@ -31,7 +32,7 @@ class Registrations:
         self._follower = MetadataFollower(store, "bookie registrations", WATCHED, self.load)
         self._addresses: dict[str, tuple[str, int]] = {}
         self._listeners: dict[object, Callable[[], None]] = {}
-        self._when_back: list[Callable[[str], None]] = []
+        self._on_back: list[Callable[[str], None]] = []
 
     def start(self) -> None:
         """Watch and load; idempotent."""
@@ -41,20 +42,20 @@ class Registrations:
         await self._follower.close()
 
     async def load(self) -> None:
-        """Read them now. Raises the store's errors."""
+        """Read the registrations now and notify the callbacks. Raises the store's errors."""
         names = await self._children(paths.AVAILABLE)
         read_only = await self._children(paths.READ_ONLY)
         racks = await self._load_racks()
         off = await self._store.exists(paths.DISABLE_HEALTH_CHECK) is not None
         writable = [name for name in names if name != "readonly"]
-        back = [bookie for bookie in writable if bookie not in self.writable]
+        returned = [bookie for bookie in writable if bookie not in self.writable]
         self.writable, self.read_only, self.racks = writable, read_only, racks
         self.health_check_off = off
         self.loaded = True
-        for bookie in back:
+        for bookie in returned:
             self.forget_address(bookie)
-            for told in self._when_back:
-                told(bookie)
+            for on_back in self._on_back:
+                on_back(bookie)
         for callback in list(self._listeners.values()):
             callback()
 
@@ -65,7 +66,8 @@ class Registrations:
             return []
 
     async def _load_racks(self) -> dict[str, str]:
-        """What operators told about racks; an unreadable map is as none, so that it cannot stop writing."""
+        """Return the rack map that operators set. While it is unreadable the last one stays in use, so that a damaged
+        map cannot stop writes."""
         try:
             value, _ = await self._store.get(paths.BOOKIE_RACKS)
         except NoNodeError:
@@ -77,7 +79,7 @@ class Registrations:
             return dict(self.racks)
 
     def on_change(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call after registrations were read again; returns how to stop it."""
+        """Call ``callback`` each time the registrations were read. Return a function that removes it."""
         token = object()
         self._listeners[token] = callback
 
@@ -87,24 +89,25 @@ class Registrations:
         return stop
 
     def on_back(self, callback: Callable[[str], None]) -> None:
-        """Call with each bookie that is new or back again: what failed before is past, another process may answer."""
-        self._when_back.append(callback)
+        """Call ``callback`` with each bookie that is new or registered again. Another process may answer there, so
+        earlier failures no longer count."""
+        self._on_back.append(callback)
 
     async def address(self, bookie_id: str) -> tuple[str, int]:
-        """Where a bookie is registered to listen, or what its id says when it is not registered."""
-        known = self._addresses.get(bookie_id)
-        if known is not None:
-            return known
+        """Return host and port of a bookie as registered, or as in its id when it is not registered."""
+        cached = self._addresses.get(bookie_id)
+        if cached is not None:
+            return cached
         for path in (paths.available_bookie(bookie_id), paths.read_only_bookie(bookie_id)):
             try:
                 data, _ = await self._store.get(path)
             except NoNodeError:
                 continue
-            found = BookieRegistration.decode(data).address(bookie_id)
-            self._addresses[bookie_id] = found
-            return found
+            address = BookieRegistration.decode(data).address(bookie_id)
+            self._addresses[bookie_id] = address
+            return address
         return BookieRegistration([]).address(bookie_id)
 
     def forget_address(self, bookie_id: str) -> None:
-        """It may listen elsewhere: ask again."""
+        """Read a bookie's address again at its next use, because it may have changed."""
         self._addresses.pop(bookie_id, None)

@@ -1,4 +1,4 @@
-"""A V3 connection to a bookie. An Apache bookie closes a connection that mixes V2 and V3."""
+"""A V3 connection to a bookie, apart from the V2 ones: an Apache bookie closes a connection that mixes both."""
 
 from collections.abc import Callable
 
@@ -8,11 +8,12 @@ from engine.wire import bookkeeper_pb2 as pb
 from engine.wire.bookie_commands import HEAD_BYTES
 
 Answer = Callable[[pb.Response | None], None]
-"""Takes a response, or None when there will be none."""
+"""Callback that receives the response, or None when there will be none."""
 
 
 class V3Channel(BookieLink):
-    """One V3 connection to a bookie: requests in order, each answered once. ``answered``: it has answered anything."""
+    """One V3 connection to a bookie: requests in order, each answered once. ``answered`` is True once the bookie has
+    answered any request."""
 
     def __init__(self, bookie_id: str, unsent_bytes_max: int) -> None:
         super().__init__(bookie_id, unsent_bytes_max)
@@ -21,7 +22,7 @@ class V3Channel(BookieLink):
         self._next = 0
 
     def request(self, frame: Callable[[int], bytes], answer: Answer) -> int:
-        """Send ``frame(transaction id)``; returns the id, to ``forget`` it with."""
+        """Send ``frame(transaction id)`` and return the id, to be passed to ``forget``."""
         self._next += 1
         number = self._next
         if self.down is not None:
@@ -34,7 +35,7 @@ class V3Channel(BookieLink):
     def forget(self, number: int) -> None:
         self._answers.pop(number, None)
 
-    def tell_down(self, reason: str) -> None:
+    def notify_down(self, reason: str) -> None:
         answers, self._answers = self._answers, {}
         for answer in answers.values():
             answer(None)

@@ -1,4 +1,4 @@
-"""One batch read: a run of entries asked of one bookie in one request, answered in one buffer."""
+"""One batch read: a run of entries requested from one bookie in one request and answered in one buffer."""
 
 import asyncio
 
@@ -10,13 +10,14 @@ from engine.wire.bookie_commands import EOK
 
 ENTRY_OVERHEAD = 4
 ANSWER_OVERHEAD = 36
-"""What a bookie counts against the bytes asked for, per entry and per answer, beside the stored entries."""
+"""Bytes that a bookie counts against the request's limit besides the stored entries: per entry and per answer."""
 
 
 class BatchRead:
-    """Entries ``first .. stop - 1``, or as many as the bytes asked for hold. ``done`` completes with the answer.
+    """A read of entries ``first .. stop - 1``, or as many as the requested bytes hold. ``done`` completes with the
+    answer.
 
-    The entries come as one slice over the received buffer: nothing is kept per entry but its span.
+    The entries are returned as one slice over the received buffer: only the span is stored per entry.
     """
 
     def __init__(self, ledger_id: int, first: int, stop: int, digest: Digest) -> None:
@@ -33,8 +34,8 @@ class BatchRead:
         self._channel: BookieChannel | None = None
         self._number = 0
 
-    def ask(self, channel: BookieChannel, bytes_max: int, wanted: int) -> None:
-        """Ask for about ``bytes_max`` payload bytes, which are about ``wanted`` entries."""
+    def request(self, channel: BookieChannel, bytes_max: int, wanted: int) -> None:
+        """Request about ``bytes_max`` payload bytes, which are about ``wanted`` entries."""
         self.bookie_id = channel.bookie_id
         self._channel = channel
         if channel.down is not None:
@@ -49,13 +50,15 @@ class BatchRead:
         self, channel: BookieChannel, rc: int, buf: bytes, start: int, stop: int
     ) -> None:
         if rc == EOK:
-            spans, self._intact = self._digest.take_batch(
+            spans, self._intact = self._digest.check_batch(
                 buf, start, stop, self.ledger_id, self.first
             )
             self._spans = spans[: 2 * self._count]
             self._buf = buf
             if not spans:
-                rc = CORRUPT  # also an empty answer: a bookie that has nothing says ENOENTRY
+                rc = (
+                    CORRUPT  # also for an empty answer: a bookie without the entry answers ENOENTRY
+                )
         self._settle(rc)
 
     def channel_down(self, channel: BookieChannel, reason: str) -> None:
@@ -67,26 +70,26 @@ class BatchRead:
             self.done.set_result(None)
 
     def close(self) -> None:
-        """Stop listening; an answer still due is dropped."""
+        """Cancel the request; an answer that is still due is dropped."""
         if self._channel is not None:
             self._channel.forget_batch(self._number)
         if not self.done.done():
             self.done.cancel()
 
-    def silent(self, moment: float) -> list[BookieChannel]:
-        """The channel that owes the answer, when it said nothing at all since ``moment``."""
+    def silent_channels(self, moment: float) -> list[BookieChannel]:
+        """Return the channel that owes the answer if it received nothing since ``moment``, in loop time."""
         channel = self._channel
         if self.code != PENDING or channel is None or not channel.silent_since(moment):
             return []
         return [channel]
 
-    def good(self) -> int:
-        """How many entries from the first on are there, intact."""
+    def intact_count(self) -> int:
+        """Return the number of contiguous intact entries from the first on."""
         return len(self._spans) >> 1
 
     @property
     def complete(self) -> bool:
-        """Whether nothing speaks against asking the same bookie for what follows."""
+        """True when the whole answer was intact, so that the following entries may be read from the same bookie."""
         return self._intact
 
     def slices(self) -> list[Slice]:

@@ -1,4 +1,4 @@
-"""One attempt to read a run of entries: who was asked for which, what came, and the slices it makes."""
+"""One attempt to read a run of entries, with one request for each entry."""
 
 import asyncio
 from collections.abc import Iterable
@@ -9,15 +9,16 @@ from engine.ledger.digest import HEADER_BYTES, Digest, header_of
 from engine.wire.bookie_commands import ENOENTRY, ENOLEDGER, EOK, LAST_ENTRY, read_request
 
 PENDING, CORRUPT, DOWN = -1, -2, -3
-"""Codes beside those of the wire: no answer yet, a damaged copy, the connection went."""
+"""Codes besides those of the protocol: no answer yet, a damaged copy, the connection is down."""
 
 MISSING = (ENOENTRY, ENOLEDGER)
 
 
 class RangeRead:
-    """Entries ``first .. stop - 1``. ``done`` completes when every entry asked for is answered or cannot be any more.
+    """A read of entries ``first .. stop - 1``. ``done`` completes when every requested entry has an answer or can no
+    longer receive one.
 
-    Per entry only list cells are kept; the payload stays in the received buffers.
+    Only list cells are kept per entry; the payload stays in the received buffers.
     """
 
     def __init__(self, ledger_id: int, first: int, stop: int, digest: Digest) -> None:
@@ -30,24 +31,24 @@ class RangeRead:
         self._bufs: list[bytes] = [b""] * count
         self._starts = [0] * count
         self._stops = [0] * count
-        self._asked: list[BookieChannel | None] = [None] * count
+        self._requested: list[BookieChannel | None] = [None] * count
         self._channels: list[BookieChannel] = []
         self._left = 0
 
-    def ask(
+    def request(
         self,
         channel: BookieChannel,
         entries: Iterable[int],
         flags: int = 0,
         key: bytes | None = None,
     ) -> None:
-        """Request ``entries`` from a bookie, each entry of at most one."""
+        """Request ``entries`` from a bookie. An entry may be requested from one bookie only."""
         if channel not in self._channels:
             self._channels.append(channel)
             channel.add_reader(self.ledger_id, self)
         frames = []
         for entry in entries:
-            self._asked[entry - self.first] = channel
+            self._requested[entry - self.first] = channel
             self._left += 1
             frames.append(read_request(self.ledger_id, entry, flags=flags, master_key=key))
         if channel.down is not None:
@@ -57,7 +58,9 @@ class RangeRead:
 
     def awaits(self, channel: BookieChannel, entry_id: int) -> bool:
         i = entry_id - self.first
-        return 0 <= i < len(self.codes) and self.codes[i] == PENDING and self._asked[i] is channel
+        return (
+            0 <= i < len(self.codes) and self.codes[i] == PENDING and self._requested[i] is channel
+        )
 
     def read_answered(
         self, channel: BookieChannel, rc: int, entry_id: int, buf: bytes, start: int, stop: int
@@ -74,8 +77,8 @@ class RangeRead:
         self._settle(i, rc)
 
     def channel_down(self, channel: BookieChannel, reason: str) -> None:
-        for i, asked in enumerate(self._asked):
-            if asked is channel and self.codes[i] == PENDING:
+        for i, requested in enumerate(self._requested):
+            if requested is channel and self.codes[i] == PENDING:
                 self._settle(i, DOWN)
 
     def _settle(self, i: int, code: int) -> None:
@@ -85,47 +88,53 @@ class RangeRead:
             self.done.set_result(None)
 
     def close(self) -> None:
-        """Stop listening; answers still due are dropped."""
+        """Cancel the requests; answers that are still due are dropped."""
         for channel in self._channels:
             channel.remove_reader(self.ledger_id, self)
         if not self.done.done():
             self.done.cancel()
 
-    def silent(self, moment: float) -> list[BookieChannel]:
-        """The channels that owe answers and said nothing at all since ``moment``."""
+    def silent_channels(self, moment: float) -> list[BookieChannel]:
+        """Return the channels that owe answers and received nothing since ``moment``, in loop time."""
         owing = [
-            asked for asked, code in zip(self._asked, self.codes, strict=True) if code == PENDING
+            channel
+            for channel, code in zip(self._requested, self.codes, strict=True)
+            if code == PENDING
         ]
-        return [c for c in self._channels if c in owing and c.silent_since(moment)]
+        return [
+            channel
+            for channel in self._channels
+            if channel in owing and channel.silent_since(moment)
+        ]
 
     @property
     def code(self) -> int:
-        """Of the first entry."""
+        """The first entry's code."""
         return self.codes[0]
 
     @property
     def complete(self) -> bool:
-        """Whether every entry asked for came."""
-        return self.good() == len(self.codes)
+        """True when every requested entry arrived intact."""
+        return self.intact_count() == len(self.codes)
 
-    def good(self) -> int:
-        """How many entries from the first on are there, intact."""
+    def intact_count(self) -> int:
+        """Return the number of contiguous intact entries from the first on."""
         for i, code in enumerate(self.codes):
             if code != EOK:
                 return i
         return len(self.codes)
 
     def stored(self, i: int = 0) -> bytes:
-        """A copy of the stored bytes of entry ``i``, header and digest included."""
+        """Return a copy of the stored bytes of entry ``first + i``, header and digest included."""
         return self._bufs[i][self._starts[i] : self._stops[i]]
 
     def slices(self) -> list[Slice]:
-        """The intact entries from the first on, one slice per received buffer."""
+        """Return the contiguous intact entries from the first on, one slice per received buffer."""
         overhead = self._digest.overhead
         out: list[Slice] = []
         spans: list[int] = []
         at = size = 0
-        count = self.good()
+        count = self.intact_count()
         for i in range(count):
             if i > at and self._bufs[i] is not self._bufs[at]:
                 out.append(self._slice(at, spans, size))

@@ -1,4 +1,4 @@
-"""Reads of confirmed entries: a run at once from one replica, checked, the next replica when that fails."""
+"""Reads of confirmed entries: a run at a time from one replica, verified, from the next replica when that fails."""
 
 import logging
 from typing import Protocol
@@ -18,13 +18,13 @@ from engine.metadata.store import SessionExpiredError, StoreUnavailableError
 log = logging.getLogger(__name__)
 
 ENTRY_GUESS = 1024
-"""Bytes of an entry while none was seen."""
+"""Assumed bytes of an entry before the first one was read."""
 BATCH_BYTES_MAX = 4 * 1024 * 1024
-"""Asked for in one request at most; a bookie gives 5 MiB."""
+"""Bytes requested at most in one batch read; a bookie returns up to 5 MiB."""
 
 
 class OpenLedger(Protocol):
-    """A ledger that is being written here: its writer knows what is confirmed."""
+    """A ledger that is being written in this process; its writer knows what is confirmed."""
 
     @property
     def metadata(self) -> LedgerMetadata: ...
@@ -37,7 +37,8 @@ class OpenLedger(Protocol):
 
 
 class LedgerReader:
-    """Entries 0 to ``last_confirmed`` of one ledger. Made by ``LedgerClient.open`` or ``LedgerWriter.reader``."""
+    """Reader of entries 0 to ``last_confirmed`` of one ledger, created by ``LedgerClient.open`` or
+    ``LedgerWriter.reader``."""
 
     def __init__(
         self,
@@ -52,9 +53,8 @@ class LedgerReader:
         self._metadata = metadata
         self._writer = writer
         self._unconfirmed = unconfirmed
-        self._moved: dict[
-            int, tuple[str, ...]
-        ] = {}  # members of a segment, by its first entry, since re-replicated
+        self._moved: dict[int, tuple[str, ...]] = {}
+        """Current members of re-replicated segments, by their first entry."""
         self._digest = Digest(metadata.digest or DigestType.CRC32, access.password)
         self._known = metadata.last_entry
         self._open_length = 0
@@ -67,7 +67,7 @@ class LedgerReader:
 
     @property
     def last_confirmed(self) -> int:
-        """Highest entry id known to be confirmed; never falls."""
+        """Highest entry id known to be confirmed; it never falls (I9)."""
         return self._known if self._writer is None else self._writer.last_confirmed
 
     @property
@@ -76,17 +76,17 @@ class LedgerReader:
 
     @property
     def length(self) -> int:
-        """Payload bytes of all entries; of an open ledger up to ``last_confirmed``, or 0 where that is not known."""
+        """Payload bytes of all entries; of an open ledger those up to ``last_confirmed``, 0 where that is unknown."""
         if self._writer is not None:
             return self._writer.length
         return self.metadata.length if self.closed else self._open_length
 
     async def read(self, first: int, last: int, bytes_max: int) -> list[Slice]:
-        """Entries from ``first`` on, contiguous, digests verified: at least one, at most to ``last`` or so many that
-        ``bytes_max`` is about reached (a guess by the sizes seen).
+        """Read contiguous entries from ``first`` on, with verified digests: at least one, at most to ``last``.
 
-        Raises NoSuchEntryError when ``first`` is beyond ``last_confirmed`` or every replica lacks it, ReadError when no
-        replica gave it and one could not say. Cancel-safe.
+        Fewer are read when ``bytes_max`` is about reached, estimated from the sizes seen so far. Raises
+        NoSuchEntryError when ``first`` is beyond ``last_confirmed`` or every replica lacks it, ReadError when no
+        replica returned it and at least one did not answer or failed. Cancel-safe.
         """
         if first < 0 or last < first:
             raise MisuseError(f"read of entries {first} to {last}")
@@ -117,7 +117,7 @@ class LedgerReader:
         batch_max = self._access.settings.batch_entries_max
         count = min(last + 1 - first, batch_max) if bytes_max > 0 else 1
         wanted = int(bytes_max // self._size_guess()) if bytes_max > 0 else 1
-        work = ReplicaReads(
+        reads = ReplicaReads(
             self._access,
             members,
             write_quorum,
@@ -128,16 +128,17 @@ class LedgerReader:
             digest=self._digest,
         )
         try:
-            op = await work.run()
+            op = await reads.run()
         finally:
-            self._sticky += work.failures
+            self._sticky += reads.failures
         slices = op.slices()
         op.close()
-        self._entry_bytes = max(sum(run.size for run in slices) / op.good(), 1.0)
+        self._entry_bytes = max(sum(run.size for run in slices) / op.intact_count(), 1.0)
         return slices
 
     async def _members_now(self, segment_first: int) -> tuple[str, ...] | None:
-        """Who holds a segment by the metadata as stored now: repair may have moved it. None when that is not known."""
+        """Return a segment's bookies by the metadata as stored now, because a repair may have moved it; None when that
+        is unknown."""
         try:
             stored = await metadata_update.read(self._access.store, self.ledger_id)
         except (LedgerError, StoreUnavailableError, SessionExpiredError) as e:
@@ -149,7 +150,8 @@ class LedgerReader:
         return None
 
     def scan(self, first: int, last: int, bytes_max: int, ranges: int = 3) -> Scan:
-        """Entries ``first`` to ``last`` in order, ``ranges`` reads of about ``bytes_max`` under way at once::
+        """Return a scan of entries ``first`` to ``last`` in order, with ``ranges`` concurrent reads of about
+        ``bytes_max`` each::
 
         async with reader.scan(0, reader.last_confirmed, 1 << 20) as scan:
             async for slices in scan:
@@ -158,7 +160,7 @@ class LedgerReader:
         return Scan(self, first, last, bytes_max, ranges)
 
     def entries_in(self, size: int) -> int:
-        """About how many entries ``size`` bytes hold, by what was seen of this ledger; at least 1."""
+        """Estimate how many entries ``size`` bytes hold, from the entries of this ledger seen so far; at least 1."""
         return max(1, int(size // self._size_guess()))
 
     def _size_guess(self) -> float:
@@ -169,7 +171,7 @@ class LedgerReader:
         return float(ENTRY_GUESS)
 
     async def read_last_confirmed(self) -> int:
-        """Ask metadata and bookies anew how far the ledger is confirmed. Raises ReadError without coverage."""
+        """Read the last confirmed entry again from the metadata and bookies. Raises ReadError without coverage."""
         if self._writer is not None:
             return self._writer.last_confirmed
         if not self.closed:
@@ -177,9 +179,9 @@ class LedgerReader:
             if self.closed:
                 self._known = self._metadata.last_entry
             else:
-                found = await read_tail(self._access, self._metadata, self._digest)
-                known = found.stored if self._unconfirmed else found.confirmed
-                if known > self._known:  # never back (I9)
+                tail = await read_tail(self._access, self._metadata, self._digest)
+                known = tail.stored if self._unconfirmed else tail.confirmed
+                if known > self._known:  # a reader's mark never falls (I9)
                     self._known = known
-                    self._open_length = found.length if known == found.stored else 0
+                    self._open_length = tail.length if known == tail.stored else 0
         return self._known

@@ -1,4 +1,4 @@
-"""One read of a run of entries: replica after replica (I2), each overtaken by the next when it is slow."""
+"""One read of a run of entries: from one replica after another (I2), and from the next as well when one is slow."""
 
 import asyncio
 
@@ -16,11 +16,13 @@ Attempt = RangeRead | BatchRead
 
 
 class ReplicaReads:
-    """Entries ``first .. stop - 1`` of one segment. ``run`` gives the first attempt that brought the first entry.
+    """A read of entries ``first .. stop - 1`` of one segment. ``run`` returns the first attempt that brought the first
+    entry.
 
-    Where every bookie holds every entry a whole run is asked of one bookie, in one request if it knows that; in a
-    striped segment each entry of a bookie that holds it. ``bytes_max`` bounds what one request brings, which are
-    about ``wanted`` entries: so many are asked for one by one. ``failures`` counts the replicas that failed.
+    Where every bookie holds every entry, the run is requested from one bookie, in one request if that supports batch
+    reads. In a striped segment each entry is requested from a bookie that holds it. ``bytes_max`` bounds the answer to
+    a batch read, about ``wanted`` entries; without batch reads ``wanted`` entries are requested. ``failures`` counts
+    the replicas that failed.
     """
 
     def __init__(
@@ -51,94 +53,97 @@ class ReplicaReads:
         size = len(members)
         self._order = sorted(range(size), key=lambda p: (self._costs[p], (p - start_at) % size))
         self._codes: list[int] = []
-        self._running: list[tuple[Attempt, int, float]] = []  # with its turn and deadline
+        self._running: list[tuple[Attempt, int, float]] = []  # attempt, turn, deadline
 
     async def run(self) -> Attempt:
-        """Raises NoSuchEntryError when every replica lacks the first entry, ReadError when one could not say (I21:
-        damage, silence and errors never count as absence). Cancel-safe; the caller closes what it is given."""
+        """Return the first attempt that brought the first entry; the caller closes it. Cancel-safe.
+
+        Raises NoSuchEntryError when every replica lacks the first entry, ReadError when at least one failed otherwise:
+        damage, silence and errors never count as absence (I21).
+        """
         settings, loop = self._settings, self._loop
         patience = settings.speculative_read_timeout_s or settings.read_entry_timeout_s
-        asked, overtake_at = 0, 0.0
+        turn, overtake_at = 0, 0.0
         try:
             while True:
                 now = loop.time()
-                if asked < self._quorum and (not self._running or now >= overtake_at):
+                if turn < self._quorum and (not self._running or now >= overtake_at):
                     if self._running:
                         self._mark_slow()
-                    self._ask(asked, now)
-                    asked += 1
+                    self._request(turn, now)
+                    turn += 1
                     overtake_at = now + patience
                 if not self._running:
                     raise self._failure()
                 until = min(deadline for _, _, deadline in self._running)
-                if asked < self._quorum:
+                if turn < self._quorum:
                     until = min(until, overtake_at)
                 await asyncio.wait(
                     [op.done for op, _, _ in self._running],
                     timeout=max(until - now, 0),
                     return_when=asyncio.FIRST_COMPLETED,
                 )
-                found = self._sort_out(loop.time())
-                if found is not None:
-                    return found
+                attempt = self._sort_out(loop.time())
+                if attempt is not None:
+                    return attempt
         finally:
             for op, _, _ in self._running:
                 op.close()
 
     def _sort_out(self, now: float) -> Attempt | None:
-        """An attempt that brought something; those that failed are dropped."""
+        """Return an attempt that brought entries, or None; failed attempts are removed."""
         for attempt in list(self._running):
             op, turn, deadline = attempt
             if not op.done.done() and now < deadline:
                 continue
             self._running.remove(attempt)
-            if op.good():
+            if op.intact_count():
                 if op.complete is False:
-                    self.failures += 1  # the rest is better asked of another replica
+                    self.failures += 1  # so that the reader continues with another replica
                 return op
             if not op.done.done():
-                for channel in op.silent(now - self._settings.read_entry_timeout_s):
-                    channel.take_down("hangs: nothing heard since a read was sent")
+                for channel in op.silent_channels(now - self._settings.read_entry_timeout_s):
+                    channel.take_down("hangs: nothing received since a read was sent")
             op.close()
             if isinstance(op, BatchRead) and self._refused(op):
-                self._ask(turn, now)
+                self._request(turn, now)
                 continue
             self._codes.append(op.code)
             self.failures += 1
         return None
 
     def _refused(self, op: BatchRead) -> bool:
-        """Whether the bookie does not know batch reads, so that it is asked again one by one."""
+        """Return whether the bookie does not support batch reads, so that the entries are requested one by one."""
         if op.code == EBADREQ:
-            self._links.refuses_batches(op.bookie_id)
-        return not self._links.knows_batches(op.bookie_id)
+            self._links.mark_batches_refused(op.bookie_id)
+        return not self._links.supports_batches(op.bookie_id)
 
     def _mark_slow(self) -> None:
         for op, turn, _ in self._running:
             if isinstance(op, BatchRead) or len(self._members) == self._quorum:
                 self._choice.slow(self._members[self._order[turn]])
 
-    def _ask(self, turn: int, now: float) -> None:
-        """Ask the ``turn``-th best replica of each entry."""
+    def _request(self, turn: int, now: float) -> None:
+        """Request the entries from the ``turn``-th best replica of each."""
         op: Attempt
         if len(self._members) > self._quorum:
-            op = self._ask_striped(turn)
+            op = self._request_striped(turn)
         else:
             bookie = self._members[self._order[turn]]
             channel = self._links.reading(bookie)
-            if self._stop - self._first > 1 and self._links.knows_batches(bookie):
+            if self._stop - self._first > 1 and self._links.supports_batches(bookie):
                 op = BatchRead(self._ledger_id, self._first, self._stop, self._digest)
-                op.ask(channel, self._bytes_max, self._wanted)
+                op.request(channel, self._bytes_max, self._wanted)
             else:
                 op = self._range()
-                op.ask(channel, range(self._first, self._first + len(op.codes)))
+                op.request(channel, range(self._first, self._first + len(op.codes)))
         self._running.append((op, turn, now + self._settings.read_entry_timeout_s))
 
     def _range(self) -> RangeRead:
         stop = min(self._stop, self._first + min(self._wanted, self._settings.read_entries_max))
         return RangeRead(self._ledger_id, self._first, stop, self._digest)
 
-    def _ask_striped(self, turn: int) -> RangeRead:
+    def _request_striped(self, turn: int) -> RangeRead:
         op = self._range()
         shares: dict[int, list[int]] = {}
         for entry in range(self._first, self._first + len(op.codes)):
@@ -146,7 +151,7 @@ class ReplicaReads:
             replicas.sort(key=self._costs.__getitem__)
             shares.setdefault(replicas[turn], []).append(entry)
         for position, entries in shares.items():
-            op.ask(self._links.reading(self._members[position]), entries)
+            op.request(self._links.reading(self._members[position]), entries)
         return op
 
     def _failure(self) -> Exception:

@@ -1,4 +1,4 @@
-"""Sequential reading at full speed: a few ranges of a ledger are under way while the first is worked on."""
+"""Sequential reads ahead: a few ranges of a ledger are read while the caller works on the first."""
 
 import asyncio
 from collections import deque
@@ -11,7 +11,7 @@ from engine.ledger.errors import LedgerError
 
 
 class Ranges(Protocol):
-    """What a scan needs of the ledger's reader."""
+    """The part of a ledger's reader that a scan uses."""
 
     ledger_id: int
 
@@ -21,11 +21,12 @@ class Ranges(Protocol):
 
 
 class Scan:
-    """An asynchronous iterator over lists of slices, contiguous, in order; made by ``LedgerReader.scan``.
+    """An asynchronous iterator over lists of slices, contiguous and in order; created by ``LedgerReader.scan``.
 
-    At most ``ranges`` times about ``bytes_max`` bytes are held or under way. Where a range came shorter than guessed
-    its rest is read before the next is given. Raises what ``LedgerReader.read`` raises, at the range that failed; who
-    goes on then asks for it again. Use it as a context manager: its end, also by cancellation, stops all reads.
+    About ``ranges`` times ``bytes_max`` bytes are held or being read at most. Where a read returned fewer entries than
+    estimated, the rest of its range is read before the next range is returned. Raises what ``LedgerReader.read``
+    raises, at the range that failed; a caller that continues reads that range again. Use it as a context manager: its
+    end, also by cancellation, stops all reads.
     """
 
     def __init__(self, reader: Ranges, first: int, last: int, bytes_max: int, ranges: int) -> None:
@@ -40,7 +41,7 @@ class Scan:
         self._ranges = ranges
         self._begun = False
         self._tasks = TaskScope(f"scan of ledger {reader.ledger_id}", lambda _name, _error: None)
-        self._under_way: deque[tuple[int, int, asyncio.Task[list[Slice]] | None]] = deque()
+        self._reading: deque[tuple[int, int, asyncio.Task[list[Slice]] | None]] = deque()
 
     async def __aenter__(self) -> Self:
         return self
@@ -55,30 +56,30 @@ class Scan:
         if self._at > self._last:
             raise StopAsyncIteration
         self._fill()
-        first, stop, task = self._under_way[0]
+        first, stop, task = self._reading[0]
         if task is None:
             task = self._start(first, stop)[2]
         try:
             slices = await asyncio.shield(task)
         except LedgerError:
-            self._under_way[0] = first, stop, None  # asked for again when the caller asks again
+            self._reading[0] = first, stop, None  # read again when the caller continues
             raise
-        self._under_way.popleft()
+        self._reading.popleft()
         self._begun = True
         self._at = slices[-1].first + slices[-1].count
         if self._at < stop:
-            self._under_way.appendleft(self._start(self._at, stop))
+            self._reading.appendleft(self._start(self._at, stop))
         self._fill()
         return slices
 
     def _fill(self) -> None:
-        """Start as many ranges as may be under way. The first goes alone: it tells how large entries are."""
+        """Start reading as many ranges as allowed. The first one is read alone, to learn how large entries are."""
         most = self._ranges if self._begun else 1
-        while len(self._under_way) < most and self._ahead <= self._last:
+        while len(self._reading) < most and self._ahead <= self._last:
             stop = min(self._ahead + self._reader.entries_in(self._bytes_max), self._last + 1)
-            self._under_way.append(self._start(self._ahead, stop))
+            self._reading.append(self._start(self._ahead, stop))
             self._ahead = stop
 
     def _start(self, first: int, stop: int) -> tuple[int, int, asyncio.Task[list[Slice]]]:
-        work = self._reader.read(first, stop - 1, self._bytes_max * 2)
-        return first, stop, self._tasks.spawn(f"entries from {first}", work)
+        read = self._reader.read(first, stop - 1, self._bytes_max * 2)
+        return first, stop, self._tasks.spawn(f"entries from {first}", read)

@@ -1,4 +1,4 @@
-"""Finds the bookies that owe a writer answers for too long: ``progress`` over the clock of the loop."""
+"""Detection of bookies that owe a writer answers for too long: AckProgress with the event loop's clock."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,12 +9,15 @@ from engine.ledger.writing.ensemble import Ensemble
 from engine.ledger.writing.progress import AckProgress
 
 CHECKS = 4
-"""Looks within the time that a bookie has."""
+"""Checks within the add timeout."""
 
 
 class AddWatch:
-    """Looks while adds are under way. ``adds`` tells the entry below which all are sent, and whether any is under way;
-    ``late`` is told of a bookie that is not too slow for its connection but for this ledger."""
+    """Periodic check of the acknowledgements while adds are pending.
+
+    ``adds`` returns the entry below which all are sent, and whether any add is pending. ``late(position, reason)`` is
+    called for a bookie that answers on its connection but is too slow for this ledger.
+    """
 
     __slots__ = (
         "_adds",
@@ -48,17 +51,17 @@ class AddWatch:
             len(ensemble.members), settings.add_entry_timeout_s, settings.add_entry_age_max_s
         )
         for position in range(len(ensemble.members)):
-            self.seated(position)
+            self.replaced(position)
 
     def start(self) -> None:
-        """The first add after a pause is sent."""
+        """Start checking: the first add after a pause was sent."""
         self.running = True
         self._progress.started(self._loop.time())
-        self._look_later()
+        self._schedule()
 
-    def seated(self, position: int) -> None:
-        """Another bookie sits at ``position``."""
-        self._progress.seated(position, self._tracker.below(position), self._loop.time())
+    def replaced(self, position: int) -> None:
+        """Give the bookie that is new at ``position`` the full time."""
+        self._progress.replaced(position, self._tracker.below(position), self._loop.time())
 
     def stop(self) -> None:
         self.running = False
@@ -66,10 +69,10 @@ class AddWatch:
             self._timer.cancel()
             self._timer = None
 
-    def _look_later(self) -> None:
-        self._timer = self._loop.call_later(self._timeout_s / CHECKS, self._look)
+    def _schedule(self) -> None:
+        self._timer = self._loop.call_later(self._timeout_s / CHECKS, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         now = self._loop.time()
         below = [
             None if channel is None else self._tracker.below(position)
@@ -81,12 +84,12 @@ class AddWatch:
             if channel is None:
                 continue
             if channel.silent_since(now - self._timeout_s):
-                channel.take_down("hangs: nothing heard while adds wait")
+                channel.take_down("hangs: nothing received while adds are pending")
             else:
                 self._late(position, "no answer in time")
         if not self.running:
-            return  # stopped by what was found
+            return  # a failed bookie above ended the writer, which stopped this watch
         if owing or self._adds()[1]:
-            self._look_later()
+            self._schedule()
         else:
             self.running = False

@@ -1,4 +1,4 @@
-"""The bookies that a ledger is being written to, by position, and the connection to each: none where one failed."""
+"""The bookies that a ledger is being written to, by position, and the connections to them."""
 
 import asyncio
 import logging
@@ -13,9 +13,10 @@ log = logging.getLogger(__name__)
 
 
 class Ensemble:
-    """``channels`` is changed in place. ``failed``: why the bookie at a position counts no more, until it is replaced.
+    """Members of the current ensemble and a channel to each; the channel is None where the bookie failed.
 
-    ``on_chance`` is called when there may be somebody for a failed bookie's place.
+    ``channels`` is changed in place. ``failed`` holds, until the replacement, why the bookie at a position no longer
+    counts. ``on_chance`` is called when a replacement for a failed bookie may have become available.
     """
 
     __slots__ = (
@@ -28,7 +29,7 @@ class Ensemble:
         "_registrations",
         "_retry",
         "_sink",
-        "_stop_listening",
+        "_stop_watching",
         "_suspect_s",
         "_write_quorum",
         "channels",
@@ -58,42 +59,42 @@ class Ensemble:
         self._loop = asyncio.get_running_loop()
         self._retry: asyncio.TimerHandle | None = None
         for position in range(len(self.members)):
-            self._seat(position)
-        self._stop_listening = self._registrations.on_change(self._chance)
+            self._attach(position)
+        self._stop_watching = self._registrations.on_change(self._chance)
 
     def position(self, channel: BookieChannel) -> int:
-        """Where the channel sits in the present ensemble; -1: its answers count no more (I11)."""
-        for position, sitting in enumerate(self.channels):
-            if sitting is channel:
+        """Return the channel's position in the current ensemble; -1 when its answers no longer count (I11)."""
+        for position, current in enumerate(self.channels):
+            if current is channel:
                 return position
         return -1
 
     def enough(self) -> bool:
-        """Whether every write set still has an ack quorum of connected bookies."""
+        """Return whether every write set still has an ack quorum of bookies that have not failed."""
         size, quorum = len(self.members), self._write_quorum
         for entry in range(size):
-            seated = sum(
+            available = sum(
                 channel is not None and holds(position, entry, size, quorum)
                 for position, channel in enumerate(self.channels)
             )
-            if seated < self._ack_quorum:
+            if available < self._ack_quorum:
                 return False
         return True
 
     def refused(self) -> bool:
-        """Whether a failed bookie is read-only: it will not come back soon, so a change is not put off."""
+        """Return whether a failed bookie is read-only: it will not return soon, so a change is not delayed."""
         return any(self.members[p] in self._registrations.read_only for p in self.failed)
 
     def fail(self, position: int, reason: str) -> None:
-        """The bookie at ``position`` counts no more."""
+        """Record that the bookie at ``position`` no longer counts."""
         bookie = self.members[position]
         log.info("bookie fails ledger=%d bookie=%s reason=%s", self._ledger_id, bookie, reason)
         self._choice.failed(bookie)
-        self._unseat(position)
+        self._detach(position)
         self.failed[position] = reason
 
     def changed(self) -> tuple[list[str], list[int]]:
-        """The ensemble with other bookies for the failed ones, as far as there are any, and where they sit."""
+        """Return the ensemble with replacements for failed bookies, as far as there are any, and their positions."""
         chosen = self._choice.replacements(sorted(self.failed), self.members, self._write_quorum)
         members = list(self.members)
         for position, bookie in chosen.items():
@@ -101,22 +102,22 @@ class Ensemble:
         return members, list(chosen)
 
     def replace(self, position: int, bookie: str) -> None:
-        """``bookie`` takes the place of the failed one at ``position``."""
+        """Replace the failed bookie at ``position`` by ``bookie``."""
         del self.failed[position]
         self.members[position] = bookie
-        self._seat(position)
+        self._attach(position)
 
     def retry_later(self) -> None:
-        """Who is suspect now may do later."""
+        """Schedule another attempt for when the bookies that are suspect now may be chosen again."""
         if self._retry is None:
             self._retry = self._loop.call_later(self._suspect_s, self._chance)
 
     def release(self) -> None:
-        """Let go of everything."""
-        self._stop_listening()
+        """Stop the watch and the timer, and release all channels."""
+        self._stop_watching()
         self._stop_retry()
         for position in range(len(self.channels)):
-            self._unseat(position)
+            self._detach(position)
 
     def _chance(self) -> None:
         self._stop_retry()
@@ -128,17 +129,18 @@ class Ensemble:
             self._retry.cancel()
             self._retry = None
 
-    def _seat(self, position: int) -> None:
+    def _attach(self, position: int) -> None:
         bookie = self.members[position]
         channel = self._links.channel(bookie)
         self.channels[position] = channel
         if channel.down is None:
             channel.add_writer(self._ledger_id, self._sink)
         else:
+            # Not called from here: the writer may be in its constructor or in the middle of a change.
             self._loop.call_soon(self._sink.channel_down, channel, channel.down)
         self._choice.count(bookie, 1)
 
-    def _unseat(self, position: int) -> None:
+    def _detach(self, position: int) -> None:
         channel = self.channels[position]
         if channel is not None:
             self.channels[position] = None

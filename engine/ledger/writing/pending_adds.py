@@ -1,4 +1,4 @@
-"""Adds of one writer that are not confirmed yet, run by run. Pure."""
+"""Unconfirmed adds of one writer, run by run. Pure."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from engine.base.slices import Slice
 
 
 class PendingRun(NamedTuple):
-    """A run as pushed. ``length_before`` is the payload bytes of the ledger before its first entry."""
+    """A run as pushed. ``length_before`` is the payload bytes of the ledger before the run's first entry."""
 
     run: Slice
     first: int
@@ -16,12 +16,15 @@ class PendingRun(NamedTuple):
 
 
 class PendingAdds:
-    """Runs in entry order; kept whole until their last entry is confirmed, so that they can be sent again."""
+    """Runs in entry order, each kept until its last entry is confirmed so that it can be sent again. ``bytes`` is their
+    payload bytes."""
 
     __slots__ = ("_runs", "bytes")
 
     def __init__(self) -> None:
-        self._runs: deque[PendingRun] | None = None  # a deque is 620 bytes: made when it is used
+        self._runs: deque[PendingRun] | None = (
+            None  # created at the first use: a deque takes 620 bytes
+        )
         self.bytes = 0
 
     def __len__(self) -> int:
@@ -35,20 +38,21 @@ class PendingAdds:
         self.bytes += run.size
 
     def confirmed(self, below: int) -> None:
-        """Forget the runs that lie wholly below an entry id."""
+        """Remove the runs that lie entirely below an entry id."""
         runs = self._runs
         while runs and runs[0].first + runs[0].run.count <= below:
             self.bytes -= runs.popleft().run.size
 
     def length_below(self, entry_id: int, pushed: int) -> int:
-        """Payload bytes of the ledger before ``entry_id``; ``pushed`` is the length after everything pushed."""
+        """Return the ledger's payload bytes before ``entry_id``; ``pushed`` is its length after everything pushed."""
         for run, first, length in self._runs or ():
             if entry_id < first + run.count:
                 return length + run.size_of(0, max(entry_id - first, 0))
         return pushed
 
     def from_entry(self, entry_id: int) -> Iterator[tuple[Slice, int, int, int]]:
-        """Runs to send again from an entry on: run, index of its first due entry, that entry's id, length before it."""
+        """Yield the runs to send again from ``entry_id`` on: the run, the index and the id of the first entry to send,
+        and the ledger's length before that entry."""
         for run, first, length in list(self._runs or ()):
             if first + run.count <= entry_id:
                 continue

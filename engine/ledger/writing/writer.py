@@ -1,8 +1,8 @@
 """Ordered, pipelined appends to a ledger: the same frames to every bookie of the ensemble, confirmed in entry order.
 
-Entries are confirmed below a mark that an ack quorum of bookies has passed. A bookie that fails is replaced from the
-first unconfirmed entry on by compare-and-set of the metadata, and what is unconfirmed is sent again to the newcomer.
-While nobody can take its place the writer goes on without it, as long as every write set still has an ack quorum.
+Entries are confirmed below a mark that an ack quorum of bookies has passed. A failed bookie is replaced from the first
+unconfirmed entry on by compare-and-set of the metadata, and the unconfirmed entries are sent again to its replacement.
+While there is no replacement, the writer continues without the bookie, as long as every write set has an ack quorum.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from engine.ledger.reading.reader import LedgerReader
 from engine.ledger.striping import StripedAdds
 from engine.ledger.writing.add_watch import AddWatch
 from engine.ledger.writing.ensemble import Ensemble
-from engine.ledger.writing.lac_teller import LacTeller
+from engine.ledger.writing.explicit_lac_writer import ExplicitLacWriter
 from engine.ledger.writing.pending_adds import PendingAdds
 from engine.wire.bookie_commands import EFENCED, EOK, EUA, code_name
 from engine.wire.kernels import build_adds
@@ -41,19 +41,20 @@ log = logging.getLogger(__name__)
 
 
 class WriterListener(Protocol):
-    """Told by a writer, from the event loop, never from within ``append``."""
+    """Callbacks of a writer, made from the event loop and never from within ``append``."""
 
     def confirmed(self, below: int) -> None:
-        """Every entry id < ``below`` is on its ack quorum. Rising, once per wake-up."""
+        """Handle that every entry id < ``below`` is on its ack quorum. ``below`` rises; called once per wake-up."""
         ...
 
     def failed(self, error: LedgerError) -> None:
-        """Once, at the end: no entry from the last ``confirmed`` on will be confirmed; their outcome is unknown."""
+        """Handle the end of the writer, called once: no further entry will be confirmed, and the outcome of those
+        above the last ``confirmed`` is unknown."""
         ...
 
 
 class LedgerWriter:
-    """The one writer of a ledger; made by ``LedgerClient.create``. Set ``listener`` before the first append."""
+    """The only writer of a ledger, created by ``LedgerClient.create``. Set ``listener`` before the first append."""
 
     __slots__ = (
         "_access",
@@ -67,12 +68,12 @@ class LedgerWriter:
         "_ensemble",
         "_error",
         "_key",
+        "_lac_writer",
         "_next",
         "_on_end",
         "_pending",
         "_striped",
         "_tasks",
-        "_teller",
         "_tracker",
         "_watch",
         "closed",
@@ -114,14 +115,14 @@ class LedgerWriter:
         self._ensemble = Ensemble(access, metadata, self, self._start_change)
         self._channels = self._ensemble.channels
         self._watch = AddWatch(
-            access.settings, self._ensemble, self._tracker, self._under_way, self._position_failed
+            access.settings, self._ensemble, self._tracker, self._sent, self._position_failed
         )
-        tells = access.settings.explicit_lac_interval_s
-        self._teller = LacTeller(access, self._idle) if tells else None
+        lac_interval_s = access.settings.explicit_lac_interval_s
+        self._lac_writer = ExplicitLacWriter(access, self._idle_lac) if lac_interval_s else None
 
     @property
     def last_confirmed(self) -> int:
-        """Last entry id on its ack quorum; -1 when none is."""
+        """Last entry id that is confirmed; -1 when none is."""
         return self._confirmed - 1
 
     @property
@@ -130,19 +131,19 @@ class LedgerWriter:
 
     @property
     def pending_bytes(self) -> int:
-        """Payload bytes appended and not confirmed; the caller bounds them."""
+        """Payload bytes appended and not confirmed. The caller bounds them."""
         return self._pending.bytes
 
     @property
     def error(self) -> LedgerError | None:
-        """Why the writer failed, else None."""
+        """The error that ended the writer, else None."""
         return self._error
 
     def append(self, run: Slice) -> int:
-        """Send a run; returns the id of its first entry. Sets ``run.ledger_id`` and ``run.first``, never waits.
-        Each entry carries what is confirmed now (I8).
+        """Send a run and return the id of its first entry. Sets ``run.ledger_id`` and ``run.first``, never waits.
 
-        Raises LedgerClosedError after ``close``, and the terminal error after a failure.
+        Each entry carries the LAC of this moment (I8). Raises LedgerClosedError after ``close``, and the terminal error
+        after a failure.
         """
         if self.closed or self._error is not None:
             raise self._error or LedgerClosedError(f"ledger {self.ledger_id} is closed")
@@ -167,11 +168,11 @@ class LedgerWriter:
         return first
 
     async def close(self) -> None:
-        """Refuse appends, wait for those under way, write CLOSED. Cancel-safe and repeatable.
+        """Refuse appends, wait for the pending ones, write CLOSED. Cancel-safe and repeatable.
 
-        After a failure other than fencing the ledger is closed behind the last confirmed entry, which settles the
-        outcome of the rest. Raises LedgerFencedError when somebody else took over, LedgerError when it could not be
-        written.
+        After a failure other than fencing the ledger is closed behind the last confirmed entry, so that the entries
+        behind it are known not to be stored. Raises LedgerFencedError when another client recovers the ledger,
+        LedgerError when CLOSED could not be written.
         """
         self.closed = True
         if self._closing is None:
@@ -179,11 +180,11 @@ class LedgerWriter:
         await asyncio.shield(self._closing)
 
     def reader(self) -> LedgerReader:
-        """Reads up to the last confirmed entry."""
+        """Return a reader of this ledger up to the last confirmed entry."""
         return LedgerReader(self._access, self.metadata, writer=self)
 
     def abandon(self, error: LedgerError) -> None:
-        """Stop without closing the ledger: what a crash would leave, for recovery to find."""
+        """Stop without closing the ledger, as after a crash; a recovery closes it later."""
         self.closed = True
         self._fail(error)
 
@@ -215,19 +216,19 @@ class LedgerWriter:
         if self._changing or self._error is not None:
             return
         below = self._tracker.confirmed(self._next)  # in order, without a gap (I10)
-        if below > self._confirmed:  # never back (I9)
+        if below > self._confirmed:  # the confirmed mark never falls (I9)
             self._confirmed = below
             self._pending.confirmed(below)
             if self.listener is not None:
                 self.listener.confirmed(below)
         self._check_drained()
 
-    def _under_way(self) -> tuple[int, bool]:
-        """The entry below which all are sent, and whether any is not confirmed."""
+    def _sent(self) -> tuple[int, bool]:
+        """Return the entry below which all are sent, and whether any of them is not confirmed."""
         return self._next, self._confirmed < self._next
 
-    def _idle(self) -> tuple[int, LedgerMetadata]:
-        """What is confirmed, for those who cannot learn it from adds; -1 while they can."""
+    def _idle_lac(self) -> tuple[int, LedgerMetadata]:
+        """Return the LAC and the metadata; -1 as LAC while adds are pending, which carry it."""
         return self._confirmed - 1 if self._next == self._confirmed else -1, self.metadata
 
     # Sending
@@ -235,14 +236,14 @@ class LedgerWriter:
     def _send_striped(
         self, run: Slice, start: int, first: int, length: int, only: int | None
     ) -> int:
-        """Send each entry to its write set, or only to position ``only`` of it; returns the length after the run."""
+        """Send each entry to its write set, or only to position ``only`` of it. Return the length after the run."""
         parts, length = build_adds(
             run, start, run.count, self.ledger_id, first, self._confirmed - 1, length, self._key, 0
         )
         size, quorum = self.metadata.ensemble_size, self.metadata.write_quorum
-        alone = run.count - start == 1
-        adds = None if alone else StripedAdds(parts, run.spans[2 * start :], first, size, quorum)
-        positions = write_set(first, size, quorum) if alone else range(size)
+        single = run.count - start == 1
+        adds = None if single else StripedAdds(parts, run.spans[2 * start :], first, size, quorum)
+        positions = write_set(first, size, quorum) if single else range(size)
         for position in positions:
             channel = self._channels[position]
             if channel is not None and only in (None, position):
@@ -250,7 +251,7 @@ class LedgerWriter:
         return length
 
     def _resend(self, position: int, below: int) -> None:
-        """Send everything from entry ``below`` on to the bookie that is new at ``position``."""
+        """Send all entries from ``below`` on to the bookie that is new at ``position``."""
         channel = self._channels[position]
         for run, start, first, length in self._pending.from_entry(below):
             if self._striped:
@@ -277,20 +278,20 @@ class LedgerWriter:
             and ensemble.enough()
             and not ensemble.refused()
         ):
-            return  # others make up the ack quorums
+            return  # the other bookies suffice for every ack quorum
         if self.closed and self._confirmed == self._next:
-            return  # about to be closed: nothing is owed to anybody
+            return  # the writer is closing and no entry needs the replacement
         self._changing = True
         self._tasks.spawn("ensemble change", self._change_ensemble())
 
     async def _change_ensemble(self) -> None:
-        """Replace failed bookies until none is left or nobody can replace them. No entry is confirmed meanwhile."""
+        """Replace failed bookies until none is left or no replacement is available. No entry is confirmed meanwhile."""
         access, ensemble = self._access, self._ensemble
         while ensemble.failed and self._error is None:
             members, positions = ensemble.changed()
             if not positions:
                 break
-            start = self._confirmed  # stays while ``_changing`` (I12)
+            start = self._confirmed  # does not change while ``_changing`` is set (I12)
             try:
                 self.metadata = await metadata_update.change_ensemble(
                     access.store, self.ledger_id, self.metadata, start, tuple(members),
@@ -304,7 +305,7 @@ class LedgerWriter:
             for position in positions:
                 self._tracker.replace(position, start)  # (I11)
                 ensemble.replace(position, members[position])
-                self._watch.seated(position)
+                self._watch.replaced(position)
                 self._resend(position, start)
         self._changing = False
         if ensemble.failed and not ensemble.enough():
@@ -319,7 +320,7 @@ class LedgerWriter:
         if self._error is not None:
             return
         if not self._changing:
-            self._advance()  # what was answered before still counts
+            self._advance()  # answers that arrived before the failure still count
         self._error = error
         self._release()
         if not self.closed:
@@ -330,21 +331,21 @@ class LedgerWriter:
 
     def _task_failed(self, name: str, error: BaseException) -> None:
         if isinstance(error, LedgerError):
-            return  # raised to whoever awaited the close
+            return  # already raised to the caller that awaited the close
         log.error("ledger writer task failed name=%s", name, exc_info=error)
         self._fail(WriteError(f"{name}: {error!r}"))
 
     def _release(self) -> None:
         self._ensemble.release()
         self._watch.stop()
-        if self._teller is not None:
-            self._teller.stop()
+        if self._lac_writer is not None:
+            self._lac_writer.stop()
         if self._on_end is not None:
             self._on_end(self.ledger_id)
             self._on_end = None
 
     def _settled(self) -> bool:
-        """Nothing more will be confirmed, and no change of the metadata is under way."""
+        """Return whether no further entry will be confirmed and no ensemble change is in progress."""
         return self._error is not None or (self._confirmed == self._next and not self._changing)
 
     def _check_drained(self) -> None:

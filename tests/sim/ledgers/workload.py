@@ -123,7 +123,7 @@ class LedgerWorkload:
         for bookie, entries in shares.items():
             may_lack = lost is not None and bookie.startswith(f"{lost.name}:")
             op = RangeRead(ledger, 0, metadata.last_entry + 1, digest)
-            op.ask(client.bookies.links.channel(bookie), entries)
+            op.request(client.bookies.links.channel(bookie), entries)
             await asyncio.wait((op.done,), timeout=END_S)
             for entry in entries:
                 if op.codes[entry] in MISSING:

@@ -78,7 +78,7 @@ def first_dead_consumer_keeps_the_others() -> Patches:
 
 def failed_member_sits_twice() -> Patches:
     """Of several failed members of an ensemble one that may sit again takes the seat of another."""
-    return [(choice, "own_seats", lambda chosen, ensemble: chosen)]
+    return [(choice, "own_positions", lambda chosen, ensemble: chosen)]
 
 
 def collected_log_is_missed() -> Patches:

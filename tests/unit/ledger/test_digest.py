@@ -62,16 +62,16 @@ def test_a_batch_gives_intact_entries_up_to_the_first_damage(
         entry = digest.seal(Header(5, first + i, -1, 0), payload)
         body += len(entry).to_bytes(4, "big") + entry
     whole = bytes(body)
-    spans, intact = digest.take_batch(whole, 6, len(whole), 5, first)
+    spans, intact = digest.check_batch(whole, 6, len(whole), 5, first)
     found = [whole[a:b] for a, b in zip(spans[::2], spans[1::2], strict=True)]
     assert (found, intact) == (payloads, True)
     if payloads:
         body[6 + at % (len(body) - 6)] ^= flip
     damaged = bytes(body[: max(6, len(body) - cut)])
-    spans, intact = digest.take_batch(damaged, 6, len(damaged), 5, first)
+    spans, intact = digest.check_batch(damaged, 6, len(damaged), 5, first)
     found = [damaged[a:b] for a, b in zip(spans[::2], spans[1::2], strict=True)]
     assert found == payloads[: len(found)]
     taken = sum(map(len, found)) + len(found) * (4 + digest.overhead)
     assert intact == (taken == len(damaged) - 6)
-    assert not digest.take_batch(whole, 6, len(whole), 6, first)[0]
-    assert not digest.take_batch(whole, 6, len(whole), 5, first + 1)[0]
+    assert not digest.check_batch(whole, 6, len(whole), 6, first)[0]
+    assert not digest.check_batch(whole, 6, len(whole), 5, first + 1)[0]

@@ -214,7 +214,7 @@ async def test_unsent_bytes_are_bounded_before_a_connection_stands(world: World)
         writer.append(run_of(payload))
         await listener.reach(i + 1)
         assert channel.buffered_bytes < 2 << 20
-    assert channel.down == "too much waits for the connection"
+    assert channel.down == "too many bytes wait for the connection"
     assert first not in writer.metadata.segments[-1].bookies
     await writer.close()
     for transport in made:

@@ -49,7 +49,7 @@ def test_a_newcomer_owes_nothing_of_what_was_sent_before_it_sat() -> None:
     progress = AckProgress(2, silence_s=1.0, age_s=2.0)
     progress.started(0.0)
     progress.check([0, 0], 100, 0.0)
-    progress.seated(0, 0, 1.9)
+    progress.replaced(0, 0, 1.9)
     assert progress.check([0, 100], 100, 2.5) == ([], True)
     assert progress.check([0, 100], 100, 2.9) == ([0], False)
 
@@ -208,7 +208,7 @@ async def test_a_cancelled_read_leaves_nothing_behind(world: World) -> None:
     for batches in (True, False):
         bookie.answer = silent
         if not batches:
-            client.bookies.links.refuses_batches("b0")
+            client.bookies.links.mark_batches_refused("b0")
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
                 await reader.read(0, 9, 1000)

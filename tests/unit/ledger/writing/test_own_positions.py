@@ -3,21 +3,21 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.ledger.cluster.placement import own_seats
+from engine.ledger.cluster.placement import own_positions
 
 ENSEMBLE = ["a", "b", "c"]
 
 
 def test_a_failed_member_gets_its_own_seat_back_not_that_of_another_failed_one() -> None:
-    assert own_seats({0: "b"}, ENSEMBLE) == {1: "b"}
+    assert own_positions({0: "b"}, ENSEMBLE) == {1: "b"}
 
 
 def test_newcomers_stay_where_the_policy_put_them() -> None:
-    assert own_seats({0: "x", 2: "y"}, ENSEMBLE) == {0: "x", 2: "y"}
+    assert own_positions({0: "x", 2: "y"}, ENSEMBLE) == {0: "x", 2: "y"}
 
 
 def test_a_newcomer_gives_way_to_the_member_whose_seat_it_took() -> None:
-    assert own_seats({0: "b", 1: "x"}, ENSEMBLE) == {1: "b", 0: "x"}
+    assert own_positions({0: "b", 1: "x"}, ENSEMBLE) == {1: "b", 0: "x"}
 
 
 @given(st.sets(st.integers(0, 4), min_size=1), st.randoms(use_true_random=False))
@@ -27,7 +27,7 @@ def test_no_bookie_sits_twice_and_no_newcomer_is_lost(failed: set[int], rng: obj
     rng.shuffle(free)  # type: ignore[attr-defined]
     for count in range(1, len(failed) + 1):
         chosen = dict(zip(sorted(failed), free[:count], strict=False))
-        seated = own_seats(chosen, ensemble)
+        seated = own_positions(chosen, ensemble)
         assert sorted(seated.values()) == sorted(chosen.values())
         assert set(seated) <= failed
         after = [seated.get(p, bookie) for p, bookie in enumerate(ensemble)]

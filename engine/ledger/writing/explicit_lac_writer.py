@@ -1,4 +1,4 @@
-"""Explicit LAC: what an idle writer tells its bookies about the last confirmed entry. Only V3 has it."""
+"""Explicit LAC: the last add confirmed that an idle writer stores on its bookies. Only the V3 protocol has it."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,37 +10,37 @@ from engine.ledger.quorum import write_set
 from engine.wire import bookie_v3 as v3
 
 
-class LacTeller:
-    """Tells the last confirmed entry of a ledger at each interval, when the adds themselves have not.
+class ExplicitLacWriter:
+    """Periodic writes of a ledger's LAC to the write set of that entry, while no add carries it.
 
-    ``idle`` gives it, with the metadata; -1 while adds are under way, which carry it. Never above what is confirmed
-    (I8).
+    ``idle`` returns the LAC and the metadata; -1 while adds are pending, which carry the LAC themselves. The value is
+    never above what is confirmed (I8).
     """
 
-    __slots__ = ("_access", "_idle", "_loop", "_timer", "_told")
+    __slots__ = ("_access", "_idle", "_loop", "_timer", "_written")
 
     def __init__(
         self, access: LedgerAccess, idle: Callable[[], tuple[int, LedgerMetadata]]
     ) -> None:
         self._access = access
         self._idle = idle
-        self._told = -1
+        self._written = -1
         self._loop = asyncio.get_running_loop()
-        self._timer = self._later()
+        self._timer = self._schedule()
 
     def stop(self) -> None:
         self._timer.cancel()
 
-    def _later(self) -> asyncio.TimerHandle:
-        return self._loop.call_later(self._access.settings.explicit_lac_interval_s, self._tell)
+    def _schedule(self) -> asyncio.TimerHandle:
+        return self._loop.call_later(self._access.settings.explicit_lac_interval_s, self._write)
 
-    def _tell(self) -> None:
-        """Nobody waits for the answers: the next one says more."""
-        self._timer = self._later()
+    def _write(self) -> None:
+        """Send the LAC if it has risen. The answers are ignored, because a lost LAC only delays readers."""
+        self._timer = self._schedule()
         lac, metadata = self._idle()
-        if lac <= self._told:
+        if lac <= self._written:
             return
-        self._told = lac
+        self._written = lac
         access = self._access
         ledger_id, key = access.ledger_id, master_key(access.password)
         digest = Digest(metadata.digest or DigestType.CRC32C, access.password)
