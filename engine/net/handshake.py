@@ -1,4 +1,4 @@
-"""The serving side's handshake: CONNECT, maybe AUTH_CHALLENGE and AUTH_RESPONSE, then CONNECTED or the end."""
+"""The server's side of the handshake: CONNECT, maybe AUTH_CHALLENGE and AUTH_RESPONSE, then CONNECTED or an error."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -17,52 +17,52 @@ from engine.wire.states import CommandType, State
 
 HOLD = "handshake"
 VERSION_LENGTH_MAX = 256
-"""Characters of a client's version that are kept."""
+"""Stored characters of a client's version."""
 
 
 class HandshakeError(PeerError):
-    """The other side did not become connected: too slow, or refused."""
+    """The client did not complete the handshake: it was too slow, or refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """More is needed of the client than it sent."""
+    """A request for more authentication data than the client sent."""
 
     method: str
     data: bytes
 
 
 Verdict = Challenge | None
-"""None: the credentials are good."""
+"""Result of an authentication step; None when the credentials are valid."""
 Authenticate = Callable[[str, bytes], Verdict | Awaitable[Verdict]]
-"""Judges what one connection's client shows (method name, data), now or later. Raises CodedError: its text and number
-are the client's answer."""
+"""Checks the credentials (method name, data) of one connection's client, at once or as an awaitable. Raises CodedError,
+whose text and code are sent to the client."""
 
 
-def anyone(method: str, data: bytes) -> Verdict:
-    """Authentication is off: any method and credentials will do."""
+def allow_all(method: str, data: bytes) -> Verdict:
+    """Accept any method and credentials, for when authentication is off."""
     return None
 
 
 @dataclass(slots=True)
 class Client:
-    """What a connection's client said of itself in CONNECT."""
+    """A connection's client as described by its CONNECT."""
 
     version: str = ""
     protocol_version: int = 0
     takes_broker_metadata: bool = False
     partial_producers: bool = False
-    """Its producers of a partitioned topic may leave partitions out."""
+    """True when its producers of a partitioned topic may leave partitions out."""
     connected: bool = False
-    """CONNECTED was sent."""
+    """True once CONNECTED was sent."""
 
 
 class Handshake:
-    """Of one connection, whose frames its owner takes through ``peer``, at most while ``waiting`` is False.
+    """Handshake of one connection, whose owner passes frames through ``peer`` only while ``waiting`` is False.
 
-    While credentials are being judged nothing is read, and what was read already is put off with ``put_off``: it is
-    received again, in its order, once the answer is out, and judged by the state that the answer makes. A handshake
-    that is not over within ``deadline_s`` of ``start`` ends the connection. ``connected`` is called at its end.
+    While credentials are being checked nothing is read. The owner defers bytes that were already read with ``defer``;
+    they are received again, in order, after the answer was sent, and so in the state that follows it. A handshake that
+    is not complete within ``deadline_s`` of ``start`` ends the connection. ``connected`` is called at its end.
     """
 
     def __init__(
@@ -87,16 +87,16 @@ class Handshake:
         self._max_message_size = max_message_size
         self._feature_flags = feature_flags
         self._connected = connected
-        self._behind: list[bytes] = []
+        self._deferred: list[bytes] = []
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self, deadline_s: float) -> None:
-        """The connection stands: CONNECT must come."""
+        """Start the deadline, when the connection is established."""
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(deadline_s, self._too_slow, deadline_s)
 
     def stop(self) -> None:
-        """It is over, or the connection gone. Safe to call twice."""
+        """Stop the deadline, at the end of the handshake or of the connection. Safe to repeat."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -105,23 +105,23 @@ class Handshake:
         self._connection.close(HandshakeError(f"{missing} within {deadline_s:g} s"))
 
     def connect(self, body: pb.CommandConnect) -> None:
-        """CONNECT came."""
+        """Handle CONNECT."""
         self.client.version = body.client_version[:VERSION_LENGTH_MAX]
         self.client.protocol_version = body.protocol_version
         self.client.takes_broker_metadata = body.feature_flags.supports_broker_entry_metadata
         self.client.partial_producers = body.feature_flags.supports_partial_producer
-        self._judge(body.auth_method_name, body.auth_data)
+        self._check(body.auth_method_name, body.auth_data)
 
     def auth_response(self, body: pb.CommandAuthResponse) -> None:
-        """AUTH_RESPONSE came; outside a handshake, nobody asked for it."""
+        """Handle AUTH_RESPONSE; outside a handshake it answers no challenge and is ignored."""
         if self._peer.state is State.CONNECTING:
-            self._judge(body.response.auth_method_name, body.response.auth_data)
+            self._check(body.response.auth_method_name, body.response.auth_data)
 
-    def put_off(self, data: bytes) -> None:
-        """Bytes that came behind what is being judged."""
-        self._behind.append(data)
+    def defer(self, data: bytes) -> None:
+        """Store bytes that arrived behind the credentials being checked."""
+        self._deferred.append(data)
 
-    def _judge(self, method: str, data: bytes) -> None:
+    def _check(self, method: str, data: bytes) -> None:
         try:
             verdict = self._authenticate(method, data)
         except CodedError as error:
@@ -136,16 +136,16 @@ class Handshake:
 
     async def _wait(self, verdict: Awaitable[Verdict]) -> None:
         try:
-            judged = await verdict
+            result = await verdict
         except CodedError as error:
             self._refuse(error)
             return
-        self._answer(judged)
+        self._answer(result)
         self.waiting = False
         self._connection.release(HOLD)
-        behind, self._behind = self._behind, []
-        if behind:
-            self._connection.data_received(b"".join(behind))
+        deferred, self._deferred = self._deferred, []
+        if deferred:
+            self._connection.data_received(b"".join(deferred))
 
     def _answer(self, verdict: Verdict) -> None:
         version = max(0, min(self.client.protocol_version, commands.PROTOCOL_VERSION))

@@ -1,8 +1,8 @@
 """An HTTP/1.1 server over the Network seam, for private pages: metrics, readiness, remote procedure calls.
 
-h11 reads and writes the protocol, but for a request that comes in one piece (``plain_http``); what is here is time,
-bounds and connections. One request at a time per connection,
-whose body is complete before it is handled; answers that are long may be sent in pieces.
+h11 parses and writes the protocol, except for a request that arrives in one piece (``plain_http``). This module adds
+timeouts, bounds and connections. A connection serves one request at a time, whose body is complete before it is
+handled. Long responses may be sent in pieces.
 """
 
 import asyncio
@@ -19,30 +19,30 @@ from engine.base.metrics import METRICS_TYPE
 from engine.base.tasks import TaskScope
 from engine.net.listener import Listener
 from engine.net.network import Network
-from engine.net.plain_http import take_request
+from engine.net.plain_http import parse_request
 
 HEAD_BYTES_MAX = 16 << 10
 BODY_BYTES_MAX = 4 << 20
 REQUEST_TIMEOUT_S = 10.0
-"""Time a new connection has to begin a request, and a request, from its first byte, to be complete."""
+"""Time in which a new connection must begin a request, and in which a request must be complete after its first byte."""
 IDLE_TIMEOUT_S = 60.0
-"""Time a connection is kept between requests. Clients should let go of it earlier."""
+"""Time that a connection is kept between requests. Clients should close it earlier."""
 ANSWER_TIMEOUT_S = 30.0
-"""Time a client has to take an answer before it is cut."""
+"""Time in which a client must read a response before its connection is aborted."""
 LINGER_S = 2.0
-"""Time a client that was refused may go on sending. Closing the socket under it would reset the connection, and the
-client would not read why."""
+"""Time that a refused client may continue to send. Closing the socket at once would reset the connection, and the
+client would not read the reason."""
 DROPPED_BYTES_MAX = 64 << 20
-"""Bytes such a client may send meanwhile; they are dropped."""
+"""Bytes that a refused client may send in LINGER_S; they are dropped."""
 CLOSE_DEADLINE_S = 1.0
-"""Time answers have to leave when the server closes."""
+"""Time in which responses must be sent when the server closes."""
 
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
 
 
 class Request(NamedTuple):
-    """``path`` as sent, without the query; header names in lower case; ``body`` complete."""
+    """A complete request. ``path`` is as sent, without the query; header names are in lower case."""
 
     method: str
     path: str
@@ -52,8 +52,8 @@ class Request(NamedTuple):
 
 
 class Response(NamedTuple):
-    """``body`` is sent with its length; the status line's text is HTTP's own. ``pieces``: instead of it, sent one after
-    the other at the client's pace."""
+    """A response. ``body`` is sent with its length, or ``pieces`` instead of it, one after the other as the client
+    reads them. The status line has HTTP's phrase for ``status``."""
 
     status: int
     body: bytes = b""
@@ -64,16 +64,16 @@ class Response(NamedTuple):
 
 Handler = Callable[[Request], Awaitable[Response]]
 Page = Callable[[], Awaitable[Response]]
-"""What a GET of one path answers, made on the event loop: what is long lets others have their turn in between."""
+"""Returns the response to a GET of one path. It runs on the event loop, so a long page must yield in between."""
 
 
 def json_response(status: int, value: Any) -> Response:
-    """A JSON answer."""
+    """Return a JSON response."""
     return Response(status, json.dumps(value, separators=(",", ":")).encode())
 
 
 def metrics_page(render: Callable[[], AsyncIterator[bytes]]) -> Page:
-    """``/metrics`` from a function that gives Prometheus' text format, in pieces."""
+    """Return the page ``/metrics`` for a function that yields Prometheus' text format in pieces."""
 
     async def page() -> Response:
         return Response(200, content_type=METRICS_TYPE, pieces=render())
@@ -82,7 +82,7 @@ def metrics_page(render: Callable[[], AsyncIterator[bytes]]) -> Page:
 
 
 def ready_page(why_not: Callable[[], str | None]) -> Page:
-    """``/ready``: 200 ``ok``, or 503 and the reason that ``why_not`` gives."""
+    """Return the page ``/ready``: 200 ``ok``, or 503 and the reason that ``why_not`` returns."""
 
     async def page() -> Response:
         reason = why_not()
@@ -94,7 +94,7 @@ def ready_page(why_not: Callable[[], str | None]) -> Page:
 
 
 def pages(by_path: Mapping[str, Page]) -> Handler:
-    """Serves GET and HEAD of each path, with any query; everything else is 404 or 405."""
+    """Return a handler of GET and HEAD of each path, with any query; other requests are answered 404 or 405."""
 
     async def answer(request: Request) -> Response:
         page = by_path.get(request.path)
@@ -109,9 +109,9 @@ def pages(by_path: Mapping[str, Page]) -> Handler:
 
 
 class HttpServer:
-    """Listens and hands requests to ``handler``, whose errors become 500. ``connections_max`` and ``per_address_max``
-    are a Listener's: a newcomer above them is answered 503 and closed. Bodies above ``body_bytes_max`` are refused
-    before they are read."""
+    """A server that passes requests to ``handler``, whose errors become 500. ``connections_max`` and
+    ``per_address_max`` are a Listener's: a connection above them is answered 503 and closed. Bodies above
+    ``body_bytes_max`` are refused before they are read."""
 
     def __init__(
         self,
@@ -135,28 +135,28 @@ class HttpServer:
         self._log = bound(__name__)
 
     async def listen(self, host: str, port: int) -> int:
-        """Start accepting; the port bound. Raises OSError when it is taken."""
+        """Start accepting and return the bound port. Raises OSError when it is in use."""
         await self._listener.start(host, port)
         return self._listener.port
 
     @property
     def port(self) -> int:
-        """The port bound; 0 before ``listen``."""
+        """The bound port; 0 before ``listen``."""
         return self._listener.port
 
     @property
     def refused(self) -> int:
-        """Connections refused above the cap."""
+        """Number of connections refused above the bounds."""
         return self._listener.refused
 
     async def close(self) -> None:
-        """Stop accepting and drop connections; requests being answered are cancelled."""
+        """Stop accepting, cancel the requests being handled and close the connections."""
         self._listener.stop_accepting()
         await self._tasks.close()
         await self._listener.drain(CLOSE_DEADLINE_S)
 
-    def take(self, connection: "_Connection", request: Request) -> None:
-        """A whole request came: have it answered."""
+    def handle(self, connection: "_Connection", request: Request) -> None:
+        """Start to handle a complete request."""
         if self._tasks.closed:
             connection.close()
             return
@@ -173,13 +173,15 @@ class HttpServer:
             return
         try:
             await connection.stream(response, response.pieces)
-        except Exception:  # as above: what was sent is no whole answer
+        except (
+            Exception
+        ):  # as above; a part of the response may have been sent, so the connection is aborted
             self._log.exception("request failed path=%s", request.path)
             connection.abort()
 
 
 class _Refused(Exception):
-    """The request cannot be taken; the connection ends after the answer."""
+    """The request is refused; the connection ends after the response."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -187,7 +189,7 @@ class _Refused(Exception):
 
 
 class _Connection(asyncio.Protocol):
-    """Reads a request, has it answered, then reads the next. Nothing is read while an answer is due."""
+    """One connection, which reads a request only after the response to the one before."""
 
     def __init__(self, server: HttpServer) -> None:
         self._server = server
@@ -197,19 +199,19 @@ class _Connection(asyncio.Protocol):
         self._headers: dict[str, str] = {}
         self._body = bytearray()
         self._idle = True
-        """Nothing of the next request has come."""
+        """True while no byte of the next request has arrived."""
         self._answering = False
         self._plain = False
-        """h11 knows nothing of the request that is being answered."""
+        """True while the request being answered was parsed without h11."""
         self._sent = False
-        """Its answer was written."""
+        """True once the response to the current request was written."""
         self._ending = False
         self._dropped = 0
         self._stuck = False
-        """The client takes less than was sent to it."""
+        """True while the client reads less than was sent to it."""
         self._timer: asyncio.TimerHandle | None = None
         self._room: asyncio.Future[None] | None = None
-        """Somebody waits until the client has taken what was sent, or is gone."""
+        """Completes when the client has read what was sent, or has disconnected."""
         self.on_gone: Callable[[], None] | None = None
 
     # asyncio.Protocol
@@ -221,7 +223,7 @@ class _Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
         self._transport = None
-        self._let_go_on()
+        self._resume()
         if self.on_gone is not None:
             self.on_gone()
 
@@ -233,7 +235,7 @@ class _Connection(asyncio.Protocol):
             if self._dropped > DROPPED_BYTES_MAX:
                 self.abort()
             return
-        if self._idle and not self._answering and self._take_plain(data):
+        if self._idle and not self._answering and self._receive_plain(data):
             return
         self._http.receive_data(data)
         if self._answering:
@@ -244,19 +246,19 @@ class _Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         if not self._ending:
             self._http.receive_data(b"")
-        return self._answering  # who sends no more may still wait for an answer
+        return self._answering  # a client that has finished sending may still wait for a response
 
     def pause_writing(self) -> None:
         self._stuck = True
 
     def resume_writing(self) -> None:
         self._stuck = False
-        self._let_go_on()
+        self._resume()
         if self._answering and self._sent:
             self._answered()
 
     def close(self) -> None:
-        """End the connection once what was answered has left."""
+        """End the connection after the queued responses were sent."""
         if self._transport is not None:
             self._ending = True
             self._transport.close()
@@ -275,19 +277,19 @@ class _Connection(asyncio.Protocol):
 
     # Receiving
 
-    def _take_plain(self, data: bytes) -> bool:
-        """Hand on the request that ``data`` is, if it is a plain one."""
-        plain = take_request(data)
+    def _receive_plain(self, data: bytes) -> bool:
+        """Handle ``data`` if it is exactly one plain request; return whether it is."""
+        plain = parse_request(data)
         if plain is None or len(plain.body) > self._server.body_bytes_max:
             return False
         self._stop_timer()
         self._answering = self._plain = True
         path, _, query = plain.target.partition("?")
-        self._server.take(self, Request(plain.method, path, query, plain.headers, plain.body))
+        self._server.handle(self, Request(plain.method, path, query, plain.headers, plain.body))
         return True
 
     def _receive(self) -> None:
-        """Take what has come of a request; hand it on when it is whole."""
+        """Parse the received bytes and handle the request once it is complete."""
         try:
             while True:
                 event = self._http.next_event()
@@ -296,7 +298,7 @@ class _Connection(asyncio.Protocol):
                 elif isinstance(event, h11.Data):
                     self._add(event.data)
                 elif isinstance(event, h11.EndOfMessage):
-                    self._take()
+                    self._handle()
                     return
                 elif isinstance(event, h11.ConnectionClosed):
                     self.close()
@@ -328,8 +330,8 @@ class _Connection(asyncio.Protocol):
         }
         self._check_length(int(self._headers.get("content-length", "0")))
         if self._http.they_are_waiting_for_100_continue and self._transport is not None:
-            go_on = h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
-            self._transport.write(self._http.send(go_on) or b"")
+            interim = h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
+            self._transport.write(self._http.send(interim) or b"")
 
     def _add(self, data: bytes) -> None:
         self._body += data
@@ -339,7 +341,7 @@ class _Connection(asyncio.Protocol):
         if length > self._server.body_bytes_max:
             raise _Refused(413, f"Body is larger than {self._server.body_bytes_max} bytes")
 
-    def _take(self) -> None:
+    def _handle(self) -> None:
         assert self._head is not None
         self._stop_timer()
         self._answering = True
@@ -347,7 +349,7 @@ class _Connection(asyncio.Protocol):
         body = bytes(self._body)
         self._body.clear()
         method = self._head.method.decode("ascii")
-        self._server.take(self, Request(method, path, query, self._headers, body))
+        self._server.handle(self, Request(method, path, query, self._headers, body))
 
     def _too_slow(self) -> None:
         if self._idle:
@@ -358,14 +360,15 @@ class _Connection(asyncio.Protocol):
     # Answering
 
     def answer(self, response: Response) -> None:
-        """Send the answer of the request being served and go on with what came meanwhile."""
+        """Send the response to the current request and continue with the bytes that arrived meanwhile."""
         if self._transport is None:
             return
         self._transport.write(_written(response) if self._plain else self._by_h11(response))
         self._all_sent()
 
     async def stream(self, response: Response, pieces: AsyncIterator[bytes]) -> None:
-        """As ``answer``, of ``pieces``. Whatever they raise is raised, with a part of them sent. Cancel-safe."""
+        """Send a response in ``pieces``, as ``answer`` does. Raises what they raise, with a part of them sent already.
+        Cancel-safe."""
         if self._transport is not None:
             self._transport.write(self._begun(response))
         is_head = self._head is not None and self._head.method == b"HEAD"
@@ -375,7 +378,7 @@ class _Connection(asyncio.Protocol):
             if piece:
                 self._transport.write(self._chunk(piece))
             if self._stuck:
-                await self._taken()
+                await self._wait_for_room()
         if self._transport is not None:
             end = b"0\r\n\r\n" if self._plain else self._http.send(h11.EndOfMessage())
             self._transport.write(end or b"")
@@ -394,14 +397,14 @@ class _Connection(asyncio.Protocol):
             return b"%x\r\n%b\r\n" % (len(piece), piece)
         return self._http.send(h11.Data(data=piece)) or b""
 
-    async def _taken(self) -> None:
-        """Return when there is room for more; who takes nothing is cut."""
+    async def _wait_for_room(self) -> None:
+        """Wait until the client has read what was sent; abort after ANSWER_TIMEOUT_S."""
         self._room = asyncio.get_running_loop().create_future()
         self._within(ANSWER_TIMEOUT_S, self.abort)
         await self._room
         self._stop_timer()
 
-    def _let_go_on(self) -> None:
+    def _resume(self) -> None:
         if self._room is not None and not self._room.done():
             self._room.set_result(None)
 
@@ -430,7 +433,7 @@ class _Connection(asyncio.Protocol):
         self.answer(refusal._replace(headers=(("Connection", "close"),)))
 
     def _answered(self) -> None:
-        """The answer is on its way: wait for the next request, or end."""
+        """Wait for the next request, or end the connection, after the client has read the response."""
         plain, self._plain = self._plain, False
         self._answering = self._sent = False
         if self._ending:
@@ -452,7 +455,7 @@ class _Connection(asyncio.Protocol):
     # Time
 
     def _within(self, seconds: float, then: Callable[[], None]) -> None:
-        """``then`` is called unless something else comes first."""
+        """Call ``then`` after ``seconds``, instead of the callback that was due before."""
         self._stop_timer()
         self._timer = asyncio.get_running_loop().call_later(seconds, then)
 
@@ -463,7 +466,7 @@ class _Connection(asyncio.Protocol):
 
 
 def _too_many(reason: str) -> bytes:
-    """What a client above a bound of connections reads."""
+    """Return the bytes sent to a client above a bound of connections."""
     refusal = json_response(503, {"code": NotReady.code, "reason": reason})
     return _written(refusal._replace(headers=(("Connection", "close"),)))
 
@@ -482,7 +485,7 @@ def _chunked_lines(response: Response) -> list[tuple[str, str]]:
 
 
 def _written(response: Response) -> bytes:
-    """As h11 would write it."""
+    """Return the bytes of a response as h11 writes it."""
     return _head(response.status, _lines(response)) + response.body
 
 

@@ -1,7 +1,8 @@
-"""An HTTP/1.1 client over the Network seam: kept connections, one request at a time on each, bounded answers.
+"""An HTTP/1.1 client over the Network seam: reused connections, one request at a time on each, bounded answers.
 
-h11 reads and writes the protocol, but for an answer in one piece (``plain_http``). Redirects are answers like others,
-and nothing is sent a second time: who asks knows what may be repeated, and the errors say what is known of the request.
+h11 parses and writes the protocol, except for an answer in one piece (``plain_http``). Redirects are returned like
+other answers, and no request is sent a second time: the caller knows which may be repeated, and the errors distinguish
+whether the request may have been served.
 """
 
 import asyncio
@@ -16,30 +17,30 @@ import h11
 
 from engine.base.errors import WorldError
 from engine.net.network import Network
-from engine.net.plain_http import take_response
+from engine.net.plain_http import parse_response
 
 HEAD_BYTES_MAX = 16 << 10
 CONNECTIONS_MAX = 100
-"""Of one client to one address, so that one that does not answer holds up nobody who asks another; who asks for more
-waits, within its time-out."""
+"""Connections of one client to one address, so that an address that does not answer delays no request to another.
+Requests above the bound wait, within their timeout."""
 IDLE_MAX = 16
-"""Connections kept to one address while nothing is asked."""
+"""Idle connections kept to one address."""
 HEADS_MAX = 1_000
-"""Heads of requests kept as bytes."""
+"""Cached heads of requests."""
 IDLE_S = 15.0
-"""How long. Less than servers keep them, so that a request does not meet their end."""
+"""Time that an idle connection is kept, less than servers keep it, so that a request rarely meets its end."""
 
 
 class HttpError(WorldError):
-    """A request has no usable answer; the message names the address."""
+    """A request without a usable answer; the message names the address."""
 
 
 class NotReachedError(HttpError):
-    """There is no connection: the request was not sent."""
+    """No connection was established: the request was not sent."""
 
 
 class AnswerLostError(HttpError):
-    """The connection ended before the whole answer had come: the request may have been served."""
+    """The connection ended before the complete answer arrived: the request may have been served."""
 
 
 class UnusableAnswerError(HttpError):
@@ -47,18 +48,18 @@ class UnusableAnswerError(HttpError):
 
 
 class Answer(NamedTuple):
-    """``body`` is complete."""
+    """An answer with its complete body."""
 
     status: int
     body: bytes
 
 
 Address = tuple[str, int, bool]
-"""Host, port, whether by TLS."""
+"""Host, port, and whether TLS is used."""
 
 
 class _Head(NamedTuple):
-    """A request without its body's length, as values and as bytes."""
+    """A request's head without the length of its body, as values and as bytes."""
 
     address: Address
     method: str
@@ -68,8 +69,8 @@ class _Head(NamedTuple):
 
 
 class HttpClient:
-    """For one event loop. A request, with all that it waits for, takes at most ``timeout_s``; the body of its answer
-    has at most ``answer_bytes_max`` bytes. ``tls`` is the context for https."""
+    """A client for one event loop. A request takes at most ``timeout_s``, including waits for a connection; the body of
+    its answer has at most ``answer_bytes_max`` bytes. ``tls`` is the context for https."""
 
     def __init__(
         self,
@@ -93,9 +94,9 @@ class HttpClient:
     async def request(
         self, method: str, url: str, *, headers: Sequence[tuple[str, str]] = (), body: bytes = b""
     ) -> Answer:
-        """The answer to one request, whatever its status. Raises HttpError's kinds, ValueError for a bad URL.
+        """Send a request and return its answer, whatever the status. Raises HttpError, ValueError for a bad URL.
 
-        Cancelled, it ends the connection; the request may have been served.
+        A cancellation ends the connection; the request may have been served.
         """
         key = (method, url, tuple(headers))
         head = self._heads.get(key)
@@ -107,7 +108,7 @@ class HttpClient:
             async with asyncio.timeout(self._timeout_s), self._rooms[head.address]:
                 idle = self._idle[head.address]
                 link = idle.popitem()[0] if idle else await self._open(head.address)
-                answer = await link.ask(head, body)
+                answer = await link.request(head, body)
                 if link.reusable and len(idle) < IDLE_MAX:
                     idle[link] = None
                 else:
@@ -119,15 +120,15 @@ class HttpClient:
             ) from error
 
     def close(self) -> None:
-        """End all connections; requests under way fail."""
+        """End all connections; pending requests fail."""
         for link in list(self._links):
             link.abort()
 
     async def _open(self, address: Address) -> "_Link":
         host, port, secure = address
         if secure and self._tls is None:
-            raise NotReachedError(f"{host}:{port} asks for TLS, for which there is no context")
-        link = _Link(f"{host}:{port}", self._answer_bytes_max, partial(self._gone, address))
+            raise NotReachedError(f"{host}:{port} needs TLS, for which there is no context")
+        link = _Link(f"{host}:{port}", self._answer_bytes_max, partial(self._on_lost, address))
         tls = self._tls if secure else None
         try:
             await self._network.connect(host, port, lambda: link, tls=tls)
@@ -136,16 +137,16 @@ class HttpClient:
         self._links[link] = None
         return link
 
-    def _gone(self, address: Address, link: "_Link") -> None:
+    def _on_lost(self, address: Address, link: "_Link") -> None:
         self._links.pop(link, None)
         self._idle[address].pop(link, None)
 
 
 def _head(method: str, url: str, headers: Sequence[tuple[str, str]]) -> _Head:
-    """Raises ValueError for a bad URL."""
+    """Build the head of a request. Raises ValueError for a bad URL."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{url!r} is no address of HTTP")
+        raise ValueError(f"{url!r} is not an HTTP URL")
     secure = parts.scheme == "https"
     address = (parts.hostname, parts.port or (443 if secure else 80), secure)
     target = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
@@ -156,16 +157,18 @@ def _head(method: str, url: str, headers: Sequence[tuple[str, str]]) -> _Head:
 
 
 class _Link(asyncio.Protocol):
-    """One connection: asked, then answered, then kept for a while."""
+    """One connection, which carries one request at a time and is kept for a while between requests."""
 
-    def __init__(self, name: str, answer_bytes_max: int, gone: Callable[["_Link"], None]) -> None:
+    def __init__(
+        self, name: str, answer_bytes_max: int, on_lost: Callable[["_Link"], None]
+    ) -> None:
         self._name = name
         self._answer_bytes_max = answer_bytes_max
-        self._gone = gone
-        self._asked: tuple[_Head, bytes] | None = None
-        """What is under way."""
+        self._on_lost = on_lost
+        self._pending: tuple[_Head, bytes] | None = None
+        """Head and body of the pending request."""
         self._http: h11.Connection | None = None
-        """What reads an answer that is not plain."""
+        """Parser of an answer that is not plain."""
         self._transport: asyncio.Transport | None = None
         self._answer: asyncio.Future[Answer] | None = None
         self._status = 0
@@ -174,18 +177,19 @@ class _Link(asyncio.Protocol):
 
     @property
     def reusable(self) -> bool:
-        """It stands, and nothing is under way."""
+        """True while the connection is established and no request is pending."""
         transport = self._transport
-        standing = transport is not None and not transport.is_closing()
-        return standing and self._asked is None
+        established = transport is not None and not transport.is_closing()
+        return established and self._pending is None
 
-    async def ask(self, head: _Head, body: bytes) -> Answer:
-        """One request; the connection is idle. Raises AnswerLostError, UnusableAnswerError; ended when cancelled."""
+    async def request(self, head: _Head, body: bytes) -> Answer:
+        """Send a request on the idle connection and return its answer. Raises AnswerLostError, UnusableAnswerError. A
+        cancellation ends the connection."""
         self._stop_timer()
         if self._transport is None:
             raise AnswerLostError(f"{self._name} ended the connection")
         self._answer = asyncio.get_running_loop().create_future()
-        self._asked = head, body
+        self._pending = head, body
         self._transport.write(b"%bContent-Length: %d\r\n\r\n%b" % (head.data, len(body), body))
         try:
             return await self._answer
@@ -204,9 +208,9 @@ class _Link(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._answer is None or self._answer.done():
-            self.abort()  # nobody asked
+            self.abort()  # bytes without a pending request
             return
-        plain = take_response(data) if self._http is None and self._plain_asked() else None
+        plain = parse_response(data) if self._http is None and self._expects_plain() else None
         if plain is not None and len(plain.body) <= self._answer_bytes_max:
             self._complete(Answer(*plain), reusable=True)
         else:
@@ -220,25 +224,25 @@ class _Link(asyncio.Protocol):
         self._transport = None
         self._stop_timer()
         self._fail(AnswerLostError(f"{self._name} ended the connection before its answer"))
-        self._gone(self)
+        self._on_lost(self)
 
-    def _plain_asked(self) -> bool:
-        return self._asked is not None and self._asked[0].method in ("GET", "POST")
+    def _expects_plain(self) -> bool:
+        return self._pending is not None and self._pending[0].method in ("GET", "POST")
 
-    def _reader(self) -> h11.Connection:
-        """h11 as if it had sent what was asked."""
-        assert self._asked is not None
-        head, body = self._asked
-        made = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES_MAX)
+    def _new_parser(self) -> h11.Connection:
+        """Return an h11 connection in the state after it has sent the pending request."""
+        assert self._pending is not None
+        head, body = self._pending
+        parser = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES_MAX)
         lines = [*head.lines, ("Content-Length", str(len(body)))]
-        made.send(h11.Request(method=head.method, target=head.target, headers=lines))
-        made.send(h11.Data(data=body))
-        made.send(h11.EndOfMessage())
-        return made
+        parser.send(h11.Request(method=head.method, target=head.target, headers=lines))
+        parser.send(h11.Data(data=body))
+        parser.send(h11.EndOfMessage())
+        return parser
 
     def _receive(self, data: bytes) -> None:
         if self._http is None:
-            self._http = self._reader()
+            self._http = self._new_parser()
         http = self._http
         http.receive_data(data)
         try:
@@ -254,20 +258,20 @@ class _Link(asyncio.Protocol):
                 elif isinstance(event, h11.EndOfMessage):
                     answer = Answer(self._status, bytes(self._body))
                     self._body.clear()
-                    whole = http.states == _DONE and not any(http.trailing_data)
-                    self._complete(answer, reusable=whole)
+                    reusable = http.states == _DONE and not any(http.trailing_data)
+                    self._complete(answer, reusable=reusable)
                     return
                 elif not isinstance(event, h11.InformationalResponse):
                     return
         except h11.RemoteProtocolError as error:
-            if http.trailing_data[1]:  # an end too early: connection_lost says so
+            if http.trailing_data[1]:  # the connection ended too early: connection_lost reports it
                 return
             self._refuse(f"malformed answer: {error}")
 
     def _complete(self, answer: Answer, *, reusable: bool) -> None:
         assert self._answer is not None
         if reusable:
-            self._asked = self._http = None
+            self._pending = self._http = None
             self._timer = asyncio.get_running_loop().call_later(IDLE_S, self.abort)
         self._answer.set_result(answer)
 

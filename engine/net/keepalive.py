@@ -1,4 +1,4 @@
-"""Signs of life of the other side of a Pulsar connection: asked for each interval, and when somebody wants to know."""
+"""Detection of a silent peer on a Pulsar connection: by a PING at each interval, and on request."""
 
 import asyncio
 
@@ -10,43 +10,44 @@ from engine.wire.states import CommandType
 
 
 class SilentPeerError(PeerError):
-    """The other side gave no sign of life when asked for one."""
+    """The peer sent nothing in answer to a PING."""
 
 
 class KeepAlive:
-    """Ends a connection whose other side is silent. Its owner calls ``heard`` whenever something was read.
+    """Keepalive that ends a connection whose peer is silent. The connection's owner notifies it of received bytes.
 
-    While the connection is held we do not read, so that silence says nothing.
+    While the connection is held nothing is read, so that silence proves nothing.
     """
 
     def __init__(self, connection: Connection, interval_s: float) -> None:
         self._connection = connection
         self._interval_s = interval_s
         self._loop = asyncio.get_running_loop()
-        self._heard = True
-        self._asked_at = float("-inf")
+        self._received = True
+        """True when bytes arrived since the last PING of the interval."""
+        self._pinged_at = float("-inf")
         self._pongs_due = 0
         self._probe: asyncio.Future[bool] | None = None
-        self._sign = False
-        """Anything was heard since the probe began."""
+        self._received_in_probe = False
+        """True when bytes arrived since the probe began."""
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Ask for the first time when the interval is over."""
+        """Schedule the first PING at the end of the interval."""
         self._timer = self._loop.call_later(self._interval_s, self._tick)
 
     def stop(self) -> None:
-        """The connection is gone. Safe to call twice."""
+        """Stop, when the connection has ended. Safe to repeat."""
         if self._timer is not None:
             self._timer.cancel()
         self._answer_probe(False)
 
     def heard(self) -> None:
-        """Anything at all came."""
-        self._heard = self._sign = True
+        """Record that bytes arrived."""
+        self._received = self._received_in_probe = True
 
     def pong(self, body: object) -> None:
-        """A PONG came."""
+        """Handle a PONG."""
         self._pongs_due = max(0, self._pongs_due - 1)
         if not self._pongs_due:
             self._answer_probe(True)
@@ -59,27 +60,28 @@ class KeepAlive:
         connection = self._connection
         if connection.closing:
             return
-        could_hear = not connection.held and connection.released_at < self._asked_at
-        if not self._heard and could_hear:
+        # Silence counts only if the connection was read for the whole interval.
+        could_receive = not connection.held and connection.released_at < self._pinged_at
+        if not self._received and could_receive:
             connection.abort(SilentPeerError("no answer to PING"))
             return
-        self._heard = False
-        self._asked_at = self._loop.time()
+        self._received = False
+        self._pinged_at = self._loop.time()
         self._ping()
         self._timer = self._loop.call_later(self._interval_s, self._tick)
 
     async def is_alive(self, timeout_s: float) -> bool:
-        """Whether the other side is there; a silent one is cut off after ``timeout_s``. Cancel-safe.
+        """Return whether the peer is alive; the connection to a silent one is aborted after ``timeout_s``. Cancel-safe.
 
-        What it sent before it went may still arrive, its end behind that: so only the PONG to our PING proves it; or,
-        if that takes too long, anything heard since. True at once while the connection is held.
+        Bytes that a peer sent before it died may still arrive. So only the PONG to the PING sent here proves that it is
+        alive, or, if that takes too long, any bytes received since. True at once while the connection is held.
         """
         connection = self._connection
         if connection.closing or connection.held:
             return not connection.closing
         if self._probe is None:
             self._probe = self._loop.create_future()
-            self._sign = False
+            self._received_in_probe = False
             self._ping()
             self._loop.call_later(timeout_s, self._end_probe, self._probe)
         return await asyncio.shield(self._probe)
@@ -87,7 +89,7 @@ class KeepAlive:
     def _end_probe(self, probe: "asyncio.Future[bool]") -> None:
         if probe.done():
             return
-        alive = self._sign or self._connection.held
+        alive = self._received_in_probe or self._connection.held
         if not alive:
             self._connection.abort(SilentPeerError("no sign of life when asked for one"))
         self._answer_probe(alive)

@@ -1,4 +1,4 @@
-"""Incoming connections: accepted up to a cap, counted, and drained at the end."""
+"""Incoming connections: accepted up to a bound, counted, and drained at the end."""
 
 import asyncio
 import ssl
@@ -12,7 +12,8 @@ REASON = "Reached the maximum number of connections"
 
 
 class Served(Protocol):
-    """The server's side of a connection, an asyncio.Protocol that calls ``on_gone`` last, when it was lost."""
+    """The server's side of a connection: an asyncio.Protocol that calls ``on_gone`` at the end of
+    ``connection_lost``."""
 
     on_gone: Callable[[], None] | None
 
@@ -26,10 +27,11 @@ class Served(Protocol):
 
 
 class Listener:
-    """Accepts connections on one or more addresses; each is served by what ``make`` gives, or closed when that is None.
+    """Listener on one or more addresses. Each connection is served by the protocol that ``make`` returns, or closed
+    when that is None.
 
-    Above ``connections_max``, or ``per_address_max`` of one remote address (0: no limit), a newcomer gets ``refusal``
-    of the reason, and is closed; ``refused`` counts those.
+    A connection above ``connections_max``, or above ``per_address_max`` of one remote address (0: no limit), is sent
+    ``refusal(reason)`` and closed; ``refused`` counts those.
     """
 
     def __init__(
@@ -55,24 +57,24 @@ class Listener:
 
     @property
     def port(self) -> int:
-        """The port bound first; 0 before ``start``."""
+        """The first bound port; 0 before ``start``."""
         return self._servers[0].port if self._servers else 0
 
     @property
     def connections(self) -> list[Served]:
-        """Those accepted and not gone yet, oldest first."""
+        """The open connections, oldest first."""
         return list(self._connections)
 
     async def start(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> int:
-        """Bind one more address and accept; the port bound. Raises OSError when the address is taken.
+        """Bind another address, accept connections and return the port. Raises OSError when the address is in use.
 
         With ``tls`` a connection counts from the end of its handshake.
         """
-        server = await self._network.listen(host, port, lambda: _Newcomer(self._arrived), tls=tls)
+        server = await self._network.listen(host, port, lambda: _Arrival(self._accepted), tls=tls)
         self._servers.append(server)
         return server.port
 
-    def _arrived(self, transport: asyncio.Transport) -> None:
+    def _accepted(self, transport: asyncio.Transport) -> None:
         peer = transport.get_extra_info("peername")
         address = str(peer[0]) if isinstance(peer, tuple) else ""
         if reason := self._too_many(address):
@@ -87,19 +89,19 @@ class Listener:
             return
         self._connections[connection] = None
         self._from[address] += 1
-        connection.on_gone = lambda: self._gone(connection, address)
+        connection.on_gone = lambda: self._lost(connection, address)
         transport.set_protocol(connection)  # type: ignore[arg-type]
         connection.connection_made(transport)
 
     def _too_many(self, address: str) -> str | None:
-        """Why one more from there is refused."""
+        """Return why another connection from ``address`` is refused; None when it is accepted."""
         if 0 < self.connections_max <= len(self._connections):
             return REASON
         if 0 < self.per_address_max <= self._from[address]:
             return f"{REASON} on address {address}"
         return None
 
-    def _gone(self, connection: Served, address: str) -> None:
+    def _lost(self, connection: Served, address: str) -> None:
         del self._connections[connection]
         self._from[address] -= 1
         if not self._from[address]:
@@ -108,13 +110,13 @@ class Listener:
             self._emptied.set()
 
     def stop_accepting(self) -> None:
-        """Close the listening sockets; connections live on. Safe to repeat."""
+        """Close the listening sockets; connections stay open. Safe to repeat."""
         self._stopped = True
         for server in self._servers:
             server.close()
 
     async def drain(self, deadline_s: float) -> None:
-        """Stop accepting, close all connections and wait until they are gone; those that are not in time are cut.
+        """Stop accepting, close all connections and wait for their end; abort those left after ``deadline_s``.
 
         Cancel-safe: a second call continues.
         """
@@ -133,11 +135,12 @@ class Listener:
             await server.wait_closed()
 
 
-class _Newcomer(asyncio.Protocol):
-    """Stands in until the other side's address is known, which an event loop says first in ``connection_made``."""
+class _Arrival(asyncio.Protocol):
+    """Protocol of a connection until its peer's address is known, which an event loop first passes to
+    ``connection_made``."""
 
-    def __init__(self, arrived: Callable[[asyncio.Transport], None]) -> None:
-        self._arrived = arrived
+    def __init__(self, accepted: Callable[[asyncio.Transport], None]) -> None:
+        self._accepted = accepted
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._arrived(transport)  # type: ignore[arg-type]
+        self._accepted(transport)  # type: ignore[arg-type]

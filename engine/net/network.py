@@ -1,4 +1,4 @@
-"""Network seam: connections and listeners as asyncio transports and protocols, replaced by pipes in the simulator."""
+"""The network seam: connections and listeners as asyncio transports and protocols; the simulator has pipes instead."""
 
 import asyncio
 import os
@@ -9,9 +9,9 @@ from typing import Protocol
 
 ProtocolFactory = Callable[[], asyncio.BaseProtocol]
 PARTS_MAX = 1024
-"""One vectored write takes at most this many parts on Linux."""
+"""Parts of one vectored write at most, a limit of Linux."""
 TLS_HANDSHAKE_TIMEOUT_S = 10.0
-"""Time the other side has for its part of a TLS handshake."""
+"""Time in which a peer must complete a TLS handshake."""
 
 
 class Server(Protocol):
@@ -19,20 +19,20 @@ class Server(Protocol):
 
     @property
     def port(self) -> int:
-        """The port bound, also when 0 was asked for."""
+        """The bound port, also when port 0 was requested."""
         ...
 
     def close(self) -> None:
-        """Stop accepting; connections already accepted live on."""
+        """Stop accepting; accepted connections stay open."""
         ...
 
     async def wait_closed(self) -> None: ...
 
 
 class Network(Protocol):
-    """The one way to reach another process. Hosts are names or addresses, ports 0..65535.
+    """The only access to other processes. Hosts are names or addresses, ports 0..65535.
 
-    With ``tls`` (a context of ``engine.net.tls``) a protocol's connection is made once the handshake is over. One that
+    With ``tls`` (a context of ``engine.net.tls``) ``connection_made`` is called after the handshake. A handshake that
     fails, or takes longer than TLS_HANDSHAKE_TIMEOUT_S, ends the connection.
     """
 
@@ -44,8 +44,8 @@ class Network(Protocol):
         *,
         tls: ssl.SSLContext | None = None,
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
-        """Open a connection. Raises OSError when refused or unreachable, ssl.SSLError (an OSError too) when the
-        handshake fails or the other side's certificate is not good for ``host``; cancel-safe."""
+        """Open a connection. Raises OSError when refused or unreachable, ssl.SSLError (also an OSError) when the
+        handshake fails or the peer's certificate is not valid for ``host``. Cancel-safe."""
         ...
 
     async def listen(
@@ -56,7 +56,7 @@ class Network(Protocol):
         *,
         tls: ssl.SSLContext | None = None,
     ) -> Server:
-        """Accept connections. Raises OSError when the port is taken."""
+        """Accept connections. Raises OSError when the port is in use."""
         ...
 
 
@@ -77,7 +77,7 @@ class _LoopServer:
 
 
 class LoopNetwork:
-    """Real sockets of the running event loop."""
+    """The network of real sockets, on the running event loop."""
 
     async def connect(
         self,
@@ -108,22 +108,22 @@ class LoopNetwork:
 
 
 def raise_socket_limit() -> None:
-    """Let the process have as many sockets and files open as the system allows: the soft limit is often 1024, less than
+    """Raise the process's limit of open sockets and files to the hard limit. The soft limit is often 1024, fewer than
     the connections that the settings allow."""
     files_max = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (files_max, files_max))
 
 
 def read_at_most(transport: asyncio.Transport, size: int) -> None:
-    """Let a transport of a plain socket take so many bytes from it at once; others take what they take."""
+    """Limit how many bytes a transport of a plain socket reads at once. Other transports are not affected."""
     transport.max_size = size  # type: ignore[attr-defined]
 
 
 def write_parts(transport: asyncio.Transport, parts: Sequence[bytes | memoryview]) -> None:
-    """Give ``parts`` to a transport in order; what the kernel takes at once is not copied before.
+    """Write ``parts`` to a transport in order, without a copy of what the kernel accepts at once.
 
-    Python 3.11's own ``writelines`` joins everything first. An error of the socket is met again, and reported, by the
-    transport's next write.
+    Python 3.11's own ``writelines`` joins all parts first. A socket error is ignored here, because the transport's next
+    write meets and reports it again.
     """
     taken = 0
     socket = transport.get_extra_info("socket")

@@ -1,7 +1,7 @@
-"""The plain case of HTTP/1.1, read without h11: a whole message in one piece, its length told, its head regular. Pure.
+"""Parsing of plain HTTP/1.1 messages without h11: one complete message with a length and a regular head. Pure.
 
-Whatever is anything else (a part of a message, chunks, more than one message, odd spaces, ``Connection``, ``Expect``,
-a foreign version) is None here and h11's to judge, so that nothing is accepted which h11 refuses.
+For anything else (a part of a message, chunks, more than one message, unusual spaces, ``Connection``, ``Expect``,
+another version) the functions return None and h11 parses it, so that nothing is accepted that h11 refuses.
 """
 
 import re
@@ -17,7 +17,7 @@ _NOT_PLAIN = frozenset(
 
 
 class PlainRequest(NamedTuple):
-    """Header names in lower case."""
+    """A complete request; header names are in lower case."""
 
     method: str
     target: str
@@ -26,14 +26,14 @@ class PlainRequest(NamedTuple):
 
 
 class PlainResponse(NamedTuple):
-    """``body`` is complete."""
+    """A response with its complete body."""
 
     status: int
     body: bytes
 
 
-def take_request(data: bytes) -> PlainRequest | None:
-    """The request that ``data`` is, nothing more and nothing less."""
+def parse_request(data: bytes) -> PlainRequest | None:
+    """Parse ``data`` as exactly one request; None when it is not a plain one."""
     head = _REQUEST.match(data, 0, HEAD_BYTES_MAX)
     if head is None:
         return None
@@ -45,8 +45,8 @@ def take_request(data: bytes) -> PlainRequest | None:
     return PlainRequest(head[1].decode(), head[2].decode(), headers, data[head.end() :])
 
 
-def take_response(data: bytes) -> PlainResponse | None:
-    """The response that ``data`` is, nothing more and nothing less. Not to HEAD."""
+def parse_response(data: bytes) -> PlainResponse | None:
+    """Parse ``data`` as exactly one response, not to HEAD; None when it is not a plain one."""
     head = _RESPONSE.match(data, 0, HEAD_BYTES_MAX)
     if head is None or head[1] in (b"204", b"304"):
         return None
@@ -57,18 +57,19 @@ def take_response(data: bytes) -> PlainResponse | None:
 
 
 def _headers(lines: bytes) -> dict[str, str] | None:
-    """By name in lower case; None when one comes twice or changes how the message is to be read."""
-    found: dict[str, str] = {}
+    """Return the header values by name in lower case; None when a name occurs twice or changes how to parse the
+    message."""
+    headers: dict[str, str] = {}
     for line in lines.decode("ascii").split("\r\n")[:-1]:
         name, _, value = line.partition(":")
         name = name.lower()
-        if name in found or name in _NOT_PLAIN:
+        if name in headers or name in _NOT_PLAIN:
             return None
-        found[name] = value.strip(" ")
-    return found
+        headers[name] = value.strip(" ")
+    return headers
 
 
 def _length(headers: dict[str, str], default: str) -> int:
-    """Bytes of the body, -1 when they are not told as a plain number."""
-    told = headers.get("content-length", default)
-    return int(told) if told.isdecimal() and told.isascii() and len(told) < 12 else -1
+    """Return the bytes of the body; -1 when the header is not a plain number."""
+    length = headers.get("content-length", default)
+    return int(length) if length.isdecimal() and length.isascii() and len(length) < 12 else -1

@@ -1,4 +1,4 @@
-"""Where commands go: from a table of routes to the command families, and their answers back to the client."""
+"""Routing of commands by a table of routes to the command families, and of their answers back to the client."""
 
 import asyncio
 import logging
@@ -21,10 +21,11 @@ Answer = bytes | Awaitable[bytes] | None
 
 
 class Access(Enum):
-    """What a client must be allowed before its command is done."""
+    """Permission that a client needs for a command."""
 
     CONNECTED = "connected"
-    """Nothing more: it is about the connection, or about something opened on it, which was allowed then."""
+    """No further permission: the command concerns the connection, or something on it that was authorised when it was
+    opened."""
     LOOKUP = "lookup"
     LIST_TOPICS = "list topics"
     PRODUCE = "produce"
@@ -33,18 +34,18 @@ class Access(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """``handler(family, body)`` does the command: its answer, one that the client waits for, or None."""
+    """Handler of a command. ``handler(family, body)`` returns the answer, an awaitable of the answer, or None."""
 
     handler: Callable[[Any, Any], Answer]
     access: Access = Access.CONNECTED
 
 
 Routes = Mapping[int, Route]
-"""By command type. A family's ROUTES holds those of the commands it does."""
+"""Routes by command type. A family's ROUTES holds those of its commands."""
 
 
 def refused(text: str) -> Route:
-    """The route of a request that nobody may make."""
+    """Return the route of a request that is refused for every client."""
 
     def refuse(family: object, body: Any) -> bytes:
         return commands.error(body.request_id, ServerError.NotAllowedError, text)
@@ -53,9 +54,10 @@ def refused(text: str) -> Route:
 
 
 class Router:
-    """One connection's commands. Those that wait run as its tasks, at most ``waiting_max``; at that many it is held.
+    """Router of one connection's commands. Commands that wait run as tasks of the connection; at ``waiting_max`` of
+    them the connection is held.
 
-    A failed request is answered with ERROR, one that breaks the protocol ends the connection.
+    A failed request is answered with ERROR; one that violates the protocol ends the connection.
     """
 
     def __init__(self, connection: Connection, tasks: TaskScope, waiting_max: int) -> None:
@@ -70,12 +72,12 @@ class Router:
         )
 
     def add(self, family: object, routes: Routes) -> None:
-        """``family`` does the commands of ``routes``."""
+        """Route the commands of ``routes`` to ``family``."""
         for kind, route in routes.items():
             self._routes[kind] = (family, route)
 
-    def take(self, command: Any) -> None:
-        """Do one command. Raises ProtocolViolation."""
+    def handle(self, command: Any) -> None:
+        """Handle one command. Raises ProtocolViolation."""
         kind = command.type
         family, route = self._routes[kind]
         body = getattr(command, commands.FIELD_OF_TYPE[kind])
@@ -86,7 +88,7 @@ class Router:
             self.answer_later(answer, body.request_id)
 
     def answer_later(self, answer: Awaitable[bytes], request_id: int, again: bytes = b"") -> None:
-        """Answer the request when ``answer`` is there. ``again`` follows a refusal that may pass."""
+        """Answer the request when ``answer`` completes. ``again`` is sent behind a refusal that may pass."""
         self._waiting.take(0)
         self._tasks.spawn("request", self._answer(answer, request_id, again))
 

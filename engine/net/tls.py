@@ -10,9 +10,10 @@ class TlsFileError(MagnetarError):
 
 
 def server_context(cert: str, key: str, *, client_ca: str | None = None) -> ssl.SSLContext:
-    """Of a listener that shows ``cert`` (its chain, leaf first) with the private key ``key``, unencrypted.
+    """Return the context of a listener with the certificate chain ``cert`` (leaf first) and the unencrypted private key
+    ``key``, both files.
 
-    With ``client_ca`` clients must show a certificate that one of its authorities signed. Raises TlsFileError.
+    With ``client_ca`` clients must present a certificate signed by one of its authorities. Raises TlsFileError.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -26,10 +27,10 @@ def server_context(cert: str, key: str, *, client_ca: str | None = None) -> ssl.
 def client_context(
     ca: str, *, cert: str | None = None, key: str | None = None, verify_hostname: bool = True
 ) -> ssl.SSLContext:
-    """Of a client that trusts the authorities in ``ca`` and no others.
+    """Return the context of a client that trusts only the authorities in the file ``ca``.
 
-    With ``cert`` and ``key`` it shows a certificate of its own. ``verify_hostname``: whether the server's certificate
-    must be for the host that was asked for; it must be trusted either way. Raises TlsFileError.
+    With ``cert`` and ``key`` it presents a certificate of its own. With ``verify_hostname`` the server's certificate
+    must be for the requested host; it must be trusted in any case. Raises TlsFileError.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -49,7 +50,7 @@ def _load_chain(context: ssl.SSLContext, cert: str, key: str) -> None:
         context.load_cert_chain(cert, key, password=_no_password)
     except (ssl.SSLError, ValueError) as error:
         raise TlsFileError(
-            f"certificate {cert} and key {key} cannot be used: {_said(error)}"
+            f"certificate {cert} and key {key} cannot be used: {_reason(error)}"
         ) from error
 
 
@@ -58,11 +59,11 @@ def _load_authorities(context: ssl.SSLContext, path: str) -> None:
     try:
         context.load_verify_locations(cafile=path)
     except (ssl.SSLError, ValueError) as error:
-        raise TlsFileError(f"certificates in {path} cannot be used: {_said(error)}") from error
+        raise TlsFileError(f"certificates in {path} cannot be used: {_reason(error)}") from error
 
 
 def _check_readable(path: str) -> None:
-    """ssl's own errors about files do not name them."""
+    """Raise TlsFileError for an unreadable file, because ssl's own errors do not name the file."""
     try:
         with open(path, "rb"):
             pass
@@ -71,10 +72,10 @@ def _check_readable(path: str) -> None:
 
 
 def _no_password() -> str:
-    """Instead of asking on the terminal, which would stop the process."""
+    """Raise ValueError, where ssl would otherwise ask on the terminal and block the process."""
     raise ValueError("the key is encrypted")
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     reason = getattr(error, "reason", None)
     return str(reason or error).lower().replace("_", " ")

@@ -1,7 +1,8 @@
-"""A connection whose frames start with a 32-bit length: cuts received bytes, gathers what is sent, bounds both.
+"""A connection of frames that start with a 32-bit length: splits received bytes, collects sent ones, bounds both.
 
-Bytes come in as the event loop read them and go to ``received`` unchanged, so that slices can lie in them; only a frame
-that straddles two reads is joined, from its parts, once it is whole. Bytes go out in one write per wake-up of the loop.
+Received bytes are passed to ``received`` as the event loop read them, so that slices can refer to them. Only a frame
+that spans several reads is joined from its parts once it is complete. Sent bytes leave in one write per wake-up of the
+loop.
 """
 
 import asyncio
@@ -13,18 +14,19 @@ from engine.net.network import read_at_most, write_parts
 
 LENGTH_BYTES = 4
 LARGE_PART_BYTES = 16 * 1024
-"""Mean size of parts above which they are handed to the transport one by one instead of joined first."""
+"""Mean size of parts above which they are passed to the transport one by one instead of joined first."""
 HIGH_WATER_BYTES = 1024 * 1024
 LOW_WATER_BYTES = 256 * 1024
 """Unsent bytes above which a connection is ``paused``, and below which it is writable again."""
 SMALL_TAIL_BYTES = 4096
-"""A straddling frame's start is copied up to here; a longer one pins its buffer until the frame is whole."""
+"""Bytes up to which the start of an incomplete frame is copied; a longer one keeps its buffer until the frame is
+complete."""
 BUFFERED_BYTES_MAX = 64 * 1024 * 1024
-"""Unsent bytes at which a connection whose peer does not read is cut: its owner did not heed ``paused``."""
+"""Unsent bytes at which the connection is aborted: its peer does not read and its owner ignores ``paused``."""
 LITTLE_BYTES = 32 * 1024
-"""What is read at once from a connection that is to be stopped often."""
+"""Bytes read at once from a connection that is often stopped."""
 CLOSE_TIMEOUT_S = 10.0
-"""How long a closed connection may take to deliver what was queued before it is cut."""
+"""Time in which a closed connection must send the queued bytes before it is aborted."""
 
 
 class FrameLimitError(PeerError):
@@ -32,15 +34,15 @@ class FrameLimitError(PeerError):
 
 
 class SlowPeerError(PeerError):
-    """The peer does not read, and the bytes kept for it reached their bound."""
+    """The peer does not read, and the bytes queued for it reached their bound."""
 
 
 class Connection(asyncio.Protocol):
     """One connection. A subclass implements ``received`` and, as needed, the other hooks.
 
     Everything runs on the event loop; no method waits. ``frame_max`` bounds a frame's length field (bytes behind it)
-    and may be changed at any time. ``paused`` is True while the peer takes less than was sent: owners stop producing
-    then and go on in ``writable``. Beyond BUFFERED_BYTES_MAX unsent bytes the connection is cut.
+    and may be changed at any time. ``paused`` is True while the peer reads less than was sent: owners then stop sending
+    and continue in ``writable``. Above ``buffered_bytes_max`` unsent bytes the connection is aborted.
     """
 
     def __init__(self, frame_max: int, buffered_bytes_max: int = BUFFERED_BYTES_MAX) -> None:
@@ -52,12 +54,12 @@ class Connection(asyncio.Protocol):
         self.error: Exception | None = None
         self.on_gone: Callable[[], None] | None = None  # for the listener that owns it
         self.released_at = float("-inf")
-        """When ``release`` last made us read again, in the loop's time."""
+        """Loop time at which ``release`` last resumed reading."""
         self._holds: set[str] = set()
         self._loop = asyncio.get_running_loop()
         self._call_last = last_call(self._loop)
         self._parts: list[bytes | memoryview] = []
-        self._kept = 0
+        self._parts_bytes = 0
         self._out: list[bytes | memoryview] = []
         self._out_bytes = 0
         self._flush_due = False
@@ -67,36 +69,37 @@ class Connection(asyncio.Protocol):
     # Hooks
 
     def opened(self) -> None:
-        """The connection stands; ``transport`` is set."""
+        """Handle that the connection is established; ``transport`` is set."""
 
     def received(self, buf: bytes, pos: int, end: int) -> int:
-        """Take whole frames from ``buf[pos:end]``; returns the position of the first frame that is not whole.
+        """Process the complete frames in ``buf[pos:end]``; return the position of the first incomplete frame.
 
-        ``buf`` is immutable and may be kept. A PeerError raised here closes the connection.
+        ``buf`` is immutable and may be retained. A PeerError raised here closes the connection.
         """
         raise NotImplementedError
 
     def batch_done(self) -> None:
-        """All that one read brought has been through ``received``. Sends made up to here leave in one write."""
+        """Handle the end of one read, after its bytes were passed to ``received``. Data sent until here leaves in one
+        write."""
 
     def writable(self) -> None:
-        """``paused`` has become False."""
+        """Handle that ``paused`` has become False."""
 
     def closed(self, error: Exception | None) -> None:
-        """The connection is gone, called once; ``error`` is None when either side ended it in good order."""
+        """Handle the end of the connection, called once; ``error`` is None when either side closed it in order."""
 
     # Sending
 
     @property
     def buffered_bytes(self) -> int:
-        """Bytes sent here that the kernel has not taken yet."""
+        """Sent bytes that the kernel has not accepted yet."""
         if self.transport is None:
             return self._out_bytes
         return self._out_bytes + self.transport.get_write_buffer_size()
 
     @property
     def peer_name(self) -> str:
-        """``host:port`` of the other side, empty when not connected."""
+        """``host:port`` of the peer, empty when not connected."""
         name = self.transport.get_extra_info("peername") if self.transport is not None else None
         return (
             f"{name[0]}:{name[1]}"
@@ -105,13 +108,13 @@ class Connection(asyncio.Protocol):
         )
 
     def send(self, data: bytes) -> None:
-        """Queue bytes for the next flush. Nothing happens on a closed connection."""
+        """Queue bytes for the next flush; ignored on a closed connection."""
         if not self.closing:
             self._out.append(data)
             self._sent(len(data))
 
     def send_parts(self, parts: Sequence[bytes | memoryview]) -> None:
-        """Queue bytes in parts, in order; large ones are not joined here. Views must be of immutable bytes."""
+        """Queue bytes in parts, in order, without joining large ones. Views must be of immutable bytes."""
         if not self.closing:
             self._out += parts
             self._sent(sum(map(len, parts)))
@@ -125,7 +128,7 @@ class Connection(asyncio.Protocol):
             self._call_last(self.flush)
 
     def flush(self) -> None:
-        """Hand everything queued to the transport now."""
+        """Write all queued bytes to the transport now."""
         self._flush_due = False
         out, transport = self._out, self.transport
         if not out or transport is None:
@@ -146,7 +149,7 @@ class Connection(asyncio.Protocol):
             )
 
     def close(self, error: Exception | None = None) -> None:
-        """Send what is queued, then end the connection; received bytes are ignored from now on."""
+        """Send the queued bytes, then end the connection; received bytes are ignored from now on."""
         if self.closing:
             return
         self.flush()
@@ -157,7 +160,7 @@ class Connection(asyncio.Protocol):
             self._close_timer = self._loop.call_later(CLOSE_TIMEOUT_S, self.transport.abort)
 
     def abort(self, error: Exception | None = None) -> None:
-        """End the connection at once, dropping what is queued."""
+        """End the connection at once and drop the queued bytes."""
         if self.error is None:
             self.error = error
         self.closing = True
@@ -166,7 +169,7 @@ class Connection(asyncio.Protocol):
             self.transport.abort()
 
     def pause_reading(self) -> None:
-        """Leave the peer's bytes in the kernel, so that it must wait. Safe to repeat."""
+        """Leave the peer's bytes in the kernel, so that the peer must wait. Safe to repeat."""
         if (
             self.transport is not None
             and not self.transport.is_closing()
@@ -184,13 +187,13 @@ class Connection(asyncio.Protocol):
             self.transport.resume_reading()
 
     def read_little(self) -> None:
-        """From now on take LITTLE_BYTES at most at once, so that whoever holds the connection has little more of it."""
+        """Read at most LITTLE_BYTES at once from now on, so that little more arrives after a ``hold``."""
         if self.transport is not None:
             read_at_most(self.transport, LITTLE_BYTES)
 
     @property
     def held(self) -> bool:
-        """Whether somebody holds the connection: nothing is read from it then."""
+        """True while the connection is held and therefore not read."""
         return bool(self._holds)
 
     def hold(self, reason: str) -> None:
@@ -199,7 +202,7 @@ class Connection(asyncio.Protocol):
         self.pause_reading()
 
     def release(self, reason: str) -> None:
-        """Undo ``hold`` of that reason; reading goes on when no other is left. Safe to repeat."""
+        """Undo ``hold`` of that reason; reading resumes when no other reason is left. Safe to repeat."""
         if reason in self._holds:
             self._holds.discard(reason)
             if not self._holds:
@@ -223,7 +226,7 @@ class Connection(asyncio.Protocol):
             return
         self._in_batch = True
         try:
-            self._take(data)
+            self._process(data)
             if not self.closing:
                 self.batch_done()
         except PeerError as error:
@@ -233,7 +236,7 @@ class Connection(asyncio.Protocol):
         if self._out:
             self.flush()
 
-    def _take(self, data: bytes) -> None:
+    def _process(self, data: bytes) -> None:
         pos = 0
         if self._parts:
             pos = self._complete(data)
@@ -246,7 +249,7 @@ class Connection(asyncio.Protocol):
             self._check_length(data, pos, end)
             large = end - pos > SMALL_TAIL_BYTES
             self._parts.append(memoryview(data)[pos:] if large else data[pos:])
-            self._kept = end - pos
+            self._parts_bytes = end - pos
 
     def _check_length(self, buf: bytes, pos: int, end: int) -> None:
         if end - pos >= LENGTH_BYTES:
@@ -257,30 +260,31 @@ class Connection(asyncio.Protocol):
                 )
 
     def _complete(self, data: bytes) -> int:
-        """Finish the frame begun in ``_parts`` with the start of ``data``: position behind it, -1 when not whole."""
+        """Complete the frame begun in ``_parts`` with the start of ``data``. Return the position behind the frame, -1
+        when it is still incomplete."""
         taken = 0
         first = bytes(self._parts[0][:LENGTH_BYTES])
-        if self._kept < LENGTH_BYTES:
-            taken = min(LENGTH_BYTES - self._kept, len(data))
+        if self._parts_bytes < LENGTH_BYTES:
+            taken = min(LENGTH_BYTES - self._parts_bytes, len(data))
             first = first + data[:taken]
             self._parts = [first]
-            self._kept += taken
-            if self._kept < LENGTH_BYTES:
+            self._parts_bytes += taken
+            if self._parts_bytes < LENGTH_BYTES:
                 return -1
             self._check_length(first, 0, LENGTH_BYTES)
-        missing = LENGTH_BYTES + int.from_bytes(first, "big") - self._kept
+        missing = LENGTH_BYTES + int.from_bytes(first, "big") - self._parts_bytes
         if len(data) - taken < missing:
             if taken < len(data):
                 self._parts.append(data[taken:] if taken else data)
-                self._kept += len(data) - taken
+                self._parts_bytes += len(data) - taken
             return -1
         stop = taken + missing
         self._parts.append(memoryview(data)[taken:stop])
-        whole = b"".join(self._parts)
+        frame = b"".join(self._parts)
         self._parts = []
-        self._kept = 0
-        if self.received(whole, 0, len(whole)) != len(whole) and not self.closing:
-            raise MisuseError(f"a whole frame of {len(whole)} bytes was left over")
+        self._parts_bytes = 0
+        if self.received(frame, 0, len(frame)) != len(frame) and not self.closing:
+            raise MisuseError(f"a complete frame of {len(frame)} bytes was left over")
         return stop
 
     def pause_writing(self) -> None:

@@ -20,7 +20,6 @@ PENDING: tuple[str, ...] = (
     "engine/__main__.py",
     "engine/broker",
     "engine/managed",
-    "engine/net",
     "engine/settings.py",
     "engine/wire",
     "engine/wiring.py",

@@ -85,7 +85,7 @@ class Session(Connection):
             self,
             self._peer,
             self._tasks,
-            handshake.anyone,
+            handshake.allow_all,
             server_version=context.identity.server_version,
             max_message_size=settings.max_message_size,
             feature_flags=FEATURE_FLAGS,
@@ -192,7 +192,7 @@ class Session(Connection):
         before = -1
         while pos < end and pos != before and not self.closing:
             if self._handshake.waiting:
-                self._handshake.put_off(buf[pos:end])
+                self._handshake.defer(buf[pos:end])
                 return end
             before = pos
             pos, events = self._peer.take(buf, pos, end)
@@ -209,7 +209,7 @@ class Session(Connection):
             case Acks():
                 self._consume.ack_run(event.consumer_id, event.positions)
             case Command():
-                self._requests.take(event.command)
+                self._requests.handle(event.command)
             case CorruptSend():
                 self._produce.corrupt(event)
             case Violation():

@@ -517,7 +517,7 @@ EDITS = (
     Edit(
         "what-came-behind-connect-is-lost",
         "engine/net/handshake.py::Handshake._wait",
-        "if behind:",
+        "if deferred:",
         "if False:",
         (
             "unit/net/test_handshake.py::test_what_came_behind_connect_is_done_in_order_once_the_judge_is_content",
@@ -535,7 +535,7 @@ EDITS = (
     Edit(
         "any-byte-proves-a-client-alive",
         "engine/net/keepalive.py::KeepAlive.heard",
-        "self._heard = self._sign = True",
+        "self._received = self._received_in_probe = True",
         "self._answer_probe(True)",
         (
             "unit/net/test_keepalive.py::test_only_the_answer_to_the_ping_proves_that_somebody_is_there",
@@ -673,8 +673,8 @@ EDITS = (
     Edit(
         "old-bytes-taken-for-life",
         "engine/net/keepalive.py::KeepAlive.heard",
-        "self._heard = self._sign = True",
-        "self._heard = self._sign = True; self._answer_probe(True)",
+        "self._received = self._received_in_probe = True",
+        "self._received = self._received_in_probe = True; self._answer_probe(True)",
         (
             "unit/net/test_keepalive.py::test_only_the_answer_to_the_ping_proves_that_somebody_is_there",
         ),

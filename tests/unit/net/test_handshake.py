@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 import pytest
 
 from engine.base.tasks import TaskScope
-from engine.net.handshake import Authenticate, Challenge, Handshake, Verdict, anyone
+from engine.net.handshake import Authenticate, Challenge, Handshake, Verdict, allow_all
 from engine.wire import client_commands as say
 from engine.wire import commands
 from engine.wire.errors import CodedError, ServerError
@@ -50,7 +50,7 @@ class Served(Line):
         before = -1
         while pos != before and not self.closing:
             if self._handshake.waiting:
-                self._handshake.put_off(buf[pos:end])
+                self._handshake.defer(buf[pos:end])
                 return end
             before = pos
             pos, events = self._peer.take(buf, pos, end)
@@ -119,7 +119,7 @@ async def test_what_came_behind_connect_is_done_in_order_once_the_judge_is_conte
 
 
 async def test_a_judge_who_decides_at_once_needs_no_waiting() -> None:
-    served = Served(anyone)
+    served = Served(allow_all)
     served.data_received(CONNECT + BEHIND)
     assert served.kinds() == ["CONNECTED"]
     assert served.done == ["PING", "FLOW", "LOOKUP"]
@@ -165,7 +165,7 @@ async def test_who_is_refused_is_told_why_and_leaves() -> None:
 
 
 async def test_a_client_that_says_nothing_is_not_waited_for() -> None:
-    served = Served(anyone)
+    served = Served(allow_all)
     await asyncio.sleep(11)
     assert served.ends == ["closed: no CONNECT within 10 s"]
 
@@ -178,7 +178,7 @@ async def test_nor_is_a_judge_who_never_decides() -> None:
 
 
 async def test_a_finished_handshake_has_no_deadline() -> None:
-    served = Served(anyone)
+    served = Served(allow_all)
     served.data_received(CONNECT)
     await asyncio.sleep(11)
     assert served.ends == []

@@ -158,7 +158,7 @@ async def test_an_answer_above_the_bound_is_refused(service: Service) -> None:
 
 @pytest.mark.parametrize("address", ["ftp://a/b", "127.0.0.1:80", "http:///x"])
 async def test_an_address_must_be_of_http(client: HttpClient, address: str) -> None:
-    with pytest.raises(ValueError, match="no address of HTTP"):
+    with pytest.raises(ValueError, match="is not an HTTP URL"):
         await client.request("GET", address)
 
 

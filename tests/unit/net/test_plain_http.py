@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.net.plain_http import HEAD_BYTES_MAX, take_request, take_response
+from engine.net.plain_http import HEAD_BYTES_MAX, parse_request, parse_response
 
 REQUEST = b"POST /rpc/x?a=b HTTP/1.1\r\nHost: a:1\r\nX-Token: t\r\nContent-Length: 2\r\n\r\n{}"
 RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
 
 
 def test_a_whole_request_is_taken() -> None:
-    found = take_request(REQUEST)
+    found = parse_request(REQUEST)
     assert found is not None
     assert found == (
         "POST",
@@ -23,7 +23,7 @@ def test_a_whole_request_is_taken() -> None:
 
 
 def test_a_whole_response_is_taken() -> None:
-    assert take_response(RESPONSE) == (200, b"{}")
+    assert parse_response(RESPONSE) == (200, b"{}")
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_whole_response_is_taken() -> None:
     ],
 )
 def test_an_odd_request_is_left_to_h11(data: bytes) -> None:
-    assert take_request(data) is None
+    assert parse_request(data) is None
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_an_odd_request_is_left_to_h11(data: bytes) -> None:
     ],
 )
 def test_an_odd_response_is_left_to_h11(data: bytes) -> None:
-    assert take_response(data) is None
+    assert parse_response(data) is None
 
 
 PIECES = st.sampled_from(
@@ -107,7 +107,7 @@ def by_h11(role: type[h11.CLIENT] | type[h11.SERVER], data: bytes) -> tuple[obje
 
 @given(edited(REQUEST))
 def test_a_request_that_is_taken_is_what_h11_reads(data: bytes) -> None:
-    found = take_request(data)
+    found = parse_request(data)
     if found is None:
         return
     head, body, rest = by_h11(h11.SERVER, data)
@@ -119,7 +119,7 @@ def test_a_request_that_is_taken_is_what_h11_reads(data: bytes) -> None:
 
 @given(edited(RESPONSE))
 def test_a_response_that_is_taken_is_what_h11_reads(data: bytes) -> None:
-    found = take_response(data)
+    found = parse_response(data)
     if found is None:
         return
     head, body, rest = by_h11(h11.CLIENT, data)

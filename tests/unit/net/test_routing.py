@@ -55,10 +55,10 @@ async def settled() -> None:
 
 async def test_each_command_gets_the_answer_of_its_family() -> None:
     line, family, requests = made()
-    requests.take(parsed(say.lookup("t", 1)))
-    requests.take(parsed(say.subscribe("t", "s", 0, 1, 2)))
-    requests.take(parsed(say.unsubscribe(1, 3)))
-    requests.take(parsed(commands.command_frame("newTxn", request_id=4)))
+    requests.handle(parsed(say.lookup("t", 1)))
+    requests.handle(parsed(say.subscribe("t", "s", 0, 1, 2)))
+    requests.handle(parsed(say.unsubscribe(1, 3)))
+    requests.handle(parsed(commands.command_frame("newTxn", request_id=4)))
     await settled()
     assert [(one.success.request_id, one.error.error) for one in line.said()] == [
         (2, 0),
@@ -73,7 +73,7 @@ async def test_a_connection_is_held_while_too_many_requests_wait() -> None:
     line, family, requests = made(waiting_max=4)
     held = []
     for number in range(4):
-        requests.take(parsed(say.lookup("t", number)))
+        requests.handle(parsed(say.lookup("t", number)))
         held.append(line.held)
     assert held == [False, False, False, True]
     family.ready.set_result(b"")
@@ -83,7 +83,7 @@ async def test_a_connection_is_held_while_too_many_requests_wait() -> None:
 
 async def test_a_request_that_breaks_the_protocol_ends_the_connection() -> None:
     line, family, requests = made()
-    requests.take(parsed(say.lookup("t", 1)))
+    requests.handle(parsed(say.lookup("t", 1)))
     family.ready.set_exception(ProtocolViolation("no such thing"))
     await settled()
     assert line.ends == ["closed: no such thing"]
