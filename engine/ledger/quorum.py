@@ -93,9 +93,8 @@ class AckTracker:
         for entry in range(low, min(low + size, limit)):
             marks = sorted(self._below[p] for p in write_set(entry, size, self._write_quorum))
             mark = marks[self._write_quorum - self._ack_quorum]
-            if (
-                mark > entry
-            ):  # confirmed; continue with the first entry of the same write set that is not
+            if mark > entry:
+                # Entries E apart have the same write set: continue with the first of them that is not confirmed.
                 entry += (mark - entry + size - 1) // size * size
             lowest = min(lowest, entry)
         return lowest

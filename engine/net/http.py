@@ -173,9 +173,8 @@ class HttpServer:
             return
         try:
             await connection.stream(response, response.pieces)
-        except (
-            Exception
-        ):  # as above; a part of the response may have been sent, so the connection is aborted
+        except Exception:  # as above
+            # A part of the response may have been sent, so no error can be sent instead.
             self._log.exception("request failed path=%s", request.path)
             connection.abort()
 

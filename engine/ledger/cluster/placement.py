@@ -157,9 +157,8 @@ class RackAwarePlacement:
             suspect, quarantined = candidates.suspect, candidates.quarantined
             return bookie in suspect, bookie in quarantined, near.count(candidates.rack(bookie))
 
-        best = min(
-            free, key=cost
-        )  # among equals the first, because ``free`` is ordered by load and chance
+        # ``free`` is ordered by load and chance, so the first of equal ones is the best.
+        best = min(free, key=cost)
         free.remove(best)
         members[position] = best
         return best

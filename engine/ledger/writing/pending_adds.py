@@ -22,9 +22,8 @@ class PendingAdds:
     __slots__ = ("_runs", "bytes")
 
     def __init__(self) -> None:
-        self._runs: deque[PendingRun] | None = (
-            None  # created at the first use: a deque takes 620 bytes
-        )
+        # A deque takes 620 bytes, so it is created at the first use.
+        self._runs: deque[PendingRun] | None = None
         self.bytes = 0
 
     def __len__(self) -> int:
