@@ -1,4 +1,4 @@
-"""``python -m engine broker``: run one broker until SIGTERM or SIGINT, which drain it."""
+"""``python -m engine broker``: one broker as a process, drained on SIGTERM and SIGINT."""
 
 import asyncio
 import logging
@@ -26,11 +26,11 @@ log = logging.getLogger("engine")
 
 
 class StartError(Exception):
-    """The broker cannot start; the text is one line for whoever started it."""
+    """The broker cannot start; the text is one line for the operator."""
 
 
 async def serve(settings: Settings) -> None:
-    """Run a broker until a signal comes. Raises StartError."""
+    """Run a broker until SIGTERM or SIGINT. Raises StartError."""
     node = settings.node
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -67,7 +67,8 @@ async def serve(settings: Settings) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Exit status: 0 after a drain, 1 when it could not start, 2 for wrong use, 78 (EX_CONFIG) for bad settings."""
+    """Run the program and return its exit status: 0 after a drain, 1 when the broker could not start, 2 for wrong
+    usage, 78 (EX_CONFIG) for invalid settings."""
     if arguments != ["broker"]:
         print(USAGE, file=sys.stderr)
         return 2
@@ -81,7 +82,7 @@ def main(arguments: list[str]) -> int:
             runner.run(serve(settings))
     except SettingsError as error:
         log.critical("cannot start: %s", error)
-        return os.EX_CONFIG  # trying again will not help
+        return os.EX_CONFIG  # a restart will not help
     except StartError as error:
         log.critical("cannot start: %s", error)
         return 1

@@ -1,4 +1,4 @@
-"""Settings of a broker process, gathered from the packages that read them and loaded once at its start."""
+"""Settings of a broker process, collected from the packages that read them and loaded once at its start."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from engine.tenancy.settings import PolicySettings, TenantLimits
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything a broker process is told from outside."""
+    """All settings of a broker process."""
 
     node: NodeSettings
     data_path: DataPathSettings
@@ -45,7 +45,7 @@ PROGRAM = Program("broker", Settings, ELSEWHERE)
 
 
 def load(environ: Mapping[str, str], directory: Path) -> Settings:
-    """Settings from the environment and the file ``MAGNETAR_CONFIG`` or ``magnetar.toml`` in ``directory``.
+    """Load settings from the environment and the file ``MAGNETAR_CONFIG`` or ``magnetar.toml`` in ``directory``.
 
     Raises SettingsError.
     """

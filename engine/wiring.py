@@ -1,4 +1,4 @@
-"""Puts a broker together from the seams. Nothing here decides anything; the simulator calls it with its own seams."""
+"""Composition of a broker from the seams, without logic of its own. The simulator calls it with its own seams."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from engine.settings import Settings
 def build_broker(
     settings: Settings, *, clock: Clock, entropy: Entropy, network: Network, store: MetadataStore
 ) -> BrokerService:
-    """A broker, not started. Call inside a running loop. Raises TokenError."""
+    """Build a broker without starting it. Call it inside a running event loop. Raises TokenError."""
     ledgers = LedgerClient(
         store=store, network=network, clock=clock, entropy=entropy, settings=settings.ledger
     )

@@ -1,9 +1,9 @@
-"""What clients may say of themselves and of what they make: sizes and numbers are checked where the command comes in.
+"""Bounds on the fields of clients' commands, checked when the command is received.
 
-What is kept for as long as a producer, consumer or subscription is there has a bound in bytes, and a number that goes
-into records or answers fits them. Every refusal names the field, what came and the limit. Beyond a bound that Apache's
-brokers do not have it is NotAllowed: official clients report that at once; a MetadataError they try again until they
-time out.
+Fields that are stored for the lifetime of a producer, consumer or subscription are bounded in bytes, and numbers that
+go into records or answers must fit them. Every refusal names the field, its value or size, and the limit. A bound that
+Apache's brokers do not have is refused with NotAllowed: official clients report that at once, whereas they retry after
+MetadataError until they time out.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from engine.wire import pulsar_pb2 as pb
 from engine.wire.varints import INT64_MAX
 
 METADATA_BYTES_MAX = 1024
-"""Producer and consumer metadata: keys and values together."""
+"""Bytes of a producer's or consumer's metadata, keys and values together."""
 
 
 def check_metadata(pairs: Sequence[pb.KeyValue]) -> dict[str, str]:
@@ -32,7 +32,7 @@ def check_metadata(pairs: Sequence[pb.KeyValue]) -> dict[str, str]:
 
 
 def check_name(field: str, name: str) -> str:
-    """Return ``name``, of a producer or consumer. Raises NotAllowed above the bound."""
+    """Return the producer or consumer name ``name``. Raises NotAllowed above the bound."""
     size = _size(name)
     if size > NAME_BYTES_MAX:
         raise NotAllowed(f"{field} of {size} bytes: at most {NAME_BYTES_MAX}")
@@ -40,14 +40,15 @@ def check_name(field: str, name: str) -> str:
 
 
 def check_int64(field: str, number: int) -> int:
-    """Return ``number``, of an unsigned field. Raises NotAllowed when int64 cannot hold it."""
+    """Return ``number``, the value of an unsigned field. Raises NotAllowed when int64 cannot hold it."""
     if number > INT64_MAX:
         raise NotAllowed(f"{field} {number}: at most {INT64_MAX}")
     return number
 
 
 def check_new_subscription(name: str) -> str:
-    """Return ``name`` when a client may subscribe by it. Naming errors go as ProducerBusy, as in Pulsar."""
+    """Return ``name`` if a client may create a subscription of it. Raises ProducerBusy for invalid names, as Pulsar
+    does."""
     if name.startswith(RESERVED_CURSORS):
         raise ProducerBusy("Subscription with reserved subscription name attempted")
     try:
@@ -57,7 +58,7 @@ def check_new_subscription(name: str) -> str:
 
 
 def check_subscription_properties(pairs: Sequence[pb.KeyValue]) -> dict[str, str]:
-    """Return them. Raises NotAllowed when they are more than the cursor's record takes."""
+    """Return a subscription's properties. Raises NotAllowed when they exceed the cursor's record."""
     properties = {pair.key: pair.value for pair in pairs}
     try:
         check_properties_size(properties)

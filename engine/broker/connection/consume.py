@@ -51,7 +51,7 @@ RANGES_MAX = 1000
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """A consumer and where it was attached; ``consumer.attached`` tells whether it still is."""
+    """A consumer with its subscription and topic; ``consumer.attached`` is False once it was detached."""
 
     consumer: Consumer
     subscription: Subscription
@@ -59,7 +59,7 @@ class Attached:
 
 
 class ConsumeCommands:
-    """Consumers by id. An id is pending while its SUBSCRIBE is being answered."""
+    """Consumers of one connection by id. An id is pending while its SUBSCRIBE is being handled."""
 
     def __init__(
         self,
@@ -74,13 +74,16 @@ class ConsumeCommands:
         self._schemas = schemas
         self.consumers: dict[int, Attached] = {}
         self._pending: dict[int, bool] = {}
-        """Being created, by id; True: the client closed it meanwhile."""
+        """Ids of consumers being created; True when the client closed it meanwhile."""
 
     # --- SUBSCRIBE ------------------------------------------------------------------------------
 
     def subscribe(self, body: pb.CommandSubscribe) -> None:
-        """The C++ library, and those on top of it, takes a refused consumer for attached to the connection: it asks
-        again only when it is sent away from there."""
+        """Handle SUBSCRIBE; the answer follows later.
+
+        The C++ library, and those built on it, treat a refused consumer as attached to the connection: they subscribe
+        again only after a CLOSE_CONSUMER.
+        """
         stranded = self._connection.client_version.startswith("Pulsar-CPP")
         again = commands.close_consumer(body.consumer_id) if stranded else b""
         self._connection.answer_later(self._subscribe(body), body.request_id, again)
@@ -125,7 +128,7 @@ class ConsumeCommands:
             subscribing=True,
         )
         topic = await self._registry.get(name, create=body.force_topic_creation)
-        initial = await self._initial(body, topic)
+        initial = await self._initial_position(body, topic)
         if body.read_compacted:
             consumer.read_compacted, consumer.start = True, _start(initial)
             await topic.compaction.ready()
@@ -146,8 +149,11 @@ class ConsumeCommands:
         self.consumers[body.consumer_id] = Attached(consumer, subscription, topic)
         return consumer
 
-    async def _initial(self, body: pb.CommandSubscribe, topic: Topic) -> Position | InitialPosition:
-        """Where a subscription starts if it is made now. An id behind the end of the topic is none."""
+    async def _initial_position(
+        self, body: pb.CommandSubscribe, topic: Topic
+    ) -> Position | InitialPosition:
+        """Return where the subscription starts if it is created now. A start message id behind the end of the topic is
+        ignored."""
         if not topic.name.persistent:
             return InitialPosition.LATEST
         earliest = body.initialPosition == pb.CommandSubscribe.Earliest
@@ -164,31 +170,33 @@ class ConsumeCommands:
     # --- permits and acknowledgements -----------------------------------------------------------
 
     def flow(self, body: pb.CommandFlow) -> None:
-        """Unknown consumers are ignored. Raises ProtocolViolation on 0 permits, as Pulsar closes the connection."""
-        found = self._attached(body.consumer_id)
-        if found is None:
+        """Add a consumer's permits; unknown consumers are ignored. Raises ProtocolViolation on 0 permits, for which
+        Pulsar closes the connection."""
+        attached = self._attached(body.consumer_id)
+        if attached is None:
             return
         if body.messagePermits < 1:
             raise ProtocolViolation("FLOW with messagePermits 0")
-        # What a client asks for beyond any queue's size is as good as no limit.
-        permits = min(body.messagePermits, PERMITS_MAX - max(found.consumer.permits, 0))
-        found.subscription.flow(found.consumer, permits)
+        # Permits above PERMITS_MAX exceed any queue, so they count as no limit.
+        permits = min(body.messagePermits, PERMITS_MAX - max(attached.consumer.permits, 0))
+        attached.subscription.flow(attached.consumer, permits)
 
     def ack_run(self, consumer_id: int, positions: list[Position]) -> None:
-        """Plain individual acknowledgements, in one go."""
-        found = self._attached(consumer_id)
-        if found is not None:
-            found.subscription.acknowledge(found.consumer, positions)
+        """Apply plain individual acknowledgements together; those of an unknown consumer are ignored."""
+        attached = self._attached(consumer_id)
+        if attached is not None:
+            attached.subscription.acknowledge(attached.consumer, positions)
 
     def ack(self, body: pb.CommandAck) -> Awaitable[bytes] | None:
-        """Any ACK, applied at once. What is returned answers the client, if it asked, when it is durable."""
-        found = self._attached(body.consumer_id)
-        if found is None:
+        """Apply an ACK at once. Return, if the client requested an answer, an awaitable of it that completes when the
+        acknowledgement is durable."""
+        attached = self._attached(body.consumer_id)
+        if attached is None:
             return None
-        subscription = found.subscription
+        subscription = attached.subscription
         refusal: MagnetarError | None = None
         try:
-            self.apply_ack(found.consumer, subscription, body)
+            self.apply_ack(attached.consumer, subscription, body)
         except (BrokerError, InvalidPositionError) as error:
             refusal = error
         if body.HasField("request_id"):
@@ -215,7 +223,7 @@ class ConsumeCommands:
     def apply_ack(
         self, consumer: Consumer, subscription: Subscription, body: pb.CommandAck
     ) -> None:
-        """Do what the ACK says, without waiting. Raises NotAllowed, InvalidPositionError."""
+        """Apply an ACK without waiting. Raises NotAllowed, InvalidPositionError."""
         if body.HasField("txnid_most_bits") or body.HasField("txnid_least_bits"):
             raise NotAllowed("Transactions are not enabled.")
         if body.ack_type == pb.CommandAck.Cumulative:
@@ -223,112 +231,122 @@ class ConsumeCommands:
                 raise NotAllowed(
                     f"a cumulative acknowledgement has one message id, not {len(body.message_id)}"
                 )
-            one = body.message_id[0]
-            subscription.acknowledge_cumulative(consumer, wire_position(one), list(one.ack_set))
+            message_id = body.message_id[0]
+            subscription.acknowledge_cumulative(
+                consumer, wire_position(message_id), list(message_id.ack_set)
+            )
             return
-        whole: list[Position] = []
-        for one in body.message_id:
-            if any(one.ack_set):
-                subscription.acknowledge_partly(consumer, wire_position(one), list(one.ack_set))
+        positions: list[Position] = []
+        for message_id in body.message_id:
+            if any(message_id.ack_set):
+                subscription.acknowledge_partly(
+                    consumer, wire_position(message_id), list(message_id.ack_set)
+                )
             else:
-                whole.append(wire_position(one))
-        if whole:
-            subscription.acknowledge(consumer, whole)
+                positions.append(wire_position(message_id))
+        if positions:
+            subscription.acknowledge(consumer, positions)
 
     def redeliver(self, body: pb.CommandRedeliverUnacknowledgedMessages) -> None:
-        found = self._attached(body.consumer_id)
-        if found is None:
+        attached = self._attached(body.consumer_id)
+        if attached is None:
             return
-        positions = [wire_position(one) for one in body.message_ids] or None
+        positions = [wire_position(message_id) for message_id in body.message_ids] or None
         epoch = body.consumer_epoch if body.HasField("consumer_epoch") else None
-        found.subscription.redeliver(found.consumer, positions, epoch)
+        attached.subscription.redeliver(attached.consumer, positions, epoch)
 
     # --- requests about a consumer --------------------------------------------------------------
 
     def _attached(self, consumer_id: int) -> Attached | None:
-        """None for one that is unknown, or that the broker has sent away."""
-        found = self.consumers.get(consumer_id)
-        return found if found is not None and found.consumer.attached else None
+        """Return the attached consumer of an id; None for an unknown id or a consumer that the broker detached."""
+        attached = self.consumers.get(consumer_id)
+        return attached if attached is not None and attached.consumer.attached else None
 
     def _find(self, consumer_id: int) -> Attached:
-        found = self._attached(consumer_id)
-        if found is None:
+        """Return the attached consumer of an id. Raises MetadataError when there is none."""
+        attached = self._attached(consumer_id)
+        if attached is None:
             raise MetadataError("Consumer not found")
-        return found
+        return attached
 
     async def unsubscribe(self, body: pb.CommandUnsubscribe) -> bytes:
-        found = self._find(body.consumer_id)
-        consumer, subscription = found.consumer, found.subscription
-        if isinstance(subscription, CompactionSubscription):  # what was compacted would go with it
+        attached = self._find(body.consumer_id)
+        consumer, subscription = attached.consumer, attached.subscription
+        if isinstance(subscription, CompactionSubscription):
+            # The compacted data would be deleted with the subscription.
             raise NotAllowed(
                 f"Subscription {subscription.name} is deleted by an administrator alone"
             )
         if subscription.consumers != [consumer] and not body.force:
             raise MetadataError("Unconnected or shared consumer attempting to unsubscribe")
-        self._forget(found)
+        self._forget(attached)
         if not subscription.durable and not subscription.consumers:
-            return commands.success(body.request_id)  # it went with its consumer
+            return commands.success(body.request_id)  # it was deleted with its last consumer
         try:
-            await found.topic.delete_subscription(subscription.name, force=body.force)
+            await attached.topic.delete_subscription(subscription.name, force=body.force)
         except ConsumerBusy as error:
-            self._send_back(consumer)
+            self._close_after_refusal(consumer)
             raise MetadataError(
                 "Unconnected or shared consumer attempting to unsubscribe"
             ) from error
         except BrokerError:
-            self._send_back(consumer)
+            self._close_after_refusal(consumer)
             raise
         return commands.success(body.request_id)
 
-    def _send_back(self, consumer: Consumer) -> None:
-        """Its client takes it for attached still when UNSUBSCRIBE failed: tell it to come again, behind the refusal.
+    def _close_after_refusal(self, consumer: Consumer) -> None:
+        """Send CLOSE_CONSUMER behind the refusal of UNSUBSCRIBE, because the client still treats its consumer as
+        attached.
 
-        Before that, Java's client would not listen: it takes the consumer for one that is on its way out.
+        Before the refusal, Java's client would ignore it, because it treats the consumer as closing.
         """
         close = commands.close_consumer(consumer.consumer_id)
         asyncio.get_running_loop().call_soon(self._connection.send, close)
 
     async def seek(self, body: pb.CommandSeek) -> bytes:
-        """The consumers are closed first, then the cursor moves, then SUCCESS."""
+        """Handle SEEK: the consumers are closed, then the cursor is moved, then SUCCESS is returned."""
         if not body.HasField("message_id") and not body.HasField("message_publish_time"):
             raise MetadataError("Message id and message publish time were not present")
-        found = self._find(body.consumer_id)
-        subscription = found.subscription
-        if not found.topic.name.persistent:
-            return commands.success(body.request_id)  # there is no other place to go to
+        attached = self._find(body.consumer_id)
+        subscription = attached.subscription
+        if not attached.topic.name.persistent:
+            return commands.success(body.request_id)  # such a topic has no stored messages
         if body.HasField("message_id"):
             target = body.message_id
             await subscription.reset(wire_position(target), list(target.ack_set))
         else:
             since_ms = body.message_publish_time
-            since_ms = 0 if since_ms >> 63 else since_ms  # a negative number of Java's
-            await subscription.reset(await found.topic.first_since(since_ms))
+            since_ms = 0 if since_ms >> 63 else since_ms  # a negative number in Java's clients
+            await subscription.reset(await attached.topic.first_since(since_ms))
         return commands.success(body.request_id)
 
     def last_message_id(self, body: pb.CommandGetLastMessageId) -> Answer:
-        """At once where nothing has to be read: a new reader sends FLOW behind it, and messages must not overtake the
-        answer. Java's table views decode those that came before it in the thread that reads from the connection, and
-        wait there for the schema that would come by it."""
-        found = self._attached(body.consumer_id)
-        if found is None:
+        """Handle GET_LAST_MESSAGE_ID, at once where nothing has to be read.
+
+        A new reader sends FLOW behind this request, and messages must not overtake the answer: Java's table views
+        decode messages that arrived before it in the thread that reads the connection, and wait there for a schema
+        that arrives on the same connection.
+        """
+        attached = self._attached(body.consumer_id)
+        if attached is None:
             return self._read_last_message_id(body)
-        last = found.topic.last_message_at_hand(compacted=found.consumer.read_compacted)
+        last = attached.topic.last_message_at_hand(compacted=attached.consumer.read_compacted)
         if last is None:
             return self._read_last_message_id(body)
-        return _last_message_id(body, found, last)
+        return _last_message_id(body, attached, last)
 
     async def _read_last_message_id(self, body: pb.CommandGetLastMessageId) -> bytes:
-        found = self._find(body.consumer_id)
-        last = await found.topic.last_message(compacted=found.consumer.read_compacted)
-        return _last_message_id(body, found, last)
+        attached = self._find(body.consumer_id)
+        last = await attached.topic.last_message(compacted=attached.consumer.read_compacted)
+        return _last_message_id(body, attached, last)
 
     def stats(self, body: pb.CommandConsumerStats) -> bytes:
-        found = self._attached(body.consumer_id)
-        if found is None:
+        attached = self._attached(body.consumer_id)
+        if attached is None:
             return commands.consumer_stats_failed(
                 body.request_id, ServerError.ConsumerNotFound, "Consumer not found"
             )
-        consumer = found.consumer
+        consumer = attached.consumer
         since = datetime.fromtimestamp(consumer.connected_ms / 1000, UTC)
         return commands.consumer_stats(
             body.request_id,
@@ -343,8 +361,8 @@ class ConsumeCommands:
                 "address": f"/{self._connection.address}",
                 "connectedSince": since.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
                 "type": consumer.kind.title,
-                "msgRateExpired": found.subscription.expired.per_second,
-                "msgBacklog": found.subscription.cursor.backlog_entries(),
+                "msgRateExpired": attached.subscription.expired.per_second,
+                "msgBacklog": attached.subscription.cursor.backlog_entries(),
                 "messageAckRate": consumer.acked.per_second,
             },
         )
@@ -352,35 +370,35 @@ class ConsumeCommands:
     # --- end ------------------------------------------------------------------------------------
 
     def close(self, body: pb.CommandCloseConsumer) -> bytes:
-        """CLOSE_CONSUMER of the client. Unknown ids succeed."""
-        found = self.consumers.get(body.consumer_id)
-        if found is not None:
-            self._forget(found)
+        """Handle the client's CLOSE_CONSUMER. Unknown ids succeed."""
+        attached = self.consumers.get(body.consumer_id)
+        if attached is not None:
+            self._forget(attached)
         elif body.consumer_id in self._pending:
             self._pending[body.consumer_id] = True
         return commands.success(body.request_id)
 
     def drop(self, consumer_id: int) -> None:
-        """The broker sends it away; it is detached already."""
+        """Close a consumer on behalf of the broker, which has detached it already."""
         if self.consumers.pop(consumer_id, None) is not None:
             self._connection.send(commands.close_consumer(consumer_id))
 
     def wake(self) -> None:
-        """The socket takes data again."""
-        for found in list(self.consumers.values()):
-            if found.consumer.attached:
-                found.subscription.wake()
+        """Resume dispatch to the consumers when the connection is writable again."""
+        for attached in list(self.consumers.values()):
+            if attached.consumer.attached:
+                attached.subscription.wake()
 
-    def leave(self) -> None:
-        """The connection is gone."""
-        leaving = list(self.consumers.values())
+    def disconnected(self) -> None:
+        """Detach all consumers after the connection has ended."""
+        consumers = list(self.consumers.values())
         self.consumers.clear()
-        for found in leaving:
-            found.subscription.detach(found.consumer)
+        for attached in consumers:
+            attached.subscription.detach(attached.consumer)
 
-    def _forget(self, found: Attached) -> None:
-        self.consumers.pop(found.consumer.consumer_id, None)
-        found.subscription.detach(found.consumer)
+    def _forget(self, attached: Attached) -> None:
+        self.consumers.pop(attached.consumer.consumer_id, None)
+        attached.subscription.detach(attached.consumer)
 
 
 ROUTES: Routes = {
@@ -397,7 +415,7 @@ ROUTES: Routes = {
 
 
 def check_subscribe(body: pb.CommandSubscribe, kind: SubscriptionType, *, persistent: bool) -> None:
-    """Refuse what SUBSCRIBE must not ask."""
+    """Check the fields of SUBSCRIBE. Raises ProducerBusy, NotAllowed."""
     check_new_subscription(body.subscription)
     if body.read_compacted and not persistent:
         raise NotAllowed("readCompacted only valid on persistent topics")
@@ -409,29 +427,30 @@ def check_subscribe(body: pb.CommandSubscribe, kind: SubscriptionType, *, persis
 
 
 def _start(initial: Position | InitialPosition) -> Position:
-    """The place to be read first, of all that was ever in the topic."""
+    """Return the position from which a compacted read starts."""
     if isinstance(initial, Position):
         return initial
     return EARLIEST if initial is InitialPosition.EARLIEST else LATEST
 
 
 def _last_message_id(
-    body: pb.CommandGetLastMessageId, found: Attached, last: tuple[Position, int]
+    body: pb.CommandGetLastMessageId, attached: Attached, last: tuple[Position, int]
 ) -> bytes:
-    """``last``: position of the last entry and index in its batch."""
+    """Return the answer to GET_LAST_MESSAGE_ID. ``last`` is the position of the last entry and the index in its
+    batch."""
     return commands.last_message_id(
         body.request_id,
         last[0],
-        partition=found.topic.name.partition,
+        partition=attached.topic.name.partition,
         batch_index=last[1],
-        mark_delete=found.subscription.cursor.mark_delete,
+        mark_delete=attached.subscription.cursor.mark_delete,
     )
 
 
 def key_policy(meta: pb.KeySharedMeta) -> KeyPolicy:
-    """Raises ConsumerAssignError."""
+    """Return the policy of a Key_Shared consumer. Raises ConsumerAssignError."""
     sticky = meta.keySharedMode == pb.STICKY
-    ranges = tuple((one.start, one.end) for one in meta.hashRanges) if sticky else ()
+    ranges = tuple((slots.start, slots.end) for slots in meta.hashRanges) if sticky else ()
     if sticky and not ranges:
         raise ConsumerAssignError("Ranges for KeyShared policy must not be empty.")
     if len(ranges) > RANGES_MAX:
@@ -451,9 +470,9 @@ def key_policy(meta: pb.KeySharedMeta) -> KeyPolicy:
     return KeyPolicy(sticky, meta.allowOutOfOrderDelivery, ranges)
 
 
-def wire_position(one: pb.MessageIdData) -> Position:
-    """Position of a message id; -1:-1 is EARLIEST, the largest numbers LATEST."""
-    ledger_id, entry_id = one.ledgerId, one.entryId
+def wire_position(message_id: pb.MessageIdData) -> Position:
+    """Return the position of a message id; -1:-1 is EARLIEST, the largest numbers are LATEST."""
+    ledger_id, entry_id = message_id.ledgerId, message_id.entryId
     if ledger_id >> 63:
         return EARLIEST
     if ledger_id == LATEST.ledger_id:

@@ -1,4 +1,4 @@
-"""Lookup, partitioned metadata, topics of a namespace: what clients ask before they open anything."""
+"""Lookup, partitioned metadata, topics of a namespace: the requests of clients without a producer or consumer."""
 
 from engine.base.clock import Clock
 from engine.base.errors import InvalidNameError
@@ -22,11 +22,11 @@ from engine.wire.errors import ProtocolViolation
 from engine.wire.states import CommandType
 
 FILTER_S = 1.0
-"""Longest time a pattern may take over all names, before the client has to filter."""
+"""Time that matching a pattern with all names may take; after it the client has to filter."""
 
 
 def parse_topic(text: str) -> TopicName:
-    """The topic a client named. Raises InvalidTopicName."""
+    """Parse a topic name sent by a client. Raises InvalidTopicName."""
     try:
         return TopicName.parse(text)
     except InvalidNameError as error:
@@ -34,7 +34,7 @@ def parse_topic(text: str) -> TopicName:
 
 
 class LookupCommands:
-    """The commands of connections that need no producer or consumer."""
+    """Commands that need no producer or consumer, shared by all connections of a broker."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class LookupCommands:
     ) -> None:
         self._clock = clock
         self.times = Durations()
-        """Of lookups that were answered or sent on."""
+        """Durations of lookups that were answered or redirected."""
         self.redirects = 0
         self.pending = 0
         self._registry = registry
@@ -62,7 +62,7 @@ class LookupCommands:
         began_s = self._clock.monotonic_s()
         self.pending += 1
         try:
-            found = await self._ownership.lookup(
+            owner = await self._ownership.lookup(
                 parse_topic(body.topic),
                 authoritative=body.authoritative,
                 listener=body.advertised_listener_name,
@@ -73,20 +73,20 @@ class LookupCommands:
         finally:
             self.pending -= 1
         self.times.add(self._clock.monotonic_s() - began_s)
-        if found.redirect:
+        if owner.redirect:
             self.redirects += 1
             return commands.lookup_redirect(
                 body.request_id,
-                found.broker_url or None,
-                found.broker_url_tls or None,
-                authoritative=found.authoritative,
-                proxy_through_service_url=found.proxy_through_service_url,
+                owner.broker_url or None,
+                owner.broker_url_tls or None,
+                authoritative=owner.authoritative,
+                proxy_through_service_url=owner.proxy_through_service_url,
             )
         return commands.lookup_connect(
             body.request_id,
-            found.broker_url or None,
-            found.broker_url_tls or None,
-            proxy_through_service_url=found.proxy_through_service_url,
+            owner.broker_url or None,
+            owner.broker_url_tls or None,
+            proxy_through_service_url=owner.proxy_through_service_url,
         )
 
     async def partitioned_metadata(self, body: pb.CommandPartitionedTopicMetadata) -> bytes:
@@ -99,7 +99,8 @@ class LookupCommands:
         return commands.partitioned_metadata(body.request_id, count)
 
     async def topics_of_namespace(self, body: pb.CommandGetTopicsOfNamespace) -> bytes:
-        """A namespace that is no name closes the connection, as Pulsar does."""
+        """Return the topics of a namespace. Raises ProtocolViolation for an invalid namespace name, which closes the
+        connection as in Pulsar."""
         try:
             namespace = NamespaceName.parse(body.namespace)
         except InvalidNameError as error:
@@ -112,9 +113,9 @@ class LookupCommands:
         filtered = False
         longest = self._pattern_length_max
         if body.HasField("topics_pattern") and len(body.topics_pattern) <= longest:
-            kept = await filter_topics(topics, body.topics_pattern)
-            if kept is not None:
-                filtered, topics = True, kept
+            matching_topics = await filter_topics(topics, body.topics_pattern)
+            if matching_topics is not None:
+                filtered, topics = True, matching_topics
         digest = topics_hash(topics)
         changed = not body.HasField("topics_hash") or body.topics_hash != digest
         return commands.topics_of_namespace(
@@ -136,10 +137,11 @@ ROUTES: Routes = {
 
 
 async def filter_topics(topics: list[str], pattern: str) -> list[str] | None:
-    """Topics whose name without scheme and partition suffix matches ``pattern`` wholly (its scheme is ignored).
+    """Return the topics whose name without scheme and partition suffix fully matches ``pattern`` (its scheme is
+    ignored).
 
-    None when the client has to filter: the broker does not match such a pattern, or not in time. Raises MetadataError
-    on a pattern that is none. Cancel-safe; lets others run in between.
+    None when the client has to filter, because the broker does not support the pattern or cannot match it in time.
+    Raises MetadataError for an invalid pattern. Cancel-safe; other tasks run in between.
     """
     try:
         matches = name_matcher(pattern, memo=True)

@@ -35,7 +35,7 @@ CLOSED_REMEMBERED_MAX = 1000
 
 
 class ProduceCommands:
-    """Producers by id. An id is pending while its PRODUCER is being answered."""
+    """Producers of one connection by id. An id is pending while its PRODUCER is being handled."""
 
     def __init__(
         self,
@@ -50,25 +50,25 @@ class ProduceCommands:
         self._schemas = schemas
         self.producers: dict[int, Producer] = {}
         self._pending: dict[int, bool] = {}
-        """Being created, by id; True: the client closed it meanwhile."""
+        """Ids of producers being created; True when the client closed it meanwhile."""
         self._waiting: dict[int, Producer] = {}
-        """In line for having a topic to itself."""
+        """Producers that wait for exclusive access to a topic."""
         self._closed: dict[int, None] = {}
-        """Ids that the broker closed lately: SENDs already under way for them are ignored."""
+        """Ids that the broker closed recently: SENDs that the client sent before it knew are ignored."""
 
     # --- PRODUCER -------------------------------------------------------------------------------
 
     async def producer(self, body: pb.CommandProducer) -> bytes:
-        """Answer of a PRODUCER. Raises BrokerError; cancel-safe."""
+        """Handle PRODUCER and return the answer. Raises BrokerError; cancel-safe."""
         producer_id = body.producer_id
-        present = self.producers.get(producer_id)
-        if present is not None and not body.epoch > present.epoch:
+        existing = self.producers.get(producer_id)
+        if existing is not None and not body.epoch > existing.epoch:
             return commands.producer_success(
-                body.request_id, present.name, schema_version=present.schema_version
+                body.request_id, existing.name, schema_version=existing.schema_version
             )
         waiting = self._waiting.get(producer_id)
         if waiting is not None and body.epoch > waiting.epoch:
-            self._give_up(producer_id)
+            self._stop_waiting(producer_id)
             waiting = None
         if producer_id in self._pending or waiting is not None:
             raise ServiceNotReady("Producer is already present on the connection")
@@ -126,14 +126,14 @@ class ProduceCommands:
             raise ServiceNotReady("The producer was closed while it was being created")
         if isinstance(epoch, asyncio.Future):
             self._waiting[producer.producer_id] = producer
-            epoch.add_done_callback(partial(self._has_turn, body.request_id, producer))
+            epoch.add_done_callback(partial(self._access_decided, body.request_id, producer))
             return commands.producer_success(
                 body.request_id, producer.name, schema_version=version, producer_ready=False
             )
         return self._attach(body.request_id, producer, epoch)
 
     def _attach(self, request_id: int, producer: Producer, epoch: int | None) -> bytes:
-        """From now on the client may send by it: the answer that says so."""
+        """Attach a producer, so that the client may send with it, and return the answer."""
         self._closed.pop(producer.producer_id, None)
         older = self.producers.get(producer.producer_id)
         if older is not None:
@@ -147,8 +147,10 @@ class ProduceCommands:
             topic_epoch=epoch,
         )
 
-    def _has_turn(self, request_id: int, producer: Producer, epoch: "asyncio.Future[int]") -> None:
-        """It waited to have the topic to itself; now it has, or never will."""
+    def _access_decided(
+        self, request_id: int, producer: Producer, epoch: "asyncio.Future[int]"
+    ) -> None:
+        """Answer a producer that waited for exclusive access, once it has it or was refused."""
         if self._waiting.get(producer.producer_id) is not producer:
             return
         del self._waiting[producer.producer_id]
@@ -165,7 +167,7 @@ class ProduceCommands:
     # --- SEND -----------------------------------------------------------------------------------
 
     def send(self, event: Sends) -> None:
-        """A run of SENDs. Raises ProtocolViolation for a producer that is not there."""
+        """Handle a run of SENDs. Raises ProtocolViolation for an unknown producer."""
         run = event.run
         if run.owners is not None:
             self._send_mixed(run, run.owners)
@@ -185,8 +187,8 @@ class ProduceCommands:
         Publish(run, producer, None, chunk).start()
 
     def _send_mixed(self, run: SendRun, owners: list[int]) -> None:
-        """SENDs of several producers that came together: one run for each topic."""
-        of_topic: dict[PublishHost, tuple[list[int], list[Producer]]] = {}
+        """Publish SENDs of several producers that arrived together, as one run for each topic."""
+        by_topic: dict[PublishHost, tuple[list[int], list[Producer]]] = {}
         producers: dict[int, Producer] = {}
         for i, owner in enumerate(owners):
             producer = producers.get(owner)
@@ -195,18 +197,18 @@ class ProduceCommands:
                 if producer is None or not producer.takes:
                     continue
                 producers[owner] = producer
-            found = of_topic.get(producer.topic)
-            if found is None:
-                found = of_topic[producer.topic] = ([], [])
-            found[0].append(i)
-            found[1].append(producer)
-        for indexes, senders in of_topic.values():
+            share = by_topic.get(producer.topic)
+            if share is None:
+                share = by_topic[producer.topic] = ([], [])
+            share[0].append(i)
+            share[1].append(producer)
+        for indexes, senders in by_topic.values():
             part = run if len(indexes) == run.count else run.pick(indexes)
-            alone = senders.count(senders[0]) == len(senders)
-            Publish(part, senders[0], None if alone else senders).start()
+            same = senders.count(senders[0]) == len(senders)
+            Publish(part, senders[0], None if same else senders).start()
 
     def corrupt(self, event: CorruptSend) -> None:
-        """A SEND with a wrong checksum was skipped."""
+        """Answer a SEND with a wrong checksum, which was skipped."""
         if self._find(event.producer_id) is not None:
             self._connection.send(
                 commands.send_error(
@@ -218,6 +220,7 @@ class ProduceCommands:
             )
 
     def _find(self, producer_id: int) -> Producer | None:
+        """Return a producer; None when the broker closed it recently. Raises ProtocolViolation for an unknown id."""
         producer = self.producers.get(producer_id)
         if producer is None and producer_id not in self._closed:
             raise ProtocolViolation(f"SEND for unknown producer {producer_id}")
@@ -226,8 +229,8 @@ class ProduceCommands:
     # --- end ------------------------------------------------------------------------------------
 
     async def close(self, body: pb.CommandCloseProducer) -> bytes:
-        """CLOSE_PRODUCER of the client: what it sent is stored first. Unknown ids succeed."""
-        self._give_up(body.producer_id)
+        """Handle the client's CLOSE_PRODUCER; entries that it sent are stored first. Unknown ids succeed."""
+        self._stop_waiting(body.producer_id)
         if body.producer_id in self._pending:
             self._pending[body.producer_id] = True
         producer = self.producers.get(body.producer_id)
@@ -238,22 +241,22 @@ class ProduceCommands:
                 del self.producers[body.producer_id]
         return commands.success(body.request_id)
 
-    def _give_up(self, producer_id: int) -> None:
-        """It waits no longer, if it did."""
+    def _stop_waiting(self, producer_id: int) -> None:
+        """Remove a producer from those that wait for exclusive access, if it is one."""
         waiting = self._waiting.pop(producer_id, None)
         if waiting is not None:
             waiting.leave()
 
     def drop(self, producer_id: int) -> None:
-        """The broker sends it away."""
+        """Close a producer on behalf of the broker."""
         self.producers.pop(producer_id, None)
         self._closed[producer_id] = None
         if len(self._closed) > CLOSED_REMEMBERED_MAX:
             del self._closed[next(iter(self._closed))]
         self._connection.send(commands.close_producer(producer_id))
 
-    def leave(self) -> None:
-        """The connection is gone."""
+    def disconnected(self) -> None:
+        """Detach all producers after the connection has ended."""
         producers = [*self.producers.values(), *self._waiting.values()]
         self.producers.clear()
         self._waiting.clear()
@@ -268,7 +271,7 @@ ROUTES: Routes = {
 
 
 def refuse_send(body: pb.CommandSend) -> tuple[ServerError, str] | None:
-    """Why a SEND with rare fields is refused: error and text."""
+    """Return the error and text with which a SEND with rare fields is refused; None when it is accepted."""
     for field in ("sequence_id", "highest_sequence_id"):
         number: int = getattr(body, field)
         if number > INT64_MAX:

@@ -1,4 +1,4 @@
-"""GET_SCHEMA and GET_OR_CREATE_SCHEMA: Java and Go ask them also for dead letters, readers and several schemas."""
+"""GET_SCHEMA and GET_OR_CREATE_SCHEMA, which Java and Go also send for dead letters, readers and several schemas."""
 
 from engine.broker.connection.lookups import parse_topic
 from engine.broker.errors import BrokerError
@@ -18,30 +18,31 @@ from engine.wire.states import CommandType
 
 
 class SchemaCommands:
-    """For all connections of a broker."""
+    """Schema commands, shared by all connections of a broker."""
 
     def __init__(self, registry: TopicRegistry, schemas: SchemaRules) -> None:
         self._registry = registry
         self._schemas = schemas
 
     async def get(self, body: pb.CommandGetSchema) -> bytes:
-        """The newest version, or the one asked for. Any broker answers."""
+        """Return the newest version of a topic's schema, or the requested one. Any broker answers."""
         try:
             name = parse_topic(body.topic)
             number = (
                 version_number(body.schema_version) if body.HasField("schema_version") else None
             )
-            found = await self._schemas.version(name, number)
+            version = await self._schemas.version(name, number)
         except BrokerError as error:
             return commands.schema_failed(body.request_id, error.code, str(error))
-        if found is None:
+        if version is None:
             text = f"Topic not found or no-schema {body.topic}"
             return commands.schema_failed(body.request_id, ServerError.TopicNotFound, text)
-        told = to_wire(schema_id(name), found.registered.schema)
-        return commands.schema(body.request_id, told, version_bytes(found.number))
+        schema = to_wire(schema_id(name), version.registered.schema)
+        return commands.schema(body.request_id, schema, version_bytes(version.number))
 
     async def get_or_create(self, body: pb.CommandGetOrCreateSchema) -> bytes:
-        """The version of a schema; registered when it is new and may be. The topic's owner answers."""
+        """Return the version of a schema, which is registered first if it is new and allowed. The topic's owner
+        answers."""
         try:
             topic = await self._registry.get(parse_topic(body.topic), create=False)
             version = await self._schemas.for_version(topic, body.schema)

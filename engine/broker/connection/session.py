@@ -1,4 +1,4 @@
-"""One client connection: its parts put together, events routed to the command families, bounds on what it may hold."""
+"""One client connection: composition of its parts, routing of events to the command families, bounds on its memory."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -27,10 +27,10 @@ FEATURE_FLAGS = {
     "supports_get_partitioned_metadata_without_auto_creation": True,
 }
 PUBLISH_SHARE_BYTES = 64 << 10
-"""Bytes of unconfirmed entries that each connection may have whatever the others hold: entries of one topic may wait
-for its storage for ever, and clients of other topics must not wait with them."""
+"""Bytes of unconfirmed entries that each connection may have regardless of the others. Entries of one topic may wait
+for its storage forever, and clients of other topics must not wait with them."""
 BROKER_METADATA_VERSION = 18
-"""The first protocol version whose clients may read what brokers put before entries."""
+"""First protocol version whose clients may read the metadata that brokers put before entries."""
 TRANSACTIONS: Routes = dict.fromkeys(
     (
         CommandType.TC_CLIENT_CONNECT_REQUEST,
@@ -46,26 +46,27 @@ TRANSACTIONS: Routes = dict.fromkeys(
 
 
 class Session(Connection):
-    """The broker's end of a client connection, and the ``ClientConnection`` of its command families.
+    """The broker's side of a client connection, and the ``ClientConnection`` of its command families.
 
-    Breaking the protocol (a command out of turn, of unknown type, without required fields; an oversized frame) ends
-    the connection and is logged once; nobody else is affected. Requests that wait run as tasks of the session, bounded
-    in number; whatever must keep its order (SEND, ACK, FLOW, redelivery, close) is done where it is read.
+    A protocol violation (a command out of turn, of unknown type, without required fields; an oversized frame) ends
+    the connection and is logged once; other connections are not affected. Requests that wait run as tasks of the
+    session, bounded in number. Commands that must keep their order (SEND, ACK, FLOW, redelivery, close) are handled as
+    they are read.
     """
 
     def __init__(
         self,
         context: Context,
         registry: TopicRegistry,
-        looking_up: lookups.LookupCommands,
+        lookup_commands: lookups.LookupCommands,
         lists: TopicLists,
-        on_schemas: schemas.SchemaCommands,
+        schema_commands: schemas.SchemaCommands,
         schema_rules: SchemaRules,
         broker_budget: Budget,
         ended: Callable[["Session"], object],
     ) -> None:
-        """``broker_budget`` bounds the unconfirmed entries of all connections together, PUBLISH_SHARE_BYTES of each
-        aside."""
+        """Create the session of a new connection. ``broker_budget`` bounds the unconfirmed entries of all connections
+        together, without the first PUBLISH_SHARE_BYTES of each."""
         settings = context.settings
         super().__init__(settings.max_message_size + frames.FRAME_OVERHEAD)
         self.address = ""
@@ -99,13 +100,13 @@ class Session(Connection):
         self._requests.add(self._keepalive, keepalive.ROUTES)
         self._requests.add(self._produce, produce.ROUTES)
         self._requests.add(self._consume, consume.ROUTES)
-        self._requests.add(looking_up, lookups.ROUTES)
+        self._requests.add(lookup_commands, lookups.ROUTES)
         self._watches = watches.WatchCommands(self, lists, settings)
         self._requests.add(self._watches, watches.ROUTES)
-        self._requests.add(on_schemas, schemas.ROUTES)
+        self._requests.add(schema_commands, schemas.ROUTES)
         self._requests.add(self, TRANSACTIONS)
 
-    # --- life -----------------------------------------------------------------------------------
+    # --- state ----------------------------------------------------------------------------------
 
     @property
     def client_version(self) -> str:
@@ -126,7 +127,7 @@ class Session(Connection):
 
     @property
     def connected(self) -> bool:
-        """Whether CONNECT was answered."""
+        """True once CONNECT was answered."""
         return self._client.connected
 
     @property
@@ -147,11 +148,11 @@ class Session(Connection):
         self._handshake.stop()
         self._keepalive.stop()
         self._tasks.cancel()
-        self._produce.leave()
-        self._consume.leave()
-        self._watches.leave()
+        self._produce.disconnected()
+        self._consume.disconnected()
+        self._watches.disconnected()
         self._ended(self)
-        # They know the session: circles would stay until the garbage collector comes by, which is seldom.
+        # These refer to the session, and reference cycles would stay until the garbage collector runs, which is rare.
         self.publish_budget.unheeded()
         del self._handshake, self._keepalive, self._tasks, self._requests
         del self._produce, self._consume, self._watches
@@ -199,10 +200,10 @@ class Session(Connection):
             for event in events:
                 if self.closing:
                     break
-                self._take_event(event)
+                self._handle_event(event)
         return pos
 
-    def _take_event(self, event: Event) -> None:
+    def _handle_event(self, event: Event) -> None:
         match event:
             case Sends():
                 self._produce.send(event)

@@ -1,4 +1,4 @@
-"""All client connections of the broker: accepts them, counts them, ends them."""
+"""All client connections of the broker: accepted, counted and closed."""
 
 from engine.base.budget import Budget
 from engine.broker.connection.lookups import LookupCommands
@@ -12,7 +12,8 @@ from engine.broker.topics.schema_rules import SchemaRules
 
 
 class Sessions:
-    """``accept`` is the protocol factory to listen with. ``close`` ends every connection."""
+    """The client connections of a broker. ``accept`` is the protocol factory of the listener; ``close`` ends every
+    connection."""
 
     def __init__(
         self,
@@ -29,22 +30,22 @@ class Sessions:
         )
         self._lists = TopicLists(namespaces)
         self._schemas = schemas
-        self._on_schemas = SchemaCommands(registry, schemas)
+        self._schema_commands = SchemaCommands(registry, schemas)
         self._open: dict[Session, None] = {}
         self.accepted = 0
         self.failed = 0
-        """Those that ended before CONNECT had been answered."""
+        """Number of connections that ended before CONNECT was answered."""
         self._publish_budget = Budget(context.settings.max_message_publish_buffer_size)
 
     def accept(self) -> Session:
-        """The protocol of one new connection."""
+        """Create the protocol of a new connection."""
         self.accepted += 1
         session = Session(
             self._context,
             self._registry,
             self.lookups,
             self._lists,
-            self._on_schemas,
+            self._schema_commands,
             self._schemas,
             self._publish_budget,
             self._ended,
@@ -60,17 +61,17 @@ class Sessions:
     @property
     def connected(self) -> int:
         """Connections since the start whose CONNECT was answered."""
-        coming = sum(not session.connected for session in self._open)
-        return self.accepted - self.failed - coming
+        connecting = sum(not session.connected for session in self._open)
+        return self.accepted - self.failed - connecting
 
     @property
     def throttled(self) -> int:
-        """Connections that are not read now, because of what they send."""
+        """Number of connections that are currently held, so that they are not read."""
         return sum(session.held for session in self._open)
 
     @property
     def pending_bytes(self) -> int:
-        """Sent to clients and not taken by their connections yet."""
+        """Bytes sent to clients that the kernel has not accepted yet."""
         return sum(session.buffered_bytes for session in self._open)
 
     @property
@@ -79,11 +80,11 @@ class Sessions:
 
     @property
     def now_s(self) -> float:
-        """By the monotonic clock."""
+        """Seconds of the monotonic clock."""
         return self._context.clock.monotonic_s()
 
     async def close(self) -> None:
-        """Close every connection; topics are to be unloaded before, so that clients know where to go."""
+        """Close every connection. Unload the topics first, so that clients look them up again."""
         for session in list(self._open):
             session.close()
         await self._lists.close()

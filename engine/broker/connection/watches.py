@@ -1,4 +1,4 @@
-"""Clients that watch a namespace's topics by a pattern: the names that match, then each change."""
+"""Watches of a namespace's topics by a pattern: the client is sent the matching names, then each change."""
 
 from collections.abc import Callable, Set
 
@@ -26,12 +26,12 @@ REFUSED = "Unable to create topic list watcher: "
 
 
 class _Watch:
-    """One watcher: what it matches, and what of that its client has yet to be told."""
+    """One watcher: the matching topics, and the changes that its client has not been sent yet."""
 
     def __init__(
         self, outlet: Outlet, watcher_id: int, namespace: NamespaceName, pattern: str
     ) -> None:
-        """Raises PatternError, NotAllowed for a pattern that is not matched here."""
+        """Create a watcher. Raises PatternError, NotAllowed for a pattern that is not matched here."""
         matches = name_matcher(pattern, memo=False)
         if matches is None:
             raise NotAllowed(f"{REFUSED}Pattern is too complex to be evaluated by the broker")
@@ -45,7 +45,7 @@ class _Watch:
         self._begun = False
 
     def begin(self, matching: list[str]) -> str:
-        """The client is told these now; their hash. What changed meanwhile follows."""
+        """Record the topics of the first answer and return their hash. Changes since their listing are sent later."""
         early_new, early_gone = self._new, self._gone
         self._matching, self._new, self._gone = set(matching), set(), set()
         self._begun = True
@@ -54,10 +54,11 @@ class _Watch:
         return digest
 
     async def changed(self, new: Set[str], gone: Set[str]) -> None:
-        # Longer names are left to the client, which asks for all now and then.
+        """Send the topics that were created and deleted, as far as they match. Called by ``TopicLists``."""
+        # Longer names are left to the client, which lists all topics periodically.
         short = (name for name in new if len(name) <= NAME_MAX)
         self._note(set(await matching(short, self._matches) or ()), gone)
-        self.tell()
+        self.send_changes()
 
     def _note(self, new: Set[str], gone: Set[str]) -> None:
         if not self._begun:
@@ -71,8 +72,8 @@ class _Watch:
             (self._gone - new) | (gone - self._new),
         )
 
-    def tell(self) -> None:
-        """Send what is new, unless the client does not take what was sent before: then all of it later, at once."""
+    def send_changes(self) -> None:
+        """Send the unsent changes; while the connection is not writable they are kept and sent together later."""
         if self._begun and (self._new or self._gone) and self._outlet.can_send:
             self._outlet.send(
                 commands.watch_topic_update(
@@ -95,7 +96,8 @@ class WatchCommands:
         self._open: dict[int, _Watch] = {}
 
     async def watch(self, body: pb.CommandWatchTopicList) -> bytes:
-        """A namespace that is no name closes the connection, as Pulsar does."""
+        """Handle WATCH_TOPIC_LIST and return the answer. Raises ProtocolViolation for an invalid namespace name, which
+        closes the connection as in Pulsar."""
         try:
             namespace = NamespaceName.parse(body.namespace)
         except InvalidNameError as error:
@@ -125,16 +127,16 @@ class WatchCommands:
         return answer
 
     def _check(self, body: pb.CommandWatchTopicList) -> None:
-        """Raises NotAllowed."""
+        """Check a request against the settings. Raises NotAllowed."""
         settings = self._settings
         if not settings.enable_broker_side_subscription_pattern_evaluation:
             raise NotAllowed(f"{REFUSED}Evaluating subscription patterns is disabled.")
-        longest = settings.subscription_pattern_max_length
-        if len(body.topics_pattern) > longest:
-            raise NotAllowed(f"{REFUSED}Pattern longer than maximum: {longest}")
-        most = settings.max_consumers_per_connection
-        if body.watcher_id not in self._open and len(self._open) >= most:
-            raise NotAllowed(f"{REFUSED}max_consumers_per_connection is {most}")
+        length_max = settings.subscription_pattern_max_length
+        if len(body.topics_pattern) > length_max:
+            raise NotAllowed(f"{REFUSED}Pattern longer than maximum: {length_max}")
+        watches_max = settings.max_consumers_per_connection
+        if body.watcher_id not in self._open and len(self._open) >= watches_max:
+            raise NotAllowed(f"{REFUSED}max_consumers_per_connection is {watches_max}")
 
     def unwatch(self, body: pb.CommandWatchTopicListClose) -> bytes:
         self._end(body.watcher_id)
@@ -151,12 +153,12 @@ class WatchCommands:
         self._lists.leave(watch.namespace, watch)
 
     def wake(self) -> None:
-        """The client takes what is sent again."""
+        """Send the kept changes when the connection is writable again."""
         for watch in self._open.values():
-            watch.tell()
+            watch.send_changes()
 
-    def leave(self) -> None:
-        """The connection is gone."""
+    def disconnected(self) -> None:
+        """End all watchers after the connection has ended."""
         for watcher_id in list(self._open):
             self._end(watcher_id)
 

@@ -642,7 +642,7 @@ EDITS = (
     ),
     Edit(
         "start-behind-the-end-taken-for-one",
-        "engine/broker/connection/consume.py::ConsumeCommands._initial",
+        "engine/broker/connection/consume.py::ConsumeCommands._initial_position",
         "if start <= topic.log.next_position(topic.log.last_confirmed):",
         "if True:",
         (

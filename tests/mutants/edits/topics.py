@@ -78,7 +78,7 @@ EDITS = (
     Edit(
         "what-waits-for-a-slow-watcher-is-lost",
         f"{WATCHES}::WatchCommands.wake",
-        "watch.tell()",
+        "watch.send_changes()",
         "pass",
         (f"{CONNECTION}::test_a_client_that_does_not_read_is_told_at_once_later",),
     ),

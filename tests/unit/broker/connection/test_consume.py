@@ -200,7 +200,7 @@ async def test_each_failover_consumer_is_notified_right_behind_the_answer(bench:
     if active.outlet is first:
         assert second.commands[1:] == [NOT_ACTIVE]
     for subscriber in (first, second):
-        subscriber.family.leave()
+        subscriber.family.disconnected()
     await first.subscribe(SubscriptionType.FAILOVER)  # alone again, after a disconnect
     assert first.commands[-2:] == [ANSWER, NOW_ACTIVE]
 

@@ -103,7 +103,7 @@ async def test_a_closed_watcher_is_told_nothing(client: Watching) -> None:
     client.family.unwatch(pb.CommandWatchTopicListClose(request_id=2, watcher_id=3))
     assert client.everything.told == {}
     await client.ask()
-    client.family.leave()
+    client.family.disconnected()
     assert client.everything.told == {}
 
 
@@ -151,5 +151,5 @@ def test_what_is_told_adds_up(lists: list[set[str]], begun: int, data: st.DataOb
         client.can_send = data.draw(st.booleans())
         asyncio.run(watch.changed(after - before, before - after))
     client.can_send = True
-    watch.tell()
+    watch.send_changes()
     assert client.known == {name for name in lists[-1] if "/t-" in name}
