@@ -120,15 +120,15 @@ class LedgerClient:
             try:
                 await self._store.create(path, data, make_parents=True)
             except NodeExistsError:
-                if not await self._is_ours(path, data):
+                if not await self._is_stored(path, data):
                     continue
             except StoreUnavailableError:
-                if not await self._is_ours(path, data):
+                if not await self._is_stored(path, data):
                     raise
             return ledger_id
         raise LedgerExistsError(f"{CREATE_ATTEMPTS} fresh ledger ids were all taken")
 
-    async def _is_ours(self, path: str, data: bytes) -> bool:
+    async def _is_stored(self, path: str, data: bytes) -> bool:
         """Return whether exactly ``data``, token included, is stored; False also when the store does not answer within
         ``metadata_timeout_s``."""
         loop = asyncio.get_running_loop()

@@ -88,7 +88,7 @@ async def change(
 async def change_ensemble(
     store: MetadataStore,
     ledger_id: int,
-    ours: LedgerMetadata,
+    known: LedgerMetadata,
     start: int,
     ensemble: tuple[str, ...],
     timeout_s: float,
@@ -101,23 +101,23 @@ async def change_ensemble(
 
     def decide(stored: LedgerMetadata) -> LedgerMetadata | None:
         _refuse_unless_open(stored, ledger_id)
-        wanted = ours.with_ensemble(start, ensemble).segments[-1]
-        if stored.segments[-1] == wanted:
+        segment = known.with_ensemble(start, ensemble).segments[-1]
+        if stored.segments[-1] == segment:
             return None
-        if stored.segments[-1] != ours.segments[-1]:
+        if stored.segments[-1] != known.segments[-1]:
             raise LedgerFencedError(f"ledger {ledger_id}: another client changed its ensemble")
         changed = stored.with_ensemble(start, ensemble)
         if len(changed.segments) > SEGMENTS_MAX:
             raise WriteError(f"ledger {ledger_id} has had {SEGMENTS_MAX} ensembles of bookies")
         return changed
 
-    return await change(store, ledger_id, decide, timeout_s, ours)
+    return await change(store, ledger_id, decide, timeout_s, known)
 
 
 async def write_closed(
     store: MetadataStore,
     ledger_id: int,
-    ours: LedgerMetadata,
+    known: LedgerMetadata,
     last_entry: int,
     length: int,
     timeout_s: float,
@@ -134,7 +134,7 @@ async def write_closed(
         _refuse_unless_open(stored, ledger_id)
         return stored.closed(last_entry, length)
 
-    return await change(store, ledger_id, decide, timeout_s, ours)
+    return await change(store, ledger_id, decide, timeout_s, known)
 
 
 async def start_recovery(

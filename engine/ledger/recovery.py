@@ -85,8 +85,8 @@ class _Recovery:
         self._settings = access.settings
         self._key = master_key(access.password)
         self._digest = Digest(metadata.digest or DigestType.CRC32, access.password)
-        self._old = metadata.segments[-1]
-        self._members = list(self._old.bookies)
+        self._last_segment = metadata.segments[-1]
+        self._members = list(self._last_segment.bookies)
         self._size = metadata.ensemble_size
         self._quorum = metadata.write_quorum
         self._acks = metadata.ack_quorum
@@ -116,7 +116,7 @@ class _Recovery:
         """Fence until every possible ack quorum contains a fenced bookie; return the highest LAC in the answers and
         length 0. The LAC is at least the last entry of the previous segment."""
         ops = []
-        for bookie in self._old.bookies:
+        for bookie in self._last_segment.bookies:
             op = RangeRead(self._ledger_id, LAST_ENTRY, LAST_ENTRY + 1, self._digest)
             op.request(self._links.channel(bookie), (LAST_ENTRY,), DO_FENCING, self._key)
             ops.append(op)
@@ -132,7 +132,7 @@ class _Recovery:
                 op.close()
         lacs = [header_of(op.stored()).lac for op in ops if op.codes[0] == EOK]
         # A segment begins behind the last confirmed entry, so all entries before it are confirmed (I16).
-        return max([self._old.first - 1, -1, *lacs]), 0
+        return max([self._last_segment.first - 1, -1, *lacs]), 0
 
     def _refuse_unauthorized(self, ops: list[RangeRead]) -> None:
         if any(op.codes[0] == EUA for op in ops):
@@ -175,7 +175,7 @@ class _Recovery:
         ops = []
         for position in write_set(entry, self._size, self._quorum):
             op = RangeRead(self._ledger_id, entry, entry + 1, self._digest)
-            channel = self._links.channel(self._old.bookies[position])
+            channel = self._links.channel(self._last_segment.bookies[position])
             op.request(channel, (entry,), FENCE_URGENT, self._key)
             ops.append(op)
         return ops

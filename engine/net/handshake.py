@@ -93,14 +93,14 @@ class Handshake:
     def start(self, deadline_s: float) -> None:
         """Start the deadline, when the connection is established."""
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(deadline_s, self._too_slow, deadline_s)
+        self._timer = loop.call_later(deadline_s, self._time_out, deadline_s)
 
     def stop(self) -> None:
         """Stop the deadline, at the end of the handshake or of the connection. Safe to repeat."""
         if self._timer is not None:
             self._timer.cancel()
 
-    def _too_slow(self, deadline_s: float) -> None:
+    def _time_out(self, deadline_s: float) -> None:
         missing = "no CONNECT" if self._peer.state is State.START else "not authenticated"
         self._connection.close(HandshakeError(f"{missing} within {deadline_s:g} s"))
 
@@ -141,6 +141,7 @@ class Handshake:
             self._refuse(error)
             return
         self._answer(result)
+        # Deferred bytes come before those that the connection reads next: they are passed on in this turn of the loop.
         self.waiting = False
         self._connection.release(HOLD)
         deferred, self._deferred = self._deferred, []

@@ -206,10 +206,10 @@ class _Connection(asyncio.Protocol):
         """True once the response to the current request was written."""
         self._ending = False
         self._dropped = 0
-        self._stuck = False
+        self._paused = False
         """True while the client reads less than was sent to it."""
         self._timer: asyncio.TimerHandle | None = None
-        self._room: asyncio.Future[None] | None = None
+        self._drained: asyncio.Future[None] | None = None
         """Completes when the client has read what was sent, or has disconnected."""
         self.on_gone: Callable[[], None] | None = None
 
@@ -217,7 +217,7 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]
-        self._within(REQUEST_TIMEOUT_S, self._too_slow)
+        self._set_timer(REQUEST_TIMEOUT_S, self._too_slow)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
@@ -237,7 +237,7 @@ class _Connection(asyncio.Protocol):
         if self._idle and not self._answering and self._receive_plain(data):
             return
         self._http.receive_data(data)
-        if self._answering:
+        if self._answering:  # pipelined bytes are kept by h11, and later ones stay in the kernel
             self._transport.pause_reading()
         else:
             self._receive()
@@ -248,27 +248,27 @@ class _Connection(asyncio.Protocol):
         return self._answering  # a client that has finished sending may still wait for a response
 
     def pause_writing(self) -> None:
-        self._stuck = True
+        self._paused = True
 
     def resume_writing(self) -> None:
-        self._stuck = False
+        self._paused = False
         self._resume()
         if self._answering and self._sent:
-            self._answered()
+            self._finish_request()
 
     def close(self) -> None:
         """End the connection after the queued responses were sent."""
         if self._transport is not None:
             self._ending = True
             self._transport.close()
-            self._within(ANSWER_TIMEOUT_S, self.abort)
+            self._set_timer(ANSWER_TIMEOUT_S, self.abort)
 
     def _linger(self) -> None:
         """End the connection once the client has read the refusal and closed its side, or after LINGER_S."""
         if self._transport is not None and not self._transport.is_closing():
             if self._transport.can_write_eof():  # TLS has no half-closed connections
                 self._transport.write_eof()
-            self._within(LINGER_S, self.abort)
+            self._set_timer(LINGER_S, self.abort)
 
     def abort(self) -> None:
         if self._transport is not None:
@@ -293,9 +293,9 @@ class _Connection(asyncio.Protocol):
             while True:
                 event = self._http.next_event()
                 if isinstance(event, h11.Request):
-                    self._begin(event)
+                    self._begin_request(event)
                 elif isinstance(event, h11.Data):
-                    self._add(event.data)
+                    self._add_body(event.data)
                 elif isinstance(event, h11.EndOfMessage):
                     self._handle()
                     return
@@ -315,9 +315,9 @@ class _Connection(asyncio.Protocol):
             return
         if self._idle and (self._head is not None or self._http.trailing_data[0]):
             self._idle = False
-            self._within(REQUEST_TIMEOUT_S, self._too_slow)
+            self._set_timer(REQUEST_TIMEOUT_S, self._too_slow)
 
-    def _begin(self, head: h11.Request) -> None:
+    def _begin_request(self, head: h11.Request) -> None:
         self._head = head
         lines = head.headers.raw_items()
         if len(head.target) + sum(len(name) + len(value) for name, value in lines) > HEAD_BYTES_MAX:
@@ -332,7 +332,7 @@ class _Connection(asyncio.Protocol):
             interim = h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
             self._transport.write(self._http.send(interim) or b"")
 
-    def _add(self, data: bytes) -> None:
+    def _add_body(self, data: bytes) -> None:
         self._body += data
         self._check_length(len(self._body))
 
@@ -362,31 +362,31 @@ class _Connection(asyncio.Protocol):
         """Send the response to the current request and continue with the bytes that arrived meanwhile."""
         if self._transport is None:
             return
-        self._transport.write(_written(response) if self._plain else self._by_h11(response))
-        self._all_sent()
+        self._transport.write(_encode(response) if self._plain else self._by_h11(response))
+        self._response_sent()
 
     async def stream(self, response: Response, pieces: AsyncIterator[bytes]) -> None:
         """Send a response in ``pieces``, as ``answer`` does. Raises what they raise, with a part of them sent already.
         Cancel-safe."""
         if self._transport is not None:
-            self._transport.write(self._begun(response))
+            self._transport.write(self._chunked_head(response))
         is_head = self._head is not None and self._head.method == b"HEAD"
         async for piece in pieces:
             if self._transport is None or is_head:
                 break
             if piece:
                 self._transport.write(self._chunk(piece))
-            if self._stuck:
-                await self._wait_for_room()
+            if self._paused:
+                await self._wait_drained()
         if self._transport is not None:
             end = b"0\r\n\r\n" if self._plain else self._http.send(h11.EndOfMessage())
             self._transport.write(end or b"")
-            self._all_sent()
+            self._response_sent()
 
-    def _begun(self, response: Response) -> bytes:
-        lines = _chunked_lines(response)
+    def _chunked_head(self, response: Response) -> bytes:
+        lines = _chunked_header_lines(response)
         if self._plain:
-            return _head(response.status, lines)
+            return _encode_head(response.status, lines)
         phrase = HTTPStatus(response.status).phrase.encode()
         head = h11.Response(status_code=response.status, reason=phrase, headers=lines)
         return self._http.send(head) or b""
@@ -396,29 +396,30 @@ class _Connection(asyncio.Protocol):
             return b"%x\r\n%b\r\n" % (len(piece), piece)
         return self._http.send(h11.Data(data=piece)) or b""
 
-    async def _wait_for_room(self) -> None:
+    async def _wait_drained(self) -> None:
         """Wait until the client has read what was sent; abort after ANSWER_TIMEOUT_S."""
-        self._room = asyncio.get_running_loop().create_future()
-        self._within(ANSWER_TIMEOUT_S, self.abort)
-        await self._room
+        self._drained = asyncio.get_running_loop().create_future()
+        self._set_timer(ANSWER_TIMEOUT_S, self.abort)
+        await self._drained
         self._stop_timer()
 
     def _resume(self) -> None:
-        if self._room is not None and not self._room.done():
-            self._room.set_result(None)
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
 
-    def _all_sent(self) -> None:
+    def _response_sent(self) -> None:
+        """Finish the request, once the client has read so much that the connection is writable."""
         self._sent = True
-        if self._stuck:
-            self._within(ANSWER_TIMEOUT_S, self.abort)
+        if self._paused:
+            self._set_timer(ANSWER_TIMEOUT_S, self.abort)
         else:
-            self._answered()
+            self._finish_request()
 
     def _by_h11(self, response: Response) -> bytes:
         head = h11.Response(
             status_code=response.status,
             reason=HTTPStatus(response.status).phrase.encode(),
-            headers=_lines(response),
+            headers=_header_lines(response),
         )
         parts = [self._http.send(head) or b""]
         if response.body and not (self._head is not None and self._head.method == b"HEAD"):
@@ -431,7 +432,7 @@ class _Connection(asyncio.Protocol):
         refusal = json_response(status, {"reason": reason})
         self.answer(refusal._replace(headers=(("Connection", "close"),)))
 
-    def _answered(self) -> None:
+    def _finish_request(self) -> None:
         """Wait for the next request, or end the connection, after the client has read the response."""
         plain, self._plain = self._plain, False
         self._answering = self._sent = False
@@ -445,7 +446,8 @@ class _Connection(asyncio.Protocol):
             self._http.start_next_cycle()
         self._head = None
         self._idle = True
-        self._within(IDLE_TIMEOUT_S, self._too_slow)
+        # A request that h11 has kept restarts the timer below.
+        self._set_timer(IDLE_TIMEOUT_S, self._too_slow)
         if not self._transport.is_reading():
             self._transport.resume_reading()
         if any(self._http.trailing_data):
@@ -453,7 +455,7 @@ class _Connection(asyncio.Protocol):
 
     # Time
 
-    def _within(self, seconds: float, then: Callable[[], None]) -> None:
+    def _set_timer(self, seconds: float, then: Callable[[], None]) -> None:
         """Call ``then`` after ``seconds``, instead of the callback that was due before."""
         self._stop_timer()
         self._timer = asyncio.get_running_loop().call_later(seconds, then)
@@ -467,10 +469,10 @@ class _Connection(asyncio.Protocol):
 def _too_many(reason: str) -> bytes:
     """Return the bytes sent to a client above a bound of connections."""
     refusal = json_response(503, {"code": NotReady.code, "reason": reason})
-    return _written(refusal._replace(headers=(("Connection", "close"),)))
+    return _encode(refusal._replace(headers=(("Connection", "close"),)))
 
 
-def _lines(response: Response) -> list[tuple[str, str]]:
+def _header_lines(response: Response) -> list[tuple[str, str]]:
     return [
         ("Content-Type", response.content_type),
         ("Content-Length", str(len(response.body))),
@@ -478,17 +480,17 @@ def _lines(response: Response) -> list[tuple[str, str]]:
     ]
 
 
-def _chunked_lines(response: Response) -> list[tuple[str, str]]:
+def _chunked_header_lines(response: Response) -> list[tuple[str, str]]:
     named = ("Content-Type", response.content_type)
     return [named, ("Transfer-Encoding", "chunked"), *response.headers]
 
 
-def _written(response: Response) -> bytes:
+def _encode(response: Response) -> bytes:
     """Return the bytes of a response as h11 writes it."""
-    return _head(response.status, _lines(response)) + response.body
+    return _encode_head(response.status, _header_lines(response)) + response.body
 
 
-def _head(status: int, lines: list[tuple[str, str]]) -> bytes:
+def _encode_head(status: int, lines: list[tuple[str, str]]) -> bytes:
     head = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"]
     head += [f"{name}: {value}" for name, value in lines]
     assert not any("\r" in line or "\n" in line for line in head)

@@ -84,7 +84,7 @@ class HttpClient:
         self._timeout_s = timeout_s
         self._answer_bytes_max = answer_bytes_max
         self._tls = tls
-        self._rooms: defaultdict[Address, asyncio.Semaphore] = defaultdict(
+        self._slots: defaultdict[Address, asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(CONNECTIONS_MAX)
         )
         self._idle: defaultdict[Address, dict[_Link, None]] = defaultdict(dict)
@@ -105,7 +105,7 @@ class HttpClient:
                 self._heads.clear()
             head = self._heads[key] = _head(method, url, headers)
         try:
-            async with asyncio.timeout(self._timeout_s), self._rooms[head.address]:
+            async with asyncio.timeout(self._timeout_s), self._slots[head.address]:
                 idle = self._idle[head.address]
                 link = idle.popitem()[0] if idle else await self._open(head.address)
                 answer = await link.request(head, body)

@@ -111,15 +111,15 @@ class Connection(asyncio.Protocol):
         """Queue bytes for the next flush; ignored on a closed connection."""
         if not self.closing:
             self._out.append(data)
-            self._sent(len(data))
+            self._queued(len(data))
 
     def send_parts(self, parts: Sequence[bytes | memoryview]) -> None:
         """Queue bytes in parts, in order, without joining large ones. Views must be of immutable bytes."""
         if not self.closing:
             self._out += parts
-            self._sent(sum(map(len, parts)))
+            self._queued(sum(map(len, parts)))
 
-    def _sent(self, size: int) -> None:
+    def _queued(self, size: int) -> None:
         self._out_bytes += size
         if self._out_bytes > HIGH_WATER_BYTES:
             self.flush()
@@ -214,7 +214,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport  # type: ignore[assignment]
         assert self.transport is not None
-        if self.closing:
+        if self.closing:  # closed before the connection was established
             self.transport.abort()
             return
         self.transport.set_write_buffer_limits(HIGH_WATER_BYTES, LOW_WATER_BYTES)
@@ -239,7 +239,7 @@ class Connection(asyncio.Protocol):
     def _process(self, data: bytes) -> None:
         pos = 0
         if self._parts:
-            pos = self._complete(data)
+            pos = self._complete_frame(data)
             if pos < 0 or self.closing:
                 return
         end = len(data)
@@ -259,7 +259,7 @@ class Connection(asyncio.Protocol):
                     f"frame of {size} bytes is above the limit of {self.frame_max}"
                 )
 
-    def _complete(self, data: bytes) -> int:
+    def _complete_frame(self, data: bytes) -> int:
         """Complete the frame begun in ``_parts`` with the start of ``data``. Return the position behind the frame, -1
         when it is still incomplete."""
         taken = 0

@@ -130,7 +130,7 @@ class ConsumeCommands:
         topic = await self._registry.get(name, create=body.force_topic_creation)
         initial = await self._initial_position(body, topic)
         if body.read_compacted:
-            consumer.read_compacted, consumer.start = True, _start(initial)
+            consumer.read_compacted, consumer.start = True, _compacted_start(initial)
             await topic.compaction.ready()
         schema = body.schema if body.HasField("schema") else None
         consumer.schema_version = await self._schemas.for_consumer(topic, schema)
@@ -426,7 +426,7 @@ def check_subscribe(body: pb.CommandSubscribe, kind: SubscriptionType, *, persis
         raise NotAllowed("readCompacted only allowed on failover or exclusive subscriptions")
 
 
-def _start(initial: Position | InitialPosition) -> Position:
+def _compacted_start(initial: Position | InitialPosition) -> Position:
     """Return the position from which a compacted read starts."""
     if isinstance(initial, Position):
         return initial

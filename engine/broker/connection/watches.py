@@ -50,18 +50,20 @@ class _Watch:
         self._matching, self._new, self._gone = set(matching), set(), set()
         self._begun = True
         digest = topics_hash(matching)
-        self._note(early_new, early_gone)
+        self._merge(early_new, early_gone)
         return digest
 
     async def changed(self, new: Set[str], gone: Set[str]) -> None:
         """Send the topics that were created and deleted, as far as they match. Called by ``TopicLists``."""
         # Longer names are left to the client, which lists all topics periodically.
         short = (name for name in new if len(name) <= NAME_MAX)
-        self._note(set(await matching(short, self._matches) or ()), gone)
+        self._merge(set(await matching(short, self._matches) or ()), gone)
         self.send_changes()
 
-    def _note(self, new: Set[str], gone: Set[str]) -> None:
+    def _merge(self, new: Set[str], gone: Set[str]) -> None:
+        """Merge changes into the unsent ones, so that a topic created and deleted in between is not sent."""
         if not self._begun:
+            # Until the first answer it is not known which topics match, so all changes are kept.
             self._new = (self._new - gone) | new
             self._gone = (self._gone - new) | gone
             return

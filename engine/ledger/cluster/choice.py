@@ -71,11 +71,11 @@ class BookieChoice:
         """Return by position the cost of reading from a bookie first: the rank by failures and slowness, and whether
         its rack differs from this process's."""
         now = self._loop.time()
-        near, rank, racks = (
+        local_rack, rank, racks = (
             self._settings.local_rack, self.health.read_rank, self._registrations.racks,
         )  # fmt: skip
         return [
-            (rank(bookie, now), bool(near) and racks.get(bookie, DEFAULT_RACK) != near)
+            (rank(bookie, now), bool(local_rack) and racks.get(bookie, DEFAULT_RACK) != local_rack)
             for bookie in bookies
         ]
 

@@ -70,7 +70,7 @@ class BookieLinks:
 
         It may go down at any time, and is returned already down while the bookie cannot be connected to.
         """
-        return self._live(self._channels, bookie_id, BookieChannel)
+        return self._get_or_connect(self._channels, bookie_id, BookieChannel)
 
     def reading(self, bookie_id: str) -> BookieChannel:
         """Return the channel for plain reads, as ``channel`` does.
@@ -78,7 +78,7 @@ class BookieLinks:
         On a connection of their own, answers to plain reads cannot be taken for those to fencing reads (C10), and large
         answers do not delay acknowledgements.
         """
-        return self._live(self._reading, bookie_id, BookieChannel)
+        return self._get_or_connect(self._reading, bookie_id, BookieChannel)
 
     def v3(self, bookie_id: str) -> V3Channel:
         """Return the connection for requests that only V3 has.
@@ -90,7 +90,7 @@ class BookieLinks:
             channel = V3Channel(bookie_id, self._settings.unsent_bytes_max)
             channel.take_down("no support for V3")
             return channel
-        return self._live(self._v3, bookie_id, V3Channel)
+        return self._get_or_connect(self._v3, bookie_id, V3Channel)
 
     def supports_batches(self, bookie_id: str) -> bool:
         """Return whether to send batch reads to a bookie; False for ``BATCH_RETRY_S`` after it refused one, or until it
@@ -103,7 +103,9 @@ class BookieLinks:
             log.info("bookie does not support batch reads bookie=%s", bookie_id)
         self._no_batches[bookie_id] = self._loop.time() + BATCH_RETRY_S
 
-    def _live(self, channels: dict[str, C], bookie_id: str, make: Callable[[str, int], C]) -> C:
+    def _get_or_connect(
+        self, channels: dict[str, C], bookie_id: str, make: Callable[[str, int], C]
+    ) -> C:
         channel = channels.get(bookie_id)
         if channel is not None and channel.down is None:
             return channel
@@ -139,8 +141,8 @@ class BookieLinks:
         if self._tasks.closed:
             return
         log.info("bookie connection down bookie=%s reason=%s", bookie_id, reason)
-        if channel.transport is None:
-            self._wait_longer(bookie_id)
+        if channel.transport is None:  # never established
+            self._extend_backoff(bookie_id)
             self._choice.unreachable(bookie_id)
             return
         if isinstance(channel, BookieChannel) and self._refused_batch(channel):
@@ -161,9 +163,9 @@ class BookieLinks:
         self.mark_batches_refused(channel.bookie_id)
         return True
 
-    def _wait_longer(self, bookie_id: str) -> None:
-        longest = self._settings.reconnect_backoff_max_s
-        pause, _ = self._backoff.get(bookie_id, (longest / BACKOFF_STEPS / 2, 0.0))
-        pause = min(pause * 2, longest)
+    def _extend_backoff(self, bookie_id: str) -> None:
+        pause_max = self._settings.reconnect_backoff_max_s
+        pause, _ = self._backoff.get(bookie_id, (pause_max / BACKOFF_STEPS / 2, 0.0))
+        pause = min(pause * 2, pause_max)
         jittered = pause * (0.5 + self._entropy.random() / 2)
         self._backoff[bookie_id] = pause, self._loop.time() + jittered

@@ -145,7 +145,7 @@ class RackAwarePlacement:
         The best is the one whose rack is rarest among the neighbours that share a write set with the position.
         """
         size = len(members)
-        near = [
+        near_racks = [
             candidates.rack(other)
             for place, other in enumerate(members)
             if other is not None
@@ -155,7 +155,11 @@ class RackAwarePlacement:
 
         def cost(bookie: str) -> tuple[bool, bool, int]:
             suspect, quarantined = candidates.suspect, candidates.quarantined
-            return bookie in suspect, bookie in quarantined, near.count(candidates.rack(bookie))
+            return (
+                bookie in suspect,
+                bookie in quarantined,
+                near_racks.count(candidates.rack(bookie)),
+            )
 
         # ``free`` is ordered by load and chance, so the first of equal ones is the best.
         best = min(free, key=cost)

@@ -10,7 +10,7 @@ from engine.ledger.reading.batch_read import BatchRead
 from engine.ledger.reading.read_op import CORRUPT, DOWN, MISSING, PENDING, RangeRead
 from engine.wire.bookie_commands import EBADREQ, code_name
 
-_WORDS = {CORRUPT: "corrupt", DOWN: "unreachable", PENDING: "nothing in time"}
+_CODE_NAMES = {CORRUPT: "corrupt", DOWN: "unreachable", PENDING: "nothing in time"}
 
 Attempt = RangeRead | BatchRead
 
@@ -83,14 +83,14 @@ class ReplicaReads:
                     timeout=max(until - now, 0),
                     return_when=asyncio.FIRST_COMPLETED,
                 )
-                attempt = self._sort_out(loop.time())
+                attempt = self._collect(loop.time())
                 if attempt is not None:
                     return attempt
         finally:
             for op, _, _ in self._running:
                 op.close()
 
-    def _sort_out(self, now: float) -> Attempt | None:
+    def _collect(self, now: float) -> Attempt | None:
         """Return an attempt that brought entries, or None; failed attempts are removed."""
         for attempt in list(self._running):
             op, turn, deadline = attempt
@@ -155,8 +155,8 @@ class ReplicaReads:
         return op
 
     def _failure(self) -> Exception:
-        words = ", ".join(_WORDS.get(code) or code_name(code) for code in self._codes)
-        text = f"entry {self._first} of ledger {self._ledger_id}: replicas answered {words}"
+        answers = ", ".join(_CODE_NAMES.get(code) or code_name(code) for code in self._codes)
+        text = f"entry {self._first} of ledger {self._ledger_id}: replicas answered {answers}"
         if all(code in MISSING for code in self._codes):
             return NoSuchEntryError(text)
         if all(code == CORRUPT or code in MISSING for code in self._codes):

@@ -170,8 +170,8 @@ class LedgerWriter:
     async def close(self) -> None:
         """Refuse appends, wait for the pending ones, write CLOSED. Cancel-safe and repeatable.
 
-        After a failure other than fencing the ledger is closed behind the last confirmed entry, so that the entries
-        behind it are known not to be stored. Raises LedgerFencedError when another client recovers the ledger,
+        After a failure other than fencing the ledger is closed behind the last confirmed entry, which settles that the
+        later entries are not part of the ledger. Raises LedgerFencedError when another client recovers the ledger,
         LedgerError when CLOSED could not be written.
         """
         self.closed = True
@@ -214,7 +214,7 @@ class LedgerWriter:
     def _advance(self) -> None:
         self._advance_due = False
         if self._changing or self._error is not None:
-            return
+            return  # a confirmation now would move the start of the new segment (I12)
         below = self._tracker.confirmed(self._next)  # in order, without a gap (I10)
         if below > self._confirmed:  # the confirmed mark never falls (I9)
             self._confirmed = below

@@ -519,8 +519,8 @@ EDITS = (
     Edit(
         "one-room-for-all-addresses",
         "engine/net/http_client.py::HttpClient.request",
-        "self._rooms[head.address]",
-        'self._rooms["", 0, False]',
+        "self._slots[head.address]",
+        'self._slots["", 0, False]',
         (
             "unit/net/test_http_client.py"
             "::test_requests_that_one_address_leaves_waiting_hold_up_none_to_another",

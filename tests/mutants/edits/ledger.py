@@ -254,7 +254,7 @@ EDITS = (
     Edit(
         "recovery-starts-before-the-last-segment",
         f"{RECOVERY}::_Recovery._fence",
-        "max([self._old.first - 1, -1, *lacs])",
+        "max([self._last_segment.first - 1, -1, *lacs])",
         "max([-1, *lacs])",
         (f"{INVARIANTS}::test_i16_recovery_asks_for_nothing_before_the_last_segment",),
         "I16",
@@ -277,7 +277,7 @@ EDITS = (
     ),
     Edit(
         "taken-id-adopted",
-        "engine/ledger/client.py::LedgerClient._is_ours",
+        "engine/ledger/client.py::LedgerClient._is_stored",
         "return stored == data",
         "return True",
         (f"{INVARIANTS}::test_i18_a_taken_id_is_never_adopted",),
@@ -288,7 +288,7 @@ EDITS = (
         "engine/ledger/client.py::LedgerClient._store_new",
         """
         except StoreUnavailableError:
-            if not await self._is_ours(path, data):
+            if not await self._is_stored(path, data):
                 raise
         """,
         """

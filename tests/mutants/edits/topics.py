@@ -84,7 +84,7 @@ EDITS = (
     ),
     Edit(
         "a-topic-that-comes-again-stays-gone",
-        f"{WATCHES}::_Watch._note",
+        f"{WATCHES}::_Watch._merge",
         "(self._gone - new) | (gone - self._new)",
         "self._gone | (gone - self._new)",
         (f"{CONNECTION}::test_what_is_told_adds_up",),
