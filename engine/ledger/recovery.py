@@ -149,6 +149,7 @@ class _Recovery:
             )
             if done:
                 return
+        # A connection that hangs would hold up later attempts as well; after its end they use a new one.
         for op in ops:
             for channel in op.silent_channels(asyncio.get_running_loop().time() - timeout):
                 channel.take_down("hangs: nothing received since recovery sent a request")

@@ -62,6 +62,7 @@ class ProduceCommands:
         """Handle PRODUCER and return the answer. Raises BrokerError; cancel-safe."""
         producer_id = body.producer_id
         existing = self.producers.get(producer_id)
+        # A client raises the epoch at each new attempt, so a request that does not is a repeat of an earlier one.
         if existing is not None and not body.epoch > existing.epoch:
             return commands.producer_success(
                 body.request_id, existing.name, schema_version=existing.schema_version

@@ -203,7 +203,7 @@ class LedgerWriter:
             self._fail(LedgerFencedError(f"ledger {self.ledger_id} is fenced"))
         elif rc == EUA:
             self._fail(UnauthorizedError(f"ledger {self.ledger_id}: wrong password"))
-        else:
+        else:  # also for an answer to entries that were never sent
             self._position_failed(position, f"answered {code_name(rc)} to entry {first}")
 
     def channel_down(self, channel: BookieChannel, reason: str) -> None:
