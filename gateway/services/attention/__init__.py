@@ -1,1 +1,1 @@
-"""What needs attention: subscriptions that do not drain, and hops that do not answer, most harmful first."""
+"""Problems that need an operator: subscriptions that do not drain and parts that do not answer, most harmful first."""

@@ -1,5 +1,7 @@
-"""What needs attention, kept as brokers and hops tell it: lines for the overview, and which topics have which cause for
-the list of topics. Looked through when something changed or time made it older. Pure."""
+"""State of everything that needs attention: items of the overview, and the topics that each cause applies to. Pure.
+
+It is derived again when findings or topics changed, and after ``AGES_MS`` because problems grow older.
+"""
 
 from collections.abc import Collection, Iterable
 from enum import StrEnum
@@ -39,20 +41,21 @@ ITEMS_MAX = 5
 NOTHING_IS_AWAY = Instance()
 _SEVERITIES = ("info", "warning", "error")
 ANY = "any"
-"""In place of a cause: all that are no mere information."""
+"""Stands for all causes whose severity is above information."""
 AGES_MS = 10_000
-"""Looked through again after this time though nothing changed: problems grow older."""
+"""The longest time between two rounds that derive everything again."""
 HOLD_MS = 10_000
-"""A topic that no broker has loaded has a problem once that was so for this long: topics move."""
+"""The time after which a topic that no broker has loaded is a problem; topics that move are loaded before."""
 FEW = 10
 FEW_HOLD_MS = 300_000
-"""And for this long when so few messages wait, as brokers have it: clients take a while to come again."""
+"""The same for a backlog of at most ``FEW`` messages, as brokers have it: clients may be about to reconnect."""
 RESTING_MAX = 1_000
-"""Of those with the largest backlogs."""
+"""Bound on the topics at rest that are checked, those with the largest backlogs."""
 SETTLED_MS = HOLD_MS + 2_000
-"""After this time a cause that held when the looking began was told: brokers take as long as ``HOLD_MS`` themselves."""
+"""Time after which every cause that applied at the start of the observation was reported: brokers hold causes back for
+``HOLD_MS``, too."""
 CLOCKS_MS = 5_000
-"""What began so shortly before clients left, by its broker's clock, began with it."""
+"""A problem that began so shortly before clients disconnected, by its broker's clock, belongs to that event."""
 PUBLISHING_STOPPED = "when publishing stopped"
 _OF_CLIENTS = frozenset(
     (
@@ -64,28 +67,28 @@ _OF_CLIENTS = frozenset(
         LagCause.NOT_ACKNOWLEDGED,
     )
 )
-"""What clients that come back are seen with for a while."""
+"""Causes that clients show for a while when they reconnect."""
 _PRODUCERS = ROW_COLUMNS.index("producers")
 
 
 class TopicCause(StrEnum):
-    """Of a topic itself, not of one of its subscriptions."""
+    """Problem of a topic itself, not of one of its subscriptions."""
 
     UNWRITABLE = "unwritable"
-    """Too few bookies are writable: nothing is acknowledged."""
+    """Too few bookies are writable: no publish is confirmed."""
     PRODUCERS_LEFT = "producers-left"
-    """Its producers left when many clients did, and none is back."""
+    """All its producers disconnected together with many clients, and none has reconnected."""
 
 
 TOPIC_CAUSES = {
     TopicCause.UNWRITABLE: "error",
     TopicCause.PRODUCERS_LEFT: "warning",
 }
-"""With their severity."""
+"""Severity by cause."""
 
 
 class Trouble(TypedDict):
-    """What is wrong with a topic itself, as of the contract."""
+    """Problem of a topic itself, in the form of the console's interface."""
 
     cause: str
     severity: str
@@ -93,8 +96,12 @@ class Trouble(TypedDict):
 
 
 class Found(TypedDict):
-    """``known``: every registered broker and the store answer. ``since``: since when all subscriptions are looked at;
-    None: not all are. ``settled``: for long enough, so that nothing found means that nothing is."""
+    """Items of the overview, in the form of the console's interface.
+
+    ``known``: every registered broker and the metadata store answer. ``since``: when the observation of all
+    subscriptions began; None: it is incomplete. ``settled``: it lasts long enough for an empty list to mean that there
+    are no problems.
+    """
 
     known: bool
     since: int | None
@@ -103,8 +110,8 @@ class Found(TypedDict):
     more: int
 
 
-class Lag(TypedDict):
-    """Why a subscription does not drain, as of the contract. ``title`` goes on after its name."""
+class LagItem(TypedDict):
+    """Cause of a subscription's lag, in the form of the console's interface. ``title`` continues after its name."""
 
     cause: str
     severity: str
@@ -116,51 +123,54 @@ class Lag(TypedDict):
 
 
 class Board:
-    """On one event loop. ``version`` grows when another cause holds of some topic."""
+    """State of all problems, for one event loop. ``version`` grows when the causes of a topic change."""
 
     def __init__(self, findings: Findings) -> None:
         self.version = 0
         self.needs = Needs()
-        """How many bookies ledgers need, as brokers report it."""
+        """Quorums in force, as brokers report them."""
         self._findings = findings
         self._ranking = Ranking()
         self._problems: list[Problem] = []
         self._lines: list[Line] = []
-        self._seen: tuple[int, int, bool] = (-1, -1, False)
+        self._derived_from: tuple[int, int, bool] = (-1, -1, False)
+        """Versions of the inputs that the problems were derived from."""
         self._now = 0
-        """Of the last round."""
-        self._at = 0
+        """Time of the last round, ms."""
+        self._derived_at = 0
         self._since: int | None = None
-        self._whole = False
+        self._complete = False
         self.looked: tuple[int | None, bool] = (None, False)
-        """Since when all is looked at, and whether that is long enough, as of the last round."""
+        """Result of the last round: ``since`` and ``settled``, see ``Found``."""
         self._moves = 0
         self._resting: dict[str, int] = {}
-        """Since when topics with a backlog have been without a broker."""
+        """Times since which topics with a backlog have been without a broker, ms."""
         self._rested: dict[str, Finding] = {}
-        """What was found of them before: in that they began."""
+        """Earlier findings of such topics, which date the beginning of their problem."""
         self._begun = 0
-        """When this console first looked; 0: not yet."""
+        """Time of the first round of this process; 0: none yet."""
         self._topics: dict[str, dict[str, None]] = {}
+        """Listed topics by cause, in insertion order."""
         self._worst: dict[str, tuple[str, str]] = {}
+        """Severity and cause of the most harmful problem, by listed topic."""
         self._memory = Memory()
         self._outages = Outages()
         self._stop: Stop | None = None
-        """How publishing stands, while it is not as it should be."""
+        """State of publishing while it is restricted."""
         self._was_well = False
-        """Publishing was as it should be in the life of this console."""
+        """Publishing was seen unrestricted by this process."""
         self._producers = 0
         self._deserted: dict[str, int] = {}
-        """When each topic lost its last producer, ms, within the last minute or with the clients that left."""
+        """Times when topics lost their last producer, ms, within the last minute or since the present outage."""
 
-    # --- what is asked --------------------------------------------------------------------------
+    # --- queries --------------------------------------------------------------------------------
 
     def topics_of(self, cause: str) -> Collection[str]:
-        """The listed topics of which a subscription has this cause; of ANY those that have one and should not."""
+        """Return the listed topics with a subscription of this cause; for ANY, those with a cause above information."""
         return self._topics.get(cause, {}).keys()
 
     def cause_of(self, topic: str) -> tuple[str, str] | None:
-        """Severity and cause of a listed topic's most harmful problem."""
+        """Return severity and cause of a listed topic's most harmful problem."""
         worst = self._worst.get(topic)
         if worst is not None and worst[0] == "error":
             return worst
@@ -168,7 +178,7 @@ class Board:
         return worst if cause is None else (TOPIC_CAUSES[cause], cause.value)
 
     def trouble_of(self, topic: str) -> Trouble | None:
-        """What is wrong with a listed topic itself."""
+        """Return the problem of a listed topic itself."""
         cause = self._topic_cause(topic)
         if cause is None:
             return None
@@ -186,26 +196,30 @@ class Board:
             return TopicCause.PRODUCERS_LEFT
         return None
 
-    def lags(self, topic: str, parts: Iterable[str], now_ms: int) -> dict[str, Lag]:
-        """Why subscriptions of a listed topic do not drain, by name. ``parts``: its partitions, or itself."""
-        told = [one for part in parts for one in self._findings.of(part).values()]
-        found = [self._memory.true(one) for one in told if not self._left_with_others(one)]
-        out: dict[str, tuple[float, Problem]] = {}
-        for problem in merged(found, {one.topic: topic for one in found}):
+    def lags(self, topic: str, parts: Iterable[str], now_ms: int) -> dict[str, LagItem]:
+        """Return the lags of a listed topic's subscriptions by name. ``parts``: its partitions, or the topic itself."""
+        findings = [
+            self._memory.dated(finding)
+            for part in parts
+            for finding in self._findings.of(part).values()
+            if not self._left_with_others(finding)
+        ]
+        worst: dict[str, tuple[float, Problem]] = {}
+        for problem in merged(findings, {finding.topic: topic for finding in findings}):
             candidate = (harm(problem, now_ms), problem)
-            if candidate[0] > out.get(problem.subscription, (0.0, problem))[0]:
-                out[problem.subscription] = candidate
+            if candidate[0] > worst.get(problem.subscription, (0.0, problem))[0]:
+                worst[problem.subscription] = candidate
         at_ease = not self._outages.is_recent(now_ms)
-        return {name: _lag(problem, now_ms, at_ease) for name, (_, problem) in out.items()}
+        return {name: _lag(problem, now_ms, at_ease) for name, (_, problem) in worst.items()}
 
     def found(
         self, cluster: str, now_ms: int, *, known: bool, instance: Instance, start: str = ""
     ) -> Found:
-        """The overview's part. ``start``: see ``part_items``."""
+        """Return the items of the overview. ``start``: see ``part_items``."""
         items = part_items(
             *(instance, cluster, now_ms),
             stop=self._stop,
-            outage=self._outage_to_tell(),
+            outage=self._outage_shown(),
             producers=self._producers,
             start=start,
         )
@@ -214,9 +228,9 @@ class Board:
         items.sort(key=lambda item: -item["score"])
         shown = items[:ITEMS_MAX]
         of_subscriptions = sum(item["count"] for item in shown if item["topic"])
-        left = sum(1 for item in items[ITEMS_MAX:] if not item["topic"])
-        more = left + len(self._problems) - of_subscriptions
-        since = self._since if self._whole else None
+        parts_left = sum(1 for item in items[ITEMS_MAX:] if not item["topic"])
+        more = parts_left + len(self._problems) - of_subscriptions
+        since = self._since if self._complete else None
         return {
             "known": known,
             "since": since,
@@ -225,24 +239,24 @@ class Board:
             "more": more,
         }
 
-    def _outage_to_tell(self) -> Outage | None:
-        """Those that left for want of bookies are told with that."""
+    def _outage_shown(self) -> Outage | None:
+        """Return the outage, unless the item about stopped publishing covers it."""
         outage, stop = self._outages.current, self._stop
-        is_told = stop is not None and stop.state.is_stopped
-        return None if outage and is_told and outage.why == PUBLISHING_STOPPED else outage
+        is_stopped = stop is not None and stop.state.is_stopped
+        return None if outage and is_stopped and outage.why == PUBLISHING_STOPPED else outage
 
-    # --- what is kept ---------------------------------------------------------------------------
+    # --- state ----------------------------------------------------------------------------------
 
     def kept(self) -> Iterable[Kept]:
-        """What is known of when problems began, for whoever stores it."""
+        """Return the problems with their beginnings, to be stored."""
         return self._memory.kept()
 
     def recall(self, kept: Iterable[Kept], now_ms: int) -> None:
-        """Take over what an earlier life of the console knew of when problems began; before the first round."""
+        """Adopt the problems that an earlier process stored; called before the first round."""
         self._memory.recall(kept, now_ms)
 
     def clients_changed(self, topic: str, before: Values, after: Values) -> None:
-        """The index has other numbers of a listed topic."""
+        """Note that the index has new numbers of a listed topic."""
         if not after[_PRODUCERS]:
             if before[_PRODUCERS]:
                 self._deserted[topic] = self._now
@@ -252,34 +266,39 @@ class Board:
     def round(
         self, topics: TopicIndex, now_ms: int, *, whole: bool, instance: Instance = NOTHING_IS_AWAY
     ) -> None:
-        """When brokers told what is behind, and once a round of the collector. ``whole``: every topic was read or is
-        loaded by a broker that told all."""
-        self._whole = whole
+        """Update the state; called when findings changed, and once a round of the collector.
+
+        ``whole``: every topic is loaded by a broker whose findings are complete, or was read from storage.
+        """
+        self._complete = whole
         self._now = now_ms
         self._begun = self._begun or now_ms
-        self._look_at_clients(topics, now_ms, instance)
+        self._update_clients(topics, now_ms, instance)
         if self._moves != self._findings.moves:
+            # The new owner has not found the topic's problems yet: an empty list proves nothing again.
             self._moves, self._since = self._findings.moves, None
         if whole and self._since is None:
             self._since = now_ms
         since = self._since if whole else None
         self.looked = since, since is not None and now_ms - since >= SETTLED_MS
-        seen = (self._findings.version, topics.version, self._outages.current is not None)
+        inputs = (self._findings.version, topics.version, self._outages.current is not None)
         waits = any(now_ms - since < HOLD_MS + 2_000 for since in self._resting.values())
-        if seen == self._seen and not waits and now_ms - self._at < AGES_MS:
+        if inputs == self._derived_from and not waits and now_ms - self._derived_at < AGES_MS:
             return
-        self._seen, self._at = seen, now_ms
-        self._memory.look(self._findings, now_ms)
+        self._derived_from, self._derived_at = inputs, now_ms
+        self._memory.update(self._findings, now_ms)
         shown = [
-            self._memory.true(one) for one in self._findings if not self._left_with_others(one)
+            self._memory.dated(finding)
+            for finding in self._findings
+            if not self._left_with_others(finding)
         ]
-        listed = {one.topic: topics.listed_as(one.topic) for one in shown}
+        listed = {finding.topic: topics.listed_as(finding.topic) for finding in shown}
         self._problems = merged(shown, listed)
         self._problems += self._at_rest(topics, now_ms)
         self._lines = self._ranking.lines(self._problems, ITEMS_MAX, now_ms)
         self._sort_topics(now_ms)
 
-    def _look_at_clients(self, topics: TopicIndex, now_ms: int, instance: Instance) -> None:
+    def _update_clients(self, topics: TopicIndex, now_ms: int, instance: Instance) -> None:
         totals = topics.totals
         producers = self._producers = int(totals["producers"])
         state = publishing(self.needs.all, list(instance.bookies))
@@ -297,38 +316,40 @@ class Board:
             self._stop = self._stop._replace(state=state, producers=before)
         stopped = PUBLISHING_STOPPED if self._stop and self._stop.state.is_stopped else ""
         fault = instance.fault or stopped
-        self._outages.look(now_ms, producers, int(totals["consumers"]), fault)
+        self._outages.update(now_ms, producers, int(totals["consumers"]), fault)
         outage = self._outages.current
         oldest = now_ms - 60_000 if outage is None else outage.at - CLOCKS_MS
         for topic in [name for name, at in self._deserted.items() if at < oldest]:
             del self._deserted[topic]
 
     def _left_with_others(self, finding: Finding) -> bool:
-        """Whether it is because many clients left, of which most are still on their way back."""
+        """Return whether the problem belongs to an outage whose clients are still reconnecting."""
         outage = self._outages.current
         if outage is None or finding.cause not in _OF_CLIENTS:
             return False
-        return not self._memory.knew(finding, outage.at - CLOCKS_MS)
+        return not self._memory.existed_at(finding, outage.at - CLOCKS_MS)
 
     def _at_rest(self, topics: TopicIndex, now_ms: int) -> list[Problem]:
-        """Topics with a backlog that no broker has loaded: nobody consumes them."""
+        """Return the problems of topics with a backlog that no broker has loaded: they have no consumers."""
         standing = topics.select(Chosen(standing=True, sort="-backlog"))
         before, self._resting = self._resting, {}
         known: dict[str, tuple[Finding, int]] = {}
-        for part, finding, seen in self._memory.without_consumer():
+        for part, finding, seen_ms in self._memory.without_consumer():
             name = topics.listed_as(part)
             if name not in known or finding.since_ms < known[name][0].since_ms:
-                known[name] = finding, seen
+                known[name] = finding, seen_ms
         outage = self._outages.current
-        found: list[Problem] = []
+        problems: list[Problem] = []
         for name in standing.names(0, RESTING_MAX):
             row = topics.row(name, now_ms)
             if row["known"] != "at_rest" or not row["backlog"]:
                 continue
             since = before.get(name, now_ms)
-            earlier, seen = known.get(name, (None, 0))
-            if earlier is not None and since - seen > SETTLED_MS:
-                earlier = None  # else it was so until nobody had it
+            earlier, seen_ms = known.get(name, (None, 0))
+            # A finding that ended before the topic was unloaded says nothing about the time since.
+            if earlier is not None and since - seen_ms > SETTLED_MS:
+                earlier = None
+            # After a restart the topic is new to this process though it may have rested for long.
             if name not in before and now_ms - self._begun <= RETURNS_MS:
                 earlier = earlier or self._memory.rested(name, row["backlog"])
             if earlier is not None and name not in before:
@@ -342,33 +363,36 @@ class Board:
                 worst = _without_broker(name, row, began)
                 if earlier is None or earlier.evidence.get(AT_LEAST):
                     worst.evidence[AT_LEAST] = True
-                self._memory.look_at_rest(worst)
-                found += merged([worst], {})
-        self._rested = {name: one for name, one in self._rested.items() if name in self._resting}
+                self._memory.add_at_rest(worst)
+                problems += merged([worst], {})
+        self._rested = {
+            name: finding for name, finding in self._rested.items() if name in self._resting
+        }
         if any(
             now_ms - since >= HOLD_MS for name, since in before.items() if name not in self._resting
         ):
-            self._since = None  # a broker has it now, and has to see first what is wrong
-        return found
+            # A broker that has just loaded the topic has not found its problems yet.
+            self._since = None
+        return problems
 
     def _sort_topics(self, now_ms: int) -> None:
         topics: dict[str, dict[str, None]] = {}
         worst: dict[str, tuple[float, str, str]] = {}
-        for one in self._problems:
-            topics.setdefault(one.cause, {})[one.topic] = None
-            if one.severity != "info":
-                topics.setdefault(ANY, {})[one.topic] = None
-            candidate = (harm(one, now_ms), one.severity, one.cause)
-            if candidate > worst.get(one.topic, (0.0, "", "")):
-                worst[one.topic] = candidate
-        told = {topic: (severity, cause) for topic, (_, severity, cause) in worst.items()}
-        if topics != self._topics or told != self._worst:
-            self._topics, self._worst = topics, told
+        for problem in self._problems:
+            topics.setdefault(problem.cause, {})[problem.topic] = None
+            if problem.severity != "info":
+                topics.setdefault(ANY, {})[problem.topic] = None
+            candidate = (harm(problem, now_ms), problem.severity, problem.cause)
+            if candidate > worst.get(problem.topic, (0.0, "", "")):
+                worst[problem.topic] = candidate
+        most_harmful = {topic: (severity, cause) for topic, (_, severity, cause) in worst.items()}
+        if topics != self._topics or most_harmful != self._worst:
+            self._topics, self._worst = topics, most_harmful
             self.version += 1
 
 
 def _without_broker(name: str, row: Row, since_ms: int) -> Finding:
-    """Of a topic with a backlog that no broker has loaded."""
+    """Return the finding about a topic with a backlog that no broker has loaded."""
     evidence: dict[str, Any] = {"at_rest": True}
     if not row["backlog_unmeasured"]:
         estimated = bool(row["backlog_estimated"])
@@ -377,18 +401,18 @@ def _without_broker(name: str, row: Row, since_ms: int) -> Finding:
     return Finding(name, "", row["backlog"], cause, "warning", since_ms, 0.0, evidence)
 
 
-# --- lines in words ---------------------------------------------------------------------------------
+# --- lines as items ---------------------------------------------------------------------------------
 
 
 def topic_path(cluster: str, topic: str, subscription: str) -> str:
-    """The console's page of a listed topic's subscriptions, at one of them."""
+    """Return the path of the console's page about a listed topic's subscriptions, at one of them."""
     name = split_topic(topic)
     place = "/".join(quote(part, safe="") for part in (name.tenant, name.namespace, name.topic))
     page = f"/c/{cluster}/t/{place}"
     return f"{page}/subscriptions" + (f"#{quote(subscription, safe='')}" if subscription else "")
 
 
-def _lag(problem: Problem, now_ms: int, at_ease: bool) -> Lag:
+def _lag(problem: Problem, now_ms: int, at_ease: bool) -> LagItem:
     return {
         "cause": problem.cause,
         "severity": problem.severity,
@@ -404,19 +428,19 @@ def _item(line: Line, cluster: str, now_ms: int, at_ease: bool) -> Item:
     problem = line.problem
     name = problem.topic.removeprefix("persistent://")
     link = topic_path(cluster, problem.topic, problem.subscription)
-    first = min(line.members, key=lambda one: (one.since_ms, not one.at_least))
+    first = min(line.members, key=lambda member: (member.since_ms, not member.at_least))
     if line.total > 1:
         title, text = group_title(line.members), group_detail(line.members)
         link = f"/c/{cluster}/topics?attention={problem.cause}"
     elif problem.worst.evidence.get("at_rest"):
         title = f"{name} has a backlog and no consumer"
-        text = f"{waiting(problem)} · no broker has it loaded"
+        text = f"{waiting(problem)} · not loaded by any broker"
     else:
         title = named(problem.subscription, CAUSES[problem.cause].title(problem))
         text = f"{name} · {detail(problem, now_ms)}"
     return {
         "key": line.key,
-        "severity": max((one.severity for one in line.members), key=_SEVERITIES.index),
+        "severity": max((member.severity for member in line.members), key=_SEVERITIES.index),
         "cause": problem.cause,
         "title": title,
         "detail": text,

@@ -1,17 +1,20 @@
-"""What brokers find behind, and each subscription's figures, by topic or partition, bit by bit. Pure."""
+"""Lagging subscriptions and the figures of all of them, assembled from the brokers' incremental answers. Pure."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 Figures = tuple[int | None, int]
-"""Backlog (None: not known) and messages out per second in thousandths."""
+"""Backlog in entries (None: unknown) and messages out per second in thousandths."""
 Heed = Callable[[str, str, Figures | None, Figures | None], None]
-"""Told (topic or partition, subscription, before, after) of each change; None: nothing waits and nothing flows."""
+"""Callback for each change: topic or partition, subscription, figures before and after. None stands for figures without
+a backlog and without traffic."""
 
 
 class Finding(NamedTuple):
-    """One subscription of one topic or partition that does not drain; see ``engine.admin.lag``. ``backlog`` in entries,
-    ``growth`` in entries per second."""
+    """A lagging subscription of one topic or partition; see ``engine.admin.lag``.
+
+    ``backlog`` in entries, ``growth`` in entries per second.
+    """
 
     topic: str
     subscription: str
@@ -24,92 +27,96 @@ class Finding(NamedTuple):
 
     @property
     def messages(self) -> int | None:
-        """In the backlog; None: not known."""
-        found = self.evidence.get("messages")
-        return found if isinstance(found, int) else None
+        """Messages in the backlog; None: unknown."""
+        messages = self.evidence.get("messages")
+        return messages if isinstance(messages, int) else None
 
 
-class _Told:
-    """What one broker told."""
+class _Report:
+    """Rows that one broker reported."""
 
     __slots__ = ("rows", "unseen")
 
     def __init__(self) -> None:
         self.rows: dict[str, list[Any]] = {}
         self.unseen: dict[str, None] = {}
-        """Of a list of everything that is coming: what was not named yet."""
+        """Known topics that a complete list, still being received, has not named yet."""
 
 
 class Findings:
-    """On one event loop. ``version`` grows with every change of what is found. ``heed`` may be set by whoever keeps the
-    figures."""
+    """Findings of all brokers, for one event loop.
+
+    ``version`` grows with every change of a finding. ``heed`` may be set to observe the figures.
+    """
 
     def __init__(self) -> None:
         self.version = 0
         self.moves = 0
-        """How often a topic of which something was found came to another broker, or to none: that one has to see first
-        what this one saw."""
+        """Count of topics with findings that moved to another broker or to none. A new owner needs time to find again
+        what its predecessor found."""
         self.heed: Heed | None = None
-        self._told: dict[str, _Told] = {}
+        self._reports: dict[str, _Report] = {}
         self._owner: dict[str, str] = {}
-        """Which broker's row counts: the one that told it last."""
-        self._found: dict[tuple[str, str], Finding] = {}
+        """The broker whose row counts, by topic: the one that reported the topic last."""
+        self._findings: dict[tuple[str, str], Finding] = {}
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._findings)
 
     def __iter__(self) -> Iterator[Finding]:
-        return iter(self._found.values())
+        return iter(self._findings.values())
 
     def __contains__(self, topic: str) -> bool:
-        """Whether a broker tells something of this topic or partition."""
+        """Return whether a broker reports figures of this topic or partition."""
         return topic in self._owner
 
     def hear(self, broker: str, answer: dict[str, Any]) -> None:
-        """An answer to ``SUBSCRIPTION_ROWS``."""
-        told = self._told.setdefault(broker, _Told())
+        """Apply a broker's answer to ``SUBSCRIPTION_ROWS``."""
+        report = self._reports.setdefault(broker, _Report())
         if answer["whole"]:
-            told.unseen = dict.fromkeys(told.rows)
+            report.unseen = dict.fromkeys(report.rows)
         for topic, *subscriptions in answer["rows"]:
-            told.unseen.pop(topic, None)
+            report.unseen.pop(topic, None)
             if self._owner.get(topic, broker) != broker:
                 self.moves += bool(self.of(topic))
             before = self._row(topic)
-            told.rows[topic] = subscriptions
+            report.rows[topic] = subscriptions
             self._owner[topic] = broker
             self._changed(topic, before, subscriptions)
         for topic in answer["gone"]:
-            self._leave(broker, told, topic)
+            self._remove(broker, report, topic)
+        # A complete list may span several answers: only the last one shows which topics it lacks.
         if not answer["more"]:
-            for topic in told.unseen:
-                self._leave(broker, told, topic)
-            told.unseen = {}
+            for topic in report.unseen:
+                self._remove(broker, report, topic)
+            report.unseen = {}
 
     def forget(self, broker: str) -> None:
-        """The broker is gone, and what it told with it."""
-        told = self._told.pop(broker, _Told())
-        for topic in list(told.rows):
-            self._leave(broker, told, topic)
+        """Remove a broker that has left, with everything that it reported."""
+        report = self._reports.pop(broker, _Report())
+        for topic in list(report.rows):
+            self._remove(broker, report, topic)
 
     def of(self, topic: str) -> dict[str, Finding]:
-        """What is found of a topic or partition, by subscription."""
-        found = ((row[0], self._found.get((topic, row[0]))) for row in self._row(topic))
-        return {name: one for name, one in found if one is not None}
+        """Return the findings of a topic or partition by subscription."""
+        findings = ((row[0], self._findings.get((topic, row[0]))) for row in self._row(topic))
+        return {name: finding for name, finding in findings if finding is not None}
 
     def figures(self) -> Iterator[tuple[str, str, Figures]]:
-        """Topic or partition, subscription, and its figures, of all where something waits or flows."""
+        """Yield topic or partition, subscription and figures of each subscription with a backlog or traffic."""
         for topic in self._owner:
             for name, backlog, rate, _ in self._row(topic):
                 yield topic, name, (backlog, rate)
 
     def _row(self, topic: str) -> list[Any]:
         owner = self._owner.get(topic)
-        return self._told[owner].rows.get(topic, []) if owner in self._told else []
+        return self._reports[owner].rows.get(topic, []) if owner in self._reports else []
 
-    def _leave(self, broker: str, told: _Told, topic: str) -> None:
-        row = told.rows.pop(topic, None)
+    def _remove(self, broker: str, report: _Report, topic: str) -> None:
+        row = report.rows.pop(topic, None)
+        # The previous owner's removal may arrive after the new owner's first row, which then counts.
         if row is not None and self._owner.get(topic) == broker:
-            self.moves += any((topic, one[0]) in self._found for one in row)
+            self.moves += any((topic, subscription[0]) in self._findings for subscription in row)
             del self._owner[topic]
             self._changed(topic, row, [])
 
@@ -123,13 +130,13 @@ class Findings:
             if lag is not None:
                 cause, severity, since_ms, growth, evidence = lag
                 self.version += 1
-                self._found[topic, name] = Finding(
+                self._findings[topic, name] = Finding(
                     *(topic, name, backlog, cause, severity, since_ms, growth / 1000, evidence)
                 )
-            elif self._found.pop((topic, name), None) is not None:
+            elif self._findings.pop((topic, name), None) is not None:
                 self.version += 1
         for name, was in old.items():
-            if self._found.pop((topic, name), None) is not None:
+            if self._findings.pop((topic, name), None) is not None:
                 self.version += 1
             if self.heed is not None:
                 self.heed(topic, name, (was[1], was[2]), None)

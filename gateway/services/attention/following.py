@@ -1,4 +1,4 @@
-"""Asks each broker what is behind there, again and again, beside what the collector asks."""
+"""Polling of each broker for its lagging subscriptions, beside the collector's polling for topics."""
 
 import asyncio
 import logging
@@ -16,89 +16,96 @@ from gateway.services.engine_link import Engine
 log = logging.getLogger(__name__)
 
 ANSWER_TIMEOUT_S = 4.0
-"""A broker waits up to 1.5 s for something to tell."""
+"""Above the 1.5 s that a broker may hold a request until it has changes."""
 PAUSE_S = 0.2
-"""From question to question."""
+"""The shortest time between the starts of two requests to a broker."""
 RETRY_S = 1.0
 NEEDS_S = 15.0
-"""From one report of the quorums in force to the next."""
+"""The time between two requests for the quorums in force."""
 
 
 class Following:
-    """Feeds ``findings``; what a broker told last stays until ``forget``. ``told`` is called when there is news,
-    ``needs`` with each broker's answer to ``REPLICATION``."""
+    """Pollers of all brokers, which feed ``findings``; a broker's last answer counts until ``forget``.
+
+    ``on_change`` is called when findings changed, ``needs`` with each broker's answer to ``REPLICATION``.
+    """
 
     def __init__(
         self,
         tasks: TaskScope,
         findings: Findings,
-        told: Callable[[], None],
+        on_change: Callable[[], None],
         needs: Callable[[str, dict[str, Any]], None] = lambda broker, answer: None,
     ) -> None:
         self._needs = needs
-        self._told = told
+        self._on_change = on_change
         self._tasks = tasks
         self._findings = findings
         self._addresses: dict[str, BrokerAddress] = {}
-        self._work: dict[str, asyncio.Task[None]] = {}
-        self._whole: set[str] = set()
+        self._pollers: dict[str, asyncio.Task[None]] = {}
+        self._complete: set[str] = set()
+        """Brokers whose list of lagging subscriptions was received to its end."""
 
     def is_whole(self, broker_id: str) -> bool:
-        """Whether the broker told all that is behind there."""
-        return broker_id in self._whole
+        """Return whether the broker's complete list was received."""
+        return broker_id in self._complete
 
     def follow(self, engine: Engine, broker: BrokerAddress) -> None:
-        """Begin, or go on at another address."""
+        """Start to poll a broker, or continue at its new address."""
         self._addresses[broker.id] = broker
-        if broker.id not in self._work:
+        if broker.id not in self._pollers:
             name = f"lags of {broker.id}"
-            self._work[broker.id] = self._tasks.spawn(name, self._ask(engine, broker.id))
+            self._pollers[broker.id] = self._tasks.spawn(name, self._poll(engine, broker.id))
 
     def forget(self, broker_id: str) -> None:
-        """It is gone."""
-        work = self._work.pop(broker_id, None)
-        if work is not None:
-            work.cancel()
+        """Stop to poll a broker that has left, and remove its findings."""
+        poller = self._pollers.pop(broker_id, None)
+        if poller is not None:
+            poller.cancel()
         self._addresses.pop(broker_id, None)
-        self._whole.discard(broker_id)
+        self._complete.discard(broker_id)
         self._findings.forget(broker_id)
 
-    async def _ask(self, engine: Engine, broker_id: str) -> None:
-        asked, failing, needs_due = api.TopicRows(), False, 0.0
+    async def _poll(self, engine: Engine, broker_id: str) -> None:
+        request, failing, needs_due = api.TopicRows(), False, 0.0
         while True:
             address, began = self._addresses[broker_id], time.monotonic()
             try:
                 async with asyncio.timeout(ANSWER_TIMEOUT_S):
-                    answer = await engine.call_on(address, api.SUBSCRIPTION_ROWS, asked)
+                    answer = await engine.call_on(address, api.SUBSCRIPTION_ROWS, request)
                 before = self._findings.version
                 self._findings.hear(broker_id, answer)
-                asked, failing = api.TopicRows.after(answer), False
+                request, failing = api.TopicRows.after(answer), False
                 if answer["whole"]:
-                    self._whole.discard(broker_id)
+                    self._complete.discard(broker_id)
                 if not answer["more"]:
-                    self._whole.add(broker_id)
+                    self._complete.add(broker_id)
                 if self._findings.version != before:
-                    self._told()
+                    self._on_change()
                 if answer["more"]:
                     continue
                 if began >= needs_due:
                     needs_due = began + NEEDS_S
-                    await self._ask_needs(engine, address)
+                    await self._request_needs(engine, address)
                 pause_s = PAUSE_S - (time.monotonic() - began)
             except (MagnetarError, TimeoutError, OSError) as error:
                 if not failing:
-                    log.info("broker does not tell what is behind broker=%s: %r", broker_id, error)
+                    log.info("broker does not report its lags broker=%s: %r", broker_id, error)
                 failing, pause_s = True, RETRY_S
-            except Exception:  # a form that nobody thought of; it must be followed on all the same
+            except Exception:  # an answer of an unknown form must not end the polling
                 if not failing:
-                    log.exception("broker tells lags in another form broker=%s", broker_id)
-                asked, failing, pause_s = api.TopicRows(), True, RETRY_S
+                    log.exception("broker reports its lags in an unknown form broker=%s", broker_id)
+                # The failed answer may be applied in part: only a complete list is consistent again.
+                request, failing, pause_s = api.TopicRows(), True, RETRY_S
             if pause_s > 0:
                 await asyncio.sleep(pause_s)
 
-    async def _ask_needs(self, engine: Engine, address: BrokerAddress) -> None:
-        """A broker that does not know the question, as one of an earlier version, is left out; one that went away is
-        missed by what is asked next."""
+    async def _request_needs(self, engine: Engine, address: BrokerAddress) -> None:
+        """Request the quorums in force and report them.
+
+        A broker of an earlier version, which does not know the request, is left out. The next request for lags detects
+        a broker that has left.
+        """
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT_S):
                 answer = await engine.call_on(address, api.REPLICATION, api.NoArguments())

@@ -1,5 +1,8 @@
-"""Since when problems are there: a topic that another broker loads, or the same again, begins to count anew, and the
-problem does not. What is known outlives the process in history (``Kept``). Pure."""
+"""Memory of when problems began. Pure.
+
+A broker that loads a topic, and a problem that returns shortly after its end, start to count from zero although the
+problem is older. The memory outlives the process in history (``Kept``).
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -8,12 +11,12 @@ from engine.admin.lag import LagCause
 from gateway.services.attention.findings import Finding
 
 KEPT_MS = 900_000
-"""What was found of a topic is remembered for so long after it was last seen."""
+"""The time that a finding is remembered after it was last seen."""
 RETURNS_MS = 60_000
-"""A subscription that falls behind again within this time never caught up: a topic that is loaded anew has to be
-watched for a while before anything is found. What began so shortly after the topic was loaded may be older."""
+"""A subscription that falls behind again within this time never caught up: a broker watches a newly loaded topic for a
+while before it reports anything. A problem that is reported so shortly after loading may be older."""
 AT_LEAST = "at_least"
-"""Evidence: it began at ``since_ms`` or earlier."""
+"""Evidence key: the problem began at ``since_ms`` or earlier."""
 _FALLS_BEHIND = frozenset(
     (
         LagCause.SLOW,
@@ -23,13 +26,16 @@ _FALLS_BEHIND = frozenset(
         LagCause.DELAYED,
     )
 )
-"""Acknowledging, which goes on meanwhile, does not end these."""
+"""Causes that acknowledgements do not end: the subscription acknowledges meanwhile."""
 
 
 class Kept(NamedTuple):
-    """A problem as it is stored. ``subscription`` is empty for a topic at rest. ``ended_ms``: when the last consumer
-    left, or something was last acknowledged; 0: not known. ``backlog``: of a topic at rest. ``seen_ms``: when it was
-    last there; None: it still is."""
+    """A problem as history stores it.
+
+    ``subscription`` is empty for a topic at rest. ``ended_ms``: when the last consumer disconnected, or the last
+    acknowledgement arrived; 0: unknown. ``backlog``: that of a topic at rest. ``seen_ms``: when the problem was last
+    present; None: it still is.
+    """
 
     topic: str
     subscription: str
@@ -42,36 +48,38 @@ class Kept(NamedTuple):
 
 
 class Memory:
-    """``look`` with all that is found, again and again; ``true`` says what is found with when it began."""
+    """Last finding of each subscription. ``update`` receives all findings repeatedly; ``dated`` corrects their age."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, str], tuple[Finding, int]] = {}
-        """By topic or partition and subscription: what was found there last, and when that was seen."""
-        self._looked_ms = 0
+        self._last: dict[tuple[str, str], tuple[Finding, int]] = {}
+        """Last finding and when it was seen, by topic or partition and subscription."""
+        self._updated_ms = 0
         self._recalled: dict[str, Finding] = {}
-        """Topics that were at rest in an earlier life of the console."""
+        """Topics that were at rest when an earlier process of the console recorded them."""
 
-    def look(self, findings: Iterable[Finding], now_ms: int) -> None:
-        """Take in what is found now."""
-        self._looked_ms = now_ms
+    def update(self, findings: Iterable[Finding], now_ms: int) -> None:
+        """Remember the present findings and drop those last seen longer than ``KEPT_MS`` ago."""
+        self._updated_ms = now_ms
         for finding in findings:
-            self._found[finding.topic, finding.subscription] = self.true(finding), now_ms
-        old = [key for key, (_, seen) in self._found.items() if now_ms - seen > KEPT_MS]
+            self._last[finding.topic, finding.subscription] = self.dated(finding), now_ms
+        old = [key for key, (_, seen_ms) in self._last.items() if now_ms - seen_ms > KEPT_MS]
         for key in old:
-            del self._found[key]
+            del self._last[key]
 
-    def look_at_rest(self, finding: Finding) -> None:
-        """Take in a topic with a backlog that no broker has loaded, after ``look``."""
-        self._found[finding.topic, ""] = finding, self._looked_ms
+    def add_at_rest(self, finding: Finding) -> None:
+        """Remember a topic with a backlog that no broker has loaded; called after ``update``."""
+        self._last[finding.topic, ""] = finding, self._updated_ms
 
-    def true(self, finding: Finding) -> Finding:
-        """The finding as of its beginning. Only what the broker has seen since it loaded the topic ends a problem that
-        was there before: a consumer that came, something that was acknowledged; of one that falls behind, that it did
-        not for a while."""
-        before, seen_ms = self._found.get((finding.topic, finding.subscription), (finding, 0))
+    def dated(self, finding: Finding) -> Finding:
+        """Return the finding with the time when the problem began.
+
+        Only an event that the broker observed since it loaded the topic ends an earlier problem: a consumer that
+        connected, an acknowledgement; for the causes in ``_FALLS_BEHIND``, ``RETURNS_MS`` without the problem.
+        """
+        before, seen_ms = self._last.get((finding.topic, finding.subscription), (finding, 0))
         if before.cause != finding.cause or before.since_ms >= finding.since_ms:
             return _judged(finding)
-        ended = _what_ends(finding.cause)
+        ended = _end_key(finding.cause)
         if finding.cause in _FALLS_BEHIND:
             if finding.since_ms - seen_ms > RETURNS_MS:
                 return _judged(finding)
@@ -86,61 +94,65 @@ class Memory:
         return finding._replace(since_ms=before.since_ms, evidence=evidence)
 
     def without_consumer(self) -> Iterator[tuple[str, Finding, int]]:
-        """Topics or partitions that had a subscription without a consumer, that finding, and when it was last seen."""
-        for (topic, _), (finding, seen_ms) in self._found.items():
+        """Yield topic or partition, finding and when it was seen of each subscription that had no consumer."""
+        for (topic, _), (finding, seen_ms) in self._last.items():
             if finding.cause == LagCause.NO_CONSUMER:
                 yield topic, finding, seen_ms
 
     def rested(self, topic: str, backlog: int) -> Finding | None:
-        """The problem of a topic that was at rest in an earlier life of the console with the same backlog: nobody
-        consumed it since. Tells once."""
-        found = self._recalled.pop(topic, None)
-        return found if found is not None and found.backlog == backlog else None
+        """Return and forget the recalled problem of a topic at rest; None unless its backlog is the same.
 
-    def knew(self, finding: Finding, at_ms: int) -> bool:
-        """Whether it was there already at this time."""
-        return self.true(finding).since_ms < at_ms
+        An unchanged backlog shows that the topic was not consumed in between.
+        """
+        finding = self._recalled.pop(topic, None)
+        return finding if finding is not None and finding.backlog == backlog else None
+
+    def existed_at(self, finding: Finding, at_ms: int) -> bool:
+        """Return whether the problem began before ``at_ms``."""
+        return self.dated(finding).since_ms < at_ms
 
     # --- what outlives the process --------------------------------------------------------------
 
     def kept(self) -> Iterator[Kept]:
-        """Everything that is remembered."""
-        for (topic, subscription), (finding, seen_ms) in self._found.items():
+        """Yield all remembered problems as they are to be stored."""
+        for (topic, subscription), (finding, seen_ms) in self._last.items():
             at_rest = not subscription
             yield Kept(
                 *(topic, subscription, finding.cause, finding.since_ms),
                 at_least=bool(finding.evidence.get(AT_LEAST)),
-                ended_ms=int(finding.evidence.get(_what_ends(finding.cause)) or 0),
+                ended_ms=int(finding.evidence.get(_end_key(finding.cause)) or 0),
                 backlog=finding.backlog if at_rest else None,
-                seen_ms=None if seen_ms == self._looked_ms else seen_ms,
+                seen_ms=None if seen_ms == self._updated_ms else seen_ms,
             )
 
     def recall(self, kept: Iterable[Kept], now_ms: int) -> None:
-        """Take over what was stored, each with ``seen_ms``; before anything is looked at."""
-        for one in kept:
-            seen_ms = one.seen_ms or 0
+        """Adopt stored problems, all with ``seen_ms``; called before the first ``update``."""
+        for problem in kept:
+            seen_ms = problem.seen_ms or 0
+            # A time in the future, after a change of the clock, would never expire.
             if not 0 <= now_ms - seen_ms <= KEPT_MS:
                 continue
-            evidence = {_what_ends(one.cause): one.ended_ms, AT_LEAST: one.at_least}
+            evidence = {_end_key(problem.cause): problem.ended_ms, AT_LEAST: problem.at_least}
             finding = Finding(
-                *(one.topic, one.subscription, one.backlog, one.cause, "warning"),
-                *(one.since_ms, 0.0, evidence),
+                *(problem.topic, problem.subscription, problem.backlog, problem.cause, "warning"),
+                *(problem.since_ms, 0.0, evidence),
             )
-            if one.subscription:
-                self._found[one.topic, one.subscription] = finding, seen_ms
+            if problem.subscription:
+                self._last[problem.topic, problem.subscription] = finding, seen_ms
             else:
-                self._recalled[one.topic] = finding
+                self._recalled[problem.topic] = finding
 
 
-def _what_ends(cause: str) -> str:
+def _end_key(cause: str) -> str:
+    """Return the evidence key of the moment that ends a problem of this cause."""
     return "left_ms" if cause == LagCause.NO_CONSUMER else "acked_ms"
 
 
 def _judged(finding: Finding) -> Finding:
-    """Say ``AT_LEAST`` of a problem that may have been there before its broker loaded the topic."""
-    seen = finding.evidence
-    is_seen = finding.cause not in _FALLS_BEHIND and seen.get(_what_ends(finding.cause))
-    loaded_ms = seen.get("loaded_ms", finding.since_ms)  # of an earlier version: nobody knows
-    if is_seen or finding.since_ms - loaded_ms > RETURNS_MS:
+    """Return the finding, with ``AT_LEAST`` when the problem may be older than the broker's loading of the topic."""
+    evidence = finding.evidence
+    is_observed = finding.cause not in _FALLS_BEHIND and evidence.get(_end_key(finding.cause))
+    loaded_ms = evidence.get("loaded_ms", finding.since_ms)  # earlier versions do not report it
+    if is_observed or finding.since_ms - loaded_ms > RETURNS_MS:
         return finding
-    return finding._replace(evidence={**seen, AT_LEAST: True})
+    return finding._replace(evidence={**evidence, AT_LEAST: True})

@@ -1,7 +1,8 @@
-"""Clients that left together: one event, not a problem for each subscription that has lost its consumer. Pure.
+"""Disconnections of many clients at once, reported as one event instead of a problem of each subscription. Pure.
 
-How many clients there are is compared with the minute before. While fewer than ``BACK_SHARE`` of them are back, what
-began with the event is its consequence; after ``KEPT_MS`` it is a state of its own.
+The number of connected clients is compared with that of the last minute. Until ``BACK_SHARE`` of the clients have
+reconnected, problems that began with the event count as its consequences; after ``KEPT_MS`` they are reported on their
+own.
 """
 
 from collections import deque
@@ -10,26 +11,30 @@ from typing import NamedTuple
 WINDOW_MS = 60_000
 SAMPLE_MS = 1_000
 LEFT_MIN = 5
-"""Fewer clients that leave are no event."""
+"""The smallest number of clients that makes an event."""
 LEFT_SHARE = 0.5
-"""So many of all have to leave at once ..."""
+"""The smallest share of all clients that makes an event when no part was down ..."""
 LEFT_SHARE_OF_FAULT = 0.1
-"""... or so many when a part was away at that time."""
+"""... and when one was down at that time."""
 BACK_SHARE = 0.9
 KEPT_MS = 600_000
 FAULT_MS = 30_000
-"""A part that was away so shortly before is why."""
+"""A part that was down within this time of the event counts as its reason."""
 
 
 class Outage(NamedTuple):
-    """``at``: when clients began to leave, ms. ``before``: clients until then, ``lowest``: when most had left."""
+    """Disconnection of many clients.
+
+    ``at``: when it began, ms since the epoch. ``before``, ``lowest``, ``now``: connected clients before it, at its
+    worst, and now.
+    """
 
     at: int
     before: int
     lowest: int
     now: int
     why: str
-    """Goes on after "left"; empty when nothing is known."""
+    """The reason, which continues a sentence that ends with "disconnected"; empty: unknown."""
 
     @property
     def left(self) -> int:
@@ -41,21 +46,20 @@ class Outage(NamedTuple):
 
 
 class Outages:
-    """``look`` once a second, or more often. ``current``: the event that is not over yet."""
+    """Detection of such events; ``update`` is called at least once a second. ``current``: the event that lasts."""
 
     def __init__(self) -> None:
         self.current: Outage | None = None
         self._samples: deque[tuple[int, int, int]] = deque()
-        """Time, producers, consumers."""
+        """Time in ms, producers, consumers."""
         self._fault = ("", 0)
         self._quiet_since: int | None = None
 
-    def look(self, now_ms: int, producers: int, consumers: int, fault: str) -> None:
-        """``fault``: the part that is away now, as ``Outage.why``; empty: none is."""
+    def update(self, now_ms: int, producers: int, consumers: int, fault: str) -> None:
+        """Take a sample; ``fault``: the part that is down now, as ``Outage.why`` has it; empty: none."""
         if self._quiet_since is None:
-            self._quiet_since = (
-                now_ms  # whoever was there before this process is not known to have left
-            )
+            # Clients that disconnected before this process started left no sample: no calm is assumed.
+            self._quiet_since = now_ms
         if fault:
             self._fault = (fault, now_ms)
             self._quiet_since = now_ms
@@ -76,17 +80,17 @@ class Outages:
             self._quiet_since = now_ms
 
     def is_recent(self, now_ms: int) -> bool:
-        """Whether clients left together, a part was away, or this process began, within ``KEPT_MS``."""
+        """Return whether an event or a fault lasted, or this process started, within ``KEPT_MS``."""
         return self._quiet_since is None or now_ms - self._quiet_since < KEPT_MS
 
     def producers_before(self) -> int:
-        """The most producers within the last minute."""
+        """Return the largest number of producers within the last minute."""
         return max((producers for _, producers, _ in self._samples), default=0)
 
     def _keep(self, now_ms: int, producers: int, consumers: int) -> None:
         samples = self._samples
         if samples and now_ms - samples[-1][0] < SAMPLE_MS:
-            return  # looked at more often than once a second: the last one stays, or none would grow old
+            return  # replacing the newest sample at every call would leave none that is a minute old
         samples.append((now_ms, producers, consumers))
         while now_ms - samples[0][0] > WINDOW_MS:
             samples.popleft()

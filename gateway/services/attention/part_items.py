@@ -1,5 +1,5 @@
-"""Items about parts of the instance and about what they keep from working: brokers, bookies, publishing, clients that
-left together. Pure."""
+"""Items about parts of the instance and the effects of their failures: brokers, bookies, publishing, disconnections of
+many clients. Pure."""
 
 import re
 import shlex
@@ -12,25 +12,24 @@ from gateway.services.attention.wording import moment, percent
 from gateway.services.health.hops import Hop, HopState, Kind
 
 PART_SCORE = 1e9
-"""What messages need comes before any subscription; what only the console needs does not."""
+"""Score of a part that messages need, above that of any subscription."""
 STOPPED_SCORE = 4 * PART_SCORE
 RISK_SCORE = 2 * PART_SCORE
 OUTAGE_SCORE = 3 * PART_SCORE
 ASIDE_SCORE = 100.0
+"""Score of a part that only the console needs."""
 ASIDE_MS = 60_000
-"""And is told when it is away for longer than it takes to start."""
+"""Time that such a part is down before it is shown: longer than its start takes."""
 NEEDED = frozenset((Kind.STORE, Kind.BROKER, Kind.BOOKIE))
 PLURALS = {Kind.BROKER: "brokers", Kind.BOOKIE: "bookies"}
 PAGES = {Kind.BROKER: "brokers", Kind.BOOKIE: "bookies"}
 CHILDREN = {Kind.STORE: "zookeeper", Kind.REDIS: "redis", Kind.SPARK: "worker"}
-"""What a supervisor of one instance calls them; brokers and bookies by their ids."""
-
-
+"""Names of the standalone supervisor's processes; brokers and bookies have their ids."""
 _SILENT = re.compile(r"has not (answered|reported) for \d+ s")
 
 
 class Item(TypedDict):
-    """As of the contract."""
+    """An item of the overview, in the form of the console's interface."""
 
     key: str
     severity: str
@@ -49,7 +48,7 @@ class Item(TypedDict):
 
 
 class Instance(NamedTuple):
-    """How the parts stand. ``hops``: those that do not answer or are late; rows as of the overview."""
+    """State of the parts. ``hops``: those that do not answer or are late; rows have the overview's form."""
 
     hops: Sequence[Hop] = ()
     brokers: Sequence[dict[str, Any]] = ()
@@ -57,24 +56,27 @@ class Instance(NamedTuple):
 
     @property
     def down(self) -> list[Hop]:
-        """Those that are late are not said: a busy machine is no fault."""
+        """Parts that do not answer. A late part is not among them: a busy machine is no fault."""
         return [hop for hop in self.hops if hop.state is HopState.DOWN]
 
     @property
     def fault(self) -> str:
-        """What may have cost clients their connections, as it goes on after "left"; empty: nothing."""
+        """The possible reason of disconnections, which continues a sentence after "disconnected"; empty: none."""
         down = self.down
         brokers = [hop.id for hop in down if hop.kind is Kind.BROKER]
         if any(hop.kind is Kind.STORE for hop in down):
             return "when brokers lost their sessions with the metadata store"
         if len(brokers) == 1:
-            return f"when broker {brokers[0]} went away"
-        return f"when {len(brokers)} brokers went away" if brokers else ""
+            return f"when broker {brokers[0]} stopped answering"
+        return f"when {len(brokers)} brokers stopped answering" if brokers else ""
 
 
 class Stop(NamedTuple):
-    """Publishing is not as it should be, since when (ms), and how many producers there were. ``began``: it was as it
-    should be before; else it may have been so for longer."""
+    """Restricted publishing.
+
+    ``since``: when it was first seen, ms since the epoch; ``began``: publishing was unrestricted before, otherwise the
+    restriction may be older. ``producers``: how many were connected before.
+    """
 
     state: Publishing
     since: int
@@ -92,28 +94,31 @@ def part_items(
     producers: int,
     start: str = "",
 ) -> list[Item]:
-    """``producers``: connected now. ``start``: the command line that starts a part, which its name completes; empty:
-    none does."""
+    """Return the items, unsorted.
+
+    ``producers``: connected now. ``start``: the command line that starts a part once its name is appended; empty: there
+    is none.
+    """
     place = f"/c/{cluster}/"
     items = [
-        _down(kind, those, instance, place, start)
-        for kind, those in _by_kind(instance.down)
-        if kind in NEEDED or now_ms - min(hop.since for hop in those) > ASIDE_MS
+        _down(kind, hops, instance, place, start)
+        for kind, hops in _by_kind(instance.down)
+        if kind in NEEDED or now_ms - min(hop.since for hop in hops) > ASIDE_MS
     ]
     if not instance.brokers and not any(hop.kind is Kind.STORE for hop in instance.hops):
-        what, then = "No broker is registered", "Clients cannot connect."
+        title, effect = "No broker is registered", "Clients cannot connect."
         items.append(
             item(
-                *("broker-none", "error", what, then, "Start a broker."),
+                *("broker-none", "error", title, effect, "Start a broker."),
                 link=f"{place}brokers",
                 command=f"{start} broker-1" if start else "",
             )
         )
     if not instance.bookies:
-        what, then = "No bookie is registered", "Publishing to persistent topics fails."
+        title, effect = "No bookie is registered", "Publishing to persistent topics fails."
         items.append(
             item(
-                *("bookie-none", "error", what, then, "Start a bookie."),
+                *("bookie-none", "error", title, effect, "Start a bookie."),
                 link=f"{place}bookies",
                 command=f"{start} bookie-1" if start else "",
             )
@@ -122,7 +127,7 @@ def part_items(
         items.append(_publishing(stop, producers, f"{place}bookies", start))
     if outage is not None:
         items.append(_outage(outage, f"{place}topics"))
-    full = [one for one in instance.bookies if one["state"] == "read-only"]
+    full = [bookie for bookie in instance.bookies if bookie["state"] == "read-only"]
     if full:
         items.append(_read_only(full, f"{place}bookies"))
     return items
@@ -141,7 +146,7 @@ def item(
     link: str = "/",
     command: str = "",
 ) -> Item:
-    """One that is about no topic."""
+    """Return an item that is not about a topic."""
     return {
         "key": cause,
         "severity": severity,
@@ -161,12 +166,12 @@ def item(
 
 
 def stopped_title(state: Publishing) -> str:
-    """In one line what cannot be published, and why."""
-    what = "Nothing can be published"
+    """Return in one line which topics cannot be published to, and the reason."""
+    effect = "Nothing can be published"
     if not state.is_stopped_everywhere:
         of = f" of {state.namespaces:,} namespaces" if state.namespaces > 1 else ""
-        what = f"{state.stopped:,} of {state.topics:,} topics{of} cannot be published to"
-    return f"{what}: {_writable(state)}"
+        effect = f"{state.stopped:,} of {state.topics:,} topics{of} cannot be published to"
+    return f"{effect}: {_writable(state)}"
 
 
 def _writable(state: Publishing) -> str:
@@ -179,29 +184,32 @@ def _writable(state: Publishing) -> str:
 
 def _publishing(stop: Stop, producers: int, link: str, start: str) -> Item:
     state = stop.state
-    need = f"acknowledging needs {state.need.ack_quorum}, a new ledger {state.need.ensemble}"
+    need = f"publishing needs {state.need.ack_quorum}, a new ledger {state.need.ensemble}"
     command = f"{start} {state.away[0]}" if start and state.away else ""
     common: dict[str, Any] = {"since": stop.since, "link": link, "command": command}
     common["at_least"] = not stop.began
     if state.is_stopped:
-        lost = stop.producers - producers
-        gone = f" · {lost:,} producers disconnected since {moment(stop.since)}"
+        lost_producers = stop.producers - producers
+        disconnected = f" · {lost_producers:,} producers disconnected since {moment(stop.since)}"
         return item(
             *("publishing-stopped", "error", stopped_title(state)),
-            need[0].upper() + need[1:] + (gone if lost > 0 else ""),
+            need[0].upper() + need[1:] + (disconnected if lost_producers > 0 else ""),
             _more_bookies(state),
             score=STOPPED_SCORE,
             **common,
         )
     held = ""
     if state.is_held:
-        some = (
+        topics = (
             "" if state.held == state.topics else f" for {state.held:,} of {state.topics:,} topics"
         )
-        held = f" · no new ledger can be made{some}: topics that begin one, or load, cannot publish"
-    title = "One more bookie away and publishing stops"
+        held = (
+            f" · no new ledger can be opened{topics}: publishing fails where one is needed or a topic"
+            " is loaded"
+        )
+    title = "Publishing stops if one more bookie fails"
     if not state.is_last:
-        title = f"No new ledger can be made: {_writable(state)}"
+        title = f"No new ledger can be opened: {_writable(state)}"
     return item(
         *("publishing-at-risk", "error" if state.is_held else "warning", title),
         f"{_writable(state)[0].upper()}{_writable(state)[1:]}; {need}{held}",
@@ -216,7 +224,7 @@ def _more_bookies(state: Publishing) -> str:
     if state.away:
         steps.append(f"start {_listed(state.away)}")
     if state.full:
-        steps.append(f"make room on {_listed(state.full)}")
+        steps.append(f"free space on {_listed(state.full)}")
     text = ", or ".join(steps) or "add a bookie"
     return f"{text[0].upper()}{text[1:]}."
 
@@ -227,17 +235,14 @@ def _listed(names: Sequence[str]) -> str:
 
 def _outage(outage: Outage, link: str) -> Item:
     why = f" {outage.why}" if outage.why else ""
-    back = (
-        f"{outage.back:,} are back"
-        if outage.back > 1
-        else ("1 is back" if outage.back else "none is back")
-    )
+    count = f"{outage.back:,}" if outage.back else "none"
+    back = f"{count} {'have' if outage.back > 1 else 'has'} reconnected"
     return item(
         "clients-left",
         "error" if outage.back * 2 < outage.left else "warning",
-        f"{outage.left:,} of {outage.before:,} clients left{why}; {back}",
-        f"{outage.now:,} clients are connected · what began with it is not listed yet",
-        "Clients reconnect by themselves within a minute or two. Look at the logs of those that do not.",
+        f"{outage.left:,} of {outage.before:,} clients disconnected{why}; {back}",
+        f"{outage.now:,} clients are connected · problems that began with it are not listed yet",
+        "Clients reconnect automatically within a minute or two. Check the logs of those that do not.",
         score=OUTAGE_SCORE,
         since=outage.at,
         link=link,
@@ -246,53 +251,53 @@ def _outage(outage: Outage, link: str) -> Item:
 
 def _read_only(full: Sequence[dict[str, Any]], link: str) -> Item:
     first = full[0]
-    what = f"Bookie {first['id']} is" if len(full) == 1 else f"{len(full)} bookies are"
+    subject = f"Bookie {first['id']} is" if len(full) == 1 else f"{len(full)} bookies are"
     names = "" if len(full) == 1 else f"{first['id']}: "
     below = first.get("usage_writable")
-    again = "by itself"
+    threshold = ""
     if below is not None and below < (first.get("usage_limit") or 0):
-        again = f"by itself below {percent(below)}"
+        threshold = f" below {percent(below)}"
     return item(
         "bookie-read-only",
         "warning",
-        f"{what} read-only",
+        f"{subject} read-only",
         names + why_read_only(first),
-        f"Free space or add a disk; it becomes writable {again}.",
-        since=min((one["since"] for one in full if one.get("since")), default=None),
+        f"Free space or add a disk. The bookie becomes writable automatically{threshold}.",
+        since=min((bookie["since"] for bookie in full if bookie.get("since")), default=None),
         link=link,
     )
 
 
 def why_read_only(row: dict[str, Any]) -> str:
-    """With figures where the bookie reports them."""
+    """Return the reason, with figures when the bookie reports them."""
     usage, limit = row.get("usage"), row.get("usage_limit")
     if usage is not None and limit is not None and usage >= limit:
         return f"Disk {percent(usage)} full, limit {percent(limit)}"
-    return str(row.get("reason") or "") or "It does not say why"
+    return str(row.get("reason") or "") or "The bookie reports no reason"
 
 
 def _by_kind(hops: Iterable[Hop]) -> list[tuple[Kind, list[Hop]]]:
-    found: dict[Kind, list[Hop]] = {}
+    by_kind: dict[Kind, list[Hop]] = {}
     for hop in hops:
-        found.setdefault(hop.kind, []).append(hop)
-    return list(found.items())
+        by_kind.setdefault(hop.kind, []).append(hop)
+    return list(by_kind.items())
 
 
-def _down(kind: Kind, those: list[Hop], instance: Instance, place: str, start: str) -> Item:
-    first = those[0]
-    if len(those) == 1:
-        # How long is told by ``since``: a page is not drawn again for each second.
+def _down(kind: Kind, hops: list[Hop], instance: Instance, place: str, start: str) -> Item:
+    first = hops[0]
+    if len(hops) == 1:
+        # ``since`` has the duration: a text with seconds would change, and be sent, each second.
         title, _, why = _SILENT.sub("does not answer", first.reason).partition(": ")
     else:
-        title, why = f"{len(those)} {PLURALS.get(kind, kind)} do not answer", ""
-        why = ", ".join(hop.id for hop in those)
-    oldest = min(those, key=lambda hop: (hop.since, hop.began))
+        title = f"{len(hops)} {PLURALS.get(kind, kind)} do not answer"
+        why = ", ".join(hop.id for hop in hops)
+    oldest = min(hops, key=lambda hop: (hop.since, hop.began))
     child = shlex.quote(first.id) if kind in PAGES else CHILDREN.get(kind, "")
     return item(
         f"{kind}-down",
         "error" if kind in NEEDED else "warning",
         title,
-        " · ".join(filter(None, (_served(kind, those, instance), why))),
+        " · ".join(filter(None, (_served(kind, hops, instance), why))),
         first.advice,
         score=PART_SCORE if kind in NEEDED else ASIDE_SCORE,
         since=oldest.since,
@@ -308,4 +313,4 @@ def _served(kind: Kind, hops: list[Hop], instance: Instance) -> str:
     ids = {hop.id for hop in hops}
     topics = sum(broker.get("topics") or 0 for broker in instance.brokers if broker["id"] in ids)
     served = "1 topic was" if topics == 1 else f"{topics:,} topics were"
-    return f"{served} there; their figures are the last known" if topics else ""
+    return f"{served} served there; figures are as last known" if topics else ""

@@ -1,11 +1,14 @@
-"""Whether anything can be published: how many bookies are writable, and how many the ledgers need. Pure."""
+"""Writable bookies compared with the quorums in force: whether topics can be published to. Pure."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 
 class Need(NamedTuple):
-    """What ``topics`` topics of ``namespaces`` namespaces have in force; none: what the next one would have."""
+    """Quorum sizes that ``topics`` topics of ``namespaces`` namespaces have in force.
+
+    Without topics: the sizes that the next topic would have.
+    """
 
     ensemble: int
     ack_quorum: int
@@ -14,8 +17,12 @@ class Need(NamedTuple):
 
 
 class Publishing(NamedTuple):
-    """How publishing stands. ``stopped``: topics that cannot publish, ``held``: that cannot begin another ledger;
-    ``need``: the hardest of those that are the worst off. ``away`` and ``full``: ids of bookies."""
+    """State of publishing in the cluster.
+
+    ``stopped`` topics cannot publish at all; ``held`` topics cannot open another ledger. ``need`` is the largest among
+    those that are worst off; ``topics`` and ``namespaces`` count all topics and the namespaces of the worst off.
+    ``away`` and ``full`` are ids of bookies.
+    """
 
     writable: int
     bookies: int
@@ -24,13 +31,12 @@ class Publishing(NamedTuple):
     held: int
     topics: int
     namespaces: int
-    """Of those that ``need`` is said of."""
     away: tuple[str, ...]
     full: tuple[str, ...]
 
     @property
     def is_stopped(self) -> bool:
-        """Nothing is acknowledged, at least of some topics."""
+        """True while publishes cannot be confirmed, to some topics at least."""
         return self.writable < self.need.ack_quorum
 
     @property
@@ -39,34 +45,38 @@ class Publishing(NamedTuple):
 
     @property
     def is_held(self) -> bool:
-        """Open ledgers go on, and no other can be made."""
+        """True while open ledgers accept entries and no new ledger can be opened."""
         return not self.is_stopped and self.writable < self.need.ensemble
 
     @property
     def is_last(self) -> bool:
-        """Publishing stops with the next bookie."""
+        """True when the loss of one more bookie stops publishing."""
         return not self.is_stopped and self.writable - 1 < self.need.ack_quorum
 
 
 class Needs:
-    """What brokers report (``REPLICATION``), by broker. ``session_ms``: the shortest of their sessions' time-outs."""
+    """Quorums in force as brokers report them (``REPLICATION``), by broker."""
 
     def __init__(self) -> None:
         self._reports: dict[str, dict[str, Any]] = {}
 
     def report(self, broker: str, answer: dict[str, Any]) -> None:
-        """Replace what the broker reported before."""
+        """Replace the broker's previous report."""
         self._reports[broker] = answer
 
     @property
     def session_ms(self) -> int | None:
-        found = [one["session_ms"] for one in self._reports.values() if one.get("session_ms")]
-        return min(found, default=None)
+        """The shortest session timeout of the brokers; None: unknown."""
+        timeouts = (report.get("session_ms") for report in self._reports.values())
+        return min((timeout for timeout in timeouts if timeout), default=None)
 
     @property
     def all(self) -> list[Need]:
-        """Each different need once; empty while no broker reported. A broker that is gone counts with its last report
-        until another one has reported its topics, for they still need as many bookies."""
+        """All distinct needs; empty until a broker has reported.
+
+        The last report of a broker that left counts until another broker has reported its topics: they need as many
+        bookies as before.
+        """
         sums: dict[tuple[int, int], list[int]] = {}
         for report in self._reports.values():
             for ensemble, _, ack, topics, namespaces in report["topics"]:
@@ -76,27 +86,29 @@ class Needs:
         if not sums:
             sums = {
                 (ensemble, ack): [0, 0]
-                for ensemble, _, ack in (one["default"] for one in self._reports.values())
+                for ensemble, _, ack in (report["default"] for report in self._reports.values())
             }
         return [Need(*key, *counts) for key, counts in sums.items()]
 
     def forget(self, known: Iterable[str]) -> None:
-        """Keep only reports of these brokers, unless none is left."""
-        left = {broker: self._reports[broker] for broker in known if broker in self._reports}
-        self._reports = left or self._reports
+        """Keep only the reports of the ``known`` brokers, or all reports when none of those brokers has one."""
+        kept = {broker: self._reports[broker] for broker in known if broker in self._reports}
+        self._reports = kept or self._reports
 
 
 def publishing(needs: list[Need], bookies: list[dict[str, Any]]) -> Publishing | None:
-    """By the rows of ``Bookies``; None while no broker reported or no bookie is known. A bookie that is late counts as
-    it was before."""
+    """Compare needs with the rows of ``Bookies``; None until a broker has reported and a bookie is known.
+
+    A bookie that is late counts as it did before.
+    """
     if not needs or not bookies:
         return None
     full = tuple(
-        str(one["id"])
-        for one in bookies
-        if one["state"] == "read-only" or (one["state"] == "slow" and one.get("reason"))
+        str(bookie["id"])
+        for bookie in bookies
+        if bookie["state"] == "read-only" or (bookie["state"] == "slow" and bookie.get("reason"))
     )
-    away = tuple(str(one["id"]) for one in bookies if one["state"] == "down")
+    away = tuple(str(bookie["id"]) for bookie in bookies if bookie["state"] == "down")
     writable = len(bookies) - len(full) - len(away)
     stopped = [need for need in needs if writable < need.ack_quorum]
     held = [need for need in needs if need.ack_quorum <= writable < need.ensemble]

@@ -1,7 +1,7 @@
-"""Which problems come first, and which of them share a line. Pure.
+"""Order of problems by harm, and their grouping into lines. Pure.
 
-Harm is severity, backlog, growth and age together. A problem that is shown keeps its place until its harm differs
-clearly from what it was then, so that lines do not jump.
+Harm combines severity, backlog, growth and age. A problem that is shown keeps the harm it was shown with until its own
+harm differs by ``HELD_WITHIN``, so that lines do not jump.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,18 +14,19 @@ WEIGHTS = {"error": 4.0, "warning": 1.0, "info": 0.001}
 BACKLOG_POWER = 0.5
 GROWTH_POWER = 0.5
 AGE_POWER = 0.25
-"""Age in minutes: what is old is worse, but a large new backlog is worse than a small old one."""
+"""Exponent of the age in minutes; the smallest, so that a large new backlog is worse than a small old one."""
 HELD_WITHIN = 2.0
-"""A shown problem has the harm that it was shown with until its own is so many times more or less."""
+"""The factor by which a shown problem's harm has to rise or fall before its place changes."""
 APART = 0.05
-"""A problem gets a line of its own when its harm is at least this part of the greatest."""
+"""The smallest share of the greatest harm that gives a problem a line of its own."""
 
 
 class Problem(NamedTuple):
-    """A subscription that does not drain for a cause; ``worst`` of its partitions' findings, ``parts`` of them.
+    """A subscription that does not drain, for one cause, over all its partitions with that cause.
 
-    ``topic`` as listed. ``backlog`` (entries), the ``messages`` in it and ``growth`` are of all ``parts``; None: not
-    known. ``estimated``: the messages are. ``growth`` in messages per second, in entries where messages are not known.
+    ``topic``: as it is listed. ``worst``: the most harmful of the ``parts`` findings. ``backlog`` in entries and
+    ``messages`` in it are sums over the parts; None: unknown. ``estimated``: ``messages`` is an estimate. ``growth`` in
+    messages per second, in entries per second where messages are unknown.
     """
 
     topic: str
@@ -40,7 +41,7 @@ class Problem(NamedTuple):
     messages: int | None = None
     estimated: bool = False
     at_least: bool = False
-    """It may have begun before ``since_ms``."""
+    """The problem may have begun before ``since_ms``."""
 
     @property
     def key(self) -> str:
@@ -48,12 +49,15 @@ class Problem(NamedTuple):
 
     @property
     def waiting(self) -> int | None:
-        """Messages that wait; entries, of which each holds one at least, where messages are not known."""
+        """Messages in the backlog; where they are unknown the entries, each of which holds at least one."""
         return self.backlog if self.messages is None else self.messages
 
 
 class Line(NamedTuple):
-    """``problem`` is the most harmful of ``members``, all of one cause. ``key`` stays while it is there."""
+    """A line of the overview: ``problem`` is the most harmful of ``members``, which have one cause.
+
+    ``key`` stays the same while the line exists.
+    """
 
     key: str
     problem: Problem
@@ -66,27 +70,30 @@ class Line(NamedTuple):
 
 
 def merged(findings: Iterable[Finding], listed: dict[str, str]) -> list[Problem]:
-    """``listed``: by partition the name of the topic under which it is listed; others are listed as they are."""
+    """Merge findings of partitions into problems of topics.
+
+    ``listed`` has the name under which a partition is listed; topics that it lacks are listed under their own.
+    """
     parts: dict[tuple[str, str, str], list[Finding]] = {}
-    for one in findings:
-        where = listed.get(one.topic, one.topic)
-        parts.setdefault((where, one.subscription, one.cause), []).append(one)
-    return [_problem(topic, those) for (topic, _, _), those in parts.items()]
+    for finding in findings:
+        name = listed.get(finding.topic, finding.topic)
+        parts.setdefault((name, finding.subscription, finding.cause), []).append(finding)
+    return [_problem(topic, group) for (topic, _, _), group in parts.items()]
 
 
 def _problem(topic: str, parts: Sequence[Finding]) -> Problem:
     worst = parts[0]
     if len(parts) > 1:
         worst = max(
-            parts, key=lambda one: (WEIGHTS[one.severity], one.messages or one.backlog or 0)
+            parts, key=lambda part: (WEIGHTS[part.severity], part.messages or part.backlog or 0)
         )
-    known = [one.backlog for one in parts if one.backlog is not None]
-    counted = [one.messages for one in parts if one.messages is not None]
+    known = [part.backlog for part in parts if part.backlog is not None]
+    counted = [part.messages for part in parts if part.messages is not None]
     messages = sum(counted) if len(counted) == len(parts) else None
-    growth = sum(one.growth for one in parts)
-    if messages is not None:
-        growth = sum(one.growth * (one.messages or 0) / (one.backlog or 1) for one in parts)
-    first = min(parts, key=lambda one: (one.since_ms, not one.evidence.get(AT_LEAST)))
+    growth = sum(part.growth for part in parts)
+    if messages is not None:  # brokers report growth in entries
+        growth = sum(part.growth * (part.messages or 0) / (part.backlog or 1) for part in parts)
+    first = min(parts, key=lambda part: (part.since_ms, not part.evidence.get(AT_LEAST)))
     return Problem(
         topic,
         worst.subscription,
@@ -98,13 +105,13 @@ def _problem(topic: str, parts: Sequence[Finding]) -> Problem:
         len(parts),
         worst,
         messages,
-        any(one.evidence.get("estimated") for one in parts),
+        any(part.evidence.get("estimated") for part in parts),
         bool(first.evidence.get(AT_LEAST)),
     )
 
 
 def harm(problem: Problem, now_ms: int) -> float:
-    """A number for comparisons only. A backlog that is not known may be large."""
+    """Return a number for comparisons only. A backlog that is unknown counts as a large one."""
     waiting = 10_000 if problem.waiting is None else problem.waiting
     minutes = max(now_ms - problem.since_ms, 0) / 60_000
     size: float = (1.0 + waiting) ** BACKLOG_POWER
@@ -114,18 +121,18 @@ def harm(problem: Problem, now_ms: int) -> float:
 
 
 class Ranking:
-    """Remembers with what harm problems are shown."""
+    """Ranking that remembers the harm that problems are shown with."""
 
     def __init__(self) -> None:
         self._held: dict[str, float] = {}
 
     def lines(self, problems: Sequence[Problem], count: int, now_ms: int) -> list[Line]:
-        """At most ``count``, most harmful first; what has no line is in none of them.
+        """Return at most ``count`` lines, most harmful first; problems for which there is no room are omitted.
 
-        The most harmful have lines of their own, as far as there is room for one line for each cause of the others.
+        The most harmful problems have lines of their own as long as one line per cause of the others fits.
         """
         scored = sorted(
-            ((self._score(one, now_ms), one) for one in problems),
+            ((self._score(problem, now_ms), problem) for problem in problems),
             key=lambda pair: (-pair[0], pair[1].since_ms, pair[1].key),
         )
         lines = _share_out(scored, count)
@@ -145,15 +152,15 @@ class Ranking:
 def _share_out(scored: list[tuple[float, Problem]], count: int) -> list[Line]:
     top = scored[0][0] * APART if scored else 0.0
     own = sum(1 for score, _ in scored[:count] if score >= top)
-    while own and own + len({one.cause for _, one in scored[own:]}) > count:
+    while own and own + len({problem.cause for _, problem in scored[own:]}) > count:
         own -= 1
-    lines = [Line(one.key, one, score, (one,)) for score, one in scored[:own]]
+    lines = [Line(problem.key, problem, score, (problem,)) for score, problem in scored[:own]]
     groups: dict[str, list[tuple[float, Problem]]] = {}
     for pair in scored[own:]:
         groups.setdefault(pair[1].cause, []).append(pair)
-    for those in groups.values():
-        score, first = those[0]
-        key = first.key if len(those) == 1 else first.cause
-        lines.append(Line(key, first, score, tuple(one for _, one in those)))
+    for group in groups.values():
+        score, first = group[0]
+        key = first.key if len(group) == 1 else first.cause
+        lines.append(Line(key, first, score, tuple(problem for _, problem in group)))
     lines.sort(key=lambda line: -line.score)
     return lines[:count]

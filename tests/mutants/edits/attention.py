@@ -43,7 +43,7 @@ EDITS = (
     Edit(
         "all-is-well-though-a-broker-did-not-tell",
         f"{SERVICE}/board.py::Board.found",
-        "since = self._since if self._whole else None",
+        "since = self._since if self._complete else None",
         "since = self._since",
         (f"{BOARD}::test_nothing_found_says_nothing_before_all_were_looked_at",),
     ),
@@ -64,7 +64,7 @@ EDITS = (
     Edit(
         "what-waits-for-its-time-needs-attention",
         f"{SERVICE}/board.py::Board._sort_topics",
-        'if one.severity != "info":',
+        'if problem.severity != "info":',
         "if True:",
         (f"{BOARD}::test_the_list_knows_the_worst_cause_of_a_topic",),
     ),
@@ -77,7 +77,7 @@ EDITS = (
     ),
     Edit(
         "the-broker-that-had-it-takes-it-away",
-        f"{SERVICE}/findings.py::Findings._leave",
+        f"{SERVICE}/findings.py::Findings._remove",
         "if row is not None and self._owner.get(topic) == broker:",
         "if row is not None and topic in self._owner:",
         (f"{FINDINGS}::test_a_topic_that_moves_counts_where_it_was_told_last",),
@@ -134,20 +134,20 @@ EDITS = (
     Edit(
         "a-late-bookie-is-gone",
         f"{SERVICE}/quorums.py::publishing",
-        'one["state"] == "down"',
-        'one["state"] in ("down", "slow")',
+        'bookie["state"] == "down"',
+        'bookie["state"] in ("down", "slow")',
         (f"{BOARD}::test_a_bookie_that_is_late_still_counts",),
     ),
     Edit(
         "who-left-with-others-is-a-problem-of-its-own",
         f"{SERVICE}/board.py::Board._left_with_others",
-        "return not self._memory.knew(finding, outage.at - CLOCKS_MS)",
+        "return not self._memory.existed_at(finding, outage.at - CLOCKS_MS)",
         "return False",
         (f"{BOARD}::test_clients_that_left_together_are_one_problem",),
     ),
     Edit(
         "who-never-comes-back-is-no-problem",
-        f"{SERVICE}/outages.py::Outages.look",
+        f"{SERVICE}/outages.py::Outages.update",
         "or now_ms - event.at > KEPT_MS",
         "",
         (f"{BOARD}::test_clients_that_stay_away_are_problems_of_their_own_after_ten_minutes",),
@@ -161,14 +161,14 @@ EDITS = (
     ),
     Edit(
         "a-problem-begins-anew-where-its-topic-moves",
-        f"{SERVICE}/memory.py::Memory.true",
+        f"{SERVICE}/memory.py::Memory.dated",
         "before.cause != finding.cause",
         "True",
         (f"{BOARD}::test_clients_that_left_together_are_one_problem",),
     ),
     Edit(
         "a-consumer-that-was-there-is-forgotten",
-        f"{SERVICE}/memory.py::Memory.true",
+        f"{SERVICE}/memory.py::Memory.dated",
         "elif finding.evidence.get(ended):",
         "elif False:",
         (f"{BOARD}::test_a_consumer_that_was_there_meanwhile_ends_what_was_before",),
@@ -264,7 +264,7 @@ EDITS = (
     ),
     Edit(
         "what-falls-behind-began-when-its-topic-moved",
-        "gateway/services/attention/memory.py::Memory.true",
+        "gateway/services/attention/memory.py::Memory.dated",
         "finding.since_ms - seen_ms > RETURNS_MS",
         "True",
         (f"{BOARD}::test_a_subscription_that_falls_behind_did_so_before_its_topic_moved",),
@@ -279,7 +279,7 @@ EDITS = (
     Edit(
         "a-topic-at-rest-that-was-consumed-rests-on",
         "gateway/services/attention/memory.py::Memory.rested",
-        "found.backlog == backlog",
+        "finding.backlog == backlog",
         "True",
         (f"{BOARD}::test_a_topic_at_rest_is_so_since_before_a_restart_if_nobody_consumed_it",),
     ),

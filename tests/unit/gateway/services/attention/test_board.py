@@ -127,7 +127,8 @@ def test_an_item_says_what_why_and_what_next_and_leads_there(console: Console) -
     (item,) = console.found()["items"]
     assert item["title"] == "billing/é receives but never acknowledges"
     assert item["detail"] == (
-        "t/n/a b · 1,500 entries wait, growing by 12 entries/s · c-1 holds 1,000, last acknowledged 2 min ago"
+        "t/n/a b · backlog of 1,500 entries, growing by 12 entries/s"
+        " · c-1: 1,000 unacknowledged, last acknowledged 2 min ago"
     )
     assert item["advice"]
     assert item["link"] == "/c/c/t/t/n/a%20b/subscriptions#billing%2F%C3%A9"
@@ -170,14 +171,16 @@ def test_partitions_are_told_as_their_topic(console: Console) -> None:
     (item,) = console.found()["items"]
     assert item["topic"] == T + "p"
     assert item["title"] == "s is slower than arrivals by 6.0 entries/s"
-    assert item["detail"] == "t/n/p · 200 entries wait · 9.0/s in, 6.0/s out · in 2 partitions"
+    assert (
+        item["detail"] == "t/n/p · backlog of 200 entries · 9.0/s in, 6.0/s out · in 2 partitions"
+    )
     assert list(console.board.topics_of("slow")) == [T + "p"]
     parts = [f"{T}p-partition-0", f"{T}p-partition-1"]
     assert console.board.lags(T + "p", parts, console.now)["s"] == {
         "cause": "slow",
         "severity": "warning",
         "title": "is slower than arrivals by 6.0 entries/s",
-        "detail": "200 entries wait · 9.0/s in, 6.0/s out · in 2 partitions",
+        "detail": "backlog of 200 entries · 9.0/s in, 6.0/s out · in 2 partitions",
         "advice": item["advice"],
         "since": item["since"],
         "at_least": item["at_least"],
@@ -208,7 +211,7 @@ def test_a_topic_that_no_broker_has_and_that_holds_a_backlog(console: Console) -
     console.now += HOLD_MS
     (item,) = console.found()["items"]
     assert item["title"] == "t/n/old has a backlog and no consumer"
-    assert item["detail"] == "70,000 entries wait · no broker has it loaded"
+    assert item["detail"] == "backlog of 70,000 entries · not loaded by any broker"
     assert list(console.board.topics_of("no-consumer")) == [T + "old"]
     console.topic("old", backlog=70_000, consumers=1)
     assert console.found()["items"] == [], "a broker has it: that one says what is wrong"
@@ -229,7 +232,7 @@ def test_hops_come_first_those_that_only_the_console_needs_do_not(console: Conso
     ]
     first = console.found()["items"][0]
     assert first["title"] == "Broker b:1 does not answer"
-    assert first["detail"] == "3 topics were there; their figures are the last known"
+    assert first["detail"] == "3 topics were served there; figures are as last known"
     assert first["link"] == "/c/c/brokers"
     console.hops.failed(Kind.BROKER, "b:1", "has not reported for 7 s", slow=False)
     assert console.found()["items"][0]["title"] == "Broker b:1 does not answer"
@@ -276,7 +279,9 @@ def test_an_instance_without_brokers_or_room(console: Console) -> None:
         "Bookie k:1 is read-only",
     ]
     assert items[2]["detail"] == "Disk 82 % full, limit 50 %"
-    assert items[2]["advice"] == "Free space or add a disk; it becomes writable by itself."
+    assert (
+        items[2]["advice"] == "Free space or add a disk. The bookie becomes writable automatically."
+    )
     console.bookies = []
     assert "No bookie is registered" in [item["title"] for item in console.found()["items"]]
 
@@ -324,12 +329,12 @@ def test_that_nothing_can_be_published_is_the_first_of_all(three: Console) -> No
     three.bookie(3, "read-only", usage=0.6, usage_limit=0.5)
     [first, second] = three.found()["items"]
     assert (first["title"], first["severity"]) == (
-        "One more bookie away and publishing stops",
+        "Publishing stops if one more bookie fails",
         "error",
     )
     assert first["detail"] == (
-        "2 of 3 bookies are writable; acknowledging needs 2, a new ledger 3"
-        " · no new ledger can be made: topics that begin one, or load, cannot publish"
+        "2 of 3 bookies are writable; publishing needs 2, a new ledger 3"
+        " · no new ledger can be opened: publishing fails where one is needed or a topic is loaded"
     )
     assert second["cause"] == "bookie-read-only"
     three.hops.failed(Kind.BOOKIE, "bookie-1", "is gone (no longer registered)", slow=False)
@@ -340,10 +345,10 @@ def test_that_nothing_can_be_published_is_the_first_of_all(three: Console) -> No
     assert (first["severity"], first["cause"]) == ("error", "publishing-stopped")
     assert first["title"] == "Nothing can be published: 1 of 3 bookies is writable"
     assert first["detail"] == (
-        "Acknowledging needs 2, a new ledger 3 · 211 producers disconnected since 1970-01-12T13:46:43Z"
+        "Publishing needs 2, a new ledger 3 · 211 producers disconnected since 1970-01-12T13:46:43Z"
     )
     assert (first["since"], first["at_least"]) == (three.now, False)
-    assert first["advice"] == "Start bookie-1, or make room on bookie-3."
+    assert first["advice"] == "Start bookie-1, or free space on bookie-3."
     assert first["command"] == "standalone start bookie-1"
     assert first["link"] == "/c/c/bookies"
     assert three.board.cause_of(T + "t1") == ("error", "unwritable")
@@ -420,12 +425,12 @@ def test_clients_that_left_together_are_one_problem(busy: Console) -> None:
     busy.hops.answered(Kind.STORE)
     left, quiet = busy.found(12)["items"]
     assert left["title"] == (
-        "40 of 40 clients left when brokers lost their sessions with the metadata store; none is back"
+        "40 of 40 clients disconnected when brokers lost their sessions with the metadata store; none has reconnected"
     )
     assert (left["severity"], left["cause"]) == ("error", "clients-left")
     assert quiet["subscription"] == "archiver", "it had no consumer before"
     assert quiet["since"] == archiver["since"], "the same problem, though its topic was loaded anew"
-    assert "the last one left 1 h ago" in quiet["detail"]
+    assert "the last consumer disconnected 1 h ago" in quiet["detail"]
     assert "delete" not in quiet["advice"]
     assert busy.board.lags(T + "t1", [T + "t1"], busy.now) == {}
     busy.lag("t2", "other", "no-permits")
@@ -440,7 +445,7 @@ def test_clients_that_left_together_are_one_problem(busy: Console) -> None:
     assert trouble is not None
     assert trouble["cause"] == TopicCause.PRODUCERS_LEFT
     lose(busy, clients=3)
-    assert "; 6 are back" in busy.found()["items"][0]["title"]
+    assert "; 6 have reconnected" in busy.found()["items"][0]["title"]
     assert busy.board.trouble_of(T + "t1") is None
     lose(busy, clients=18)
     said = busy.found(2)["items"]
@@ -524,7 +529,7 @@ def test_a_problem_that_is_older_than_its_topics_load_is_so_after_a_restart(
     again.findings.hear("b:2", {"whole": False, "more": False, "rows": rows, "gone": []})
     [item] = again.found()["items"]
     assert (item["since"], item["at_least"]) == (before["since"], False)
-    assert "the last one left" in item["detail"]
+    assert "the last consumer disconnected" in item["detail"]
 
 
 @pytest.mark.parametrize(("backlog", "is_same"), [(70_000, True), (69_999, False)])
@@ -613,11 +618,11 @@ def test_a_group_names_its_largest_and_its_growing_member(console: Console) -> N
 @pytest.mark.parametrize(
     ("messages", "estimated", "said"),
     [
-        (None, False, "212 entries wait, growing by 3.0 entries/s"),
-        (212, False, "212 messages wait, growing by 3.0 messages/s"),
-        (59_000, True, "≈ 59,000 messages (212 entries) wait, growing by ≈ 835 messages/s"),
-        (212, True, "≈ 212 messages wait, growing by ≈ 3.0 messages/s"),
-        (59_360, False, "59,360 messages (212 entries) wait, growing by 840 messages/s"),
+        (None, False, "backlog of 212 entries, growing by 3.0 entries/s"),
+        (212, False, "backlog of 212 messages, growing by 3.0 messages/s"),
+        (59_000, True, "backlog of ≈ 59,000 messages (212 entries), growing by ≈ 835 messages/s"),
+        (212, True, "backlog of ≈ 212 messages, growing by ≈ 3.0 messages/s"),
+        (59_360, False, "backlog of 59,360 messages (212 entries), growing by 840 messages/s"),
     ],
 )
 def test_entries_are_called_entries_and_messages_are_estimated(
@@ -636,7 +641,10 @@ def test_what_is_slower_says_by_how_many_messages_a_second(console: Console) -> 
 
 
 def test_one_entry_of_many_messages_and_one_message_agree_with_their_verb(console: Console) -> None:
-    for messages, said in ((30, "30 messages (1 entry) wait ·"), (1, "1 message waits ·")):
+    for messages, said in (
+        (30, "backlog of 30 messages (1 entry) ·"),
+        (1, "backlog of 1 message ·"),
+    ):
         console.rows = []
         console.lag("a", "drain", "held", 1, messages=messages, estimated=False)
         [item] = console.found(10)["items"]
@@ -659,7 +667,7 @@ def test_a_topic_at_rest_is_told_in_messages_where_they_are_known(console: Conso
     for name in console.topics.due(console.now, 5):
         console.topics.rested({"at": console.now, "rows": [[name, 1, 212, 9]], "missing": []})
     [item] = console.found(1 + HOLD_MS // 1_000)["items"]
-    assert item["detail"] == "≈ 60,000 messages (212 entries) wait · no broker has it loaded"
+    assert item["detail"] == "backlog of ≈ 60,000 messages (212 entries) · not loaded by any broker"
 
 
 def test_what_a_consumer_of_a_key_holds_up_is_said_in_figures(console: Console) -> None:
@@ -670,12 +678,12 @@ def test_what_a_consumer_of_a_key_holds_up_is_said_in_figures(console: Console) 
     [item] = console.found()["items"]
     assert item["title"] == "rollup: one consumer holds up its keys"
     assert item["detail"] == (
-        "t/n/hot · 2,400 entries wait, growing by 4.3 entries/s · consumer c-1 is the bottleneck:"
-        " 2,379 entries of its 27 keys wait, 5 are in its hands"
+        "t/n/hot · backlog of 2,400 entries, growing by 4.3 entries/s · consumer c-1 is the bottleneck:"
+        " 2,379 entries of its 27 keys wait, 5 are unacknowledged"
     )
 
 
 def test_a_topic_that_moved_says_since_when_it_has_no_consumer(console: Console) -> None:
     console.lag("a", "s", "no-consumer", left_ms=0)
     [item] = console.found()["items"]
-    assert "no consumer since the topic moved here at 1970-01-12T13:45:40Z" in item["detail"]
+    assert "no consumer since the topic was loaded at 1970-01-12T13:45:40Z" in item["detail"]

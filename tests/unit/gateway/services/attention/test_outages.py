@@ -19,7 +19,7 @@ class Clients:
         until = self.now + int(seconds * 1_000)
         while self.now < until:
             self.now += self.every_ms
-            self.outages.look(self.now, count // 2, count - count // 2, fault)
+            self.outages.update(self.now, count // 2, count - count // 2, fault)
 
 
 def test_clients_that_leave_at_once_are_an_event_however_often_it_is_looked_at() -> None:
