@@ -1,1 +1,1 @@
-"""Which parts of the instance answer, found out by asking them in the background."""
+"""Health of the instance's parts, determined by checks in the background."""

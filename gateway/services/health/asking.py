@@ -1,5 +1,7 @@
-"""Parts of the instance are asked on and on, each in a task of its own, so that what one does not answer is known
-before anybody needs it. While nobody looks they are asked seldom."""
+"""Periodic checks of the instance's parts, one task per part.
+
+The state of a part is thereby known before a request needs it. While no client watches, the checks are rare.
+"""
 
 import asyncio
 import logging
@@ -13,26 +15,29 @@ from gateway.services.health.hops import Hops, HopState, Kind
 log = logging.getLogger(__name__)
 
 PERIOD_S = 0.5
-"""From question to question while somebody looks. All are asked at multiples of their periods: parts that are asked at
-the same moment wake the process once."""
+"""Time between two checks while a client watches. All checks start at multiples of their period, so that those of one
+moment wake the process once."""
 IDLE_PERIOD_S = 5.0
-"""While nobody does."""
+"""Time between two checks while no client watches."""
 LOOKED_S = 5.0
-"""Whoever asks how things stand is taken to look for so long."""
+"""Time that a client counts as watching after it requested the state."""
 ANSWER_S = 1.0
 """An answer that takes longer is late."""
 DOWN_S = 4.0
-"""A part that is late for so long counts as down."""
+"""A part that is late for this long counts as down."""
 OWN_DELAY_S = 0.25
-"""When our own loop was this late, an answer that is late says nothing about who gave it."""
+"""A delay of this process's loop from which on a late answer proves nothing about the part."""
 FIRST_S = 0.4
-"""How long somebody waits who asks before anything was asked."""
+"""Bound on the wait for the first checks."""
 
 Ask = Callable[[], Awaitable[None]]
 
 
 class UnwellError(MagnetarError):
-    """The part answers, or it is certain that it does not; the text goes on after its name."""
+    """The part answers that it is not well, or certainly does not answer; the text continues after the part's name.
+
+    ``slow``: it is late rather than down.
+    """
 
     def __init__(self, why: str, *, slow: bool = False) -> None:
         super().__init__(why)
@@ -40,36 +45,36 @@ class UnwellError(MagnetarError):
 
 
 class NotKnownError(MagnetarError):
-    """Whether the part is well cannot be found out now, for another part is away; the text goes on after its name."""
+    """The part cannot be checked because another one does not answer; the text continues after the part's name."""
 
 
 class Asker:
-    """For one event loop. ``close`` ends all questions."""
+    """Checks of all parts, for one event loop. ``close`` ends them."""
 
     def __init__(self, hops: Hops) -> None:
         self.hops = hops
         self._tasks = TaskScope("health")
-        self._asked: dict[tuple[Kind, str], asyncio.Task[None]] = {}
+        self._checks: dict[tuple[Kind, str], asyncio.Task[None]] = {}
         self._first: dict[tuple[Kind, str], asyncio.Event] = {}
-        """Set once the part was asked."""
+        """Events that are set once their part was checked."""
         self.late_s = 0.0
-        """How late our own timer was that led to the present question."""
+        """Delay of this process's timer before the last check."""
         self._looked_at = -LOOKED_S
         self._look = asyncio.Event()
 
     def look(self) -> None:
-        """Somebody wants to know how things stand."""
+        """Note that a client watches: checks become frequent for ``LOOKED_S``."""
         if time.monotonic() - self._looked_at > LOOKED_S:
             self._look.set()
             self._look = asyncio.Event()
         self._looked_at = time.monotonic()
 
     async def first(self) -> None:
-        """Returns when every part was asked once, or after ``FIRST_S``. Cancel-safe."""
+        """Wait until every part was checked once, at most ``FIRST_S``. Cancel-safe."""
         try:
             async with asyncio.timeout(FIRST_S):
-                for asked in list(self._first.values()):
-                    await asked.wait()
+                for checked in list(self._first.values()):
+                    await checked.wait()
         except TimeoutError:
             pass
 
@@ -82,31 +87,33 @@ class Asker:
         period_s: float | None = None,
         idle_s: float = IDLE_PERIOD_S,
     ) -> None:
-        """Have ``ask`` called until ``stop``, unless it is already. It returns when the part is well; it raises
-        UnwellError, another MagnetarError or OSError when it is not, NotKnownError when that cannot be found out, and
-        is cancelled after ``ANSWER_S``."""
-        if (kind, id) not in self._asked:
+        """Call ``ask`` periodically until ``stop``; without effect when the part is checked already.
+
+        ``ask`` returns when the part is well. It raises UnwellError, another MagnetarError or OSError when the part is
+        not, and NotKnownError when that cannot be determined. It is cancelled after ``ANSWER_S``.
+        """
+        if (kind, id) not in self._checks:
             self.hops.expect(kind, id)
             self._first[kind, id] = asyncio.Event()
-            work = self._keep_asking(kind, id, ask, period_s or PERIOD_S, idle_s)
-            self._asked[kind, id] = self._tasks.spawn(f"{kind.value} {id}", work)
+            check = self._run_checks(kind, id, ask, period_s or PERIOD_S, idle_s)
+            self._checks[kind, id] = self._tasks.spawn(f"{kind.value} {id}", check)
 
     def stop(self, kind: Kind, id: str) -> None:
-        """The part belongs to the instance no more."""
-        task = self._asked.pop((kind, id), None)
+        """End the checks of a part that no longer belongs to the instance."""
+        task = self._checks.pop((kind, id), None)
         self._first.pop((kind, id), None)
         if task is not None:
             task.cancel()
         self.hops.forget(kind, id)
 
     def asked(self, kind: Kind) -> list[str]:
-        """The ids of those that are asked."""
-        return [id for each, id in self._asked if each is kind]
+        """Return the ids of the parts of this kind that are checked."""
+        return [id for checked_kind, id in self._checks if checked_kind is kind]
 
     async def close(self) -> None:
         await self._tasks.close()
 
-    async def _keep_asking(
+    async def _run_checks(
         self, kind: Kind, id: str, ask: Ask, period_s: float, idle_s: float
     ) -> None:
         silent_since = 0.0
@@ -120,6 +127,7 @@ class Asker:
                 silent_since = 0.0
             except TimeoutError:
                 now = time.monotonic()
+                # Past this bound the loop itself was held up: the answer may have arrived in time.
                 if now - began < ANSWER_S + OWN_DELAY_S:
                     silent_since = silent_since or began
                     silent_s = now - silent_since
@@ -133,15 +141,15 @@ class Asker:
                 hops.failed(kind, id, str(error), slow=error.slow)
             except (MagnetarError, OSError) as error:
                 hops.failed(kind, id, f"does not answer: {error}", slow=False)
-            except Exception as error:  # the part must be asked again: its last state is no state
+            except Exception as error:  # without another check the last state would stay for good
                 if hops.expect(kind, id).state is not HopState.DOWN:
-                    log.exception("a part cannot be asked part=%s %s", kind.value, id)
-                hops.failed(kind, id, f"cannot be asked: {error!r}", slow=False)
+                    log.exception("a part cannot be checked part=%s %s", kind.value, id)
+                hops.failed(kind, id, f"cannot be checked: {error!r}", slow=False)
             first.set()
             self.late_s = await self._pause(period_s, idle_s)
 
     async def _pause(self, period_s: float, idle_s: float) -> float:
-        """How many seconds too late it ended."""
+        """Wait for the next check; return by how many seconds the wait exceeded its time."""
         now = time.monotonic()
         if now - self._looked_at < LOOKED_S:
             pause_s = until_next(period_s)
@@ -157,5 +165,5 @@ class Asker:
 
 
 def until_next(period_s: float) -> float:
-    """Seconds until the next multiple of the period, by the clock that timers go by."""
+    """Return the seconds until the next multiple of the period on the clock of the loop's timers."""
     return period_s - time.monotonic() % period_s

@@ -1,5 +1,4 @@
-"""The hops between a console and what it shows: which of them answer, since when they do or do not, what that means and
-what to do about it. Pure."""
+"""Hops between a console and the data that it shows: their states, the consequences and the next steps. Pure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from engine.base.errors import NotReady
 
 
 class Kind(StrEnum):
-    """What a hop is. An instance has as many brokers and bookies as are registered, and one of each other."""
+    """Kind of a hop. Brokers and bookies exist as registered; of each other kind an instance has one."""
 
     STORE = "store"
     BROKER = "broker"
@@ -25,7 +24,7 @@ KINDS = tuple(Kind)
 
 
 class HopState(StrEnum):
-    """SLOW: it answered a moment ago and is late now. UNKNOWN: it was not asked yet."""
+    """State of a hop. SLOW: it is late but answered a moment ago. UNKNOWN: it was not checked yet, or cannot be."""
 
     OK = "ok"
     SLOW = "slow"
@@ -47,23 +46,24 @@ NAMES = {
 }
 
 ADVICE = {
-    Kind.STORE: "See that ZooKeeper runs and has a quorum. Until then nothing can be created, moved or administered.",
-    Kind.BROKER: "See that its process runs and read the end of its log; start it again.",
-    Kind.BOOKIE: "See that its process runs and its disk is well; start it again. Do not delete its data: ledgers that"
-    " only it holds cannot be read until it is back.",
-    Kind.GATEWAY: "It has more to do than it can: look at the load of its machine, or run several gateways.",
-    Kind.REDIS: "See that Redis runs. Until then analyses are neither started nor followed live; messages are not"
-    " affected.",
-    Kind.SPARK: "See that the Celery worker runs and read the end of its log; start it again. Analyses wait until then;"
-    " messages are not affected.",
-    Kind.DATABASE: "See that its disk has room and that no stopped process holds its lock. Until then nothing can be"
-    " changed here, since changes are recorded first; messages are not affected.",
+    Kind.STORE: "Check that ZooKeeper is running and has a quorum. Until then nothing can be created, moved or"
+    " administered.",
+    Kind.BROKER: "Check that its process is running and read the end of its log, then start it again.",
+    Kind.BOOKIE: "Check that its process is running and its disk is healthy, then start it again. Do not delete its"
+    " data: ledgers that are stored only there cannot be read until it is back.",
+    Kind.GATEWAY: "It is overloaded: check the load of its machine, or run several gateways.",
+    Kind.REDIS: "Check that Redis is running. Until then analyses are neither started nor updated live; messages are"
+    " not affected.",
+    Kind.SPARK: "Check that the Celery worker is running and read the end of its log, then start it again. Analyses are"
+    " queued until then; messages are not affected.",
+    Kind.DATABASE: "Check that its disk has free space and that no stopped process holds its lock. Until then nothing"
+    " can be changed here, because changes are recorded first; messages are not affected.",
 }
-"""What an operator does next about a hop that does not answer; ``Hops`` adds what it means just now."""
+"""Next step of an operator about a hop that does not answer; ``Hops`` adds the present consequences."""
 
 
 class HopError(NotReady):
-    """Something cannot be told because a hop does not answer."""
+    """A request cannot be answered because a hop does not answer."""
 
     def __init__(self, hop: "Hop") -> None:
         super().__init__(f"{hop.reason}. {hop.advice}")
@@ -72,8 +72,12 @@ class HopError(NotReady):
 
 @dataclass(slots=True)
 class Hop:
-    """``since``: when it began to answer, or ceased to, ms. ``reason`` and ``advice`` are empty while it answers.
-    ``began``: it ceased at ``since``; else it never answered this process, and may have ceased before."""
+    """A hop and its state.
+
+    ``since``: when the hop began to answer, or stopped, ms since the epoch. ``reason`` and ``advice`` are empty while
+    it answers. ``began``: it stopped at ``since``; otherwise it never answered this process, and may have stopped
+    before.
+    """
 
     kind: Kind
     id: str
@@ -84,7 +88,7 @@ class Hop:
     began: bool = False
 
     def told(self) -> dict[str, Any]:
-        """As of the contract."""
+        """Return the hop in the form of the console's interface."""
         return {
             "hop": self.kind.value,
             "id": self.id,
@@ -96,27 +100,29 @@ class Hop:
 
 
 class Hops:
-    """``now``: ms since the epoch; ``changed`` is called when a hop ceases or begins to answer."""
+    """States of all hops. ``now``: ms since the epoch; ``changed`` is called when a hop starts or stops answering."""
 
     def __init__(self, now: Callable[[], int], changed: Callable[[], None] = lambda: None) -> None:
         self.version = 0
-        """Grows when ``bad`` are others, or one of them is in another state."""
+        """Version of ``bad``; grows when its members, their states or their advice change."""
         self.session_ms: int | None = None
-        """How long brokers serve without the metadata store, their session's time-out; None: not known."""
+        """Session timeout of the brokers, for which they serve without the metadata store; None: unknown."""
         self._now = now
         self._changed = changed
         self._hops: dict[tuple[Kind, str], Hop] = {}
 
     def expect(self, kind: Kind, id: str = "") -> Hop:
-        """The hop, which from now on belongs to the instance: unknown until it is asked."""
+        """Return the hop; a new one is added in the state UNKNOWN."""
         hop = self._hops.get((kind, id))
         if hop is None:
-            hop = Hop(kind, id, HopState.UNKNOWN, self._now(), f"{_name(kind, id)} is asked", "")
+            hop = Hop(
+                kind, id, HopState.UNKNOWN, self._now(), f"{_name(kind, id)} is being checked", ""
+            )
             self._hops[kind, id] = hop
         return hop
 
     def answered(self, kind: Kind, id: str = "") -> None:
-        """It is well."""
+        """Record that the hop is well."""
         hop = self.expect(kind, id)
         if hop.state is not HopState.OK:
             self.version += hop.state in BAD
@@ -125,7 +131,7 @@ class Hops:
             self._changed()
 
     def failed(self, kind: Kind, id: str = "", why: str = "does not answer", *, slow: bool) -> None:
-        """It is late, or there is no hope that it answers; ``why`` goes on after its name."""
+        """Record that the hop is late (``slow``) or down; ``why`` continues after its name."""
         hop = self.expect(kind, id)
         before = hop.state
         hop.state = HopState.SLOW if slow else HopState.DOWN
@@ -136,8 +142,8 @@ class Hops:
             hop.since, hop.began = self._now(), before is HopState.OK
             self._changed()
 
-    def unknown(self, kind: Kind, id: str = "", why: str = "cannot be asked") -> None:
-        """Whether it is well cannot be found out: what it is asked through does not answer, and that one is named."""
+    def unknown(self, kind: Kind, id: str = "", why: str = "cannot be checked") -> None:
+        """Record that the hop cannot be checked because another hop, named in ``why``, does not answer."""
         hop = self.expect(kind, id)
         before = hop.state
         hop.state = HopState.UNKNOWN
@@ -148,52 +154,54 @@ class Hops:
             self._changed()
 
     def forget(self, kind: Kind, id: str) -> None:
-        """It does not belong to the instance any more."""
+        """Remove a hop that no longer belongs to the instance."""
         hop = self._hops.pop((kind, id), None)
         if hop is not None and hop.state in BAD:
             self.version += 1
             self._changed()
 
     def of(self, kind: Kind) -> list[Hop]:
-        """All of this kind, by id."""
+        """Return the hops of this kind, by id."""
         return [hop for hop in self.all if hop.kind is kind]
 
     @property
     def all(self) -> list[Hop]:
-        """In the order of ``Kind``, then by id."""
+        """Hops in the order of ``Kind``, then by id."""
         for hop in self._hops.values():
             hop.advice = self._advice(hop) if hop.state in BAD else ""
         return sorted(self._hops.values(), key=_place)
 
     @property
     def bad(self) -> list[Hop]:
-        """Those that do not answer, as ``all``; one that was not asked yet is not among them."""
-        found = [hop for hop in self._hops.values() if hop.state in BAD]
-        for hop in found:
+        """Hops that are late or down, in the order of ``all``; unknown ones are not among them."""
+        hops = [hop for hop in self._hops.values() if hop.state in BAD]
+        for hop in hops:
             advice = self._advice(hop)
-            if advice != hop.advice:  # what it means changed with the time, or with another hop
+            if advice != hop.advice:  # consequences change with time and with other hops
                 hop.advice, self.version = advice, self.version + 1
-        return sorted(found, key=_place) if len(found) > 1 else found
+        return sorted(hops, key=_place) if len(hops) > 1 else hops
 
     def _advice(self, hop: Hop) -> str:
-        """What to do, and what it means now: that depends on the time and on other hops."""
+        """Return the next step and the present consequences, which depend on time and on other hops."""
         if hop.kind is Kind.STORE:
             return f"{ADVICE[hop.kind]} {self._without_store(self._now() - hop.since)}"
         if hop.kind is Kind.BROKER:
-            others = (one.state for one in self._hops.values() if one.kind is Kind.BROKER)
+            others = (other.state for other in self._hops.values() if other.kind is Kind.BROKER)
             return f"{ADVICE[hop.kind]} " + (
-                "Its topics go to other brokers when clients ask for them; their last figures are shown meanwhile."
+                "Its topics move to other brokers when clients look them up; until then figures are as last known."
                 if HopState.OK in others
-                else "No other broker is there to take its topics: they are not served until one is back."
+                else "No other broker can serve its topics: they are not served until one is back."
             )
         return ADVICE[hop.kind]
 
     def _without_store(self, away_ms: int) -> str:
         if self.session_ms is None:
-            return "Brokers serve their topics for as long as their sessions last."
+            return "Brokers serve their topics until their sessions expire."
         seconds = f"{self.session_ms / 1000:g} s"
         if away_ms < self.session_ms:
-            return f"Brokers serve their topics for {seconds} without it, until their sessions end."
+            return (
+                f"Brokers serve their topics for {seconds} without it, until their sessions expire."
+            )
         return (
             f"Brokers lose their sessions after {seconds} without it and close their topics: clients are disconnected"
             " until it is back."

@@ -1,5 +1,5 @@
-"""How each part that no broker tells of is asked: the metadata store, Redis, the worker of analyses, the console's
-database, and this process itself. UnwellError says what is wrong with it."""
+"""Checks of the parts that brokers do not report on: metadata store, Redis, analysis worker, the console's database and
+this process. Each check raises UnwellError with the fault."""
 
 import asyncio
 import sqlite3
@@ -21,23 +21,24 @@ from gateway.services.health.asking import ANSWER_S, Asker, NotKnownError, Unwel
 from gateway.standalone.plan import WORKER_KEY
 
 STORE_PATH = "/"
-"""Asked for: there in any store, and nothing that is read from memory."""
+"""Path that exists in every store."""
 WORKER_PERIOD_S = 1.0
 WORKER_KEY_S = 600
-"""A worker sets WORKER_KEY once a second, to be kept for this long: what is left of that says when it did so."""
+"""Time to live that a worker gives WORKER_KEY once a second: its remainder shows when the worker last did so."""
 WORKER_SILENT_S = 2.0
 WORKER_RETURN_S = 5.0
-"""When Redis is back, the worker has this long to report again before it is missed."""
+"""Time that the worker has to report again after Redis is back."""
 LATE_S = 1.0
-"""A process whose timers are so late is too busy to be relied on."""
+"""Delay of its timers from which on a process counts as too busy."""
 
 
 class Store:
-    """The session of this process, by a question that the cache does not answer. ``heard_ms`` by the wall clock."""
+    """Check of this process's session with the metadata store, by a read that bypasses the cache."""
 
     def __init__(self, link: EngineLink) -> None:
         self._link = link
         self.heard_ms = 0
+        """Start of the last read that was answered, ms since the epoch."""
 
     async def ask(self) -> None:
         try:
@@ -54,7 +55,7 @@ class Store:
 
 
 class Redis:
-    """Redis, and by way of it the worker."""
+    """Checks of Redis and, through it, of the analysis worker."""
 
     def __init__(self, url: str) -> None:
         self._client = redis.from_url(
@@ -64,27 +65,28 @@ class Redis:
             retry=Retry(NoBackoff(), 0),
         )
         self._worker_s: float | None = None
-        """Seconds since a worker was heard; None: for very long. As of the last answer."""
+        """Seconds between the worker's last report and Redis's last answer; None: no report is stored."""
         self._answered = False
         self._back_s = 0.0
-        """When Redis began to answer, by the monotonic clock."""
+        """Time on the monotonic clock when Redis began to answer."""
 
     async def ask(self) -> None:
         try:
-            left_ms = int(await self._client.pttl(WORKER_KEY))
+            remaining_ms = int(await self._client.pttl(WORKER_KEY))
         except RedisError as error:
             self._answered = False
             raise UnwellError(f"does not answer: {error}") from None
         except asyncio.CancelledError:
             self._answered = False
-            await self._client.connection_pool.disconnect()  # its answer may come yet
+            # The late answer would be read as that of the next command.
+            await self._client.connection_pool.disconnect()
             raise
-        self._worker_s = WORKER_KEY_S - left_ms / 1000 if left_ms >= 0 else None
+        self._worker_s = WORKER_KEY_S - remaining_ms / 1000 if remaining_ms >= 0 else None
         if not self._answered:
             self._answered, self._back_s = True, time.monotonic()
 
     async def ask_worker(self) -> None:
-        """What Redis answered last: it is asked all the time."""
+        """Judge the worker by the last answer of Redis, which ``ask`` renews."""
         if not self._answered:
             raise NotKnownError("reports through Redis, which does not answer")
         silent_s = self._worker_s
@@ -101,11 +103,11 @@ class Redis:
 
 
 _probe = ThreadPoolExecutor(1, thread_name_prefix="database-probe")
-"""Of the database alone: it must not be blamed for what others wait for in a shared pool."""
+"""Thread for the database check alone: in a shared pool the check could be late because of other work."""
 
 
 class Database:
-    """The console's database, by taking the lock that every change needs."""
+    """Check of the console's database: it acquires the lock that every change needs."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -119,20 +121,23 @@ class Database:
             raise UnwellError(f"cannot be written: {error}", slow="locked" in str(error))
 
     def _lock(self) -> sqlite3.Error | None:
-        """What it failed by: returned, for whoever asked may have gone."""
+        """Acquire and release the lock; return the error.
+
+        An exception would be reported as never retrieved when the caller was cancelled.
+        """
         uri = f"{self._path.absolute().as_uri()}?mode=rw"
         try:
             with closing(
                 sqlite3.connect(uri, uri=True, timeout=ANSWER_S / 2, isolation_level=None)
-            ) as found:
-                found.execute("BEGIN IMMEDIATE")
-                found.execute("ROLLBACK")
+            ) as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                connection.execute("ROLLBACK")
         except sqlite3.Error as error:
             return error
         return None
 
 
 async def ask_gateway(asker: Asker) -> None:
-    """Whether this process's own timers come in time."""
+    """Check that this process's timers are on time."""
     if asker.late_s > LATE_S:
         raise UnwellError(f"was busy for {asker.late_s:.1f} s", slow=True)

@@ -1,4 +1,4 @@
-"""The health of the instance as this process sees it: what is asked of which part."""
+"""Health of the instance as this process observes it."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,14 +14,16 @@ from gateway.services.health.parts import Database, Redis, Store, ask_gateway
 
 
 class Health:
-    """On the link's loop. Brokers and bookies are added by whoever knows which there are. ``now``: milliseconds since
-    the epoch; ``told`` is called when another hop does not answer, or answers."""
+    """Checks of all parts, on the link's loop; the owner adds brokers and bookies.
+
+    ``now``: milliseconds since the epoch. ``on_change`` is called when a hop starts or stops answering.
+    """
 
     def __init__(
-        self, link: EngineLink, now: Callable[[], int], told: Callable[[], None] = lambda: None
+        self, link: EngineLink, now: Callable[[], int], on_change: Callable[[], None] = lambda: None
     ) -> None:
-        self._told = told
-        self.hops = Hops(now, self._tell)
+        self._on_change = on_change
+        self.hops = Hops(now, self._notify)
         self._changed = asyncio.Event()
         self.store = Store(link)
         self._asker: Asker | None = None
@@ -29,7 +31,7 @@ class Health:
 
     @property
     def asker(self) -> Asker:
-        """Asks from its first use on."""
+        """The checks, which start with the first use."""
         if self._asker is None:
             asker = self._asker = Asker(self.hops)
             asker.ask(Kind.STORE, "", self.store.ask, idle_s=1.0)
@@ -42,13 +44,13 @@ class Health:
             asker.ask(Kind.DATABASE, "", Database(path).ask, period_s=1.0)
         return self._asker
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
-        self._told()
+        self._on_change()
 
     async def change(self, timeout_s: float) -> None:
-        """Returns when another hop does not answer, or answers, and after this time. Cancel-safe."""
+        """Wait until a hop starts or stops answering, at most ``timeout_s``. Cancel-safe."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._changed.wait()

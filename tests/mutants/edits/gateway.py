@@ -591,7 +591,7 @@ EDITS = (
     ),
     Edit(
         "part-asked-until-the-first-surprise",
-        "gateway/services/health/asking.py::Asker._keep_asking",
+        "gateway/services/health/asking.py::Asker._run_checks",
         "except Exception as error:",
         "except UnwellError as error:",
         (

@@ -48,7 +48,7 @@ def test_every_kind_has_a_name_and_advice_and_an_error_carries_both() -> None:
     hops.failed(Kind.BROKER, "b:1", slow=False)
     error = HopError(hops.bad[0])
     assert error.hop == "broker"
-    assert str(error).startswith("Broker b:1 does not answer. See that its process runs")
+    assert str(error).startswith("Broker b:1 does not answer. Check that its process is running")
 
 
 def test_advice_holds_at_the_time_and_with_the_other_hops() -> None:
@@ -63,11 +63,11 @@ def test_advice_holds_at_the_time_and_with_the_other_hops() -> None:
     hops.answered(Kind.STORE)
     hops.failed(Kind.BROKER, "b:1", slow=False)
     hops.answered(Kind.BROKER, "b:2")
-    assert "go to other brokers" in hops.bad[0].advice
+    assert "move to other brokers" in hops.bad[0].advice
     hops.failed(Kind.BROKER, "b:2", slow=False)
     for hop in hops.bad:
         assert "No other broker" in hop.advice
-        assert "go to other brokers" not in hop.advice
+        assert "move to other brokers" not in hop.advice
 
 
 def test_what_cannot_be_asked_for_another_hop_is_not_bad() -> None:
