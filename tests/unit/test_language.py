@@ -48,7 +48,6 @@ PENDING: tuple[str, ...] = (
     "gateway/services/clients.py",
     "gateway/services/collector.py",
     "gateway/services/engine_link.py",
-    "gateway/services/history",
     "gateway/services/index",
     "gateway/services/metrics.py",
     "gateway/services/namespaces.py",

@@ -1,1 +1,1 @@
-"""What the console's numbers were: an hour of each topic and subscription, a day of the cluster's totals."""
+"""Recorded numbers: an hour of each topic and subscription, a day of the cluster's totals."""

@@ -1,12 +1,12 @@
-"""The file that keeps history: SQLite in the gateway's data folder, written by one process and read by all.
+"""History file: SQLite in the gateway's data folder, written by one process and read by all.
 
-The points of each ten seconds are appended to ``recent``, and every five minutes moved to where those of a subject
-stand together: a page of the file is written once in five minutes and not every ten seconds. A subject has at most
-``HOUR_SLOTS`` points and those of five minutes, the totals of the cluster ``DAY_SLOTS``; older ones are removed when
-points are moved, so idle subjects are not looked at.
+The points of each slot are appended to ``recent``, and every five minutes moved to ``points``, where those of a subject
+are adjacent: a page of the file is then written once in five minutes and not every ten seconds. A subject has at most
+the points of ``HOUR_SLOTS`` and five minutes, the cluster's totals those of ``DAY_SLOTS``. Older points of a subject
+are removed when others of it are moved, so idle subjects cost nothing.
 
-A commit survives the end of the process (``synchronous=NORMAL`` of the write-ahead log), not a power failure, after
-which the file is whole and lacks some minutes.
+A commit survives the end of the process (``synchronous=NORMAL`` of the write-ahead log). After a power failure the file
+is intact and may lack some minutes.
 """
 
 import json
@@ -30,14 +30,14 @@ from gateway.services.history.slots import (
 )
 
 Values = tuple[int | None, ...]
-"""In the order of ROW_COLUMNS, rates in thousandths per second."""
+"""Values in the order of ROW_COLUMNS, rates in thousandths per second."""
 
 NAME = "history.sqlite3"
 DAMAGED = "-damaged"
-"""Behind the name: the mark of a reader that found it so, with the inode of the file that it read."""
+"""Suffix of the file by which a reader marks the history file as damaged; it contains the inode of that file."""
 VERSION = 1
 MOVE_SLOTS = 30
-"""How many slots are gathered before they are moved."""
+"""Number of slots that are appended before they are moved."""
 WAIT_S = 5.0
 TOTALS_ID = 1
 _CAUSES = """
@@ -45,7 +45,7 @@ CREATE TABLE IF NOT EXISTS causes (topic TEXT NOT NULL, subscription TEXT NOT NU
     since INTEGER NOT NULL, at_least INTEGER NOT NULL, ended INTEGER NOT NULL, backlog INTEGER, seen INTEGER,
     PRIMARY KEY (topic, subscription)) WITHOUT ROWID
 """
-"""Beside the schema: files of earlier versions have no such table. ``seen`` is null as long as the problem is there."""
+"""Table that files of earlier versions lack, hence outside the schema. ``seen`` is null while the problem lasts."""
 _COLUMNS = ", ".join(COLUMNS)
 _NUMBERS = ", ".join(f"{column} INTEGER" for column in COLUMNS)
 _MARKS = ", ".join("?" * len(COLUMNS))
@@ -82,34 +82,34 @@ DELETE FROM points WHERE series = :id
 
 
 class OtherVersionError(sqlite3.DatabaseError):
-    """The file was written by another version of us."""
+    """The file was written by another version of Magnetar."""
 
 
-class DamagedError(sqlite3.DatabaseError):
+class DamagedHistoryError(sqlite3.DatabaseError):
     """Pages of the file cannot be read."""
 
 
 def is_damaged(error: Exception) -> bool:
-    """Whether the file itself is what failed, and will again; not a lock, or the disk it lies on."""
+    """Return whether the file itself is unreadable, for good; a lock or a failing disk may recover."""
     code = getattr(error, "sqlite_errorcode", None) or 0
-    return isinstance(error, (OtherVersionError, DamagedError)) or code & 0xFF in _DAMAGE
+    return isinstance(error, (OtherVersionError, DamagedHistoryError)) or code & 0xFF in _DAMAGE
 
 
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-"""Primary codes, the lowest byte of those that SQLite gives."""
+"""Primary result codes, which are the lowest byte of SQLite's result codes."""
 
 
 class HistoryFile:
-    """One connection; use it from one thread at a time. All methods raise sqlite3.Error."""
+    """One connection to the file, for one thread at a time. All methods raise sqlite3.Error."""
 
     def __init__(self, path: Path) -> None:
-        """Opens the file, and makes it when there is none. Raises sqlite3.Error, OtherVersionError among it."""
+        """Open or create the file. Raises sqlite3.Error, among them OtherVersionError."""
         self._db = sqlite3.connect(
             path, timeout=WAIT_S, isolation_level=None, check_same_thread=False
         )
         self._path = path
         self.inode = path.stat().st_ino
-        """Of the file that is open: another may come to lie at its path."""
+        """Inode of the open file: another file may take its path."""
         try:
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=NORMAL")
@@ -128,13 +128,13 @@ class HistoryFile:
         self._db.close()
 
     def mark_damaged(self) -> None:
-        """Have whoever writes the file learn that a page of it cannot be read, which he may never look at."""
+        """Leave a mark for the writing process, which may never read the damaged page itself."""
         self._mark.write_text(str(self.inode))
 
     def check_marked(self) -> None:
-        """Raises DamagedError when a reader found the file damaged."""
+        """Raise DamagedHistoryError when a reader marked the file as damaged."""
         if self._mark.exists() and self._mark.read_text() == str(self.inode):
-            raise DamagedError(f"a reader found pages of {self._path} damaged")
+            raise DamagedHistoryError(f"a reader found pages of {self._path} damaged")
 
     @property
     def _mark(self) -> Path:
@@ -146,9 +146,8 @@ class HistoryFile:
         try:
             yield self._db
         except BaseException:
-            with suppress(
-                sqlite3.Error
-            ):  # in a damaged file it fails, too: the first error says why
+            # A rollback fails in a damaged file, too: the first error is the one to report.
+            with suppress(sqlite3.Error):
                 self._db.execute("ROLLBACK")
             raise
         self._db.execute("COMMIT")
@@ -156,26 +155,31 @@ class HistoryFile:
     # Writing
 
     def write(self, slot: int, recorded: Sequence[Recorded], figures: dict[str, Values]) -> None:
-        """The points of a slot that differ from those before, in one transaction. ``figures``: all numbers of topics
-        among them, as they were at its end. Slots must ascend."""
+        """Store the changed points of a slot in one transaction; slots must ascend.
+
+        ``figures``: all numbers of the topics among them at the slot's end.
+        """
         with self._transaction() as db:
             db.executemany(
                 "INSERT INTO series (topic, subscription) VALUES (?, ?) ON CONFLICT DO NOTHING",
-                [each.subject for each in recorded],
+                [point.subject for point in recorded],
             )
             db.executemany(
                 f"INSERT INTO recent SELECT ?, id, {_MARKS}, ? FROM series"
                 " WHERE topic = ? AND subscription = ?",
-                [(slot, *one.point, _text(figures, one.subject), *one.subject) for one in recorded],
+                [
+                    (slot, *point.point, _text(figures, point.subject), *point.subject)
+                    for point in recorded
+                ],
             )
             db.executemany(
                 "UPDATE series SET gone = NULL"
                 " WHERE topic = ? AND subscription = ? AND gone IS NOT NULL",
-                [one.subject for one in recorded if not one.gone],
+                [point.subject for point in recorded if not point.gone],
             )
             db.executemany(
                 "UPDATE series SET gone = ? WHERE topic = ? AND subscription = ?",
-                [(slot, *one.subject) for one in recorded if one.gone],
+                [(slot, *point.subject) for point in recorded if point.gone],
             )
             if not db.execute(
                 "UPDATE known SET last = ? WHERE last = ? - 1", (slot, slot)
@@ -186,7 +190,7 @@ class HistoryFile:
                 self._move(slot)
 
     def write_causes(self, changed: Sequence[Kept], gone: Sequence[tuple[str, str]]) -> None:
-        """What is known of when problems began, by topic and subscription."""
+        """Store ``changed`` problems with their beginnings; delete ``gone`` ones, (topic, subscription)."""
         if not changed and not gone:
             return
         with self._transaction() as db:
@@ -195,14 +199,14 @@ class HistoryFile:
             db.executemany("DELETE FROM causes WHERE topic = ? AND subscription = ?", gone)
 
     def move(self) -> None:
-        """Gathered points to where they belong, at once."""
+        """Move the appended points to their subjects now."""
         with self._transaction() as db:
             (last,) = db.execute("SELECT max(last) FROM known").fetchone()
             self._move(last or 0)
 
     def _move(self, slot: int) -> None:
         db = self._db
-        changed = [each for (each,) in db.execute("SELECT DISTINCT series FROM recent")]
+        changed = [series for (series,) in db.execute("SELECT DISTINCT series FROM recent")]
         db.execute(
             f"INSERT OR REPLACE INTO points SELECT series, slot, {_COLUMNS} FROM recent"
             " ORDER BY series, slot"
@@ -213,9 +217,11 @@ class HistoryFile:
             " GROUP BY series) AS newest WHERE series.id = newest.series"
         )
         db.execute("DELETE FROM recent")
-        oldest = {each: slot - (DAY_SLOTS if each == TOTALS_ID else HOUR_SLOTS) for each in changed}
+        oldest = {
+            series: slot - (DAY_SLOTS if series == TOTALS_ID else HOUR_SLOTS) for series in changed
+        }
         db.executemany(
-            _REMOVE_OLD, [{"id": each, "oldest": limit} for each, limit in oldest.items()]
+            _REMOVE_OLD, [{"id": series, "oldest": limit} for series, limit in oldest.items()]
         )
         gone = db.execute(
             "SELECT id FROM series WHERE gone < iif(subscription = '', ?, ?)",
@@ -228,32 +234,31 @@ class HistoryFile:
     # Reading
 
     def newest(self) -> dict[Subject, Point]:
-        """The last point of each subject that is not gone; after ``move``."""
+        """Return the last point of each subject that is not gone; requires ``move`` before."""
         rows = self._db.execute(_NEWEST)
         return {Subject(topic, subscription): tuple(point) for topic, subscription, *point in rows}
 
     def last_slot(self) -> int | None:
-        """The last one recorded; None: none was."""
+        """Return the last recorded slot; None: there is none."""
         (last,) = self._db.execute("SELECT max(last) FROM known").fetchone()
         return None if last is None else int(last)
 
     def causes(self) -> list[Kept]:
-        """As they were written, each with when it was last there: at the end of the last slot if nothing else is
-        said."""
+        """Return the stored problems; one without ``seen_ms`` gets the end of the last recorded slot."""
         last = self.last_slot()
         seen_ms = 0 if last is None else (last + 1) * SLOT_MS
-        found = [Kept(*row) for row in self._db.execute("SELECT * FROM causes")]
+        problems = [Kept(*row) for row in self._db.execute("SELECT * FROM causes")]
         return [
-            one._replace(
-                at_least=bool(one.at_least),
-                seen_ms=seen_ms if one.seen_ms is None else one.seen_ms,
+            problem._replace(
+                at_least=bool(problem.at_least),
+                seen_ms=seen_ms if problem.seen_ms is None else problem.seen_ms,
             )
-            for one in found
+            for problem in problems
         ]
 
     def figures(self) -> dict[str, tuple[int, Values]]:
-        """The last figures of each topic that is not gone, all of which were known, with the end of their slot, ms."""
-        found: dict[str, tuple[int, Values]] = {}
+        """Return the last complete figures of each topic that is not gone, with the end of their slot, ms."""
+        figures: dict[str, tuple[int, Values]] = {}
         with self._transaction("DEFERRED") as db:
             for topic, text, slot in db.execute(
                 "SELECT topic, figures, figures_at FROM series"
@@ -263,34 +268,34 @@ class HistoryFile:
             ):
                 values = _completed(tuple(json.loads(text)))
                 if len(values) == len(ROW_COLUMNS):
-                    found[topic] = ((slot + 1) * SLOT_MS, values)
-        return found
+                    figures[topic] = ((slot + 1) * SLOT_MS, values)
+        return figures
 
     def points(self, subjects: Sequence[Subject], first: int, last: int) -> list[list[Point]]:
-        """A point for each slot from ``first`` to ``last``, of each subject, as of one moment."""
+        """Return for each subject a point of each slot from ``first`` to ``last``, from one snapshot of the file."""
         with self._transaction("DEFERRED") as db:
             known = db.execute(
                 "SELECT first, last FROM known WHERE last >= ? ORDER BY first", (first,)
             ).fetchall()
             ids = [self._id(subject) for subject in subjects]
             rows: dict[int | None, list[tuple[int, Point]]] = {None: []}
-            for each in ids:
-                if each is not None:
-                    moved = db.execute(_MOVED, {"id": each, "first": first})
-                    rows[each] = [(slot, tuple(point)) for slot, *point in moved]
-            for each, slot, *point in db.execute(_RECENT, (json.dumps(ids),)):
-                rows[each].append((slot, tuple(point)))
-            return [expanded(rows[each], known, first, last) for each in ids]
+            for series in ids:
+                if series is not None:
+                    moved = db.execute(_MOVED, {"id": series, "first": first})
+                    rows[series] = [(slot, tuple(point)) for slot, *point in moved]
+            for series, slot, *point in db.execute(_RECENT, (json.dumps(ids),)):
+                rows[series].append((slot, tuple(point)))
+            return [expanded(rows[series], known, first, last) for series in ids]
 
     def _id(self, subject: Subject) -> int | None:
-        found = self._db.execute(
+        row = self._db.execute(
             "SELECT id FROM series WHERE topic = ? AND subscription = ?", subject
         ).fetchone()
-        return None if found is None else int(found[0])
+        return None if row is None else int(row[0])
 
 
 def _completed(values: Values) -> Values:
-    """Figures of a version that counted backlogs in entries alone: the messages in them are not known."""
+    """Complete figures of a version that counted backlogs in entries only: their messages are unmeasured."""
     if len(values) != ROW_COLUMNS.index("backlog_messages"):
         return values
     backlog = values[ROW_COLUMNS.index("backlog")] or 0

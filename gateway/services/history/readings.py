@@ -1,5 +1,4 @@
-"""What is asked of history. Any process may ask; the points of the slot that ended last are there about a second after
-it."""
+"""Queries of history, for any process. The points of a slot are available about a second after its end."""
 
 import asyncio
 import sqlite3
@@ -30,9 +29,9 @@ HOUR_MINUTES = 60
 DAY_MINUTES = 1_440
 TREND_MINUTES = 15
 TRENDS_MAX = 16_384
-"""About 10 MB."""
+"""Bound on the cached trends, about 10 MB."""
 LATE_MS = 3_000
-"""A slot that ended so short ago may not be written yet."""
+"""Time after a slot's end within which it may not be written yet."""
 T = TypeVar("T")
 Trend = tuple[int | None, ...]
 _BACKLOG = COLUMNS.index("backlog")
@@ -40,8 +39,11 @@ _RATE_OUT = COLUMNS.index("msg_rate_out")
 
 
 class Reading(NamedTuple):
-    """``points``: (ms, point), oldest first, ``step_ms`` apart, each at the end of its step. ``at``: the end of the
-    last slot that was recorded, None without any."""
+    """Points of one subject.
+
+    ``points``: (ms, point), oldest first, ``step_ms`` apart, each at the end of its step. ``at``: end of the last
+    recorded slot, ms; None: there is none.
+    """
 
     at: int | None
     step_ms: int
@@ -49,8 +51,10 @@ class Reading(NamedTuple):
 
 
 class _Reader:
-    """One thread and connection of this process. The file is opened again after an error, and when another is there:
-    whoever writes may have put a damaged one aside."""
+    """Thread and connection of this process.
+
+    The file is opened again after an error, and when its inode changes: the writer puts a damaged file aside.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -59,26 +63,26 @@ class _Reader:
         self._trends: dict[str, tuple[int, Trend]] = {}
         self._lock = threading.Lock()
         self._wanted: dict[str, None] = {}
-        """Topics whose trends are to be read, for all who ask at the same time."""
+        """Topics whose trends are to be read, of all concurrent callers."""
 
-    async def ask(self, work: Callable[[HistoryFile], T]) -> T | None:
-        """None while there is no file. Raises NotReady when it cannot be read."""
+    async def read(self, query: Callable[[HistoryFile], T]) -> T | None:
+        """Return the query's result; None while there is no file. Raises NotReady when the file cannot be read."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, self._ask, work)
+        return await loop.run_in_executor(self._thread, self._read, query)
 
-    def _ask(self, work: Callable[[HistoryFile], T]) -> T | None:
+    def _read(self, query: Callable[[HistoryFile], T]) -> T | None:
         try:
-            present = self._path.stat().st_ino
+            inode = self._path.stat().st_ino
         except FileNotFoundError:
-            present = 0
-        if self._file is not None and self._file.inode != present:
+            inode = 0
+        if self._file is not None and self._file.inode != inode:
             self._close()
         try:
             if self._file is None:
-                if not present:
+                if not inode:
                     return None
                 self._file = HistoryFile(self._path)
-            return work(self._file)
+            return query(self._file)
         except sqlite3.Error as error:
             if self._file is not None and is_damaged(error):
                 self._file.mark_damaged()
@@ -96,8 +100,9 @@ class _Reader:
         if wanted:
             with self._lock:
                 self._wanted |= dict.fromkeys(wanted)
-            read = await self.ask(partial(self._read_wanted, minute)) or {}
-            for name, trend in read.items():
+            trends = await self.read(partial(self._read_wanted, minute)) or {}
+            for name, trend in trends.items():
+                # Insertion order is the age of the entries, by which the oldest are dropped.
                 self._trends.pop(name, None)
                 self._trends[name] = (minute, trend)
             while len(self._trends) > TRENDS_MAX:
@@ -105,7 +110,7 @@ class _Reader:
         return {name: self._trends[name][1] for name in names if name in self._trends}
 
     def _read_wanted(self, minute: int, file: HistoryFile) -> dict[str, Trend]:
-        """Nothing when somebody who asked before took ours along."""
+        """Read the trends of all callers; empty when an earlier call has read them."""
         with self._lock:
             wanted, self._wanted = list(self._wanted), {}
         if not wanted:
@@ -114,8 +119,8 @@ class _Reader:
         first = last - TREND_MINUTES * MINUTE_SLOTS + 1
         points = file.points([Subject(name) for name in wanted], first, last)
         return {
-            name: tuple(point[_BACKLOG] for point in those[MINUTE_SLOTS - 1 :: MINUTE_SLOTS])
-            for name, those in zip(wanted, points, strict=True)
+            name: tuple(point[_BACKLOG] for point in slots[MINUTE_SLOTS - 1 :: MINUTE_SLOTS])
+            for name, slots in zip(wanted, points, strict=True)
         }
 
 
@@ -129,8 +134,10 @@ def _here() -> _Reader:
 
 
 async def reading(topic: str, subscription: str, minutes: int) -> Reading:
-    """The last ``minutes`` of the totals (no topic), a topic by its full name, or one of its subscriptions. Above an
-    hour a step is a minute, else a slot."""
+    """Read the last ``minutes`` of the totals (no topic), a topic by its full name, or one of its subscriptions.
+
+    A step is a slot up to an hour, above it a minute. Raises NotReady when the file cannot be read.
+    """
     now = now_ms()
     last = now // SLOT_MS - 1
     first = last - minutes * MINUTE_SLOTS + 1
@@ -138,13 +145,13 @@ async def reading(topic: str, subscription: str, minutes: int) -> Reading:
     if subscription:
         subjects.append(Subject(topic, subscription))
 
-    def read(file: HistoryFile) -> tuple[int | None, list[list[Point]]]:
+    def query(file: HistoryFile) -> tuple[int | None, list[list[Point]]]:
         return file.last_slot(), file.points(subjects, first, last)
 
-    recorded, found = await _here().ask(read) or (None, [])
+    recorded, by_subject = await _here().read(query) or (None, [])
     if recorded is None:
         return Reading(None, SLOT_MS, [])
-    points = found[0] if not subscription else list(map(_of_subscription, *found))
+    points = by_subject[0] if not subscription else list(map(_of_subscription, *by_subject))
     if recorded < last and now - (last + 1) * SLOT_MS < LATE_MS:
         points.pop()
     count = 1 if minutes <= HOUR_MINUTES else MINUTE_SLOTS
@@ -164,28 +171,30 @@ async def reading(topic: str, subscription: str, minutes: int) -> Reading:
 
 
 def _first_known(points: Sequence[Point]) -> int:
-    """What is not known before anything was is no gap."""
+    """Return the index of the first known point: unknown points before it are no gap."""
     return next((place for place, point in enumerate(points) if point != NOT_KNOWN), len(points))
 
 
 def _of_subscription(topic: Point, own: Point) -> Point:
-    """Arrivals are those of its topic; where that is not known neither is it."""
+    """Return a subscription's point with its topic's arrivals; unknown where the topic's rates are."""
     if topic[_RATE_OUT] is None:
         return NOT_KNOWN
     return (topic[0], own[_RATE_OUT], topic[2], None, own[_BACKLOG])
 
 
 async def trends(names: Sequence[str]) -> dict[str, Trend]:
-    """Backlogs of topics at the ends of the last ``TREND_MINUTES`` minutes, oldest first; None: not known then. From
-    memory but once a minute."""
+    """Return the backlogs of topics at the ends of the last ``TREND_MINUTES`` minutes, oldest first.
+
+    None stands for an unknown backlog. The file is read at most once a minute per topic.
+    """
     return await _here().trends(names, now_ms())
 
 
 async def last_figures() -> dict[str, tuple[int, Values]]:
-    """Topics by full name: the last figures that were recorded when all of them were known, and when that was, ms."""
-    return await _here().ask(HistoryFile.figures) or {}
+    """Return by full topic name the last complete recorded figures, with their time in ms."""
+    return await _here().read(HistoryFile.figures) or {}
 
 
 async def last_causes() -> list[Kept]:
-    """What was known of when problems began, when it was last recorded."""
-    return await _here().ask(HistoryFile.causes) or []
+    """Return the problems with their beginnings as they were last recorded."""
+    return await _here().read(HistoryFile.causes) or []

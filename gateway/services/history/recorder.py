@@ -1,10 +1,11 @@
-"""Writes history from what the collector hears. Of several gateways one writes: whoever holds the lock on
-``history.lock``, which the kernel takes from a process that ends, however it ends. Work is in proportion to what
-changes.
+"""Recording of history from the collector's numbers.
 
-A slot in which some broker or the metadata store was not heard is recorded for those that were: what is not known of a
-topic is a point without numbers. One that ended without fresh numbers at all, or without us, is not recorded, which all
-read as a gap.
+Of several gateways one records: the holder of the lock on ``history.lock``, which the kernel releases when the process
+ends, however it ends. The work is proportional to what changes.
+
+A slot in which a broker or the metadata store did not report is recorded for the others: a topic whose numbers are
+unknown gets a point without numbers. A slot that ended without any fresh numbers, or while no process recorded, is
+missing, and readers see a gap.
 """
 
 import asyncio
@@ -42,17 +43,17 @@ log = logging.getLogger(__name__)
 LOCK = "history.lock"
 TICK_S = 1.0
 PAUSE_S = 5.0
-"""After a failure."""
+"""Pause after a failure."""
 TURN = 500
-"""Of the points of a slot so many are worked out before others have their turn."""
+"""Number of points of a slot that are computed before the loop may run other tasks."""
 LIVE_ROUND_MS = 5_000
-"""A collector that looked at everything within this time is at work."""
+"""A collector whose last complete round is younger than this is at work."""
 T = TypeVar("T")
 _Figures = tuple[int | None, int]
 
 
 class Recorder:
-    """On the link's loop. ``clock``: ms since the epoch."""
+    """Recorder of one process, on the link's loop. ``clock``: ms since the epoch."""
 
     def __init__(
         self, folder: Path, collector: Collector, clock: Callable[[], int] = now_ms
@@ -62,13 +63,13 @@ class Recorder:
         self._clock = clock
         self._thread = ThreadPoolExecutor(1, "history")
         self._slots = Slots({}, clock())
-        self._waiting: dict[Subject, _Waiting] = {}
-        """Subscriptions in which something waits or flows."""
+        self._active: dict[Subject, _PartSums] = {}
+        """Subscriptions with a backlog or traffic."""
         self._causes: dict[tuple[str, str], Kept] = {}
-        """As they were written last."""
+        """Problems as they were last written, by topic and subscription."""
 
     async def run(self) -> None:
-        """Write whenever nobody else does, until cancelled."""
+        """Record whenever no other process does, until cancelled."""
         failing = False
         held: IO[str] | None = None
         try:
@@ -77,7 +78,7 @@ class Recorder:
                     held = held or self._lock()
                     if held is not None:
                         await self._record()
-                except Exception as error:  # whatever it is, history goes on when it is over
+                except Exception as error:  # history must resume after any error
                     if not failing:  # once per outage
                         expected = isinstance(error, (sqlite3.Error, OSError, MagnetarError))
                         trace = None if expected else error
@@ -93,7 +94,7 @@ class Recorder:
             self._thread.shutdown(wait=False)
 
     def _lock(self) -> IO[str] | None:
-        """None while another process has it."""
+        """Return the locked file; None while another process holds the lock."""
         file = (self._folder / LOCK).open("a")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -106,7 +107,7 @@ class Recorder:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def _record(self) -> None:
-        """Until something fails. Then what was not written is not known any more, and is a gap."""
+        """Record until an error. Points that are not written then are lost and become a gap."""
         path = self._folder / NAME
         topics = (await self._collector.snapshot()).topics
         file = await self._in_thread(lambda: opened(path))
@@ -118,14 +119,15 @@ class Recorder:
             raise
 
     async def _record_in(self, file: HistoryFile, topics: TopicIndex) -> None:
-        """Closes the file."""
+        """Record in this file until an error, and close it."""
         try:
             await self._in_thread(file.move)
             kept = await self._in_thread(file.newest)
             self._slots = Slots(kept, self._clock())
-            self._waiting = {}
+            self._active = {}
             stored = await self._in_thread(file.causes)
-            self._causes = {one[:2]: one for one in stored}
+            self._causes = {problem[:2]: problem for problem in stored}
+            # No await until all subjects are reported: one whose change came first would be recorded as gone.
             topics.heed, self._collector.findings.heed = self._topic, self._subscription
             for shown in topics:
                 self._topic(shown.name, None, shown.certain)
@@ -146,26 +148,26 @@ class Recorder:
         slot, now = self._slots.number, self._clock()
         latest = self._collector.latest
         if latest is None or now - latest.taken > LIVE_ROUND_MS or now // SLOT_MS != slot + 1:
-            self._slots.skip(now)  # nobody looked, or this process was held up
+            self._slots.skip(now)  # the collector was idle, or this process was held up
             return
         recorded: list[Recorded] = []
         figures: dict[str, Values] = {}
-        for one in self._slots.finish(now):
-            recorded.append(one)
-            topic = one.subject.topic
-            if topic and not one.subject.subscription and topic in latest.topics:
+        for point in self._slots.finish(now):
+            recorded.append(point)
+            topic = point.subject.topic
+            if topic and not point.subject.subscription and topic in latest.topics:
                 figures[topic] = latest.topics.certain(topic)
             if len(recorded) % TURN == 0:
                 await asyncio.sleep(0)
         await self._in_thread(lambda: file.write(slot, recorded, figures))
-        causes = {one[:2]: one for one in self._collector.attention.kept()}
-        changed = [one for key, one in causes.items() if self._causes.get(key) != one]
+        causes = {problem[:2]: problem for problem in self._collector.attention.kept()}
+        changed = [problem for key, problem in causes.items() if self._causes.get(key) != problem]
         gone = [key for key in self._causes if key not in causes]
         await self._in_thread(lambda: file.write_causes(changed, gone))
         self._causes = causes
         await self._in_thread(file.check_marked)
 
-    # What is told
+    # Changes reported by the collector
 
     def _topic(self, name: str, before: Values | None, after: Values | None) -> None:
         self._slots.change(
@@ -178,25 +180,27 @@ class Recorder:
     def _subscription(
         self, topic: str, name: str, before: _Figures | None, after: _Figures | None
     ) -> None:
-        """Partitions add up to their topic's subscription."""
+        """Record a subscription's change; those of partitions add up to the topic's subscription."""
         latest = self._collector.latest
         subject = Subject(topic if latest is None else latest.topics.listed_as(topic), name)
-        waiting = self._waiting.get(subject)
-        if waiting is None:
-            waiting = self._waiting[subject] = _Waiting()
-            was: Point | None = None
+        sums = self._active.get(subject)
+        if sums is None:
+            sums = self._active[subject] = _PartSums()
+            previous: Point | None = None
         else:
-            was = waiting.point
-        waiting.replace(topic, after)
-        if not waiting.parts:
-            del self._waiting[subject]
-        self._slots.change(subject, was, waiting.point, self._clock())
+            previous = sums.point
+        sums.replace(topic, after)
+        if not sums.parts:
+            del self._active[subject]
+        self._slots.change(subject, previous, sums.point, self._clock())
 
     def _totals(self) -> Point | None:
-        """Nothing is known while some numbers are not those of now."""
-        latest, heard = self._collector.latest, self._collector.heard()
+        """Return the cluster's totals; None while some numbers are not current."""
+        latest, reported_ms = self._collector.latest, self._collector.heard()
         totals = None if latest is None else latest.topics.totals
-        if totals is None or heard is None or self._clock() - heard > LATE_MS or totals["last"]:
+        if totals is None or reported_ms is None or totals["last"]:
+            return None
+        if self._clock() - reported_ms > LATE_MS:
             return None
         rates = [round(totals[name] * 1000) for name in _RATES]
         return (*rates, None if totals["unknown"] else int(totals["backlog"]))
@@ -205,7 +209,7 @@ class Recorder:
 _RATES = ("msg_rate_in", "msg_rate_out", "bytes_rate_in", "bytes_rate_out")
 
 
-class _Waiting:
+class _PartSums:
     """A subscription's figures by topic or partition, and their sum."""
 
     __slots__ = ("parts",)
@@ -230,8 +234,7 @@ class _Waiting:
 
 
 def opened(path: Path) -> HistoryFile:
-    """The file. One that cannot be read is put aside under another name, and a new one begun. Raises sqlite3.Error,
-    OSError."""
+    """Open or create the file; a damaged one is put aside first. Raises sqlite3.Error, OSError."""
     try:
         return HistoryFile(path)
     except sqlite3.DatabaseError as error:
@@ -242,15 +245,15 @@ def opened(path: Path) -> HistoryFile:
 
 
 def put_aside(path: Path, error: Exception) -> None:
-    """Move a damaged file, which nobody has open to write, to another name; what is opened next is a new one."""
+    """Rename a damaged file, which no process has open for writing, so that the next opening creates a new one."""
     aside = path.with_suffix(".unreadable")
-    log.warning("history cannot be read and begins anew, the old file is %s error=%r", aside, error)
+    log.warning("history is damaged and starts empty, the old file is %s error=%r", aside, error)
     path.replace(aside)
     for suffix in ("-wal", "-shm", DAMAGED):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def start() -> None:
-    """Record for the life of this process, whenever no other one does. Before or while the link's loop runs."""
+    """Record for the life of this process; called before or while the link's loop runs."""
     collector().recall, collector().recall_causes = last_figures, last_causes
     link().start(Recorder(settings.ENVIRONMENT.data_dir, collector()).run)

@@ -1,8 +1,8 @@
-"""Numbers over time in slots of ten seconds. Pure.
+"""Numbers over time, in slots of ten seconds. Pure.
 
-A subject (the cluster, a topic, a subscription) has one point a slot: its rates are means over the slot, by how long
-each value held, its backlog is what it was at the end. A point is recorded when it differs from the one before, so
-that subjects at rest cost nothing; which slots were recorded at all is kept besides, once for all subjects.
+A subject (the cluster, a topic, a subscription) has one point per slot. Its rates are means over the slot, weighted by
+how long each value applied; its backlog is that at the slot's end. A point is recorded when it differs from the
+previous one, so that idle subjects cost nothing. The recorded slots are stored separately, once for all subjects.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,16 +18,16 @@ DAY_SLOTS = 24 * HOUR_SLOTS
 COLUMNS = ("msg_rate_in", "msg_rate_out", "bytes_rate_in", "bytes_rate_out", "backlog")
 RATES = len(COLUMNS) - 1
 Point = tuple[int | None, ...]
-"""In the order of COLUMNS, rates in thousandths per second; None: not known then."""
+"""Values in the order of COLUMNS, rates in thousandths per second; None: unknown at that time."""
 NOT_KNOWN: Point = (None,) * len(COLUMNS)
 IDLE: Point = (None, 0, None, None, 0)
-"""Of a subscription in which nothing waits and nothing flows."""
+"""Point of a subscription without a backlog and without traffic."""
 _PLACES = tuple(ROW_COLUMNS.index(column) for column in COLUMNS)
 _RATE_OUT = COLUMNS.index("msg_rate_out")
 
 
 class Subject(NamedTuple):
-    """Both empty: the totals of the cluster; without a subscription the topic by its full name."""
+    """A topic by its full name, one of its subscriptions, or, with both empty, the totals of the cluster."""
 
     topic: str = ""
     subscription: str = ""
@@ -37,12 +37,12 @@ TOTALS = Subject()
 
 
 def point_of(values: Sequence[int | None]) -> Point:
-    """Of a row's values, which are in the order of ROW_COLUMNS."""
+    """Return the point of a row's values, which are in the order of ROW_COLUMNS."""
     return tuple([values[place] for place in _PLACES])
 
 
 class Recorded(NamedTuple):
-    """A point to be kept; ``gone``: the topic is no more, the subscription is idle."""
+    """A point to be stored; ``gone``: the topic was deleted, or the subscription is idle."""
 
     subject: Subject
     point: Point
@@ -50,14 +50,17 @@ class Recorded(NamedTuple):
 
 
 class _Gathering:
-    """A subject in the slot that is under way."""
+    """Sums of one subject in the present slot.
+
+    ``held``: the values that apply now; None: the subject does not exist. ``known_ms``: for how long rates were known.
+    """
 
     __slots__ = ("held", "kept", "known_ms", "since_ms", "sums")
 
     def __init__(self, held: Point | None, kept: Point | None, since_ms: int) -> None:
         self.held = held
         self.kept = kept
-        """The point recorded last."""
+        """The point that was recorded last."""
         self.since_ms = since_ms
         self.sums = [0] * RATES
         self.known_ms = 0
@@ -81,7 +84,7 @@ class _Gathering:
 
     @property
     def point(self) -> Point:
-        """A column that is not known at the end of the slot is not known."""
+        """The point of the slot. A column that is unknown at the slot's end is unknown."""
         held = self.held or NOT_KNOWN
         if not self.known_ms:
             return held
@@ -93,10 +96,10 @@ class _Gathering:
 
 
 class Slots:
-    """Gathers the slot under way. Memory and work are in proportion to the subjects that change.
+    """Points of the present slot. Memory and work are proportional to the number of subjects that change.
 
-    ``kept``: the last point of each subject, as recorded before; it is taken over. Tell every subject that there is as
-    a change from None before the first slot ends.
+    ``kept``: the last recorded point of each subject; the mapping is consumed. The caller reports every subject as a
+    change from None before the first slot ends.
     """
 
     def __init__(self, kept: dict[Subject, Point], now_ms: int) -> None:
@@ -106,13 +109,13 @@ class Slots:
 
     @property
     def number(self) -> int:
-        """Of the slot under way: how many were before it since the epoch."""
+        """Number of the present slot, counted from the epoch."""
         return self.begun_ms // SLOT_MS
 
     def change(
         self, subject: Subject, before: Point | None, after: Point | None, now_ms: int
     ) -> None:
-        """A subject's numbers are others from now on; None: it is not there."""
+        """Record that a subject's numbers change; None: the subject does not exist."""
         gathering = self._open.get(subject)
         if gathering is None:
             kept = self._kept.pop(subject, None) if before is None else before
@@ -122,8 +125,10 @@ class Slots:
         gathering.change(after, now_ms)
 
     def finish(self, now_ms: int) -> Iterator[Recorded]:
-        """The slot is over, the next begins: what is to be recorded of it, worked out as it is taken. All of it must be
-        taken before the next slot ends; what changes meanwhile counts in that."""
+        """End the slot and begin the next; return the points to be stored, computed lazily.
+
+        The iterator must be exhausted before the next slot ends; changes meanwhile count in that slot.
+        """
         kept, self._kept = self._kept, {}
         ended, self._open = self._open, {}
         self.begun_ms = now_ms
@@ -132,6 +137,7 @@ class Slots:
     def _recorded(
         self, kept: dict[Subject, Point], ended: dict[Subject, _Gathering], now_ms: int
     ) -> Iterator[Recorded]:
+        # Subjects that were not reported since the start were deleted, or became idle, while nothing was recorded.
         for subject in kept:
             yield Recorded(subject, IDLE if subject.subscription else NOT_KNOWN, True)
         for subject, gathering in ended.items():
@@ -141,12 +147,13 @@ class Slots:
             if changed is not None:
                 changed.kept = point
             elif held is not None and point != held:
+                # The next slot's mean differs from this one's although nothing changes in it.
                 self._open[subject] = _Gathering(held, point, now_ms)
             if point != gathering.kept or held is None:
                 yield Recorded(subject, point, held is None or held == IDLE)
 
     def skip(self, now_ms: int) -> None:
-        """The slot is over and nothing is known of it; what changed in it counts in the next."""
+        """End a slot of which nothing is known; values that changed in it count in the next."""
         for gathering in self._open.values():
             gathering.sums, gathering.known_ms = [0] * RATES, 0
             gathering.since_ms = now_ms
@@ -156,30 +163,33 @@ class Slots:
 def expanded(
     rows: Iterable[tuple[int, Point]], known: Iterable[tuple[int, int]], first: int, last: int
 ) -> list[Point]:
-    """A point for each slot from ``first`` to ``last``. ``rows``: recorded points by slot, ascending, from the last one
-    that is not after ``first``; ``known``: first and last of each run of slots that were recorded."""
+    """Return a point for each slot from ``first`` to ``last``.
+
+    ``rows``: recorded points by ascending slot, beginning with the last one that is not after ``first``. ``known``:
+    first and last slot of each run of recorded slots.
+    """
     covered = bytearray(max(0, last - first + 1))
     for begin, end in known:
         for slot in range(max(begin, first), min(end, last) + 1):
             covered[slot - first] = 1
-    ahead = iter(rows)
-    coming = next(ahead, None)
+    remaining = iter(rows)
+    upcoming = next(remaining, None)
     point = NOT_KNOWN
-    made = []
+    points = []
     for slot in range(first, last + 1):
-        while coming is not None and coming[0] <= slot:
-            point, coming = coming[1], next(ahead, None)
-        made.append(point if covered[slot - first] else NOT_KNOWN)
-    return made
+        while upcoming is not None and upcoming[0] <= slot:
+            point, upcoming = upcoming[1], next(remaining, None)
+        points.append(point if covered[slot - first] else NOT_KNOWN)
+    return points
 
 
 def joined(points: Sequence[Point], count: int) -> Iterator[Point]:
-    """Points of ``count`` slots each: means of the rates that are known, and the last backlog that is."""
+    """Yield points of ``count`` slots each: the means of the known rates, and the last known backlog."""
     for start in range(0, len(points), count):
-        some = points[start : start + count]
+        group = points[start : start + count]
         yield tuple(
             _mean(column) if place < RATES else _last(column)
-            for place, column in enumerate(zip(*some, strict=True))
+            for place, column in enumerate(zip(*group, strict=True))
         )
 
 

@@ -548,9 +548,9 @@ EDITS = (
     ),
     Edit(
         "readers-stay-with-the-old-history",
-        "gateway/services/history/readings.py::_Reader._ask",
-        "self._file.inode != present",
-        "not present",
+        "gateway/services/history/readings.py::_Reader._read",
+        "self._file.inode != inode",
+        "not inode",
         (f"{HISTORY}::test_a_file_damaged_inside_is_put_aside_and_readers_follow",),
         "",
     ),

@@ -25,7 +25,7 @@ from gateway.services.history import readings, recorder
 from gateway.services.history.history_file import (
     MOVE_SLOTS,
     NAME,
-    DamagedError,
+    DamagedHistoryError,
     HistoryFile,
     is_damaged,
 )
@@ -393,10 +393,10 @@ def test_a_file_damaged_inside_is_put_aside_and_readers_follow(
     file = HistoryFile(path)
     file.write(minute * 6 - 1, [Recorded(TOPIC, QUIET, False)], {})
     file.close()
-    assert reader._ask(HistoryFile.last_slot) == minute * 6 - 1
+    assert reader._read(HistoryFile.last_slot) == minute * 6 - 1
     overwrite_inside(path, "known")
     with pytest.raises(NotReady):
-        readings._Reader(path)._ask(HistoryFile.last_slot)
+        readings._Reader(path)._read(HistoryFile.last_slot)
 
     async def work() -> None:
         collector = Collector(engine)
@@ -409,7 +409,7 @@ def test_a_file_damaged_inside_is_put_aside_and_readers_follow(
         await collector._tasks.close()
 
     engine.run(lambda _: work(), timeout_s=60)
-    assert reader._ask(HistoryFile.last_slot) == times.now // SLOT_MS - 1
+    assert reader._read(HistoryFile.last_slot) == times.now // SLOT_MS - 1
 
 
 def test_a_page_that_only_readers_look_at_is_told_to_who_writes(tmp_path: Path) -> None:
@@ -425,8 +425,8 @@ def test_a_page_that_only_readers_look_at_is_told_to_who_writes(tmp_path: Path) 
         raise error
 
     with pytest.raises(NotReady):
-        reader._ask(broken)
-    with pytest.raises(DamagedError) as damaged:
+        reader._read(broken)
+    with pytest.raises(DamagedHistoryError) as damaged:
         writer.check_marked()
     writer.close()
     recorder.put_aside(path, damaged.value)
