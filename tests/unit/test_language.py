@@ -54,7 +54,6 @@ PENDING: tuple[str, ...] = (
     "gateway/services/partitioned.py",
     "gateway/services/policies.py",
     "gateway/services/publishing.py",
-    "gateway/services/rehearsal",
     "gateway/services/schemas.py",
     "gateway/services/topics.py",
     "gateway/services/unloading.py",

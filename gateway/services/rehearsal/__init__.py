@@ -1,1 +1,1 @@
-"""What a candidate for a topic's schema would do to the messages that are there: they are read, nothing is kept."""
+"""Trial of a candidate schema on the messages that a topic stores: they are read, nothing is changed."""

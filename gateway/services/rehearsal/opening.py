@@ -1,6 +1,6 @@
-"""Stored entries opened into messages, read from the newest to the oldest. Pure.
+"""Unpacking of stored entries into messages, from the newest to the oldest. Pure.
 
-The chunks of a message come last one first; it is complete with its first chunk.
+A message's chunks are therefore read last one first; the message is complete with its first chunk.
 """
 
 from base64 import b64decode
@@ -26,13 +26,16 @@ DAMAGED = "damaged"
 CHUNKS = "chunks"
 VERSION = "version"
 Entry = tuple[int, int, bytes]
-"""Ledger, entry, and what is stored there."""
+"""Ledger id, entry id and the stored bytes."""
 
 
-class Found(NamedTuple):
-    """A message. ``id``: ledger:entry, of a batch with :index; ``version``: of the topic's schema, if the producer
-    gave one. ``content`` None: it cannot be decoded, and ``why`` and ``reason`` say so. ``messages``: of a batch that
-    cannot be opened, how many."""
+class OpenedMessage(NamedTuple):
+    """A message, or an entry whose messages cannot be read.
+
+    ``id``: ledger:entry, in a batch ledger:entry:index. ``version``: that of the topic's schema, when the producer set
+    one. ``content`` is None when the message cannot be read, for the reason in ``why`` (a constant of this module) and
+    ``reason`` (a text). ``messages``: their number in a batch that cannot be opened, otherwise 1.
+    """
 
     id: str
     producer: str
@@ -49,18 +52,18 @@ class Found(NamedTuple):
         return len(self.content) if self.content is not None else 0
 
 
-class Opener:
-    """Of one topic or partition; its entries come in the order in which ``LATEST_ENTRIES`` gives them."""
+class EntryOpener:
+    """Unpacking for one topic or partition; entries are passed in the order that ``LATEST_ENTRIES`` returns."""
 
     def __init__(self) -> None:
         self._chunks: dict[str, dict[int, bytes]] = {}
         self._chunked_bytes = 0
 
-    def open(self, entries: Iterable[Entry]) -> list[Found]:
-        """Their messages, newest first. Markers are none."""
-        return [one for entry in entries for one in self._open(*entry)]
+    def open(self, entries: Iterable[Entry]) -> list[OpenedMessage]:
+        """Return the messages of the entries, newest first, without markers."""
+        return [message for entry in entries for message in self._open(*entry)]
 
-    def _open(self, ledger: int, entry: int, stored: bytes) -> list[Found]:
+    def _open(self, ledger: int, entry: int, stored: bytes) -> list[OpenedMessage]:
         at = f"{ledger}:{entry}"
         try:
             _, metadata, packed = split_entry(stored)
@@ -73,10 +76,12 @@ class Opener:
         except (BatchFormatError, CompressionError) as error:
             return [_unopened(at, pb.MessageMetadata(), DAMAGED, str(error))]
         return [
-            _found(at, metadata, one) for one in reversed(opened.messages) if not one.compacted_out
+            _opened(at, metadata, message)
+            for message in reversed(opened.messages)
+            if not message.compacted_out
         ]
 
-    def _chunk(self, at: str, metadata: pb.MessageMetadata, packed: bytes) -> list[Found]:
+    def _chunk(self, at: str, metadata: pb.MessageMetadata, packed: bytes) -> list[OpenedMessage]:
         parts = self._chunks.setdefault(metadata.uuid, {})
         parts[metadata.chunk_id] = packed
         self._chunked_bytes += len(packed)
@@ -84,50 +89,51 @@ class Opener:
             return []
         del self._chunks[metadata.uuid]
         self._chunked_bytes -= sum(len(part) for part in parts.values())
-        count = metadata.num_chunks_from_msg  # anything that a producer claims
+        count = metadata.num_chunks_from_msg  # claimed by the producer: no bound for an allocation
         if len(parts) != count or any(number not in parts for number in range(len(parts))):
-            reason = f"{len(parts)} of its {count} chunks are there"
+            reason = f"{len(parts)} of its {count} chunks were read"
             return [_unopened(at, metadata, CHUNKS, reason)]
-        whole = b"".join(parts[number] for number in range(len(parts)))
-        content = decompress(metadata.compression, whole, metadata.uncompressed_size)
-        return [_found(at, metadata, Message(content, *_key_of(metadata)))]
+        packed = b"".join(parts[number] for number in range(len(parts)))
+        content = decompress(metadata.compression, packed, metadata.uncompressed_size)
+        return [_opened(at, metadata, Message(content, *_key_of(metadata)))]
 
 
 def _claimed_messages(metadata: pb.MessageMetadata, packed_bytes: int) -> int:
-    """Messages of a batch that cannot be opened; 1 where more are claimed than its bytes can hold."""
+    """Return how many messages a batch that cannot be opened claims; 1 when its bytes cannot hold so many."""
     claimed = metadata.num_messages_in_batch
     size = metadata.uncompressed_size if metadata.compression else packed_bytes
     return claimed if 0 < claimed <= min(size, UNCOMPRESSED_BYTES_MAX) // MEMBER_BYTES_MIN else 1
 
 
 def _key_of(metadata: pb.MessageMetadata) -> tuple[str | None, bool]:
-    given = metadata.HasField("partition_key")
-    return readable(metadata.partition_key) if given else None, metadata.partition_key_b64_encoded
+    has_key = metadata.HasField("partition_key")
+    return readable(metadata.partition_key) if has_key else None, metadata.partition_key_b64_encoded
 
 
-def _found(at: str, metadata: pb.MessageMetadata, one: Message) -> Found:
-    at = at if one.batch_index < 0 else f"{at}:{one.batch_index}"
+def _opened(at: str, metadata: pb.MessageMetadata, message: Message) -> OpenedMessage:
+    at = at if message.batch_index < 0 else f"{at}:{message.batch_index}"
     version = version_of(metadata.schema_version)
-    if one.value is None:
+    if message.value is None:
         return _unopened(at, metadata, NO_VALUE, "it has no value")
     if version is None and metadata.schema_version:
         reason = f"a schema version of {len(metadata.schema_version)} bytes, not 8"
         return _unopened(at, metadata, VERSION, reason)
     producer = readable(metadata.producer_name)
-    return Found(at, producer, metadata.publish_time, version, _key(one), one.value)
+    return OpenedMessage(at, producer, metadata.publish_time, version, _key(message), message.value)
 
 
-def _key(one: Message) -> bytes | None:
-    if one.key is None or not one.key_is_base64:
-        return one.key.encode() if one.key is not None else None
+def _key(message: Message) -> bytes | None:
+    if message.key is None or not message.key_is_base64:
+        return message.key.encode() if message.key is not None else None
     try:
-        return b64decode(one.key)
+        return b64decode(message.key)
     except (Base64Error, ValueError):
-        return one.key.encode()
+        return message.key.encode()
 
 
 def _unopened(
     at: str, metadata: pb.MessageMetadata, why: str, reason: str, count: int = 1
-) -> Found:
+) -> OpenedMessage:
+    """Return the stand-in for a message, or ``count`` of them, that cannot be read."""
     producer = readable(metadata.producer_name)
-    return Found(at, producer, metadata.publish_time, None, None, None, why, reason, count)
+    return OpenedMessage(at, producer, metadata.publish_time, None, None, None, why, reason, count)

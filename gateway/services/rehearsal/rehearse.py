@@ -1,4 +1,4 @@
-"""A candidate for a topic's schema, tried on the messages that are there."""
+"""Trial of a candidate for a topic's schema on the topic's last messages."""
 
 import asyncio
 import time
@@ -15,21 +15,24 @@ Json = dict[str, Any]
 
 
 async def rehearse(engine: Engine, topic: TopicName, candidate: Schema, count: int) -> Json:
-    """The last ``count`` messages decoded with ``candidate``, each written by its own version. Raises as ``latest``."""
+    """Decode the last ``count`` messages with ``candidate``, each as written with its own version; return the report.
+
+    Raises as ``latest`` does.
+    """
     began = time.monotonic()
     read = await latest(engine, topic, count)
-    numbers = {one.version for one in read.found if one.version is not None}
+    numbers = {message.version for message in read.messages if message.version is not None}
     stored = {
-        number: one if isinstance(one, str) else one.schema
-        for number, one in (await schemas.stored(engine, topic.partitioned, numbers)).items()
+        number: version if isinstance(version, str) else version.schema
+        for number, version in (await schemas.stored(engine, topic.partitioned, numbers)).items()
     }
     trial = Trial(candidate, stored)
-    await asyncio.to_thread(trial.run, read.found)
+    await asyncio.to_thread(trial.run, read.messages)
     left_out = trial.left_out
-    times = [one.publish_ms for one in read.found if one.publish_ms]
+    times = [message.publish_ms for message in read.messages if message.publish_ms]
     return {
         "asked": count,
-        "messages": trial.decoded + trial.failed + sum(one["count"] for one in left_out),
+        "messages": trial.decoded + trial.failed + sum(group["count"] for group in left_out),
         "entries": read.entries,
         "bytes": read.bytes,
         "took_ms": round((time.monotonic() - began) * 1000),

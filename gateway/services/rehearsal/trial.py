@@ -1,5 +1,5 @@
-"""Messages decoded with a candidate for their topic's schema, as a consumer that has it would. Pure but for the clock
-that ends it."""
+"""Decoding of messages with a candidate for their topic's schema, as a consumer with that schema decodes them. Pure
+except for the clock that ends it."""
 
 import json
 import re
@@ -10,13 +10,13 @@ from typing import Any
 
 from engine.schema.decoding import Decoder, UndecodableError, decoder
 from engine.schema.kinds import InvalidSchemaError, Schema
-from gateway.services.rehearsal.opening import VERSION, Found
+from gateway.services.rehearsal.opening import VERSION, OpenedMessage
 
 TIME_S = 5.0
 GROUPS_MAX = 50
 SAMPLES_MAX = 5
 TEXT_MAX = 4_000
-"""Characters of a value that is shown."""
+"""Characters after which a shown value is cut."""
 _INDEX = re.compile(r"\[\d+\]")
 
 Json = dict[str, Any]
@@ -28,11 +28,11 @@ class _Group:
 
     about: Json
     count: int
-    first: Found
+    first: OpenedMessage
 
 
 class Trial:
-    """``stored``: schemas by version, the reason for those that cannot be read."""
+    """Trial of one candidate. ``stored``: schemas by version; for one that cannot be read, the reason."""
 
     def __init__(self, candidate: Schema, stored: Mapping[int, Schema | str]) -> None:
         self._candidate = candidate
@@ -45,111 +45,113 @@ class Trial:
         self.decoded = 0
         self.failed = 0
         self.stopped = False
-        """Whether time was over before all were tried."""
+        """True when the time ran out before all messages were tried."""
 
-    def run(self, messages: Sequence[Found]) -> None:
-        """For a thread: it takes at most ``TIME_S`` and one message."""
-        until = time.monotonic() + TIME_S
-        for one in messages:
-            if time.monotonic() > until:
+    def run(self, messages: Sequence[OpenedMessage]) -> None:
+        """Try the messages, in a thread; the call lasts at most ``TIME_S`` and the time of one message."""
+        deadline = time.monotonic() + TIME_S
+        for message in messages:
+            if time.monotonic() > deadline:
                 self.stopped = True
                 return
-            self._try(one)
+            self._try(message)
 
-    def _try(self, one: Found) -> None:
-        if one.content is None:
-            self._leave_out(one, one.why, one.reason)
+    def _try(self, message: OpenedMessage) -> None:
+        if message.content is None:
+            self._leave_out(message, message.why, message.reason)
             return
-        number = one.version
-        written = self._candidate if number is None else self._stored[number]
+        version = message.version
+        written = self._candidate if version is None else self._stored[version]
         if isinstance(written, str):
-            self._leave_out(one, VERSION, written)
+            self._leave_out(message, VERSION, written)
             return
-        made = self._decoders.get(number)
-        if made is None:
-            made = self._decoders[number] = _made(written, self._candidate)
-        if isinstance(made, InvalidSchemaError):
-            self._fail(one, "", str(made), written)
+        candidate_decoder = self._decoders.get(version)
+        if candidate_decoder is None:
+            candidate_decoder = self._decoders[version] = _decoder_or_error(
+                written, self._candidate
+            )
+        if isinstance(candidate_decoder, InvalidSchemaError):
+            self._fail(message, "", str(candidate_decoder), written)
             return
         try:
-            value = made.value(one.content, one.key)
+            value = candidate_decoder.value(message.content, message.key)
         except UndecodableError as error:
-            self._fail(one, error.path, error.reason, written)
+            self._fail(message, error.path, error.reason, written)
         else:
             self.decoded += 1
-            self._sample(one, value)
+            self._sample(message, value)
 
-    def _fail(self, one: Found, path: str, reason: str, written: Schema) -> None:
+    def _fail(self, message: OpenedMessage, path: str, reason: str, written: Schema) -> None:
         self.failed += 1
-        key = one.producer, one.version, _INDEX.sub("[]", path)
+        key = message.producer, message.version, _INDEX.sub("[]", path)
         group = self._failures.get(key)
         if group is not None:
             group.count += 1
             return
-        shown = one.version is not None and len(self._failures) < GROUPS_MAX
+        shows_value = message.version is not None and len(self._failures) < GROUPS_MAX
         about = {
             **dict(zip(("producer", "version", "path"), key, strict=True)),
             "reason": reason,
-            "value": _as_written(written, one) if shown else None,
+            "value": _as_written(written, message) if shows_value else None,
         }
-        self._failures[key] = _Group(about, 1, one)
+        self._failures[key] = _Group(about, 1, message)
 
-    def _leave_out(self, one: Found, why: str, reason: str) -> None:
+    def _leave_out(self, message: OpenedMessage, why: str, reason: str) -> None:
         group = self._left_out.get((why, reason))
         if group is None:
             about = {"why": why, "reason": reason}
-            self._left_out[why, reason] = _Group(about, one.messages, one)
+            self._left_out[why, reason] = _Group(about, message.messages, message)
         else:
-            group.count += one.messages
+            group.count += message.messages
 
-    def _sample(self, one: Found, value: Any) -> None:
-        """The newest of each producer and version come first."""
-        key = one.producer, one.version
+    def _sample(self, message: OpenedMessage, value: Any) -> None:
+        """Keep the message as a sample: the newest of each producer and version first, then others."""
+        key = message.producer, message.version
         is_first = key not in self._samples
         if len(self._samples if is_first else self._more_samples) >= SAMPLES_MAX:
             return
-        about = {"producer": one.producer, "version": one.version, "value": _text(value)}
-        told = _example(one) | about
+        about = {"producer": message.producer, "version": message.version, "value": _text(value)}
+        sample = _example(message) | about
         if is_first:
-            self._samples[key] = told
+            self._samples[key] = sample
         else:
-            self._more_samples.append(told)
+            self._more_samples.append(sample)
 
     @property
     def failures(self) -> list[Json]:
-        """The most frequent first."""
-        return _told(self._failures.values())
+        """Groups of failures, the most frequent first."""
+        return _as_json(self._failures.values())
 
     @property
     def left_out(self) -> list[Json]:
-        return _told(self._left_out.values())
+        return _as_json(self._left_out.values())
 
     @property
     def samples(self) -> list[Json]:
         return [*self._samples.values(), *self._more_samples][:SAMPLES_MAX]
 
 
-def _made(written: Schema, candidate: Schema) -> Decoder | InvalidSchemaError:
+def _decoder_or_error(written: Schema, candidate: Schema) -> Decoder | InvalidSchemaError:
     try:
         return decoder(written, candidate)
     except InvalidSchemaError as error:
         return error
 
 
-def _told(groups: Iterable[_Group]) -> list[Json]:
-    found = sorted(groups, key=lambda group: -group.count)
-    return [group.about | {"count": group.count} | _example(group.first) for group in found]
+def _as_json(groups: Iterable[_Group]) -> list[Json]:
+    ordered = sorted(groups, key=lambda group: -group.count)
+    return [group.about | {"count": group.count} | _example(group.first) for group in ordered]
 
 
-def _example(one: Found) -> Json:
-    return {"id": one.id, "published": one.publish_ms}
+def _example(message: OpenedMessage) -> Json:
+    return {"id": message.id, "published": message.publish_ms}
 
 
-def _as_written(written: Schema, one: Found) -> str | None:
-    """What a message says by its own version; None when that does not read it either."""
-    assert one.content is not None, "it was tried"
+def _as_written(written: Schema, message: OpenedMessage) -> str | None:
+    """Return the message's value in its own schema version; None when that version cannot decode it either."""
+    assert message.content is not None, "only messages with content are tried"
     try:
-        return _text(decoder(written).value(one.content, one.key))
+        return _text(decoder(written).value(message.content, message.key))
     except (UndecodableError, InvalidSchemaError):
         return None
 

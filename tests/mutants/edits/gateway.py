@@ -499,7 +499,7 @@ EDITS = (
     ),
     Edit(
         "room-for-a-claimed-number-of-chunks",
-        "gateway/services/rehearsal/opening.py::Opener._chunk",
+        "gateway/services/rehearsal/opening.py::EntryOpener._chunk",
         "if len(parts) != count or any(number not in parts for number in range(len(parts))):",
         "if parts.keys() != set(range(min(count, 8_000_000))):",
         (

@@ -51,10 +51,10 @@ async def test_partitions_are_read_as_one_topic(bench: AdminBench) -> None:
     await publish(bench, MANY.partition_at(1), *range(1, 100, 2), *range(500, 510))
     found = await read(bench, MANY, 40)
     expected = [*range(509, 499, -1), *range(198, 138, -2)]
-    assert [one.publish_ms for one in found.found] == expected
+    assert [one.publish_ms for one in found.messages] == expected
     assert (found.stopped, found.partitions, found.missing) == ("asked", 3, [])
     everything = await read(bench, MANY, 1000)
-    assert (len(everything.found), everything.stopped) == (160, "begin")
+    assert (len(everything.messages), everything.stopped) == (160, "begin")
     for index in range(2):
         assert (await bench.loaded(MANY.partition_at(index))).subscriptions == {}
 
@@ -65,9 +65,9 @@ async def test_bytes_are_bounded(bench: AdminBench, monkeypatch: pytest.MonkeyPa
     await publish(bench, PLAIN, *range(100_000, 100_400), size=200)
     found = await read(bench, PLAIN, 400)
     assert found.stopped == "bytes"
-    assert 20 < len(found.found) < 60
-    assert [one.publish_ms for one in found.found] == list(
-        range(100_399, 100_399 - len(found.found), -1)
+    assert 20 < len(found.messages) < 60
+    assert [one.publish_ms for one in found.messages] == list(
+        range(100_399, 100_399 - len(found.messages), -1)
     )
 
 
@@ -89,7 +89,7 @@ async def test_a_partition_that_does_not_answer_is_named(bench: AdminBench) -> N
     await publish(bench, MANY.partition_at(1), 4, 5)
     one = Engine(bench.store, PartlySilent(bench.admin, {0}))  # type: ignore[arg-type]
     found = await latest.latest(one, MANY, 10)
-    assert ([one.publish_ms for one in found.found], found.missing) == ([5, 4], [0])
+    assert ([one.publish_ms for one in found.messages], found.missing) == ([5, 4], [0])
     none = Engine(bench.store, PartlySilent(bench.admin, {0, 1, 2}))  # type: ignore[arg-type]
     with pytest.raises(NotReady, match="away"):
         await latest.latest(none, MANY, 10)

@@ -9,7 +9,7 @@ from engine.schema.kinds import version_bytes
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import Message, pack_entry
 from engine.wire.compression import LZ4, ZLIB, compress
-from gateway.services.rehearsal.opening import Found, Opener
+from gateway.services.rehearsal.opening import EntryOpener, OpenedMessage
 
 
 def packed(*values: bytes | None, **more: object) -> bytes:
@@ -17,9 +17,9 @@ def packed(*values: bytes | None, **more: object) -> bytes:
     return pack_entry(messages, producer_name="p", publish_ms=5, **more)  # type: ignore[arg-type]
 
 
-def opened(*entries: bytes) -> list[Found]:
+def opened(*entries: bytes) -> list[OpenedMessage]:
     """Of entries 9:0 and following, given as a broker gives them."""
-    opener = Opener()
+    opener = EntryOpener()
     stored = [(9, number, entry) for number, entry in enumerate(entries)]
     return [one for entry in reversed(stored) for one in opener.open([entry])]
 
@@ -107,7 +107,7 @@ def test_a_claimed_number_of_chunks_takes_no_room(count: int) -> None:
     (found,) = opened(claim)
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert (found.why, found.reason) == ("chunks", f"1 of its {count} chunks are there")
+    assert (found.why, found.reason) == ("chunks", f"1 of its {count} chunks were read")
     assert peak_bytes < 1 << 20
 
 
@@ -128,4 +128,4 @@ def test_an_encrypted_message_counts_for_no_more_than_its_bytes_can_hold() -> No
 def test_a_message_that_lacks_a_chunk_says_so() -> None:
     first, _, last = chunks(b"abcdef", 3)
     (found,) = opened(first, last)
-    assert (found.why, found.reason) == ("chunks", "2 of its 3 chunks are there")
+    assert (found.why, found.reason) == ("chunks", "2 of its 3 chunks were read")

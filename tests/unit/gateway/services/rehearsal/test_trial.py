@@ -7,7 +7,7 @@ import pytest
 
 from engine.schema.kinds import Schema, SchemaKind
 from gateway.services.rehearsal import trial
-from gateway.services.rehearsal.opening import Found
+from gateway.services.rehearsal.opening import OpenedMessage
 from gateway.services.rehearsal.trial import Trial
 
 
@@ -22,11 +22,11 @@ WITH_DEFAULT = avro(ID, NOTE | {"default": "none"})
 ONE, TWO = avro(ID), avro(ID, NOTE)
 
 
-def message(number: int, version: int | None, content: bytes, producer: str = "p") -> Found:
-    return Found(f"1:{number}", producer, 1_000 + number, version, None, content)
+def message(number: int, version: int | None, content: bytes, producer: str = "p") -> OpenedMessage:
+    return OpenedMessage(f"1:{number}", producer, 1_000 + number, version, None, content)
 
 
-def tried(candidate: Schema, *messages: Found, **stored: Any) -> Trial:
+def tried(candidate: Schema, *messages: OpenedMessage, **stored: Any) -> Trial:
     made = Trial(candidate, stored.get("stored", {0: ONE, 1: TWO}))
     made.run(messages)
     return made
@@ -76,7 +76,7 @@ def test_another_kind_fails_as_a_whole() -> None:
 
 def test_what_nobody_can_decode_here_is_left_out_and_counted() -> None:
     lost = "schema version 0 cannot be read: the ledger is gone"
-    encrypted = Found("1:3", "p", 1, None, None, None, "encrypted", "it is encrypted", 5)
+    encrypted = OpenedMessage("1:3", "p", 1, None, None, None, "encrypted", "it is encrypted", 5)
     found = tried(ONE, message(1, 0, b"\x02"), message(2, 0, b"\x02"), encrypted, stored={0: lost})
     assert (found.decoded, found.failed) == (0, 0)
     assert [(one["why"], one["reason"], one["count"]) for one in found.left_out] == [
