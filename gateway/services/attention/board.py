@@ -202,7 +202,7 @@ class Board:
             self._memory.dated(finding)
             for part in parts
             for finding in self._findings.of(part).values()
-            if not self._left_with_others(finding)
+            if not self._belongs_to_outage(finding)
         ]
         worst: dict[str, tuple[float, Problem]] = {}
         for problem in merged(findings, {finding.topic: topic for finding in findings}):
@@ -282,21 +282,22 @@ class Board:
         since = self._since if whole else None
         self.looked = since, since is not None and now_ms - since >= SETTLED_MS
         inputs = (self._findings.version, topics.version, self._outages.current is not None)
-        waits = any(now_ms - since < HOLD_MS + 2_000 for since in self._resting.values())
-        if inputs == self._derived_from and not waits and now_ms - self._derived_at < AGES_MS:
+        # A topic at rest becomes a problem with time alone: no input changes then.
+        is_pending = any(now_ms - since < HOLD_MS + 2_000 for since in self._resting.values())
+        if inputs == self._derived_from and not is_pending and now_ms - self._derived_at < AGES_MS:
             return
         self._derived_from, self._derived_at = inputs, now_ms
         self._memory.update(self._findings, now_ms)
         shown = [
             self._memory.dated(finding)
             for finding in self._findings
-            if not self._left_with_others(finding)
+            if not self._belongs_to_outage(finding)
         ]
         listed = {finding.topic: topics.listed_as(finding.topic) for finding in shown}
         self._problems = merged(shown, listed)
         self._problems += self._at_rest(topics, now_ms)
         self._lines = self._ranking.lines(self._problems, ITEMS_MAX, now_ms)
-        self._sort_topics(now_ms)
+        self._index_topics(now_ms)
 
     def _update_clients(self, topics: TopicIndex, now_ms: int, instance: Instance) -> None:
         totals = topics.totals
@@ -322,7 +323,7 @@ class Board:
         for topic in [name for name, at in self._deserted.items() if at < oldest]:
             del self._deserted[topic]
 
-    def _left_with_others(self, finding: Finding) -> bool:
+    def _belongs_to_outage(self, finding: Finding) -> bool:
         """Return whether the problem belongs to an outage whose clients are still reconnecting."""
         outage = self._outages.current
         if outage is None or finding.cause not in _OF_CLIENTS:
@@ -375,7 +376,7 @@ class Board:
             self._since = None
         return problems
 
-    def _sort_topics(self, now_ms: int) -> None:
+    def _index_topics(self, now_ms: int) -> None:
         topics: dict[str, dict[str, None]] = {}
         worst: dict[str, tuple[float, str, str]] = {}
         for problem in self._problems:

@@ -121,12 +121,12 @@ class Findings:
             self._changed(topic, row, [])
 
     def _changed(self, topic: str, before: list[Any], after: list[Any]) -> None:
-        old = {row[0]: row for row in before}
+        old_rows = {row[0]: row for row in before}
         for row in after:
             name, backlog, rate, lag = row
-            was = old.pop(name, None)
-            if self.heed is not None and (was is None or was[1:3] != row[1:3]):
-                self.heed(topic, name, None if was is None else (was[1], was[2]), (backlog, rate))
+            old = old_rows.pop(name, None)
+            if self.heed is not None and (old is None or old[1:3] != row[1:3]):
+                self.heed(topic, name, None if old is None else (old[1], old[2]), (backlog, rate))
             if lag is not None:
                 cause, severity, since_ms, growth, evidence = lag
                 self.version += 1
@@ -135,8 +135,8 @@ class Findings:
                 )
             elif self._findings.pop((topic, name), None) is not None:
                 self.version += 1
-        for name, was in old.items():
+        for name, old in old_rows.items():
             if self._findings.pop((topic, name), None) is not None:
                 self.version += 1
             if self.heed is not None:
-                self.heed(topic, name, (was[1], was[2]), None)
+                self.heed(topic, name, (old[1], old[2]), None)

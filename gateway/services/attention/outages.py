@@ -64,14 +64,14 @@ class Outages:
             self._fault = (fault, now_ms)
             self._quiet_since = now_ms
         clients = producers + consumers
-        self._keep(now_ms, producers, consumers)
+        self._add_sample(now_ms, producers, consumers)
         event = self.current
         if event is None:
             self._begin(now_ms, clients)
         elif clients >= event.before * BACK_SHARE or now_ms - event.at > KEPT_MS:
             self.current = None
             self._samples.clear()
-            self._keep(now_ms, producers, consumers)
+            self._add_sample(now_ms, producers, consumers)
         else:
             why = event.why or self._why(event.at)
             lowest = min(event.lowest, clients)
@@ -87,7 +87,7 @@ class Outages:
         """Return the largest number of producers within the last minute."""
         return max((producers for _, producers, _ in self._samples), default=0)
 
-    def _keep(self, now_ms: int, producers: int, consumers: int) -> None:
+    def _add_sample(self, now_ms: int, producers: int, consumers: int) -> None:
         samples = self._samples
         if samples and now_ms - samples[-1][0] < SAMPLE_MS:
             return  # replacing the newest sample at every call would leave none that is a minute old
@@ -106,5 +106,5 @@ class Outages:
         self.current = Outage(at, before, clients, clients, self._why(at))
 
     def _why(self, at: int) -> str:
-        why, seen = self._fault
-        return why if why and abs(at - seen) <= FAULT_MS else ""
+        why, seen_ms = self._fault
+        return why if why and abs(at - seen_ms) <= FAULT_MS else ""

@@ -164,15 +164,15 @@ async def reading(topic: str, subscription: str, minutes: int) -> Reading:
         (recorded + 1) * SLOT_MS,
         step_ms,
         [
-            ((first + place * count + count) * SLOT_MS, points[place])
-            for place in range(begin, len(points))
+            ((first + index * count + count) * SLOT_MS, points[index])
+            for index in range(begin, len(points))
         ],
     )
 
 
 def _first_known(points: Sequence[Point]) -> int:
     """Return the index of the first known point: unknown points before it are no gap."""
-    return next((place for place, point in enumerate(points) if point != NOT_KNOWN), len(points))
+    return next((index for index, point in enumerate(points) if point != NOT_KNOWN), len(points))
 
 
 def _of_subscription(topic: Point, own: Point) -> Point:

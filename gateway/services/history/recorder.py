@@ -122,8 +122,8 @@ class Recorder:
         """Record in this file until an error, and close it."""
         try:
             await self._in_thread(file.move)
-            kept = await self._in_thread(file.newest)
-            self._slots = Slots(kept, self._clock())
+            last_points = await self._in_thread(file.newest)
+            self._slots = Slots(last_points, self._clock())
             self._active = {}
             stored = await self._in_thread(file.causes)
             self._causes = {problem[:2]: problem for problem in stored}

@@ -38,7 +38,7 @@ TOTALS = Subject()
 
 def point_of(values: Sequence[int | None]) -> Point:
     """Return the point of a row's values, which are in the order of ROW_COLUMNS."""
-    return tuple([values[place] for place in _PLACES])
+    return tuple([values[index] for index in _PLACES])
 
 
 class Recorded(NamedTuple):
@@ -55,11 +55,11 @@ class _Gathering:
     ``held``: the values that apply now; None: the subject does not exist. ``known_ms``: for how long rates were known.
     """
 
-    __slots__ = ("held", "kept", "known_ms", "since_ms", "sums")
+    __slots__ = ("held", "known_ms", "recorded", "since_ms", "sums")
 
-    def __init__(self, held: Point | None, kept: Point | None, since_ms: int) -> None:
+    def __init__(self, held: Point | None, recorded: Point | None, since_ms: int) -> None:
         self.held = held
-        self.kept = kept
+        self.recorded = recorded
         """The point that was recorded last."""
         self.since_ms = since_ms
         self.sums = [0] * RATES
@@ -98,13 +98,13 @@ class _Gathering:
 class Slots:
     """Points of the present slot. Memory and work are proportional to the number of subjects that change.
 
-    ``kept``: the last recorded point of each subject; the mapping is consumed. The caller reports every subject as a
-    change from None before the first slot ends.
+    ``last_points``: the last recorded point of each subject; the mapping is consumed. The caller reports every subject
+    as a change from None before the first slot ends.
     """
 
-    def __init__(self, kept: dict[Subject, Point], now_ms: int) -> None:
+    def __init__(self, last_points: dict[Subject, Point], now_ms: int) -> None:
         self.begun_ms = now_ms
-        self._kept = kept
+        self._last_points = last_points
         self._open: dict[Subject, _Gathering] = {}
 
     @property
@@ -118,8 +118,8 @@ class Slots:
         """Record that a subject's numbers change; None: the subject does not exist."""
         gathering = self._open.get(subject)
         if gathering is None:
-            kept = self._kept.pop(subject, None) if before is None else before
-            gathering = self._open[subject] = _Gathering(before, kept, self.begun_ms)
+            recorded = self._last_points.pop(subject, None) if before is None else before
+            gathering = self._open[subject] = _Gathering(before, recorded, self.begun_ms)
             if before is None:
                 gathering.since_ms = now_ms
         gathering.change(after, now_ms)
@@ -129,27 +129,27 @@ class Slots:
 
         The iterator must be exhausted before the next slot ends; changes meanwhile count in that slot.
         """
-        kept, self._kept = self._kept, {}
+        last_points, self._last_points = self._last_points, {}
         ended, self._open = self._open, {}
         self.begun_ms = now_ms
-        return self._recorded(kept, ended, now_ms)
+        return self._recorded(last_points, ended, now_ms)
 
     def _recorded(
-        self, kept: dict[Subject, Point], ended: dict[Subject, _Gathering], now_ms: int
+        self, last_points: dict[Subject, Point], ended: dict[Subject, _Gathering], now_ms: int
     ) -> Iterator[Recorded]:
         # Subjects that were not reported since the start were deleted, or became idle, while nothing was recorded.
-        for subject in kept:
+        for subject in last_points:
             yield Recorded(subject, IDLE if subject.subscription else NOT_KNOWN, True)
         for subject, gathering in ended.items():
             gathering.count(now_ms)
             point, held = gathering.point, gathering.held
             changed = self._open.get(subject)
             if changed is not None:
-                changed.kept = point
+                changed.recorded = point
             elif held is not None and point != held:
                 # The next slot's mean differs from this one's although nothing changes in it.
                 self._open[subject] = _Gathering(held, point, now_ms)
-            if point != gathering.kept or held is None:
+            if point != gathering.recorded or held is None:
                 yield Recorded(subject, point, held is None or held == IDLE)
 
     def skip(self, now_ms: int) -> None:
@@ -188,8 +188,8 @@ def joined(points: Sequence[Point], count: int) -> Iterator[Point]:
     for start in range(0, len(points), count):
         group = points[start : start + count]
         yield tuple(
-            _mean(column) if place < RATES else _last(column)
-            for place, column in enumerate(zip(*group, strict=True))
+            _mean(column) if index < RATES else _last(column)
+            for index, column in enumerate(zip(*group, strict=True))
         )
 
 

@@ -63,7 +63,7 @@ EDITS = (
     ),
     Edit(
         "what-waits-for-its-time-needs-attention",
-        f"{SERVICE}/board.py::Board._sort_topics",
+        f"{SERVICE}/board.py::Board._index_topics",
         'if problem.severity != "info":',
         "if True:",
         (f"{BOARD}::test_the_list_knows_the_worst_cause_of_a_topic",),
@@ -140,7 +140,7 @@ EDITS = (
     ),
     Edit(
         "who-left-with-others-is-a-problem-of-its-own",
-        f"{SERVICE}/board.py::Board._left_with_others",
+        f"{SERVICE}/board.py::Board._belongs_to_outage",
         "return not self._memory.existed_at(finding, outage.at - CLOCKS_MS)",
         "return False",
         (f"{BOARD}::test_clients_that_left_together_are_one_problem",),
@@ -237,7 +237,7 @@ EDITS = (
     ),
     Edit(
         "clients-of-a-minute-ago-are-forgotten",
-        f"{SERVICE}/outages.py::Outages._keep",
+        f"{SERVICE}/outages.py::Outages._add_sample",
         "return",
         "samples.pop()",
         (
