@@ -38,7 +38,7 @@ from gateway.services.index.selection import Chosen
 from gateway.services.index.topic_index import TopicIndex
 
 ITEMS_MAX = 5
-NOTHING_IS_AWAY = Instance()
+NO_FAULT = Instance()
 _SEVERITIES = ("info", "warning", "error")
 ANY = "any"
 """Stands for all causes whose severity is above information."""
@@ -57,7 +57,7 @@ SETTLED_MS = HOLD_MS + 2_000
 CLOCKS_MS = 5_000
 """A problem that began so shortly before clients disconnected, by its broker's clock, belongs to that event."""
 PUBLISHING_STOPPED = "when publishing stopped"
-_OF_CLIENTS = frozenset(
+_RECONNECTION_CAUSES = frozenset(
     (
         LagCause.NO_CONSUMER,
         LagCause.RECONNECTING,
@@ -157,7 +157,7 @@ class Board:
         self._outages = Outages()
         self._stop: Stop | None = None
         """State of publishing while it is restricted."""
-        self._was_well = False
+        self._was_unrestricted = False
         """Publishing was seen unrestricted by this process."""
         self._producers = 0
         self._deserted: dict[str, int] = {}
@@ -264,7 +264,7 @@ class Board:
             self._deserted.pop(topic, None)
 
     def round(
-        self, topics: TopicIndex, now_ms: int, *, whole: bool, instance: Instance = NOTHING_IS_AWAY
+        self, topics: TopicIndex, now_ms: int, *, whole: bool, instance: Instance = NO_FAULT
     ) -> None:
         """Update the state; called when findings changed, and once a round of the collector.
 
@@ -303,14 +303,14 @@ class Board:
         totals = topics.totals
         producers = self._producers = int(totals["producers"])
         state = publishing(self.needs.all, list(instance.bookies))
-        short = state is not None and (
+        is_restricted = state is not None and (
             state.is_stopped or ((state.away or state.full) and (state.is_held or state.is_last))
         )
-        if state is None or not short:
+        if state is None or not is_restricted:
             self._stop = None
-            self._was_well = self._was_well or state is not None
+            self._was_unrestricted = self._was_unrestricted or state is not None
         elif self._stop is None or self._stop.state.is_stopped is not state.is_stopped:
-            began = self._was_well or self._stop is not None
+            began = self._was_unrestricted or self._stop is not None
             self._stop = Stop(state, now_ms, self._outages.producers_before(), began)
         else:
             before = max(self._stop.producers, producers)
@@ -326,7 +326,7 @@ class Board:
     def _belongs_to_outage(self, finding: Finding) -> bool:
         """Return whether the problem belongs to an outage whose clients are still reconnecting."""
         outage = self._outages.current
-        if outage is None or finding.cause not in _OF_CLIENTS:
+        if outage is None or finding.cause not in _RECONNECTION_CAUSES:
             return False
         return not self._memory.existed_at(finding, outage.at - CLOCKS_MS)
 
