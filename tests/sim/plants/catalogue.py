@@ -48,6 +48,7 @@ _MISTAKES = {
         delays.merged_delays_begin_anew,
         delays.finished_delays_leave_their_ledgers,
         delays.seconds_are_taken_for_early_enough,
+        found.empty_change_is_confirmed_at_once,
     ),
     "compacting": (
         compacting.compacted_ledger_counts_before_it_is_stored,

@@ -11,6 +11,7 @@ from engine.broker.dispatch.single import SingleDispatcher
 from engine.broker.topics.subscription import Subscription
 from engine.ledger.cluster import choice
 from engine.ledger.writing.writer import LedgerWriter
+from engine.managed.cursors.cursor import Cursor
 from engine.managed.cursors.cursor_set import CursorSet
 from engine.managed.errors import CursorNotFoundError
 from engine.managed.factory import ManagedLedgerFactory
@@ -205,3 +206,14 @@ def refused_consumer_is_stranded() -> Patches:
         real(self, answer, request_id)
 
     return [(Router, "answer_later", answer_later)]
+
+
+def empty_change_is_confirmed_at_once() -> Patches:
+    """A confirmed change that finds everything acknowledged is answered before the acknowledgements are durable."""
+    real = Cursor.move
+
+    async def move(self: Cursor, effect: Any, change: Any) -> None:
+        if not effect.nothing or self.last_change is not None:
+            await real(self, effect, change)
+
+    return [(Cursor, "move", move)]
