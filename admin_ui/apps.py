@@ -10,4 +10,4 @@ class AdminUiConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
     http_routes = "admin_ui.urls"
     websocket_routes = "admin_ui.urls.websocket_urlpatterns"
-    middleware = "admin_ui.audit.recording.Recorder"
+    middleware = "admin_ui.audit.recording.AuditRecorder"

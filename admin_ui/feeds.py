@@ -98,7 +98,7 @@ class Feed:
     def __init__(self, channel: Channel, params: Params) -> None:
         self.channel = channel
         self.key = _key(channel, params)
-        self.watches: set[Watch] = set()
+        self.watches: set[FeedWatch] = set()
         self._params = params
         self._changed = asyncio.Event()
         self._text = ""
@@ -220,7 +220,7 @@ class Feed:
                     await layer.group_discard(group, name)
 
 
-class Watch:
+class FeedWatch:
     """One watcher of a feed. ``wake`` is set when there is something to take."""
 
     def __init__(self, feed: Feed, wake: asyncio.Event) -> None:
@@ -257,14 +257,14 @@ class Watch:
 _feeds: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Key, Feed]] = WeakKeyDictionary()
 
 
-def watch(channel: Channel, params: Params, wake: asyncio.Event) -> Watch:
+def watch(channel: Channel, params: Params, wake: asyncio.Event) -> FeedWatch:
     """Watch the feed of ``channel`` with these checked parameters; its newest message is there to take at once."""
     feeds = _feeds.setdefault(asyncio.get_running_loop(), {})
     feed = feeds.get(_key(channel, params))
     if feed is None:
         feed = Feed(channel, params)
         feeds[feed.key] = feed
-    return Watch(feed, wake)
+    return FeedWatch(feed, wake)
 
 
 def of_snapshot(

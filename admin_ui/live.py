@@ -91,7 +91,7 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def connect(self) -> None:
         """Accept; with authentication on only a signed-in user."""
-        self.watches: dict[str, feeds.Watch] = {}
+        self.watches: dict[str, feeds.FeedWatch] = {}
         self.beats: list[Beat] = []
         self.tasks = TaskScope("live")
         self.wake = asyncio.Event()

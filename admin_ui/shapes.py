@@ -44,7 +44,7 @@ class Asked(s.Serializer[object]):
         return attrs
 
 
-class Backlog(s.Serializer[object]):
+class BacklogShape(s.Serializer[object]):
     """How much is not acknowledged. ``backlog_messages`` is exact where no entry is estimated or unmeasured."""
 
     backlog = s.IntegerField(help_text="entries: a batch is one; summed over subscriptions")
@@ -57,7 +57,7 @@ class Backlog(s.Serializer[object]):
 
 
 class BacklogOrUnknown(s.Serializer[object]):
-    """As Backlog; null: not known."""
+    """As BacklogShape; null: not known."""
 
     backlog = s.IntegerField(
         allow_null=True, help_text="entries: a batch is one; summed over subscriptions"

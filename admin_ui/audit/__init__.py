@@ -1,4 +1,4 @@
-"""Who changed what: recorded by the middleware ``recording.Recorder``, and shown."""
+"""Who changed what: recorded by the middleware ``recording.AuditRecorder``, and shown."""
 
 from admin_ui.audit.api import AuditView
 from admin_ui.resource import Resource

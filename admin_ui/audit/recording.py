@@ -58,7 +58,7 @@ def request_id_of(request: HttpRequest) -> str:
     return given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex[:16]
 
 
-class Recorder:
+class AuditRecorder:
     """Django middleware, asynchronous only; needs the authentication middleware before it."""
 
     sync_capable = False

@@ -42,7 +42,7 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class OwnedBundles:
     """``owners``: address, by bundle; ``unowned``: how many there are beside, of a namespace."""
 
     owned: list[Owned]
@@ -100,7 +100,7 @@ async def apply(engine: Engine, scope: Scope, user: str, token: str) -> Json:
 
 
 async def _receipt(
-    found: Found, ended: dict[BundleName, Ended], by_now: dict[BundleName, str | None] | None
+    found: OwnedBundles, ended: dict[BundleName, Ended], by_now: dict[BundleName, str | None] | None
 ) -> Json:
     names = await selectors.broker_names()
     counts = Counter(one.outcome for one in ended.values())
@@ -129,14 +129,14 @@ async def _receipt(
     }
 
 
-async def _find(engine: Engine, scope: Scope) -> Found:
+async def _find(engine: Engine, scope: Scope) -> OwnedBundles:
     """Bundles that have an owner by what is stored, not by what was kept to be shown."""
     if scope.namespace is not None:
         one = await bundles.owned_in(engine.store, scope.namespace)
         if one is None:
             raise NotFound(f"Namespace {scope.namespace} does not exist")
         owners = {each: one.owners[each.range] for each in one.bundles if each.range in one.owners}
-        return Found([one], owners, len(one.bundles) - len(owners))
+        return OwnedBundles([one], owners, len(one.bundles) - len(owners))
     url = await selectors.address_of(scope.broker)
     every = await bundles.all_owned(engine.store)
     owners = {
@@ -145,7 +145,7 @@ async def _find(engine: Engine, scope: Scope) -> Found:
     if not owners and url == scope.broker:
         raise NotFound(f"There is no broker {scope.broker}, and nobody of that name owns a bundle")
     names = {bundle.namespace for bundle in owners}
-    return Found([one for one in every if one.bundles.namespace in names], owners, 0)
+    return OwnedBundles([one for one in every if one.bundles.namespace in names], owners, 0)
 
 
 def _check_as_seen(seen: dict[str, str], now: dict[str, str]) -> None:

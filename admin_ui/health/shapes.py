@@ -5,7 +5,7 @@ from rest_framework import serializers as s
 from gateway.services.health.hops import HopState, Kind
 
 
-class Hop(s.Serializer[object]):
+class HopShape(s.Serializer[object]):
     hop = s.ChoiceField(choices=[kind.value for kind in Kind])
     id = s.CharField(help_text="of a broker or bookie; empty for what there is one of")
     state = s.ChoiceField(
@@ -24,4 +24,4 @@ class HealthAnswer(s.Serializer[object]):
         help_text="when every registered broker and the metadata store were last heard: all numbers are as of then; "
         "null: not all of them were yet. Without a registered broker when the last one was",
     )
-    hops = Hop(many=True)
+    hops = HopShape(many=True)

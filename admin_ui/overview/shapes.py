@@ -2,12 +2,12 @@
 
 from rest_framework import serializers as s
 
-from admin_ui.shapes import Backlog, BookieRow, BrokerRow, TopicRow
+from admin_ui.shapes import BacklogShape, BookieRow, BrokerRow, TopicRow
 
 SEVERITIES = ("error", "warning", "info")
 
 
-class Totals(Backlog):
+class TotalsShape(BacklogShape):
     topics = s.IntegerField()
     subscriptions = s.IntegerField()
     producers = s.IntegerField()
@@ -59,7 +59,7 @@ class Attention(s.Serializer[object]):
 class OverviewAnswer(s.Serializer[object]):
     at = s.IntegerField()
     cluster = s.CharField()
-    totals = Totals()
+    totals = TotalsShape()
     attention = Attention()
     top_backlogs = TopicRow(many=True)
     brokers = BrokerRow(many=True)

@@ -46,7 +46,7 @@ class Scope(NamedTuple):
 
 
 @dataclass(slots=True)
-class Found:
+class Effects:
     """Answers by part; why the others gave none."""
 
     scope: Scope
@@ -157,9 +157,9 @@ async def of_topic(engine: Engine, name: TopicName) -> Scope:
 
 async def gather(
     engine: Engine, scope: Scope, policy: Policy, value: Any, at_ms: int | None = None
-) -> Found:
+) -> Effects:
     """What would go with ``value`` in force, as of now or ``at_ms``. What does not answer is not counted."""
-    found = Found(scope)
+    found = Effects(scope)
     asked, rest = scope.loaded[:ASKED_MAX], scope.loaded[ASKED_MAX:]
     found.failed.update(dict.fromkeys(map(str, rest), NOT_ASKED))
     measured = len(asked) <= MEASURED_MAX

@@ -5,7 +5,7 @@ from typing import Any
 from admin_ui import confirming
 from admin_ui.confirming import Json
 from admin_ui.policies import effects, selectors
-from admin_ui.policies.effects import Found, Own, Seen
+from admin_ui.policies.effects import Effects, Own, Seen
 from admin_ui.policies.selectors import Said, exact
 from engine.base.errors import Conflict, NotReady
 from engine.base.names import NamespaceName, TopicName
@@ -94,7 +94,7 @@ async def _found(
     after: Any,
     unknown: str,
     at_ms: int | None = None,
-) -> tuple[Own, Found | None]:
+) -> tuple[Own, Effects | None]:
     """None for what nothing goes by. ``unknown``: why no broker can be asked, if so."""
     own = Own({}, unknown)
     if unknown:
@@ -110,7 +110,7 @@ async def _found(
     return own, await effects.gather(engine, scope, policy, after, at_ms)
 
 
-def _check(now: Found, policy: Policy, seen: Seen | None, counted: list[str]) -> None:
+def _check(now: Effects, policy: Policy, seen: Seen | None, counted: list[str]) -> None:
     """Raises Conflict when more would go than was ``seen`` (None: nothing was known), NotReady when that cannot be
     told. What a full backlog is cut by grows with every message: of it only who loses is compared."""
     for topic, why in now.failed.items():

@@ -19,7 +19,7 @@ T = TypeVar("T")
 REFUSALS = (400, 404, 412, 413, 422)
 
 
-class _TopicView(ClusterView):
+class _SchemaView(ClusterView):
     def name(self, where: dict[str, str]) -> TopicName:
         """Of the path; it is what the view is about."""
         found = topic_name(**where)
@@ -35,7 +35,7 @@ def _candidate(name: TopicName, asked: Body) -> GivenSchema:
     return GivenSchema(name.partitioned, asked["type"], asked["definition"], asked["properties"])
 
 
-class SchemasView(_TopicView):
+class SchemasView(_SchemaView):
     """Its versions, newest first; the next one; deleting all of them."""
 
     calls = {
@@ -51,7 +51,7 @@ class SchemasView(_TopicView):
         ),
         "post": Call(
             "registerSchema",
-            shapes.Registered,
+            shapes.RegisteredVersion,
             TOPIC_PATH,
             body=shapes.NewVersion,
             errors=(*REFUSALS, 409),
@@ -85,7 +85,7 @@ class SchemasView(_TopicView):
         return json_answer({"version": deletion})
 
 
-class SchemaView(_TopicView):
+class SchemaView(_SchemaView):
     """One version with its definition."""
 
     calls = {
@@ -102,23 +102,27 @@ class SchemaView(_TopicView):
         return json_answer(await self.work(lambda engine: selectors.version(engine, name, version)))
 
 
-class VerdictView(_TopicView):
+class VerdictView(_SchemaView):
     """Whether a candidate could be the next version; nothing is changed."""
 
     reading_methods = frozenset({"POST"})
 
     calls = {
         "post": Call(
-            "judgeSchema", shapes.Verdict, TOPIC_PATH, body=shapes.Candidate, errors=REFUSALS
+            "judgeSchema",
+            shapes.VerdictShape,
+            TOPIC_PATH,
+            body=shapes.CandidateShape,
+            errors=REFUSALS,
         )
     }
 
     async def post(self, request: HttpRequest, **where: str) -> HttpResponse:
-        candidate = _candidate(self.name(where), checked(shapes.Candidate, request))
+        candidate = _candidate(self.name(where), checked(shapes.CandidateShape, request))
         return json_answer(await self.ask(lambda engine: selectors.verdict(engine, candidate)))
 
 
-class RehearsalView(_TopicView):
+class RehearsalView(_SchemaView):
     """The last messages decoded with a candidate; nothing is changed."""
 
     reading_methods = frozenset({"POST"})

@@ -43,7 +43,7 @@ class VersionAnswer(s.Serializer[object]):
     properties = s.DictField(child=s.CharField())
 
 
-class Candidate(s.Serializer[object]):
+class CandidateShape(s.Serializer[object]):
     type = s.ChoiceField(KINDS)
     definition = s.CharField(default="", allow_blank=True, trim_whitespace=False)
     properties = s.DictField(
@@ -51,17 +51,17 @@ class Candidate(s.Serializer[object]):
     )
 
 
-class NewVersion(Candidate):
+class NewVersion(CandidateShape):
     newest = s.IntegerField(
         min_value=-1, help_text="as the verdict said: the version that it is to follow"
     )
 
 
-class RehearsalBody(Candidate):
+class RehearsalBody(CandidateShape):
     messages = s.IntegerField(default=MESSAGES, min_value=1, max_value=MESSAGES_MAX)
 
 
-class Verdict(s.Serializer[object]):
+class VerdictShape(s.Serializer[object]):
     newest = s.IntegerField(help_text="number of the newest version then; -1 without any")
     version = s.IntegerField(allow_null=True, help_text="the version that it is already")
     compatible = s.BooleanField()
@@ -69,7 +69,7 @@ class Verdict(s.Serializer[object]):
     strategy = StrategyRow()
 
 
-class Registered(s.Serializer[object]):
+class RegisteredVersion(s.Serializer[object]):
     version = s.IntegerField()
 
 

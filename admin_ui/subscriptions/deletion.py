@@ -8,7 +8,7 @@ from typing import Any
 
 from admin_ui import confirming
 from admin_ui.confirming import Json
-from admin_ui.subscriptions.services import WHOLE, Outcome, members
+from admin_ui.subscriptions.services import WHOLE, ChangeResult, members
 from engine.admin import api
 from engine.admin.fan_out import on_each
 from engine.base.errors import Conflict, MagnetarError, NotFound, Refusal
@@ -55,7 +55,7 @@ async def preview(
 
 async def apply(
     engine: Engine, topic: TopicName, subscription: str, user: str, token: str
-) -> Outcome:
+) -> ChangeResult:
     """Delete it on every partition as previewed. 409 when a partition refuses, before which all are asked, or 503 when
     one gave no answer: with what was done where. Raises Conflict when partitions came since, NotFound when it is gone
     everywhere."""
@@ -94,7 +94,7 @@ async def apply(
     return _outcome(list(seen), found)
 
 
-def _outcome(indexes: list[int], found: list[Json]) -> Outcome:
+def _outcome(indexes: list[int], found: list[Json]) -> ChangeResult:
     parts = [
         {"partition": partition_of(index)} | {k: v for k, v in one.items() if k != "gone"}
         for index, one in zip(indexes, found, strict=True)
@@ -108,12 +108,12 @@ def _outcome(indexes: list[int], found: list[Json]) -> Outcome:
         "parts": parts,
     }
     if body["done"]:
-        return Outcome(200, body)
+        return ChangeResult(200, body)
     bad = [one for one in found if "why" in one]
     unknown = any(one["why"] == "unknown" for one in bad)
     where = f" (deleted on {len(done)} of {len(parts)} partitions)" if len(parts) > 1 else ""
     reason = f"{UNKNOWN}: {bad[0]['reason']}" if unknown else bad[0]["reason"]
-    return Outcome(503 if unknown else 409, body | {"reason": reason + where})
+    return ChangeResult(503 if unknown else 409, body | {"reason": reason + where})
 
 
 async def holdings(

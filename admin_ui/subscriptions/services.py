@@ -20,7 +20,7 @@ WHOLE = -1
 _MOVED = ("base", "target", "lost", "again", "lost_messages", "again_messages", "exact")
 
 
-class Outcome(NamedTuple):
+class ChangeResult(NamedTuple):
     """Answer of an application: 200 when all of it was done, 409 or 503 with what was, by partition."""
 
     status: int
@@ -46,7 +46,7 @@ async def preview(
 
 async def undo(
     engine: Engine, topic: TopicName, subscription: str, user: str, change: str
-) -> Outcome:
+) -> ChangeResult:
     """Take ``change`` back at once if the cursor can be again what it was; else 409 with what a preview of the undo
     says, for somebody to confirm."""
     args = api.PreviewChange(topic, subscription, "undo", undo=change)
@@ -59,7 +59,7 @@ async def undo(
         )
     else:
         return await apply(engine, topic, confirmed)
-    return Outcome(409, {"done": False, "reason": reason, "parts": said["parts"]})
+    return ChangeResult(409, {"done": False, "reason": reason, "parts": said["parts"]})
 
 
 async def _preview(engine: Engine, args: api.PreviewChange, user: str) -> tuple[Json, Confirmed]:
@@ -149,7 +149,7 @@ def _consumers(found: dict[int, Json]) -> list[Json]:
     )
 
 
-async def apply(engine: Engine, topic: TopicName, confirmed: Confirmed) -> Outcome:
+async def apply(engine: Engine, topic: TopicName, confirmed: Confirmed) -> ChangeResult:
     """Make the previewed change, on every partition. Nothing is changed when it is known before that one would
     refuse."""
     parts = {
@@ -188,7 +188,7 @@ async def apply(engine: Engine, topic: TopicName, confirmed: Confirmed) -> Outco
 
 def _outcome(
     confirmed: Confirmed, indexes: Sequence[int], found: Sequence[Json], *, changed: bool
-) -> Outcome:
+) -> ChangeResult:
     parts = []
     for index, each in zip(indexes, found, strict=True):
         part: Json = {
@@ -223,12 +223,12 @@ def _outcome(
         body["exact"] = all(one["exact"] for one in sums)
         body["meanwhile"] = sum(each["meanwhile"] for each in done)
     if body["done"]:
-        return Outcome(200, body)
+        return ChangeResult(200, body)
     bad = [part for part in parts if "why" in part]
     unknown = any(part["why"] == "unknown" for part in bad)
     told = f" ({len(done)} of {len(parts)} partitions were changed)" if len(parts) > 1 else ""
     body["reason"] = (f"{UNKNOWN}: {bad[0]['reason']}" if unknown else bad[0]["reason"]) + told
-    return Outcome(503 if unknown else 409, body)
+    return ChangeResult(503 if unknown else 409, body)
 
 
 async def changes(engine: Engine, topic: TopicName) -> Json:

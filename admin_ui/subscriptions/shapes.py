@@ -82,7 +82,7 @@ class Span(s.Serializer[object]):
         return super().get_fields() | {"from": s.IntegerField()}
 
 
-class AttachedConsumer(s.Serializer[object]):
+class AttachedConsumerShape(s.Serializer[object]):
     name = s.CharField()
     address = s.CharField()
 
@@ -118,7 +118,7 @@ class CursorPreview(Amounts):
     gone = s.IntegerField()
     moved = s.IntegerField()
     span = Span(allow_null=True)
-    consumers = AttachedConsumer(many=True)
+    consumers = AttachedConsumerShape(many=True)
     undoable = s.BooleanField()
     kept_ms = s.IntegerField(
         help_text="how long after the change all that it discards can be brought back; 0: not promised"
@@ -152,7 +152,7 @@ class NotChanged(s.Serializer[object]):
     parts = ReceiptPart(many=True, required=False)
 
 
-class LastChange(Amounts):
+class LastChangeShape(Amounts):
     subscription = s.CharField()
     id = s.CharField()
     at = s.IntegerField()
@@ -165,7 +165,7 @@ class LastChange(Amounts):
 
 
 class LastChanges(s.Serializer[object]):
-    changes = LastChange(many=True)
+    changes = LastChangeShape(many=True)
     partitions = s.IntegerField(help_text="1 for a topic without")
     unknown = s.ListField(child=s.IntegerField(), help_text="partitions that did not answer")
 
@@ -177,7 +177,7 @@ class DeleteSubscriptionBody(Asked):
     )
 
 
-class ConnectedConsumer(AttachedConsumer):
+class ConnectedConsumer(AttachedConsumerShape):
     partition = s.IntegerField(allow_null=True)
     connected = s.IntegerField(help_text="when it connected")
     unacked = s.IntegerField(

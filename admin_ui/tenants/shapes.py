@@ -6,7 +6,7 @@ Topics are those of the metadata: plain non-persistent ones, which only brokers 
 from rest_framework import serializers as s
 
 from admin_ui.policies.shapes import PolicyRow
-from admin_ui.shapes import Backlog
+from admin_ui.shapes import BacklogShape
 from engine.tenancy.bundles import BUNDLES_MAX
 
 
@@ -26,7 +26,7 @@ class TenantRow(s.Serializer[object]):
     namespaces = s.IntegerField()
 
 
-class TenantNumbers(Backlog):
+class TenantNumbersShape(BacklogShape):
     """Sums of a tenant's topics."""
 
     topics = s.IntegerField()
@@ -36,7 +36,7 @@ class TenantNumbers(Backlog):
 
 
 class ListedTenant(TenantRow):
-    numbers = TenantNumbers(allow_null=True, help_text="null: no numbers are known yet")
+    numbers = TenantNumbersShape(allow_null=True, help_text="null: no numbers are known yet")
 
 
 class TenantsAnswer(s.Serializer[object]):

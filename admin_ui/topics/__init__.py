@@ -8,9 +8,9 @@ from admin_ui.topics.api import (
     PropertiesView,
     ScopesView,
     TerminateView,
+    TopicDetailView,
     TopicsFileView,
     TopicsView,
-    TopicView,
     UnloadView,
 )
 from admin_ui.topics.live import TOPIC_CHANNEL, TOPICS_CHANNEL
@@ -20,7 +20,7 @@ TOPICS = Resource(
         "topics": TopicsView,
         "topics/export": TopicsFileView,
         "scopes": ScopesView,
-        TOPIC: TopicView,
+        TOPIC: TopicDetailView,
         f"{TOPIC}/delete": DeleteView,
         f"{TOPIC}/terminate": TerminateView,
         f"{TOPIC}/unload": UnloadView,

@@ -110,7 +110,7 @@ class ScopesView(ClusterView):
         return json_answer(await self.work(lambda engine: selectors.scopes(engine, params)))
 
 
-class TopicView(ClusterView):
+class TopicDetailView(ClusterView):
     """One topic in full."""
 
     calls = {

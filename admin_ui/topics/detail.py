@@ -14,14 +14,14 @@ from gateway.services.index.rows import KNOWN, Row
 
 Body = dict[str, Any]
 
-Found = tuple[int | None, str, Body]
+PartProducer = tuple[int | None, str, Body]
 """A producer as a broker tells it: of which partition, by which broker."""
 
 _GENERATED = re.compile(r".+-\d+-\d+")
 """A producer's name that its broker gave it."""
 
 
-class Part(NamedTuple):
+class TopicPart(NamedTuple):
     """``number`` of a partition, None of a plain topic. ``stats`` and ``internal``: as brokers answer; without them the
     part did not answer, or (``made`` is false) nobody has made it yet. ``last``: its row by the index, if any."""
 
@@ -39,7 +39,7 @@ class Part(NamedTuple):
         return str(self.last["owner"]) if self.last is not None else ""
 
 
-def part_row(part: Part, at: int) -> Row:
+def part_row(part: TopicPart, at: int) -> Row:
     """A TopicRow with ``known``, ``partition`` and ``owner``."""
     about = {"partition": part.number, "owner": part.owner}
     if part.stats is not None:
@@ -115,14 +115,14 @@ def _backlog(sub: Body) -> dict[str, int]:
 # Producers
 
 
-def producers(parts: Iterable[Part]) -> list[Body]:
+def producers(parts: Iterable[TopicPart]) -> list[Body]:
     """One row for what a client opened as one producer, with the partitions that it is connected to.
 
     The client's producers of one partitioned topic have one name, or each the name that its broker gave it; then they
     follow each other in the client's ids in the order of the partitions. What another client on the same host opened
     alike is told apart by its connection; connections to several brokers are matched in the order in which they came.
     """
-    named: dict[str, list[Found]] = {}
+    named: dict[str, list[PartProducer]] = {}
     for part in parts:
         for item in (part.stats or {}).get("publishers", []):
             named.setdefault(str(item.get("producerName", "")), []).append(
@@ -133,7 +133,7 @@ def producers(parts: Iterable[Part]) -> list[Body]:
     return [_producer(sorted(group, key=lambda one: one[0] or 0)) for group in groups]
 
 
-def _is_generated(group: list[Found]) -> bool:
+def _is_generated(group: list[PartProducer]) -> bool:
     index, _, item = group[0]
     return (
         len(group) == 1
@@ -142,14 +142,14 @@ def _is_generated(group: list[Found]) -> bool:
     )
 
 
-def _matched(found: list[Found]) -> Iterable[list[Found]]:
-    connections: dict[tuple[str, str, str, int], dict[str, list[Found]]] = {}
+def _matched(found: list[PartProducer]) -> Iterable[list[PartProducer]]:
+    connections: dict[tuple[str, str, str, int], dict[str, list[PartProducer]]] = {}
     for index, owner, item in found:
         address = str(item.get("address", ""))
         first = int(item.get("producerId", 0)) - (index or 0)
         alike = (owner, address.rpartition(":")[0], str(item.get("clientVersion")), first)
         connections.setdefault(alike, {}).setdefault(address, []).append((index, owner, item))
-    groups: dict[tuple[str, str, int, int], list[Found]] = {}
+    groups: dict[tuple[str, str, int, int], list[PartProducer]] = {}
     for (_, host, version, first), by_address in connections.items():
         oldest = sorted(
             by_address.values(), key=lambda group: str(group[0][2].get("connectedSince"))
@@ -159,7 +159,7 @@ def _matched(found: list[Found]) -> Iterable[list[Found]]:
     return groups.values()
 
 
-def _producer(group: list[Found]) -> Body:
+def _producer(group: list[PartProducer]) -> Body:
     _, _, first = group[0]
     return {
         "id": str(first.get("producerId", "")),
@@ -177,7 +177,7 @@ def _producer(group: list[Found]) -> Body:
 # Ledgers
 
 
-def ledgers(part: Part) -> list[Body]:
+def ledgers(part: TopicPart) -> list[Body]:
     """The last ledger of a part that takes messages is its open one, whose own numbers are kept elsewhere."""
     found = part.internal.get("ledgers", [])
     is_open = part.internal.get("state") == "LedgerOpened"
@@ -204,7 +204,7 @@ def ledgers(part: Part) -> list[Body]:
 # Subscriptions
 
 
-def subscriptions(parts: Iterable[Part]) -> dict[str, Body]:
+def subscriptions(parts: Iterable[TopicPart]) -> dict[str, Body]:
     """By name, in its order; summed over the parts that answered."""
     merged: dict[str, Body] = {}
     for part in parts:

@@ -152,27 +152,27 @@ async def _count(engine: Engine, name: TopicName) -> int:
         return known
 
 
-async def _plain(engine: Engine, name: TopicName) -> detail.Part:
+async def _plain(engine: Engine, name: TopicName) -> detail.TopicPart:
     stats, internal = await _stats(engine, name)
-    return detail.Part(str(name), None, stats, internal, True, None)
+    return detail.TopicPart(str(name), None, stats, internal, True, None)
 
 
-async def _partitions(engine: Engine, name: TopicName, count: int) -> list[detail.Part]:
+async def _partitions(engine: Engine, name: TopicName, count: int) -> list[detail.TopicPart]:
     snapshot = await collector().snapshot()
     failures: list[Exception] = []
 
-    async def ask(index: int) -> detail.Part:
+    async def ask(index: int) -> detail.TopicPart:
         member = name.partition_at(index)
         try:
             async with asyncio.timeout(PARTITION_TIMEOUT_S):
                 stats, internal = await _stats(engine, member)
-            return detail.Part(str(member), index, stats, internal, True, None)
+            return detail.TopicPart(str(member), index, stats, internal, True, None)
         except NotFound:
-            return detail.Part(str(member), index, None, {}, False, None)
+            return detail.TopicPart(str(member), index, None, {}, False, None)
         except (MagnetarError, TimeoutError, OSError) as error:
             failures.append(error)
             last = snapshot.topics.part_row(str(member), now_ms())
-            return detail.Part(str(member), index, None, {}, True, last)
+            return detail.TopicPart(str(member), index, None, {}, True, last)
 
     parts = await catalog.each(range(count), ask)
     if len(failures) == count:

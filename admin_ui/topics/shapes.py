@@ -2,7 +2,7 @@
 
 from rest_framework import serializers as s
 
-from admin_ui.shapes import Asked, Backlog, TopicRow, oldest_at
+from admin_ui.shapes import Asked, BacklogShape, TopicRow, oldest_at
 from engine.admin.lag import LagCause, LagSeverity
 from engine.base.names import DOMAINS
 from engine.tenancy.topics import PARTITIONS_MAX
@@ -15,19 +15,19 @@ CHANGES = ("delete", "terminate", "unload", "partitions")
 PROBLEM_CAUSES = [cause.value for cause in (*LagCause, *TopicCause)]
 
 
-class Problem(s.Serializer[object]):
+class ProblemShape(s.Serializer[object]):
     severity = s.ChoiceField(choices=[severity.value for severity in LagSeverity])
     cause = s.ChoiceField(choices=PROBLEM_CAUSES)
 
 
-class Trouble(Problem):
+class TroubleShape(ProblemShape):
     """What is wrong with a topic itself."""
 
     title = s.CharField()
 
 
 class ListedRow(TopicRow):
-    attention = Problem(
+    attention = ProblemShape(
         allow_null=True, help_text="the most harmful problem of its subscriptions; null: none found"
     )
     trend = s.ListField(
@@ -45,14 +45,14 @@ class TopicsAnswer(s.Serializer[object]):
     rows = ListedRow(many=True)
 
 
-class Names(s.Serializer[object]):
+class NameList(s.Serializer[object]):
     total = s.IntegerField()
     names = s.ListField(child=s.CharField(), help_text="the first of them")
 
 
 class ScopesAnswer(s.Serializer[object]):
-    tenants = Names()
-    namespaces = Names(help_text="as tenant/namespace")
+    tenants = NameList()
+    namespaces = NameList(help_text="as tenant/namespace")
 
 
 def partition() -> s.IntegerField:
@@ -109,7 +109,7 @@ class PositionRow(s.Serializer[object]):
     backlog = s.IntegerField(help_text="entries")
 
 
-class Lag(s.Serializer[object]):
+class LagShape(s.Serializer[object]):
     cause = s.ChoiceField(choices=[cause.value for cause in LagCause])
     severity = s.ChoiceField(choices=[severity.value for severity in LagSeverity])
     title = s.CharField(help_text="goes on after the subscription's name")
@@ -119,7 +119,7 @@ class Lag(s.Serializer[object]):
     at_least = s.BooleanField(help_text="it began at 'since', or before")
 
 
-class SubscriptionRow(Backlog):
+class SubscriptionRow(BacklogShape):
     name = s.CharField()
     type = s.CharField(
         help_text="Exclusive, Shared, Failover, Key_Shared; empty before the first consumer"
@@ -134,7 +134,9 @@ class SubscriptionRow(Backlog):
     net_rate = s.FloatField(
         help_text="change of the backlog in entries per second; negative while it drains"
     )
-    lag = Lag(allow_null=True, help_text="why it does not drain; null: nothing keeps it from it")
+    lag = LagShape(
+        allow_null=True, help_text="why it does not drain; null: nothing keeps it from it"
+    )
 
 
 class PartitionRow(TopicRow):
@@ -145,7 +147,7 @@ class PartitionRow(TopicRow):
 class TopicAnswer(s.Serializer[object]):
     at = s.IntegerField()
     row = TopicRow()
-    trouble = Trouble(
+    trouble = TroubleShape(
         allow_null=True, help_text="what is wrong with the topic itself; null: nothing is found"
     )
     owner = s.CharField(help_text="the broker that serves it; empty when none does, or several")
@@ -187,7 +189,7 @@ class MorePartitionsBody(Asked):
     partitions = s.IntegerField(required=False, min_value=1, max_value=PARTITIONS_MAX)
 
 
-class Client(s.Serializer[object]):
+class ClientShape(s.Serializer[object]):
     name = s.CharField()
     address = s.CharField()
 
@@ -201,7 +203,7 @@ class UnreadOfSubscription(s.Serializer[object]):
     entries = s.IntegerField()
     messages = s.IntegerField(allow_null=True)
     exact = s.BooleanField()
-    consumers = Client(many=True)
+    consumers = ClientShape(many=True)
 
 
 class TopicPreview(s.Serializer[object]):
@@ -215,7 +217,7 @@ class TopicPreview(s.Serializer[object]):
     bytes = s.IntegerField(help_text="stored")
     entries = s.IntegerField(help_text="stored")
     terminated = s.BooleanField()
-    producers = Client(many=True)
+    producers = ClientShape(many=True)
     subscriptions = UnreadOfSubscription(many=True)
     unread = s.ListField(
         child=s.CharField(),

@@ -87,8 +87,8 @@ WORDS = _words("hear heard hears nobody somebody tell tells told whoever whomeve
 NAMES = _words("each found heard one said told which")
 """Variables that do not say what they hold."""
 NOUN_MARKS = ("property", "fixture")
-SHARED_CLASS_NAMES: frozenset[str] = frozenset()
-"""Public classes that may have the same name in two packages."""
+SHARED_CLASS_NAMES = _words("Command Migration")
+"""Public classes that may have the same name in two packages: Django finds them by it."""
 
 Finding = tuple[int, str]
 
@@ -196,7 +196,7 @@ def test_public_classes_have_one_name_in_one_package() -> None:
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     homes[node.name].add(path.parts[0])
     twice = {name for name, packages in homes.items() if len(packages) > 1}
-    assert twice == SHARED_CLASS_NAMES
+    assert twice <= SHARED_CLASS_NAMES, sorted(twice - SHARED_CLASS_NAMES)
 
 
 @pytest.mark.parametrize(

@@ -913,7 +913,7 @@ export interface components {
                 [key: string]: unknown;
             };
         };
-        AttachedConsumer: {
+        AttachedConsumerShape: {
             name: string;
             address: string;
         };
@@ -1247,7 +1247,7 @@ export interface components {
             limit: number;
             rows: components["schemas"]["BundleRow"][];
         };
-        CandidateRequest: {
+        CandidateShapeRequest: {
             type: components["schemas"]["SchemaKindEnum"];
             /** @default  */
             definition: string;
@@ -1257,7 +1257,7 @@ export interface components {
         };
         ChangeRackAnswer: components["schemas"]["RackPreview"] | components["schemas"]["RackReceipt"];
         ChangeSettingAnswer: components["schemas"]["SettingPreview"] | components["schemas"]["SettingReceipt"];
-        Client: {
+        ClientShape: {
             name: string;
             address: string;
         };
@@ -1313,7 +1313,7 @@ export interface components {
             gone: number;
             moved: number;
             span: components["schemas"]["Span"] | null;
-            consumers: components["schemas"]["AttachedConsumer"][];
+            consumers: components["schemas"]["AttachedConsumerShape"][];
             undoable: boolean;
             /** @description how long after the change all that it discards can be brought back; 0: not promised */
             kept_ms: number;
@@ -1458,7 +1458,7 @@ export interface components {
             now: number;
             /** @description when every registered broker and the metadata store were last heard: all numbers are as of then; null: not all of them were yet. Without a registered broker when the last one was */
             at: number | null;
-            hops: components["schemas"]["Hop"][];
+            hops: components["schemas"]["HopShape"][];
         };
         HistoryAnswer: {
             /** @description end of the last step recorded; null: none was, yet */
@@ -1468,26 +1468,6 @@ export interface components {
             columns: string[];
             /** @description oldest first, one each step; null: not known then */
             points: (number | null)[][];
-        };
-        Hop: {
-            hop: components["schemas"]["HopEnum"];
-            /** @description of a broker or bookie; empty for what there is one of */
-            id: string;
-            /**
-             * @description slow: late, and answered a moment ago; unknown: not asked yet
-             *
-             *     * `ok` - ok
-             *     * `slow` - slow
-             *     * `down` - down
-             *     * `unknown` - unknown
-             */
-            state: components["schemas"]["HopStateEnum"];
-            /** @description when it began to answer, or ceased to */
-            since: number;
-            /** @description empty while it answers */
-            reason: string;
-            /** @description what to do next; empty while it answers */
-            advice: string;
         };
         /**
          * @description * `store` - store
@@ -1500,6 +1480,26 @@ export interface components {
          * @enum {string}
          */
         HopEnum: "store" | "broker" | "bookie" | "gateway" | "redis" | "spark" | "database";
+        HopShape: {
+            hop: components["schemas"]["HopEnum"];
+            /** @description of a broker or bookie; empty for what there is one of */
+            id: string;
+            /**
+             * @description slow: late, and answered a moment ago; unknown: not asked yet
+             *
+             *     * `ok` - ok
+             *     * `slow` - slow
+             *     * `down` - down
+             *     * `unknown` - unknown
+             */
+            state: components["schemas"]["HopShapeStateEnum"];
+            /** @description when it began to answer, or ceased to */
+            since: number;
+            /** @description empty while it answers */
+            reason: string;
+            /** @description what to do next; empty while it answers */
+            advice: string;
+        };
         /**
          * @description * `ok` - ok
          *     * `slow` - slow
@@ -1507,7 +1507,7 @@ export interface components {
          *     * `unknown` - unknown
          * @enum {string}
          */
-        HopStateEnum: "ok" | "slow" | "down" | "unknown";
+        HopShapeStateEnum: "ok" | "slow" | "down" | "unknown";
         /**
          * @description * `at_rest` - at_rest
          *     * `live` - live
@@ -1516,19 +1516,6 @@ export interface components {
          * @enum {string}
          */
         KnownEnum: "at_rest" | "live" | "last" | "no";
-        Lag: {
-            cause: components["schemas"]["LagCauseEnum"];
-            severity: components["schemas"]["SeverityEnum"];
-            /** @description goes on after the subscription's name */
-            title: string;
-            /** @description the figures that show it */
-            detail: string;
-            /** @description what to do next that harms nothing */
-            advice: string;
-            since: number;
-            /** @description it began at 'since', or before */
-            at_least: boolean;
-        };
         /**
          * @description * `storage` - storage
          *     * `no-consumer` - no-consumer
@@ -1546,11 +1533,24 @@ export interface components {
          * @enum {string}
          */
         LagCauseEnum: "storage" | "no-consumer" | "reconnecting" | "held" | "standby" | "no-permits" | "unacked-limit" | "redelivery" | "not-acknowledged" | "hot-key" | "rate-limit" | "slow" | "delayed";
+        LagShape: {
+            cause: components["schemas"]["LagCauseEnum"];
+            severity: components["schemas"]["SeverityEnum"];
+            /** @description goes on after the subscription's name */
+            title: string;
+            /** @description the figures that show it */
+            detail: string;
+            /** @description what to do next that harms nothing */
+            advice: string;
+            since: number;
+            /** @description it began at 'since', or before */
+            at_least: boolean;
+        };
         /**
          * @description Messages, null when storage does not tell, estimated unless ``exact``; beside them entries, of which a batch is
          *     one.
          */
-        LastChange: {
+        LastChangeShape: {
             /** @description messages lost or delivered again */
             affected: number | null;
             /** @description unread messages that are never delivered */
@@ -1576,7 +1576,7 @@ export interface components {
             parts: number[];
         };
         LastChanges: {
-            changes: components["schemas"]["LastChange"][];
+            changes: components["schemas"]["LastChangeShape"][];
             /** @description 1 for a topic without */
             partitions: number;
             /** @description partitions that did not answer */
@@ -1610,7 +1610,7 @@ export interface components {
          * @enum {string}
          */
         LeftOutWhyEnum: "encrypted" | "no-value" | "damaged" | "chunks" | "version";
-        /** @description As Backlog; null: not known. */
+        /** @description As BacklogShape; null: not known. */
         ListedRow: {
             /** @description entries: a batch is one; summed over subscriptions */
             backlog: number | null;
@@ -1658,7 +1658,7 @@ export interface components {
             /** @description when these numbers were true */
             at: number;
             /** @description the most harmful problem of its subscriptions; null: none found */
-            attention: components["schemas"]["Problem"] | null;
+            attention: components["schemas"]["ProblemShape"] | null;
             /** @description backlog in entries of the last 15 minutes, one per minute, oldest first; null: not known */
             trend?: (number | null)[];
         };
@@ -1668,7 +1668,7 @@ export interface components {
             allowed_clusters: string[];
             namespaces: number;
             /** @description null: no numbers are known yet */
-            numbers: components["schemas"]["TenantNumbers"] | null;
+            numbers: components["schemas"]["TenantNumbersShape"] | null;
         };
         /**
          * @description A subscription that would lose what it has not acknowledged, or go: ``messages`` null when they were not counted,
@@ -1696,7 +1696,7 @@ export interface components {
             token?: string;
             partitions?: number;
         };
-        Names: {
+        NameList: {
             total: number;
             /** @description the first of them */
             names: string[];
@@ -1808,13 +1808,13 @@ export interface components {
         OverviewAnswer: {
             at: number;
             cluster: string;
-            totals: components["schemas"]["Totals"];
+            totals: components["schemas"]["TotalsShape"];
             attention: components["schemas"]["Attention"];
             top_backlogs: components["schemas"]["TopicRow"][];
             brokers: components["schemas"]["BrokerRow"][];
             bookies: components["schemas"]["BookieRow"][];
         };
-        /** @description As Backlog; null: not known. */
+        /** @description As BacklogShape; null: not known. */
         PartitionRow: {
             /** @description entries: a batch is one; summed over subscriptions */
             backlog: number | null;
@@ -2020,10 +2020,6 @@ export interface components {
             moved: number;
             from: string;
         };
-        Problem: {
-            severity: components["schemas"]["SeverityEnum"];
-            cause: components["schemas"]["ProblemCauseEnum"];
-        };
         /**
          * @description * `storage` - storage
          *     * `no-consumer` - no-consumer
@@ -2043,6 +2039,10 @@ export interface components {
          * @enum {string}
          */
         ProblemCauseEnum: "storage" | "no-consumer" | "reconnecting" | "held" | "standby" | "no-permits" | "unacked-limit" | "redelivery" | "not-acknowledged" | "hot-key" | "rate-limit" | "slow" | "delayed" | "unwritable" | "producers-left";
+        ProblemShape: {
+            severity: components["schemas"]["SeverityEnum"];
+            cause: components["schemas"]["ProblemCauseEnum"];
+        };
         /** @description What a client opened as one producer: on a partitioned topic it is connected to each partition. */
         ProducerRow: {
             id: string;
@@ -2145,7 +2145,7 @@ export interface components {
          * @enum {string}
          */
         ReceiptPartWhyEnum: "used" | "moved" | "trimmed" | "refused" | "unknown";
-        Registered: {
+        RegisteredVersion: {
             version: number;
         };
         Rehearsal: {
@@ -2288,9 +2288,9 @@ export interface components {
          */
         SchemaKindEnum: "NONE" | "STRING" | "JSON" | "PROTOBUF" | "AVRO" | "BOOLEAN" | "INT8" | "INT16" | "INT32" | "INT64" | "FLOAT" | "DOUBLE" | "DATE" | "TIME" | "TIMESTAMP" | "KEY_VALUE" | "INSTANT" | "LOCAL_DATE" | "LOCAL_TIME" | "LOCAL_DATE_TIME" | "PROTOBUF_NATIVE";
         ScopesAnswer: {
-            tenants: components["schemas"]["Names"];
+            tenants: components["schemas"]["NameList"];
             /** @description as tenant/namespace */
-            namespaces: components["schemas"]["Names"];
+            namespaces: components["schemas"]["NameList"];
         };
         SetNamespacePolicyAnswer: components["schemas"]["PolicyPreview"] | components["schemas"]["PolicyReceipt"];
         SetTopicPolicyAnswer: components["schemas"]["PolicyPreview"] | components["schemas"]["PolicyReceipt"];
@@ -2476,14 +2476,14 @@ export interface components {
              */
             net_rate: number;
             /** @description why it does not drain; null: nothing keeps it from it */
-            lag: components["schemas"]["Lag"] | null;
+            lag: components["schemas"]["LagShape"] | null;
         };
         TenantBodyRequest: {
             admin_roles: string[];
             allowed_clusters: string[];
         };
         /** @description Sums of a tenant's topics. */
-        TenantNumbers: {
+        TenantNumbersShape: {
             /** @description entries: a batch is one; summed over subscriptions */
             backlog: number;
             /** @description messages in them */
@@ -2531,7 +2531,7 @@ export interface components {
             at: number;
             row: components["schemas"]["TopicRow"];
             /** @description what is wrong with the topic itself; null: nothing is found */
-            trouble: components["schemas"]["Trouble"] | null;
+            trouble: components["schemas"]["TroubleShape"] | null;
             /** @description the broker that serves it; empty when none does, or several */
             owner: string;
             ledgers: components["schemas"]["LedgerRow"][];
@@ -2575,7 +2575,7 @@ export interface components {
             /** @description stored */
             entries: number;
             terminated: boolean;
-            producers: components["schemas"]["Client"][];
+            producers: components["schemas"]["ClientShape"][];
             subscriptions: components["schemas"]["UnreadOfSubscription"][];
             /** @description subscriptions that cannot be read now: nothing of them is known */
             unread: string[];
@@ -2588,7 +2588,7 @@ export interface components {
             /** @description of a terminated topic, the last message of each part */
             last: string[];
         };
-        /** @description As Backlog; null: not known. */
+        /** @description As BacklogShape; null: not known. */
         TopicRow: {
             /** @description entries: a batch is one; summed over subscriptions */
             backlog: number | null;
@@ -2645,7 +2645,7 @@ export interface components {
             rows: components["schemas"]["ListedRow"][];
         };
         /** @description How much is not acknowledged. ``backlog_messages`` is exact where no entry is estimated or unmeasured. */
-        Totals: {
+        TotalsShape: {
             /** @description entries: a batch is one; summed over subscriptions */
             backlog: number;
             /** @description messages in them */
@@ -2673,7 +2673,7 @@ export interface components {
             last: number;
         };
         /** @description What is wrong with a topic itself. */
-        Trouble: {
+        TroubleShape: {
             severity: components["schemas"]["SeverityEnum"];
             cause: components["schemas"]["ProblemCauseEnum"];
             title: string;
@@ -2793,7 +2793,7 @@ export interface components {
             entries: number;
             messages: number | null;
             exact: boolean;
-            consumers: components["schemas"]["Client"][];
+            consumers: components["schemas"]["ClientShape"][];
         };
         UnreadPart: {
             partition: number | null;
@@ -2816,7 +2816,7 @@ export interface components {
          * @enum {string}
          */
         ValueEnum: "UNDEFINED" | "ALWAYS_INCOMPATIBLE" | "ALWAYS_COMPATIBLE" | "BACKWARD" | "FORWARD" | "FULL" | "BACKWARD_TRANSITIVE" | "FORWARD_TRANSITIVE" | "FULL_TRANSITIVE";
-        Verdict: {
+        VerdictShape: {
             /** @description number of the newest version then; -1 without any */
             newest: number;
             /** @description the version that it is already */
@@ -5322,7 +5322,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Registered"];
+                    "application/json": components["schemas"]["RegisteredVersion"];
                 };
             };
             400: {
@@ -5618,7 +5618,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["CandidateRequest"];
+                "application/json": components["schemas"]["CandidateShapeRequest"];
             };
         };
         responses: {
@@ -5627,7 +5627,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Verdict"];
+                    "application/json": components["schemas"]["VerdictShape"];
                 };
             };
             400: {

@@ -18,7 +18,7 @@ export type TopicDetail = Schemas["TopicAnswer"];
 export type PartitionRow = Schemas["PartitionRow"];
 /** Whether figures are true now: live, stored and nowhere loaded, as last known, or not known at all. */
 export type Known = Schemas["KnownEnum"];
-export type Lag = Schemas["Lag"];
+export type Lag = Schemas["LagShape"];
 export type SavedView = Schemas["ViewRow"];
 export type SubscriptionRow = Schemas["SubscriptionRow"];
 
@@ -27,13 +27,13 @@ export type SchemaVersions = Schemas["VersionsAnswer"];
 export type SchemaVersion = Schemas["VersionAnswer"];
 export type SchemaStrategy = Schemas["StrategyRow"];
 /** A schema that somebody typed in, as it would be registered. */
-export type Candidate = Schemas["CandidateRequest"];
-export type Verdict = Schemas["Verdict"];
+export type Candidate = Schemas["CandidateShapeRequest"];
+export type Verdict = Schemas["VerdictShape"];
 export type Rehearsal = Schemas["Rehearsal"];
 
 export type Health = Schemas["HealthAnswer"];
 /** A part between this page and what is stored, and how it is. */
-export type Hop = Schemas["Hop"];
+export type Hop = Schemas["HopShape"];
 
 export type CursorAction = "skip-all" | "reset" | "skip" | "undo";
 export type CursorPreview = Schemas["CursorPreview"];
@@ -43,7 +43,7 @@ export type CursorAmounts = Pick<
   "lost" | "again" | "lost_entries" | "again_entries" | "exact" | "entries" | "affected"
 >;
 export type CursorPart = Schemas["ReceiptPart"];
-export type LastChange = Schemas["LastChange"];
+export type LastChange = Schemas["LastChangeShape"];
 export type LastChanges = Schemas["LastChanges"];
 
 export type Analysis = Omit<Schemas["AnalysisShape"], "parameters_schema"> & {

@@ -295,7 +295,7 @@ EDITS = (
     ),
     Edit(
         "audit-after-the-change",
-        "admin_ui/audit/recording.py::Recorder.__call__",
+        "admin_ui/audit/recording.py::AuditRecorder.__call__",
         """
         try:
             await writer().begin(entry)
@@ -385,7 +385,7 @@ EDITS = (
     ),
     Edit(
         "feed-outlives-its-watchers",
-        "admin_ui/feeds.py::Watch.end",
+        "admin_ui/feeds.py::FeedWatch.end",
         "await self.feed.close()",
         "pass",
         (f"{FEEDS}::test_it_goes_on_until_the_last_watcher_leaves_and_begins_anew",),

@@ -9,7 +9,7 @@ import pytest
 from channels.layers import get_channel_layer
 
 from admin_ui import feeds
-from admin_ui.feeds import Channel, Watch
+from admin_ui.feeds import Channel, FeedWatch
 from admin_ui.params import Params
 from engine.base.errors import NotFound
 from gateway.http.bodies import Written
@@ -42,7 +42,7 @@ class Watcher:
 
     def __init__(self, channel: Channel, params: Params | None = None) -> None:
         self._wake = asyncio.Event()
-        self.watch: Watch = feeds.watch(channel, params or {}, self._wake)
+        self.watch: FeedWatch = feeds.watch(channel, params or {}, self._wake)
 
     async def hear(self) -> dict[str, Any]:
         async with asyncio.timeout(TIMEOUT_S):

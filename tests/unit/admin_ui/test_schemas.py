@@ -80,7 +80,7 @@ async def test_a_verdict_says_what_holds_and_is_confirmed_as_it_was(bench: Admin
     engine = bench.engine
     await schemas.register(engine, avro(ID))
     said = await selectors.verdict(engine, avro(ID, BARE))
-    holds(shapes.Verdict, said)
+    holds(shapes.VerdictShape, said)
     assert (said["compatible"], said["newest"], said["version"]) == (False, 0, None)
     assert "field note" in said["reason"]
     same = await selectors.verdict(engine, avro(ID))

@@ -3,7 +3,7 @@
 from typing import Any
 
 from admin_ui.topics import detail
-from admin_ui.topics.detail import Part
+from admin_ui.topics.detail import TopicPart
 from engine.admin.api import OLDEST_UNKNOWN
 
 T = "persistent://t/n/x"
@@ -20,22 +20,22 @@ def publisher(name: str, number: int, address: str = "/10.0.0.1:5000", **more: A
     }
 
 
-def part(number: int | None, *publishers: Any, owner: str = "b1", **stats: Any) -> Part:
+def part(number: int | None, *publishers: Any, owner: str = "b1", **stats: Any) -> TopicPart:
     name = T if number is None else f"{T}-partition-{number}"
     said = {"publishers": list(publishers), "subscriptions": {}, "ownerBroker": owner, **stats}
-    return Part(name, number, said, {}, True, None)
+    return TopicPart(name, number, said, {}, True, None)
 
 
-def silent(number: int, **last: Any) -> Part:
+def silent(number: int, **last: Any) -> TopicPart:
     row = {**detail.part_row(part(number), 5), "known": "live", "owner": "b2", **last}
-    return Part(f"{T}-partition-{number}", number, None, {}, True, row)
+    return TopicPart(f"{T}-partition-{number}", number, None, {}, True, row)
 
 
 def subscription(backlog: int, **more: Any) -> dict[str, Any]:
     return {"msgBacklog": backlog, "consumers": [], "type": "Shared", **more}
 
 
-def seen(parts: list[Part]) -> list[tuple[str, list[int]]]:
+def seen(parts: list[TopicPart]) -> list[tuple[str, list[int]]]:
     return sorted((row["name"], row["partitions"]) for row in detail.producers(parts))
 
 
@@ -145,14 +145,14 @@ def test_a_partition_that_does_not_answer_keeps_its_last_numbers_and_says_so() -
 
 
 def test_what_is_not_known_is_not_zero() -> None:
-    unknown = Part(f"{T}-partition-1", 1, None, {}, True, None)
+    unknown = TopicPart(f"{T}-partition-1", 1, None, {}, True, None)
     rows = [detail.part_row(part(0), 100), detail.part_row(unknown, 100)]
     total = detail.summed(T, 2, rows, 0, 100)
     assert (total["backlog"], total["known"], rows[1]["loaded"]) == (None, "no", None)
 
 
 def test_a_partition_that_nobody_made_holds_nothing() -> None:
-    unmade = Part(f"{T}-partition-1", 1, None, {}, False, None)
+    unmade = TopicPart(f"{T}-partition-1", 1, None, {}, False, None)
     row = detail.part_row(unmade, 100)
     assert (row["backlog"], row["known"], row["loaded"]) == (0, "at_rest", False)
 

@@ -15,7 +15,7 @@ from django.test import RequestFactory
 
 from admin_ui.audit import audit_writer
 from admin_ui.audit.audit_writer import AuditWriter, NotRecordedError
-from admin_ui.audit.recording import Recorder
+from admin_ui.audit.recording import AuditRecorder
 from admin_ui.models import AuditEntry
 from engine.metadata import account
 from tests.support.admin.gateway_client import audited, let_go_of_connections
@@ -43,7 +43,7 @@ async def changed(handle: Handle, path: str = "/admin/v2/persistent/public/defau
         return Signed()
 
     request.auser = auser
-    return (await Recorder(handle)(request)).status_code
+    return (await AuditRecorder(handle)(request)).status_code
 
 
 async def handled(request: HttpRequest) -> HttpResponse:

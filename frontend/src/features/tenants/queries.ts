@@ -7,7 +7,7 @@ import type { Properties } from "../../shared/properties/property-lines";
 type Schemas = components["schemas"];
 
 export type TenantRow = Schemas["TenantRow"];
-export type TenantNumbers = Schemas["TenantNumbers"];
+export type TenantNumbers = Schemas["TenantNumbersShape"];
 export type Namespace = Schemas["NamespaceAnswer"];
 
 export interface TenantId {
