@@ -1,10 +1,11 @@
-"""What the console is to the gateway, which knows it by its name in ``INSTALLED_APPS`` only."""
+"""The console's entry in ``INSTALLED_APPS``, the only place where the gateway names it."""
 
 from django.apps import AppConfig
 
 
 class AdminUiConfig(AppConfig):
-    """Registered as ``admin_ui``. The other attributes are read by ``gateway.http.installed``."""
+    """The app ``admin_ui``. Attributes other than ``name`` and ``default_auto_field`` are read by
+    ``gateway.http.installed``."""
 
     name = "admin_ui"
     default_auto_field = "django.db.models.BigAutoField"

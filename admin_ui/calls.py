@@ -1,4 +1,4 @@
-"""What the console's REST views share: who may call, how a call is described, and the checks of its body."""
+"""The common part of the console's REST views: permissions, descriptions of calls, and checks of bodies."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -38,13 +38,15 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One method of a view, for the OpenAPI document: its id, the shapes of body and answer, and which errors it has
-    beside 503. ``file`` is the media type of an answer that is a file, or may be one where there is an ``answer``, too.
-    ``refusals``: the shape of 409 and 503, where it says more than a reason."""
+    """One method of a view, for the OpenAPI document: its id, the shapes of body and answer, and its errors beside 503.
+
+    ``file`` is the media type of an answer that is a file; with an ``answer`` it may be either. ``refusals``: the shape
+    of 409 and 503, where it has more than a reason.
+    """
 
     operation: str
     answer: Shape | serializers.BaseSerializer[Any] | tuple[Shape, ...] | None = None
-    """Several: one of them."""
+    """The shape; of several, one of them."""
     parameters: tuple[Parameter, ...] = ()
     body: Shape | None = None
     success: int = 200
@@ -68,25 +70,27 @@ TOPIC_PATH = (
 
 
 class ConsoleView(View):
-    """Base: reading and changing are open to whoever may use the console."""
+    """Base of the views. Reading and changing are open to every user of the console."""
 
     permission = "console"
     write_permission = "console"
 
     async def work(self, work: Work[T]) -> T:
-        """As of every view. What only reads is not waited for when a hop does not answer: HopError names it."""
+        """Run ``work`` as ``View.work`` does. A read does not wait while a hop does not answer: it raises HopError,
+        which names the hop."""
         if self.request.method != "GET":
             return await super().work(work)
         return await collector().read(work, principal=self.principal, topic=self.topic)
 
     topic = ""
-    """Which topic it is about, if one, by its full name."""
+    """The full name of the topic that the call is about, if any."""
     calls: ClassVar[dict[str, Call]]
-    """By method, in small letters."""
+    """Descriptions by method, in lower case."""
 
 
 class ClusterView(ConsoleView):
-    """Base of what belongs to a cluster: served below ``clusters/<cluster>/``, 404 for one that is not ours."""
+    """Base of the views of a cluster: served below ``clusters/<cluster>/``, with 404 for a cluster that is not served
+    here."""
 
     keeps_body = True
 
@@ -102,28 +106,28 @@ class ClusterView(ConsoleView):
 
 
 class PreviewedView(ClusterView):
-    """Base of changes that are asked for as a preview first, and then confirmed by the token that it answered."""
+    """Base of changes that are requested as a preview first, and then confirmed by the token of its answer."""
 
     @classmethod
     def may_change(cls, request: HttpRequest) -> bool:
-        """Not by a preview. The body is judged as ``previewed`` judges it, by the same decoder."""
-        return super().may_change(request) and not _asks_for_preview(request)
+        """Return False for a preview. The body is read as ``previewed`` reads it, by the same decoder."""
+        return super().may_change(request) and not _is_preview(request)
 
     async def previewed(
         self,
-        asked: Body,
+        body: Body,
         preview: Work[Body],
         apply: Callable[[Engine, str], Awaitable[Body]],
     ) -> HttpResponse:
-        """What a change would do (``asked["preview"]``), or exactly that done (``asked["token"]``)."""
-        if asked["preview"]:
+        """Answer what a change would do (``body["preview"]``), or make exactly that change (``body["token"]``)."""
+        if body["preview"]:
             return json_answer(await self.work(preview))
-        token = asked["token"]
+        token = body["token"]
         return json_answer(await self.work(lambda engine: apply(engine, token)))
 
 
 class SnapshotView(ClusterView):
-    """A reading view over the collector's last snapshot."""
+    """Base of views that read the collector's last snapshot."""
 
     selector: ClassVar[Callable[[Params], Awaitable[Body | Written]]]
 
@@ -133,47 +137,48 @@ class SnapshotView(ClusterView):
 
 
 def checked(shape: Shape, request: HttpRequest) -> Body:
-    """The request's JSON body, held against its shape. Raises InvalidField naming the first wrong field."""
+    """Return the request's JSON body, validated by its shape. Raises InvalidField naming the first wrong field."""
     serializer = shape(data=object_body(request) or {})
     if not serializer.is_valid():
         errors = cast(dict[str, Any], serializer.errors)
         field, problems = next(iter(errors.items()))
-        raise InvalidField(field, _first(problems))
+        raise InvalidField(field, _first_text(problems))
     return dict(serializer.validated_data)
 
 
-def _asks_for_preview(request: HttpRequest) -> bool:
+def _is_preview(request: HttpRequest) -> bool:
     try:
         body = decode_body(request.body)
     except InvalidField:
-        return False  # refused, and recorded as a change that was
+        return False  # the view refuses the body; it is recorded as a refused change
     return isinstance(body, dict) and body.get("preview") is True
 
 
-def _first(problems: Any) -> str:
+def _first_text(problems: Any) -> str:
     while isinstance(problems, list | dict):
         problems = next(iter(problems.values())) if isinstance(problems, dict) else problems[0]
     return str(problems)
 
 
 def query(request: HttpRequest) -> Params:
-    """Query parameters, the last of each."""
+    """Return the query parameters; of a repeated one, the last value."""
     return {name: str(value) for name, value in request.GET.items()}
 
 
 def http_url(request: HttpRequest) -> str:
-    """Where the gateway is reached, by the name it was called."""
+    """Return the URL of the gateway, with the host name that the request used."""
     return f"{request.scheme}://{request.get_host()}"
 
 
 def actor_of(request: HttpRequest) -> str:
-    """The signed-in user's name, or ``anonymous``."""
+    """Return the signed-in user's name, or ``anonymous``."""
     user = getattr(request, "user", None)
     return user.get_username() if user is not None and user.is_authenticated else "anonymous"
 
 
 def in_thread(work: Callable[P, T]) -> Callable[P, Awaitable[T]]:
-    """``work`` on the database, in a thread whose connection it then gives back: what asynchronous calls cannot do,
-    transactions and what also waits for something else."""
-    made: Callable[P, Awaitable[T]] = database_sync_to_async(work, thread_sensitive=False)
-    return made
+    """Return ``work``, which uses the database, as a coroutine function. It runs in a thread and releases its
+    connection afterwards. Transactions, and work that waits for something else too, cannot be done by asynchronous
+    calls of the ORM."""
+    in_pool: Callable[P, Awaitable[T]] = database_sync_to_async(work, thread_sensitive=False)
+    return in_pool

@@ -1,8 +1,9 @@
-"""One body for all who watch it.
+"""Bodies of the live feed, each made once for all of its watchers.
 
-A channel says how its body is made. A feed is a channel with its parameters: it starts with the first watcher in this
-process and ends with the last. Its body is made at once, then whenever it may have changed, and told when it did. Each
-watcher takes the newest message in its own time; one that is slow misses what came in between and holds nobody.
+A channel declares how its body is made. A feed is a channel with its parameters: it starts with the first watcher in
+this process and ends with the last. Its body is made at once, then whenever it may have changed; watchers are notified
+when it did. Each watcher takes the newest message when it is ready for it. A slow watcher misses the messages between
+and delays no other.
 """
 
 import asyncio
@@ -28,36 +29,40 @@ from gateway.services.engine_link import link
 log = logging.getLogger(__name__)
 
 GATHER_S = 0.02
-"""From a change to the body of a channel with a basis: what a broker counted at once comes in several answers."""
+"""Delay between a change and the body of a channel with a basis: the numbers that a broker counted at one moment arrive
+in several answers."""
 GAP_S = 0.2
-"""Between news of a channel with a basis and the next body: several brokers count at different moments."""
+"""Shortest time between a changed body of a channel with a basis and the next: brokers count at different moments."""
 LEAVE_S = 1.0
-"""How long a feed that nobody watches any more waits for Redis."""
+"""Longest time that a feed without watchers waits for Redis."""
 LISTEN_AGAIN_S = 1.0
-"""After Redis did not answer."""
+"""Delay before the feed listens again after Redis failed."""
 TIMES = re.compile(r'"(?:at|now)":\d+')
-"""Members that change without anything having happened; within a JSON string no quote stands without a backslash."""
+"""Members that change although nothing happened. Within a JSON string every quote follows a backslash, so that no text
+matches."""
 
 Body = dict[str, Any]
 Key = tuple[str, tuple[tuple[str, str], ...]]
 
 
 class Basis(Protocol):
-    """What a body depends on."""
+    """The state that a body is made of."""
 
     def version(self) -> object:
-        """Cheap, and equal for as long as the body would be the same."""
+        """Return a value that is cheap to compute and equal for as long as the body would be the same."""
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Have ``changed`` called, in any thread, when the version may be another, until what is returned is called."""
+        """Call ``changed``, from any thread, when the version may differ; return a function that ends this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """``body(params)`` makes what the GET of the same parameters answers, written or not, and raises what that raises.
+    """A kind of body that sockets can watch. ``body(params)`` returns what the GET of the same parameters answers, as a
+    dictionary or as written text, and raises the same errors.
 
-    A new body is made every ``interval_s``; with a ``basis`` when that has changed, and only then. ``group`` names the
-    channel-layer group in which a message means that the body of these parameters changed; it refuses wrong ones.
+    A new body is made every ``interval_s``; with a ``basis`` only when its version changed. ``group`` returns the name
+    of the channel-layer group in which a message means that the body of these parameters changed; it raises
+    InvalidField for wrong parameters.
     """
 
     name: str
@@ -69,7 +74,8 @@ class Channel:
     group: Callable[[Params], str] | None = None
 
     def checked(self, given: Any) -> Params:
-        """Parameters as they came from a client. Raises InvalidField, and NotFound for another's cluster."""
+        """Return the parameters that a client sent. Raises InvalidField, and NotFound for a cluster that this gateway
+        does not serve."""
         if not isinstance(given, dict) or not all(isinstance(v, str | int) for v in given.values()):
             raise InvalidField("params", "must be an object of strings and numbers")
         params = {name: str(value) for name, value in given.items() if value != ""}
@@ -111,8 +117,8 @@ class Feed:
             self._tasks.spawn("listen", self._listen(channel.group(params)))
 
     @property
-    def told(self) -> bool:
-        """Whether there is a message yet."""
+    def has_text(self) -> bool:
+        """True once there is a message."""
         return bool(self._text)
 
     @property
@@ -121,7 +127,7 @@ class Feed:
         return self._text
 
     async def close(self) -> None:
-        """End the work; nobody watches any more."""
+        """Stop making the body; the feed has no watchers."""
         if self._unwatch is not None:
             self._unwatch()
         await self._tasks.close()
@@ -130,13 +136,13 @@ class Feed:
         while True:
             self._changed.clear()
             try:
-                news = await self._look()
+                has_changed = await self._refresh()
             except Exception as error:
                 self._fail(error)
-                news = True
+                has_changed = True
             if self.channel.basis is not None:
-                await asyncio.sleep(GAP_S if news else 0)
-            elif news:
+                await asyncio.sleep(GAP_S if has_changed else 0)
+            elif has_changed:
                 await asyncio.sleep(self.channel.interval_s)
                 continue
             try:
@@ -148,19 +154,19 @@ class Feed:
                 await asyncio.sleep(GATHER_S)
 
     def _wake(self) -> Callable[[], None]:
-        """For any thread to say that the body may have changed."""
+        """Return a function that any thread may call when the body may have changed."""
         loop = asyncio.get_running_loop()
 
         def wake() -> None:
-            if asyncio._get_running_loop() is loop:
+            if asyncio._get_running_loop() is loop:  # saves the write to the loop's socket
                 self._changed.set()
             elif not loop.is_closed():
                 loop.call_soon_threadsafe(self._changed.set)
 
         return wake
 
-    async def _look(self) -> bool:
-        """Make the body if it may have changed; whether it did."""
+    async def _refresh(self) -> bool:
+        """Make the body if it may have changed; return whether it did."""
         basis = self.channel.basis.version() if self.channel.basis is not None else None
         if basis is not None and basis == self._basis:
             return False
@@ -169,44 +175,45 @@ class Feed:
         if not isinstance(body, Written):
             text = _written(body)
             body = Written(body.get("at") or now_ms(), text, TIMES.sub("", text))
-        is_news = body.seen != self._seen
+        has_changed = body.seen != self._seen
         self._seen = body.seen
-        # also without news: who comes next gets the newest times
-        told = f'"channel":"{self.channel.name}","at":{body.at},"data":{body.text}'
-        self._put(told, tell=is_news)
-        return is_news
+        # The text is replaced even when only times differ: the next watcher starts with the newest times.
+        message = f'"channel":"{self.channel.name}","at":{body.at},"data":{body.text}'
+        self._set_text(message, notify=has_changed)
+        return has_changed
 
     def _fail(self, error: Exception) -> None:
-        """Tell once per kind of failure, and go on: a broker may come back."""
+        """Notify the watchers once per kind of failure; the feed continues, since a broker may recover."""
         status, reason = describe(error)
         if status == 500:
             log.error("feed channel=%s failed error=%r", self.channel.name, error, exc_info=error)
-        self._basis = None
-        told = {"reason": reason}
+        self._basis = None  # the next attempt makes the body although the version may be the same
+        failure = {"reason": reason}
         if hop := hop_of(error):
-            told["hop"] = hop
-        self._put(f'"error":{_written(told)}', tell=self._seen != reason)
+            failure["hop"] = hop
+        self._set_text(f'"error":{_written(failure)}', notify=self._seen != reason)
         self._seen = reason
 
-    def _put(self, text: str, *, tell: bool) -> None:
+    def _set_text(self, text: str, *, notify: bool) -> None:
         self._text = text
-        if tell:
+        if notify:
             for watch in self.watches:
-                watch.tell()
+                watch.notify()
 
     async def _listen(self, group: str) -> None:
-        """Wake at each message to the group, and again after Redis was away; meanwhile the interval alone wakes."""
+        """Wake the feed at each message to the group, and listen again after Redis failed; meanwhile the interval alone
+        wakes it."""
         failing = False
         while True:
             try:
-                await self._heed(group)
+                await self._receive(group)
             except Exception as error:
                 if not failing:
                     log.warning("feed is not woken channel=%s error=%r", self.channel.name, error)
                 failing = True
                 await asyncio.sleep(LISTEN_AGAIN_S)
 
-    async def _heed(self, group: str) -> None:
+    async def _receive(self, group: str) -> None:
         layer = get_channel_layer()
         name = await layer.new_channel()
         await layer.group_add(group, name)
@@ -215,40 +222,42 @@ class Feed:
                 await layer.receive(name)
                 self._changed.set()
         finally:
-            with suppress(TimeoutError):  # Redis may be silent, and whoever leaves waits for this
+            # The last watcher waits for this, and Redis may not answer.
+            with suppress(TimeoutError):
                 async with asyncio.timeout(LEAVE_S):
                     await layer.group_discard(group, name)
 
 
 class FeedWatch:
-    """One watcher of a feed. ``wake`` is set when there is something to take."""
+    """One watcher of a feed. ``wake`` is set when there is a message to take."""
 
     def __init__(self, feed: Feed, wake: asyncio.Event) -> None:
         self.feed = feed
         self._wake = wake
-        self._untaken = False
+        self._is_pending = False
         feed.watches.add(self)
-        if feed.told:
-            self.tell()
+        if feed.has_text:
+            self.notify()
 
-    def tell(self) -> None:
-        """There is a message that was not taken."""
-        self._untaken = True
+    def notify(self) -> None:
+        """Mark the newest message as not taken, and wake the watcher."""
+        self._is_pending = True
         self._wake.set()
 
     def take(self) -> str | None:
-        """The newest message (see ``Feed.text``), None when it was taken before."""
-        if not self._untaken:
+        """Return the newest message (see ``Feed.text``); None when it was taken before."""
+        if not self._is_pending:
             return None
-        self._untaken = False
+        self._is_pending = False
         return self.feed.text
 
     async def end(self) -> None:
-        """Watch no longer; the last one ends the feed. Safe to call twice."""
+        """End this watch; the last one ends the feed. Safe to call twice."""
         self.feed.watches.discard(self)
         if self.feed.watches:
             return
         feeds = _feeds[asyncio.get_running_loop()]
+        # A second end of the last watch must not remove a later feed of the same key.
         if feeds.get(self.feed.key) is self.feed:
             del feeds[self.feed.key]
         await self.feed.close()
@@ -258,7 +267,8 @@ _feeds: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Key, Feed]] = WeakKeyD
 
 
 def watch(channel: Channel, params: Params, wake: asyncio.Event) -> FeedWatch:
-    """Watch the feed of ``channel`` with these checked parameters; its newest message is there to take at once."""
+    """Return a watch of the feed of ``channel`` with these checked parameters; its newest message can be taken at
+    once."""
     feeds = _feeds.setdefault(asyncio.get_running_loop(), {})
     feed = feeds.get(_key(channel, params))
     if feed is None:
@@ -267,10 +277,11 @@ def watch(channel: Channel, params: Params, wake: asyncio.Event) -> FeedWatch:
     return FeedWatch(feed, wake)
 
 
-def of_snapshot(
+def snapshot_body(
     selector: Callable[[Params], Awaitable[Body | Written]],
 ) -> Callable[[Params], Awaitable[Body | Written]]:
-    """The body of a channel whose ``selector`` reads the collector's snapshot, on the engine link's loop."""
+    """Return the body function of a channel whose ``selector`` reads the collector's snapshot; it runs on the engine
+    link's loop."""
 
     async def body(params: Params) -> Body | Written:
         return await link().on_loop(lambda: selector(params))
@@ -278,11 +289,11 @@ def of_snapshot(
     return body
 
 
-class OfCollector:
-    """The basis of bodies that are made of the collector's snapshot."""
+class CollectorBasis:
+    """The collector's snapshot as the basis of a body."""
 
     def version(self) -> object:
-        """Which snapshot; None before the first."""
+        """Return the number of the snapshot; None before the first."""
         return collector().version
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:

@@ -1,9 +1,10 @@
 """The console's live feed: WebSocket ``/api/v1/live``.
 
-A client subscribes to channels under ids of its own; the server sends each channel's body at once and then whenever it
+A client subscribes to channels under ids of its own. The server sends each channel's body at once and then whenever it
 changed, at most five times a second. The bodies are those of the GETs, so a lost socket loses nothing. Sockets that
-watch the same share its feed (``admin_ui.feeds``); a reader that does not keep up is closed when 1 MiB waits for it.
-Once a second every socket is told how things stand, whatever it watches: a text that is made once for all of them.
+watch the same body share its feed (``admin_ui.feeds``). A socket whose reader does not keep up is closed when 1 MiB
+waits for it. Once a second every socket receives the state of the instance, whatever it watches: one text, made once
+for all of them.
 """
 
 import asyncio
@@ -36,13 +37,13 @@ ID_CHARS_MAX = 64
 CLOSE_SLOW = 4008
 
 PAUSE_S = 1.0
-"""After a beat that could not be made."""
+"""Pause after a beat that could not be made."""
 
 Body = dict[str, Any]
 
 
 class Beat:
-    """What the sockets of one event loop are told without asking; ``make`` as of ``Resource.beat``."""
+    """The periodic message to all sockets of one event loop; ``make`` as ``Resource.beat``."""
 
     def __init__(self, make: Callable[[bool], Awaitable[Body]]) -> None:
         self._make = make
@@ -50,15 +51,15 @@ class Beat:
         self._tasks: TaskScope | None = None
 
     async def join(self, socket: "LiveFeed") -> None:
-        """Tell this socket, too: at once, and until it leaves. Cancel-safe."""
-        socket.tell(await self._members(False))
+        """Send the message to this socket at once, and then periodically until it leaves. Cancel-safe."""
+        socket.send_members(await self._members(False))
         self._sockets[socket] = None
         if self._tasks is None:
             self._tasks = TaskScope("beat")
             self._tasks.spawn("keep", self._keep())
 
     async def leave(self, socket: "LiveFeed") -> None:
-        """Not any more. Safe to call twice."""
+        """Send no more to this socket; without sockets the work ends. Safe to call twice."""
         self._sockets.pop(socket, None)
         if not self._sockets and self._tasks is not None:
             tasks, self._tasks = self._tasks, None
@@ -69,11 +70,11 @@ class Beat:
             try:
                 members = await self._members(True)
             except Exception:
-                log.exception("a beat could not be made")  # the next may be
+                log.exception("a beat could not be made")
                 await asyncio.sleep(PAUSE_S)
                 continue
             for socket in tuple(self._sockets):
-                socket.tell(members)
+                socket.send_members(members)
 
     async def _members(self, waiting: bool) -> str:
         body = await link().on_loop(partial(self._make, waiting))
@@ -87,10 +88,11 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
     """One socket. Commands: subscribe, unsubscribe, ping."""
 
     channel_layer_alias: ClassVar[str] = ""
-    """None: nobody sends to a socket by name, and listening on Redis for that would cost more than all else here."""
+    """No channel layer: nothing sends to a socket by name, and listening on Redis for that would cost more than all
+    else here."""
 
     async def connect(self) -> None:
-        """Accept; with authentication on only a signed-in user."""
+        """Accept the socket; with authentication enabled only for a signed-in user."""
         self.watches: dict[str, feeds.FeedWatch] = {}
         self.beats: list[Beat] = []
         self.tasks = TaskScope("live")
@@ -109,7 +111,7 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
             opened()
 
     async def disconnect(self, code: int) -> None:
-        """The socket is gone: it watches nothing any more."""
+        """End the work and all watches of a socket that is closed."""
         await self.tasks.close()
         for beat in self.beats:
             await beat.leave(self)
@@ -117,7 +119,7 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self.watches.pop(key).end()
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """One command; a wrong one is answered with an error and changes nothing."""
+        """Execute one command; answer a wrong one with an error that changes nothing."""
         request: Any = None
         try:
             if text_data is None or len(text_data) > MESSAGE_CHARS_MAX:
@@ -130,21 +132,21 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
                 raise InvalidField("message", "is not valid JSON") from None
             if not isinstance(request, dict):
                 raise InvalidField("message", "must be a JSON object")
-            await self._obey(request)
+            await self._handle(request)
         except Refusal as error:
             given = request.get("id") if isinstance(request, dict) else None
             self._refuse(given if isinstance(given, str) else None, error)
 
-    async def _obey(self, request: Body) -> None:
+    async def _handle(self, request: Body) -> None:
         match request.get("op"):
             case "ping":
-                self.tell('"op":"pong"')
+                self.send_members('"op":"pong"')
             case "subscribe":
                 await self._subscribe(request)
             case "unsubscribe":
-                gone = self.watches.pop(_id(request), None)
-                if gone is not None:
-                    await gone.end()
+                watch = self.watches.pop(_id(request), None)
+                if watch is not None:
+                    await watch.end()
             case _:
                 raise InvalidField("op", "must be subscribe, unsubscribe or ping")
 
@@ -157,31 +159,31 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
         if key not in self.watches and len(self.watches) >= SUBSCRIPTIONS_MAX:
             raise InvalidField("id", f"at most {SUBSCRIPTIONS_MAX} subscriptions per socket")
         replaced = self.watches.get(key)
-        # the new one first: a feed that is asked for again goes on
+        # The new watch begins before the old one ends: the same feed then has a watcher all the time and continues.
         self.watches[key] = feeds.watch(channel, params, self.wake)
         if replaced is not None:
             await replaced.end()
 
     async def _push(self) -> None:
-        """Send what the feeds told, each subscription's newest message once."""
+        """Send the messages of the feeds, each the newest of its subscription, once."""
         while True:
             await self.wake.wait()
             self.wake.clear()
             for key, watch in list(self.watches.items()):
-                told = watch.take()
-                if told is not None and self.watches.get(key) is watch:
-                    self.tell(f'"id":{json.dumps(key)},{told}')
+                message = watch.take()
+                if message is not None and self.watches.get(key) is watch:
+                    self.send_members(f'"id":{json.dumps(key)},{message}')
 
     def _refuse(self, key: str | None, error: Refusal) -> None:
         body = {"reason": error.reason}
         if isinstance(error, InvalidField):
             body["field"] = error.field
-        under = "" if key is None else f'"id":{json.dumps(key)},'
-        self.tell(f'{under}"error":{json.dumps(body)}')
+        id_member = "" if key is None else f'"id":{json.dumps(key)},'
+        self.send_members(f'{id_member}"error":{json.dumps(body)}')
 
-    def tell(self, members: str) -> None:
-        """Send a message of these JSON members. The server's buffer takes it at once; a reader that lets the buffer
-        grow is cut off, and nobody waits for it."""
+    def send_members(self, members: str) -> None:
+        """Send a message of these JSON members. The server's buffer accepts it at once. The socket of a reader that
+        lets the buffer grow is closed; nothing waits for it."""
         if self.cut_off:
             return
         port = port_of(self.scope)

@@ -1,11 +1,11 @@
-"""What the console itself remembers. Messaging metadata lives in the metadata store alone."""
+"""The console's own records. Metadata of the messaging system is in the metadata store alone."""
 
 from django.db import models
 
 
 class AuditEntry(models.Model):
-    """One attempted change. Written before the change with no status, completed before its answer leaves, so an
-    entry without status is a change whose outcome nobody saw."""
+    """One attempted change. It is written before the change, without a status, and completed before the answer is sent.
+    An entry without a status is a change whose outcome is not known."""
 
     at_ms = models.BigIntegerField(help_text="milliseconds since the epoch, when the call arrived")
     actor = models.CharField(max_length=255, help_text="user name, or 'anonymous'")
@@ -30,7 +30,7 @@ class AuditEntry(models.Model):
 
 
 class SavedView(models.Model):
-    """A list's search parameters under a name, to come back to or to share."""
+    """A list's search parameters under a name, to open again or to share."""
 
     owner = models.CharField(max_length=255)
     name = models.CharField(max_length=120)

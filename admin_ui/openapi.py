@@ -1,4 +1,5 @@
-"""The OpenAPI document of the console API. Loaded only when somebody asks for it, so that the views stay free of it."""
+"""The OpenAPI document of the console API. The module is loaded only when the document is requested, so that the views
+do not import the generator."""
 
 import json
 from functools import cache
@@ -40,11 +41,11 @@ def _described(call: Call, *, of_cluster: bool) -> Any:
     if isinstance(answer, tuple):
         name = f"{call.operation[0].upper()}{call.operation[1:]}Answer"
         answer = PolymorphicProxySerializer(name, list(answer), None)
-    found: dict[Any, Any] = {call.success: answer}
+    responses: dict[Any, Any] = {call.success: answer}
     if call.file:
-        found = {(call.success, call.file): bytes}
+        responses = {(call.success, call.file): bytes}
         if answer is not None:
-            found[call.success, "application/json"] = answer
+            responses[call.success, "application/json"] = answer
     errors = {*call.errors, 503, *((404,) if of_cluster else ())}
     parameters = (CLUSTER, *call.parameters) if of_cluster else call.parameters
     return extend_schema(
@@ -52,7 +53,7 @@ def _described(call: Call, *, of_cluster: bool) -> Any:
         parameters=[_parameter(parameter) for parameter in parameters],
         request=call.body,
         responses={
-            **found,
+            **responses,
             **dict.fromkeys(sorted(errors), Reason),
             **(dict.fromkeys((409, 503), call.refusals) if call.refusals else {}),
         },
@@ -75,7 +76,7 @@ def describe() -> None:
 def console_endpoints_only(
     endpoints: list[tuple[str, str, str, Any]],
 ) -> list[tuple[str, str, str, Any]]:
-    """drf-spectacular's hook: the admin REST is Pulsar's and documented there."""
+    """Return the endpoints of the console: drf-spectacular's hook. The admin REST is Pulsar's and documented there."""
     describe()
     return [item for item in endpoints if item[0].startswith("/api/v1/")]
 
@@ -101,14 +102,14 @@ SPECTACULAR = {
 
 
 def document() -> dict[str, Any]:
-    """The OpenAPI document as a dictionary."""
+    """Return the OpenAPI document as a dictionary."""
     with patched_settings(SPECTACULAR):
         generator = SchemaGenerator()  # type: ignore[no-untyped-call]
-        found: dict[str, Any] = generator.get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
-        return found
+        schema: dict[str, Any] = generator.get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+        return schema
 
 
 @cache
 def document_text() -> str:
-    """The document as JSON text, ordered and indented so that a change shows as a small difference."""
+    """Return the document as JSON text, ordered and indented so that a change shows as a small difference."""
     return json.dumps(document(), indent=2, ensure_ascii=False, default=str) + "\n"

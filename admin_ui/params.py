@@ -9,18 +9,18 @@ LIMIT_DEFAULT = 100
 LIMIT_MAX = 1_000
 OFFSET_MAX = 1 << 31
 Params = dict[str, str]
-"""By name; one that is empty counts as absent."""
+"""Values by name; an empty value counts as absent."""
 
 
 def require_served(cluster: str) -> None:
-    """Raises NotFound for a cluster that this gateway does not serve."""
+    """Check that this gateway serves ``cluster``. Raises NotFound."""
     served = settings.ENVIRONMENT.cluster_name
     if cluster != served:
         raise NotFound(f"This gateway serves the cluster {served}, not {cluster}")
 
 
 def window(params: Params, limit_max: int = LIMIT_MAX) -> tuple[int, int]:
-    """``offset`` and ``limit`` of a list request. Raises InvalidField."""
+    """Return ``offset`` and ``limit`` of a list request. Raises InvalidField."""
     return (
         number(params, "offset", 0, 0, OFFSET_MAX),
         number(params, "limit", min(LIMIT_DEFAULT, limit_max), 1, limit_max),
@@ -28,7 +28,7 @@ def window(params: Params, limit_max: int = LIMIT_MAX) -> tuple[int, int]:
 
 
 def number(params: Params, name: str, default: int, low: int, high: int) -> int:
-    """A whole number of a request. Raises InvalidField."""
+    """Return a whole number of a request, from ``low`` to ``high``. Raises InvalidField."""
     text = params.get(name, "")
     if text == "":
         return default
@@ -42,8 +42,8 @@ def number(params: Params, name: str, default: int, low: int, high: int) -> int:
 
 
 def topic_name(domain: str, tenant: str, namespace: str, topic: str) -> TopicName:
-    """The topic of a path, ``namespace`` as of ``split_topic``. Raises InvalidField for an unknown domain,
-    InvalidNameError for a name."""
+    """Return the topic of a path; ``namespace`` as in ``split_topic``. Raises InvalidField for an unknown domain,
+    InvalidNameError for a wrong name."""
     if domain not in DOMAINS:
         raise InvalidField("domain", "must be persistent or non-persistent")
     return NamespaceName.parse(f"{tenant}/{namespace}").topic(topic, domain)

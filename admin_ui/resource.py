@@ -1,4 +1,4 @@
-"""What a resource of the console brings along. ``admin_ui.resources`` lists them all; nothing else names them."""
+"""The parts of a console resource. ``admin_ui.resources`` lists all resources; nothing else names them."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -9,9 +9,12 @@ from admin_ui.feeds import Channel
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """``routes``: views by path below ``/api/v1/``, or below ``/api/v1/clusters/<cluster>/`` for a ``ClusterView``.
-    ``opened`` is called whenever a page of the console connects, and does not block. ``beat`` makes what every live
-    socket is told without asking; with True it waits for news, not long."""
+    """One page of the console, as far as the gateway serves it.
+
+    ``routes``: views by path below ``/api/v1/``, or below ``/api/v1/clusters/<cluster>/`` for a ``ClusterView``.
+    ``opened`` is called whenever a page of the console connects, and does not block. ``beat`` makes the message that
+    every live socket receives without a subscription; called with True, it waits a short time for a change.
+    """
 
     routes: dict[str, type[ConsoleView]]
     channels: tuple[Channel, ...] = ()

@@ -1,8 +1,8 @@
-"""Shapes of the console API's answers and bodies, as serializers: the OpenAPI document comes from them, and bodies are
-checked by them. Answers are plain dictionaries; a test holds them against these shapes. Here are those that several
-resources share.
+"""Shapes of the console API's answers and bodies, as serializers. The OpenAPI document is generated from them, and
+bodies are checked by them. Answers are plain dictionaries; a test compares them with these shapes. This module has the
+shapes that several resources share.
 
-64-bit ids are strings, times integer milliseconds since the epoch, rates numbers per second.
+64-bit ids are strings, times are integer milliseconds since the epoch, rates are numbers per second.
 """
 
 from typing import Any
@@ -18,20 +18,20 @@ BROKER_STATES = ("up", "slow", "down")
 class Reason(s.Serializer[object]):
     reason = s.CharField()
     field = s.CharField(required=False)
-    hop = s.CharField(required=False, help_text="what does not answer, as of getHealth")
+    hop = s.CharField(required=False, help_text="the part that does not answer, as in getHealth")
     request_id = s.CharField(required=False)
 
 
 class Asked(s.Serializer[object]):
-    """Either ``preview`` with what the change is about, or the ``token`` that its preview answered."""
+    """A change that is requested by ``preview`` with its subject, or by the ``token`` that the preview answered."""
 
     preview = s.BooleanField(default=False)
     token = s.CharField(required=False, trim_whitespace=False)
 
     amount = ""
-    """Of a preview."""
+    """Name of the field that a preview needs, if any."""
     at_once = False
-    """Whether the amount is enough to have the change made, without a token."""
+    """True when the amount alone, without a token, has the change made."""
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         given = self.amount in attrs
@@ -45,19 +45,19 @@ class Asked(s.Serializer[object]):
 
 
 class BacklogShape(s.Serializer[object]):
-    """How much is not acknowledged. ``backlog_messages`` is exact where no entry is estimated or unmeasured."""
+    """Amount of what is not acknowledged. ``backlog_messages`` is exact where no entry is estimated or unmeasured."""
 
     backlog = s.IntegerField(help_text="entries: a batch is one; summed over subscriptions")
     backlog_messages = s.IntegerField(help_text="messages in them")
     backlog_estimated = s.IntegerField(help_text="entries whose messages are estimated by a mean")
     backlog_unmeasured = s.IntegerField(
-        help_text="entries whose messages are not known: they are in backlog_messages as one each, which is then how "
-        "many there are at least"
+        help_text="entries whose messages are not known: backlog_messages counts each as one message and is then a "
+        "lower bound"
     )
 
 
 class BacklogOrUnknown(s.Serializer[object]):
-    """As BacklogShape; null: not known."""
+    """A BacklogShape whose values may be null: not known."""
 
     backlog = s.IntegerField(
         allow_null=True, help_text="entries: a batch is one; summed over subscriptions"
@@ -68,15 +68,15 @@ class BacklogOrUnknown(s.Serializer[object]):
     )
     backlog_unmeasured = s.IntegerField(
         allow_null=True,
-        help_text="entries whose messages are not known: they are in backlog_messages as one each, which is then how "
-        "many there are at least",
+        help_text="entries whose messages are not known: backlog_messages counts each as one message and is then a "
+        "lower bound",
     )
 
 
 def oldest_at() -> s.IntegerField:
     return s.IntegerField(
         allow_null=True,
-        help_text="when the first unacknowledged entry was published, as its broker last found it; 0: nothing is "
+        help_text="when the first unacknowledged entry was published, as its broker last reported; 0: nothing is "
         "unacknowledged, null: not known",
     )
 
@@ -90,9 +90,9 @@ class TopicRow(BacklogOrUnknown):
     partitions = s.IntegerField(help_text="0 for a plain topic")
     loaded = s.BooleanField(
         allow_null=True,
-        help_text="some broker has it loaded; null: not known, a broker does not answer",
+        help_text="whether a broker has it loaded; null: not known, a broker does not answer",
     )
-    producers = s.IntegerField(allow_null=True, help_text="null, as of all numbers: not known")
+    producers = s.IntegerField(allow_null=True, help_text="null, as in all numbers: not known")
     consumers = s.IntegerField(allow_null=True)
     subscriptions = s.IntegerField(allow_null=True)
     msg_rate_in = s.FloatField(allow_null=True)
@@ -103,8 +103,8 @@ class TopicRow(BacklogOrUnknown):
     storage_bytes = s.IntegerField(allow_null=True)
     known = s.ChoiceField(
         choices=KNOWN,
-        help_text="at_rest: stored, and no broker has it loaded; live: as its broker just counted; last: as they were "
-        "at 'at', for whoever knows does not answer; no: not known",
+        help_text="at_rest: stored, and no broker has it loaded; live: as its broker just counted; last: the values of "
+        "'at', since the broker does not answer; no: not known",
     )
     at = s.IntegerField(help_text="when these numbers were true")
 
@@ -114,12 +114,12 @@ class BrokerRow(s.Serializer[object]):
     url = s.CharField()
     state = s.ChoiceField(choices=BROKER_STATES)
     since = s.IntegerField(help_text="when it began to answer, or ceased to")
-    started = s.IntegerField(allow_null=True, help_text="null: it does not say")
-    known = s.ChoiceField(choices=KNOWN, help_text="as of TopicRow, of the numbers here")
+    started = s.IntegerField(allow_null=True, help_text="null: not reported")
+    known = s.ChoiceField(choices=KNOWN, help_text="as in TopicRow, for the numbers here")
     at = s.IntegerField(help_text="when it counted them; 0: never")
     topics = s.IntegerField(
         allow_null=True,
-        help_text="null, as of its rates: it was not heard yet, or is not registered any more",
+        help_text="null, as in its rates: it did not answer yet, or is no longer registered",
     )
     msg_rate_in = s.FloatField(allow_null=True)
     msg_rate_out = s.FloatField(allow_null=True)
@@ -129,19 +129,21 @@ class BrokerRow(s.Serializer[object]):
 
 class BookieRow(s.Serializer[object]):
     id = s.CharField()
-    address = s.CharField(help_text="host:port; empty: it was never seen registered")
+    address = s.CharField(help_text="host:port; empty: it was never registered as far as is known")
     state = s.CharField(help_text="writable, read-only, slow or down")
     since = s.IntegerField(help_text="when it began to answer, or ceased to, or became read-only")
-    known = s.ChoiceField(choices=KNOWN, help_text="as of TopicRow, of the numbers here")
-    at = s.IntegerField(help_text="when it told them; 0: never")
-    free_bytes = s.IntegerField(allow_null=True, help_text="null: no page of it told it")
+    known = s.ChoiceField(choices=KNOWN, help_text="as in TopicRow, for the numbers here")
+    at = s.IntegerField(help_text="when it reported them; 0: never")
+    free_bytes = s.IntegerField(allow_null=True, help_text="null: not reported")
     total_bytes = s.IntegerField(allow_null=True)
     ledgers = s.IntegerField(allow_null=True)
-    reason = s.CharField(help_text="why it is read-only; empty while it is not, or does not say")
+    reason = s.CharField(
+        help_text="why it is read-only; empty while it is writable, or when not reported"
+    )
     usage = s.FloatField(allow_null=True, help_text="of its fullest disk, 0 to 1")
-    usage_limit = s.FloatField(allow_null=True, help_text="it is read-only from this usage on")
+    usage_limit = s.FloatField(allow_null=True, help_text="usage at which it becomes read-only")
     usage_writable = s.FloatField(
-        allow_null=True, help_text="and by itself writable again below this one"
+        allow_null=True, help_text="usage below which it becomes writable again by itself"
     )
 
 
@@ -153,5 +155,5 @@ class PropertiesBody(s.Serializer[object]):
     value = s.DictField(child=s.CharField(allow_blank=True, trim_whitespace=False))
     expected = s.DictField(
         child=s.CharField(allow_blank=True, trim_whitespace=False),
-        help_text="as they were shown; 409 when they are not",
+        help_text="the properties as they were shown; 409 when they have changed",
     )

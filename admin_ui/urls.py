@@ -27,6 +27,6 @@ urlpatterns = [
     re_path(r"^(?:c|connect|analyses|changes|audit|alerts|views|settings)(?:/.*)?$", views.page),
 ]
 
-# Channels' router takes Django's patterns with ASGI callables, which Django's types know nothing of
+# Channels' router accepts Django's patterns with ASGI callables; the types of Django do not allow them.
 _live: Any = LiveFeed.as_asgi()
 websocket_urlpatterns = [path("api/v1/live", _live)]

@@ -1,4 +1,4 @@
-"""The page: one HTML file for every route of the console, whose own router does the rest; and the API's description."""
+"""The page, one HTML file for every route of the console, whose own router does the rest; and the OpenAPI document."""
 
 import asyncio
 
@@ -14,8 +14,8 @@ NOT_BUILT = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title
 
 
 async def page(request: HttpRequest) -> HttpResponse:
-    """``frontend/dist/index.html``, never cached because it names the hashed files of the present build; when there is
-    no build, a page that says how to make one (503)."""
+    """Answer ``frontend/dist/index.html``. It is never cached, because it names the hashed files of the present build.
+    Without a build, answer 503 with a page that describes how to make one."""
     if request.method not in ("GET", "HEAD"):
         return HttpResponseNotAllowed(["GET", "HEAD"])
     index = settings.FRONT_END_DIR / "index.html"
@@ -29,7 +29,8 @@ async def page(request: HttpRequest) -> HttpResponse:
 
 
 async def schema(request: HttpRequest) -> HttpResponse:
-    """The OpenAPI document. The generator is loaded on demand: it would cost every start of the gateway."""
+    """Answer the OpenAPI document. The generator is loaded on demand, since it would slow down every start of the
+    gateway."""
     from admin_ui.openapi import document_text
 
     return HttpResponse(

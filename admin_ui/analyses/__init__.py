@@ -1,4 +1,4 @@
-"""The analyses that can be launched, and their runs; ``gateway.jobs`` does the work."""
+"""The analyses that can be launched, and their runs, which ``gateway.jobs`` executes."""
 
 from admin_ui.analyses.api import AnalysesView, CancelRunView, DownloadView, RunsView, RunView
 from admin_ui.analyses.live import RUN_CHANNEL
@@ -14,5 +14,5 @@ ANALYSES = Resource(
         "runs/<str:run_id>/downloads/<str:name>": DownloadView,
     },
     channels=(RUN_CHANNEL,),
-    opened=services.warm,  # before the first click; a failure shows at that click
+    opened=services.warm,  # saves the first run the start; that run reports a failure
 )

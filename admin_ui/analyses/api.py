@@ -19,7 +19,7 @@ RUN_PATH = (Parameter("run_id", place="path"),)
 
 
 class JobsView(ConsoleView):
-    """Base: starting and cancelling is for who may change the cluster."""
+    """Base of the views of runs. Starting and cancelling need the permission to change the cluster."""
 
     write_permission = "cluster"
 
@@ -28,7 +28,7 @@ class AnalysesView(JobsView):
     calls = {"get": Call("listAnalyses", shapes.AnalysisShape(many=True))}
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        """The analyses that can be launched."""
+        """Answer the analyses that can be launched."""
         return json_answer(selectors.analyses())
 
 
@@ -46,21 +46,21 @@ class RunsView(JobsView):
     }
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        """Runs, newest first, without their results."""
+        """Answer runs, newest first, without their results."""
         params = query(request)
         offset, limit = window(params)
         runs = services.history(topic=params.get("topic", ""), analysis=params.get("analysis", ""))
-        part = runs[offset : offset + limit]
-        rows = [selectors.row(run, with_result=False) async for run in part]
+        page = runs[offset : offset + limit]
+        rows = [selectors.row(run, with_result=False) async for run in page]
         return json_answer({"total": await runs.acount(), "rows": rows})
 
     async def post(self, request: HttpRequest) -> HttpResponse:
         """Queue a run of an analysis."""
-        asked = checked(shapes.RunRequest, request)
-        parameters = services.check_parameters(**asked)
+        body = checked(shapes.RunRequest, request)
+        parameters = services.check_parameters(**body)
         parameters = await self.work(lambda engine: targets.completed(engine, parameters))
         run = await in_thread(services.create)(
-            analysis=asked["analysis"], parameters=parameters, user=self.principal
+            analysis=body["analysis"], parameters=parameters, user=self.principal
         )
         return json_answer(selectors.row(run), status=201)
 
@@ -69,7 +69,7 @@ class RunView(JobsView):
     calls = {"get": Call("getRun", shapes.RunShape, RUN_PATH, errors=(404,))}
 
     async def get(self, request: HttpRequest, run_id: str) -> HttpResponse:
-        """One run with its progress and, when it is over, its result."""
+        """Answer a run with its progress and, when it is over, its result."""
         return json_answer(await in_thread(selectors.run)(run_id))
 
 
@@ -77,7 +77,7 @@ class CancelRunView(JobsView):
     calls = {"post": Call("cancelRun", shapes.RunShape, RUN_PATH, errors=(404,))}
 
     async def post(self, request: HttpRequest, run_id: str) -> HttpResponse:
-        """Cancel; a run that is over stays as it is."""
+        """Cancel a run; a run that is over stays as it is."""
         return json_answer(selectors.row(await in_thread(services.cancel)(run_id=run_id)))
 
 
@@ -92,7 +92,7 @@ class DownloadView(JobsView):
     }
 
     async def get(self, request: HttpRequest, run_id: str, name: str) -> HttpResponseBase:
-        """A file of a finished run."""
+        """Answer a file of a finished run."""
         path = await in_thread(services.file_of)(run_id=run_id, name=name)
         answer = StreamingHttpResponse(_pieces(path), content_type=PARQUET)
         answer["Content-Length"] = str(path.stat().st_size)
@@ -101,7 +101,8 @@ class DownloadView(JobsView):
 
 
 async def _pieces(path: Path) -> AsyncIterator[bytes]:
-    """A file that nobody changes any more. Django's own FileResponse is read into memory as a whole under ASGI."""
+    """Yield a file that is not changed any more. Under ASGI, Django's FileResponse would read the whole file into
+    memory."""
     with await asyncio.to_thread(path.open, "rb") as file:
         while piece := await asyncio.to_thread(file.read, PIECE_BYTES):
             yield piece

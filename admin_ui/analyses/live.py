@@ -1,4 +1,4 @@
-"""A run, live."""
+"""The channel of a run."""
 
 from typing import Any
 
@@ -11,7 +11,8 @@ from engine.base.errors import InvalidField
 
 
 def _group(params: Params) -> str:
-    """The channel-layer group to which whoever changes the run sends ``run.changed``. Raises InvalidField."""
+    """Return the channel-layer group in which ``run.changed`` is sent at each change of the run. Raises
+    InvalidField."""
     run_id = params["id"]
     if not run_id.isalnum() or not run_id.isascii() or len(run_id) > 64:
         raise InvalidField("params", "id must be a run's id")

@@ -1,4 +1,4 @@
-"""Analyses and runs in the shapes of the contract."""
+"""Analyses and runs in the shapes of the console API."""
 
 from typing import Any
 
@@ -9,18 +9,18 @@ Body = dict[str, Any]
 
 
 def analyses() -> list[Body]:
-    """The analyses that can be launched."""
+    """Return the analyses that can be launched."""
     fields = ("id", "title", "description", "parameters_schema")
     return [{name: getattr(analysis, name) for name in fields} for analysis in services.analyses()]
 
 
 def run(run_id: str) -> Body:
-    """One run. Raises NotFound."""
+    """Return a run. Raises NotFound."""
     return row(services.get(run_id=run_id))
 
 
 def row(run: JobRun, *, with_result: bool = True) -> Body:
-    """A run as JSON; lists leave the result out."""
+    """Return a run as JSON; lists have no results."""
     downloads = [
         {**item, "href": f"/api/v1/runs/{run.id}/downloads/{item['name']}"}
         for item in run.downloads

@@ -29,10 +29,8 @@ class RunShape(s.Serializer[object]):
     title = s.CharField()
     parameters = s.DictField()
     state = s.ChoiceField(choices=RunState.values)
-    stage = s.CharField(
-        help_text="what it waits for or does; of a run that stopped, where it stopped"
-    )
-    cancelling = s.BooleanField(help_text="asked to stop and not over yet")
+    stage = s.CharField(help_text="its current step, or its last one when the run has stopped")
+    cancelling = s.BooleanField(help_text="a cancellation is requested and the run is not over yet")
     progress = ProgressShape()
     attempt = s.IntegerField()
     created_at = s.IntegerField()

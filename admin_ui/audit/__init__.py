@@ -1,4 +1,4 @@
-"""Who changed what: recorded by the middleware ``recording.AuditRecorder``, and shown."""
+"""The audit log: written by the middleware ``recording.AuditRecorder``, and its view."""
 
 from admin_ui.audit.api import AuditView
 from admin_ui.resource import Resource

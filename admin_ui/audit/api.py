@@ -11,7 +11,7 @@ from gateway.http.bodies import json_answer
 
 
 class AuditView(ConsoleView):
-    """Who changed what, newest first."""
+    """The entries of the audit log, newest first."""
 
     calls = {
         "get": Call(
@@ -30,7 +30,7 @@ class AuditView(ConsoleView):
             entries = entries.filter(target__icontains=params["q"])
         if params.get("actor"):
             entries = entries.filter(actor=params["actor"])
-        found = [
+        rows = [
             {
                 "id": str(entry.pk),
                 "at": entry.at_ms,
@@ -46,5 +46,5 @@ class AuditView(ConsoleView):
             async for entry in entries[offset : offset + limit]
         ]
         return json_answer(
-            {"total": await entries.acount(), "offset": offset, "limit": limit, "rows": found}
+            {"total": await entries.acount(), "offset": offset, "limit": limit, "rows": rows}
         )

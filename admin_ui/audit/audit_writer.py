@@ -1,7 +1,7 @@
-"""The one writer of the audit log in this process: a thread of its own that commits in groups.
+"""The only writer of the audit log in this process: a thread that commits in groups.
 
-Whatever waits when the thread comes back is the next transaction, so that one who is alone waits for one commit, and a
-hundred who come together wait for two. An entry is durable when ``begin`` returns; ``end`` returns when its outcome is.
+All jobs that wait when a transaction ends are the next transaction. A single caller waits for one commit; a hundred
+callers that arrive together wait for two. An entry is durable when ``begin`` returns, its outcome when ``end`` returns.
 """
 
 import asyncio
@@ -46,14 +46,15 @@ class _Outcome(NamedTuple):
 
 
 class _Job(NamedTuple):
-    """An entry to add, or the outcome of one, and who waits for it."""
+    """An entry to add, or the outcome of one, and the future of its caller."""
 
     what: AuditEntry | _Outcome
     done: "asyncio.Future[Exception | None]"
 
 
 class AuditWriter:
-    """For coroutines of any event loop. The thread starts with the first entry and ends with the process."""
+    """Writes entries for coroutines of any event loop. The thread starts with the first entry and ends with the
+    process."""
 
     def __init__(self) -> None:
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
@@ -64,28 +65,29 @@ class AuditWriter:
         self._thread = threading.Thread(target=self._work, name="audit", daemon=True)
         self._thread.start()
 
-    def _kept(self) -> tuple[int, int]:
-        """Days and number of entries that are kept; 0: no limit."""
+    def _retention(self) -> tuple[int, int]:
+        """Return the days and the number of entries that are kept; 0: no limit."""
         return settings.ENVIRONMENT.audit_days, settings.ENVIRONMENT.audit_entries_max
 
     async def begin(self, entry: AuditEntry) -> None:
-        """Commit ``entry``, which has its key then. Raises NotRecordedError. Cancelled: it may be committed."""
+        """Commit ``entry`` and set its key. Raises NotRecordedError. When cancelled, the entry may be committed or
+        not."""
         if self._jobs.qsize() >= WAITING_MAX:
-            raise NotRecordedError(f"{WAITING_MAX} entries wait already")
+            raise NotRecordedError(f"{WAITING_MAX} entries are waiting already")
         error = await self._do(entry)
         if error is not None:
             raise NotRecordedError(str(error)) from error
 
     async def end(self, entry: AuditEntry, status: int, changes: str = "") -> None:
-        """Commit how the call of ``entry`` was answered, and what it changed.
+        """Commit the status that the call of ``entry`` was answered with, and its changes.
 
-        Never raises: the change was made or refused, and its caller must hear which. An outcome that cannot be written
-        is tried again every second; until then, and when the process ends before, the log says that it was not seen.
+        Never raises: the change was made or refused, and the caller must receive that answer. An outcome that cannot be
+        written is tried again every second. Until then, and when the process ends before, the entry has no outcome.
         """
         await self._do(_Outcome(entry.pk, status, changes))
 
     def close(self) -> None:
-        """End the thread once all that waits is written. For tests."""
+        """End the thread after all waiting jobs are written. For tests."""
         self._jobs.put(None)
         self._thread.join()
 
@@ -94,7 +96,7 @@ class AuditWriter:
         self._jobs.put(_Job(what, done))
         return done
 
-    # in the thread
+    # Methods of the thread
 
     def _work(self) -> None:
         try:
@@ -116,7 +118,7 @@ class AuditWriter:
             group.append(job)
             if len(group) == GROUP_MAX or self._jobs.empty():
                 break
-            job = self._jobs.get()  # only this thread takes: it is there
+            job = self._jobs.get()  # does not block: this thread is the only reader
         self._write(group)
         return job is not None
 
@@ -126,27 +128,25 @@ class AuditWriter:
         error: Exception | None = None
         try:
             self._commit(entries, [*self._late, *outcomes])
-        except (
-            Exception
-        ) as caught:  # whatever it is, an entry that is not committed allows no change
+        except Exception as caught:  # after any error the entries count as not committed: their changes are refused
             error = caught
-            connection.close()  # the next group may find a server that came back
+            connection.close()  # the next group connects again: the server may have recovered
             self._late.extend(outcomes)
-            self._tell_failure(error, len(entries))
+            self._report_failure(error, len(entries))
         else:
             self._late.clear()
-            self._tell_recovery()
+            self._report_recovery()
         by_loop: defaultdict[asyncio.AbstractEventLoop, list[_Job]] = defaultdict(list)
         for job in group:
             by_loop[job.done.get_loop()].append(job)
         for loop, jobs in by_loop.items():
             try:
                 loop.call_soon_threadsafe(_finish, jobs, error)
-            except RuntimeError:  # the loop is closed: nobody waits any more
+            except RuntimeError:  # the loop is closed, and with it the callers
                 continue
 
     def _commit(self, entries: list[AuditEntry], outcomes: list[_Outcome]) -> None:
-        # Plain SQL on Django's connection: building it by the ORM would cost twice as much as running it.
+        # Plain SQL on Django's connection: the ORM needs twice as long to build these statements as they take to run.
         by_outcome: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
         for key, status, changes in outcomes:
             by_outcome[status, changes].append(key)
@@ -165,46 +165,48 @@ class AuditWriter:
                 )
 
     def _prune_in_time(self) -> None:
-        """Between groups, a part at a time: whoever waits for a commit hardly waits for this."""
+        """Remove old entries when it is due. It is done between groups and in small parts, so that a caller hardly
+        waits for it."""
         if time.monotonic() < self._prune_at_s:
             return
         try:
             more = self._prune(int(time.time() * 1000))
-        except Exception as error:  # the log goes on growing, which refuses nobody's change
-            log.warning("old entries of the audit log are not removed now error=%r", error)
+        except Exception as error:  # the log grows meanwhile, which refuses no change
+            log.warning("old entries of the audit log are not removed error=%r", error)
             connection.close()
             more = False
         self._prune_at_s = time.monotonic() + (LATE_RETRY_S if more else PRUNE_S)
 
     def _prune(self, now_ms: int) -> bool:
-        """Remove the oldest entries beyond what is kept; whether there may be more of them."""
-        days, entries_max = self._kept()
+        """Remove the oldest entries beyond the retention; return whether there may be more of them."""
+        days, entries_max = self._retention()
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT id, at_ms FROM {TABLE} ORDER BY id LIMIT {PRUNED_AT_ONCE}")
             oldest: list[tuple[int, int]] = cursor.fetchall()
             cursor.execute(f"SELECT MAX(id) FROM {TABLE}")
             newest = cursor.fetchone()[0] or 0
             before_ms = now_ms - days * DAY_MS if days else 0
-            # Ids rise with the time: those of one table are a line whose length is known from its ends.
+            # Ids rise with time and are removed from the low end only, so the newest id gives the number of entries
+            # without a count over the table.
             keep_from = newest - entries_max + 1 if entries_max else 0
-            gone = [
+            expired = [
                 key
                 for key, _ in takewhile(
                     lambda row: row[1] < before_ms or row[0] < keep_from, oldest
                 )
             ]
-            if gone:
-                cursor.execute(f"DELETE FROM {TABLE} WHERE id <= %s", [gone[-1]])
-        return len(gone) == PRUNED_AT_ONCE
+            if expired:
+                cursor.execute(f"DELETE FROM {TABLE} WHERE id <= %s", [expired[-1]])
+        return len(expired) == PRUNED_AT_ONCE
 
-    def _tell_failure(self, error: Exception, refused: int) -> None:
-        """Once per outage."""
+    def _report_failure(self, error: Exception, refused: int) -> None:
+        """Log a failure, once per outage."""
         self._refused += refused
         if self._failing_since is None:
             self._failing_since = time.monotonic()
             log.error("audit log cannot be written, changes are refused error=%r", error)
 
-    def _tell_recovery(self) -> None:
+    def _report_recovery(self) -> None:
         if self._failing_since is not None:
             took_s = time.monotonic() - self._failing_since
             log.warning("audit log is written again after_s=%.0f refused=%d", took_s, self._refused)
@@ -212,7 +214,7 @@ class AuditWriter:
 
 
 def _values(entry: AuditEntry) -> tuple[int | str, ...]:
-    """In the order of ``COLUMNS``."""
+    """Return the values of an entry in the order of ``COLUMNS``."""
     names = ("at_ms", "actor", "address", "method", "target", "request_id", "given", "changes")
     return tuple(getattr(entry, name) for name in names)
 
@@ -224,22 +226,22 @@ def _finish(jobs: Sequence[_Job], error: Exception | None) -> None:
 
 
 _lock = threading.Lock()
-_made: tuple[int, AuditWriter] | None = None
+_current: tuple[int, AuditWriter] | None = None
 
 
 def writer() -> AuditWriter:
-    """This process's writer, made at first use. A forked child gets its own: threads do not survive a fork."""
-    global _made
+    """Return this process's writer, made at first use. A forked child has its own: threads do not survive a fork."""
+    global _current
     with _lock:
-        if _made is None or _made[0] != os.getpid():
-            _made = (os.getpid(), AuditWriter())
-        return _made[1]
+        if _current is None or _current[0] != os.getpid():
+            _current = (os.getpid(), AuditWriter())
+        return _current[1]
 
 
 def close() -> None:
     """End this process's writer; the next use makes another. For tests."""
-    global _made
+    global _current
     with _lock:
-        made, _made = _made, None
-    if made is not None:
-        made[1].close()
+        previous, _current = _current, None
+    if previous is not None:
+        previous[1].close()

@@ -1,4 +1,5 @@
-"""What an audit entry says of a change: the body that was given, each thing before and after; no secrets."""
+"""The texts that an audit entry keeps of a change: the given body, and each changed value before and after, without
+secrets."""
 
 import json
 import re
@@ -11,7 +12,7 @@ from gateway.http.json_bodies import NESTING_MAX, is_deeper
 GIVEN_CHARS_MAX = 4096
 CHANGES_CHARS_MAX = 16384
 STORED_NESTING_MAX = NESTING_MAX + 10
-"""What a body may hold, inside the record that keeps it."""
+"""Deepest nesting of a stored record: a body at its limit, inside the record that keeps it."""
 _SECRET = re.compile(
     r"secret|password|passwd|credential|token|private.?key|authenticationparam", re.I
 )
@@ -19,7 +20,7 @@ HIDDEN = "(hidden)"
 
 
 def given_text(body: bytes) -> str:
-    """A JSON body as it is kept; empty for none, and for what is no JSON."""
+    """Return a JSON body as it is kept; empty for none, and for a body that is not JSON."""
     if not body:
         return ""
     try:
@@ -30,33 +31,37 @@ def given_text(body: bytes) -> str:
 
 
 def changes_text(account: Account) -> str:
-    """A JSON list of ``{"where", "before", "after"}``: of documents only what differs; empty when nothing changed.
-    What is too long to be kept goes without its values, the last first, and is counted in ``more``."""
-    found: list[dict[str, Any]] = []
-    left, more = CHANGES_CHARS_MAX, account.more
+    """Return a JSON list of ``{"where", "before", "after"}``, with only the differing members of documents; empty when
+    nothing changed.
+
+    Entries beyond ``CHANGES_CHARS_MAX`` are left out, the last first; the list ends with their number as ``more``.
+    """
+    entries: list[dict[str, Any]] = []
+    chars_left, left_out = CHANGES_CHARS_MAX, account.more
     for where, old, new in account.changes:
         before, after = differing(shown(old), shown(new))
         if before == after and where.startswith("/"):
-            continue  # written again as it was
+            continue  # a node that was written with the value that it had
         entry = {"where": where, "before": hidden(before), "after": hidden(after)}
-        left -= len(_json(entry))
-        if left < 0:
-            more += 1
+        chars_left -= len(_json(entry))
+        if chars_left < 0:
+            left_out += 1
         else:
-            found.append(entry)
-    if more:
-        found.append({"more": more})
-    return _json(found) if found else ""
+            entries.append(entry)
+    if left_out:
+        entries.append({"more": left_out})
+    return _json(entries) if entries else ""
 
 
-def read_changes(kept: str) -> list[dict[str, Any]]:
-    """What ``changes_text`` kept, as an answer can hold it."""
-    found: list[dict[str, Any]] = _parsed(kept or "[]")
-    return found
+def read_changes(text: str) -> list[dict[str, Any]]:
+    """Return the list that ``changes_text`` wrote, with values that an answer can hold."""
+    changes: list[dict[str, Any]] = _parsed(text or "[]")
+    return changes
 
 
 def shown(value: Any) -> Any:
-    """A stored value as JSON: a document as it is, other bytes by how many they are; empty ones are no value."""
+    """Return a stored value as JSON: a document as it is, empty bytes as an empty document, other bytes as their
+    number."""
     if not isinstance(value, bytes):
         return value
     try:
@@ -66,13 +71,14 @@ def shown(value: Any) -> Any:
 
 
 def _parsed(text: bytes | str) -> Any:
-    """The JSON value of ``text``; a number that is not finite, which no answer could hold, as its text. Raises
-    ValueError and RecursionError."""
+    """Return the JSON value of ``text``. A number that is not finite is returned as its text, since no answer can hold
+    it. Raises ValueError and RecursionError."""
     return json.loads(text, parse_float=_number, parse_constant=str)
 
 
 def _shallow(text: bytes | str) -> Any:
-    """As ``_parsed``; raises ValueError for what is nested so deeply that recursive code could not take it."""
+    """Return the JSON value as ``_parsed`` does. Raises ValueError for a value that is nested too deeply for recursive
+    code."""
     value = _parsed(text)
     if is_deeper(value, STORED_NESTING_MAX):
         raise ValueError("nested too deeply")
@@ -85,25 +91,27 @@ def _number(text: str) -> float | str:
 
 
 def differing(before: Any, after: Any) -> tuple[Any, Any]:
-    """Of two documents the members that are not the same; other values whole."""
+    """Return the members in which two documents differ; other values as they are."""
     if not isinstance(before, dict) or not isinstance(after, dict):
         return before, after
     names = [name for name in before | after if before.get(name) != after.get(name)]
-    return tuple({name: one[name] for name in names if name in one} for one in (before, after))  # type: ignore[return-value]
+    return tuple(
+        {name: document[name] for name in names if name in document} for document in (before, after)
+    )  # type: ignore[return-value]
 
 
 def hidden(value: Any) -> Any:
-    """Without the values of members whose names say that they are secret."""
+    """Return the value without the values of members whose names mark them as secret."""
     if isinstance(value, dict):
         return {
-            name: HIDDEN if _SECRET.search(str(name)) and one not in (None, "") else hidden(one)
-            for name, one in value.items()
+            name: HIDDEN if _SECRET.search(str(name)) and item not in (None, "") else hidden(item)
+            for name, item in value.items()
         }
-    return [hidden(one) for one in value] if isinstance(value, list) else value
+    return [hidden(item) for item in value] if isinstance(value, list) else value
 
 
 def _json(value: Any) -> str:
-    """As it is read; a lone surrogate, which JSON may hold and a database does not, by its escape."""
+    """Return JSON text. A lone surrogate, which JSON may hold and a database may not, is written as its escape."""
     return json.dumps(value, ensure_ascii=False).encode(errors="backslashreplace").decode()
 
 

@@ -1,9 +1,9 @@
-"""Who changed what, when, and how it ended: one durable entry per changing call.
+"""One durable audit entry per changing call: its user, its time, and its outcome.
 
-The entry is committed before the call is handled and completed before its answer leaves (``audit_writer``): how it
-ended, and the before and after of all that it changed (``changed``). A call that is refused is recorded like any, with
-its status and no changes. When the entry cannot be written, the change does not happen; when its outcome cannot be, the
-answer is told all the same.
+The entry is committed before the call is handled and completed before its answer is sent (``audit_writer``). It then
+has the status, and the values before and after of all changes (``changed``). A refused call is recorded like any other,
+with its status and no changes. When the entry cannot be written, the change is not made. When its outcome cannot be
+written, the answer is sent nevertheless.
 """
 
 import logging
@@ -30,14 +30,14 @@ _REFUSAL = "The audit log cannot be written, so the change was not made; see the
 
 
 def is_change(request: HttpRequest) -> bool:
-    """Whether the call may change something, as the view that answers it declares; what no view answers for is taken
-    for a change when its method is one that changes."""
+    """Return whether the call may change something, as its view declares. A call without a view is a change when its
+    method is a changing one."""
     view = view_of(request)
     return view.may_change(request) if view is not None else request.method in CHANGING_METHODS
 
 
 def entry_for(request: HttpRequest, actor: str) -> AuditEntry:
-    """The entry of a call that is about to be handled, not saved yet."""
+    """Return the entry of a call that is about to be handled; it is not saved yet."""
     path = str(getattr(request, "original_target", request.path))
     query = request.META.get("QUERY_STRING") or ""
     view = view_of(request)
@@ -53,13 +53,13 @@ def entry_for(request: HttpRequest, actor: str) -> AuditEntry:
 
 
 def request_id_of(request: HttpRequest) -> str:
-    """The caller's own where it is one that can be kept and searched for, else one of ours."""
+    """Return the caller's own request id when it can be stored and searched for, else a new one."""
     given = request.headers.get("X-Request-Id", "")
     return given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex[:16]
 
 
 class AuditRecorder:
-    """Django middleware, asynchronous only; needs the authentication middleware before it."""
+    """Django middleware, asynchronous only; it needs the authentication middleware before it."""
 
     sync_capable = False
     async_capable = True
@@ -72,7 +72,7 @@ class AuditRecorder:
         if request.method not in CHANGING_METHODS:
             return await self._get_response(request)
         if not is_change(request):
-            return await self._questioned(request)
+            return await self._handle_read(request)
         entry = await _entry_of(request)
         try:
             await writer().begin(entry)
@@ -85,14 +85,14 @@ class AuditRecorder:
         answer["X-Request-Id"] = entry.request_id
         return answer
 
-    async def _questioned(self, request: HttpRequest) -> HttpResponseBase:
-        """The answer to what declares that it only reads. Should it have changed something after all, that is a bug:
-        it is recorded, late, and logged."""
+    async def _handle_read(self, request: HttpRequest) -> HttpResponseBase:
+        """Return the answer to a call that declares that it only reads. If it changed something, that is a bug: the
+        change is recorded afterwards and logged."""
         with account.opened() as accounted:
             answer = await self._get_response(request)
         if accounted.changes:
             entry = await _entry_of(request)
-            log.error("a call that only reads changed something target=%s", entry.target)
+            log.error("a call that is declared as a read changed something target=%s", entry.target)
             with suppress(NotRecordedError):
                 await writer().begin(entry)
                 await writer().end(entry, answer.status_code, changes_text(accounted))

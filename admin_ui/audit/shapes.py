@@ -5,7 +5,9 @@ from rest_framework import serializers as s
 
 class AuditChange(s.Serializer[object]):
     where = s.CharField(required=False, help_text="a metadata node, or a broker's operation")
-    before = s.JSONField(required=False, allow_null=True, help_text="of a document what differs")
+    before = s.JSONField(
+        required=False, allow_null=True, help_text="of a document the differing members"
+    )
     after = s.JSONField(required=False, allow_null=True)
     more = s.IntegerField(required=False, help_text="how many changes are left out")
 

@@ -1,4 +1,5 @@
-"""Settings that change while brokers run: what is in force and why, and a change made exactly as previewed."""
+"""Settings that change while brokers run: the values in force with their origin, and changes made exactly as
+previewed."""
 
 from admin_ui.broker_settings.api import SettingsView, SettingView
 from admin_ui.resource import Resource

@@ -6,7 +6,7 @@ from admin_ui.broker_settings import selectors, services, shapes
 from admin_ui.calls import Call, ClusterView, Parameter, PreviewedView, actor_of, checked
 from gateway.http.bodies import json_answer
 
-SETTING = Parameter("setting", "Pulsar's name of it", place="path")
+SETTING = Parameter("setting", "its name in Pulsar", place="path")
 
 
 class SettingsView(ClusterView):
@@ -20,8 +20,8 @@ class SettingsView(ClusterView):
 
 
 class SettingView(PreviewedView):
-    """Set one for all brokers, or with null have each broker's own hold again: first ask what that would do
-    (``preview``), then have exactly that done (``token``)."""
+    """Change a setting for all brokers, or with null remove the common value, so that each broker uses its own. A
+    request is first a ``preview``, then made exactly so by its ``token``."""
 
     permission = "cluster"
     write_permission = "cluster"
@@ -36,9 +36,9 @@ class SettingView(PreviewedView):
     }
 
     async def post(self, request: HttpRequest, setting: str) -> HttpResponse:
-        asked, user = checked(shapes.SettingBody, request), actor_of(request)
+        body, user = checked(shapes.SettingBody, request), actor_of(request)
         return await self.previewed(
-            asked,
-            lambda engine: services.preview(engine, setting, user, asked["value"]),
+            body,
+            lambda engine: services.preview(engine, setting, user, body["value"]),
             lambda engine, token: services.apply(engine, setting, user, token),
         )

@@ -1,4 +1,4 @@
-"""What each broker makes of the settings that may change, beside what is stored for all of them."""
+"""The values that brokers use of the settings that may change, and the values stored for all brokers."""
 
 import asyncio
 import json
@@ -17,101 +17,106 @@ from gateway.services.collector import now_ms
 from gateway.services.engine_link import Engine
 
 ASKING_S = 1.0
-"""For each broker: less than a page waits for the store, so that the others' answers are shown."""
+"""Longest wait for one broker. It is less than a page waits for the metadata store, so that the other brokers' answers
+are shown."""
 Body = dict[str, Any]
 
 
-class Said(NamedTuple):
-    """Lines of ``api.LIVE_SETTINGS`` by name, of each broker that answers; ``silent``: why the others do not."""
+class BrokerAnswers(NamedTuple):
+    """Lines of ``api.LIVE_SETTINGS`` by name, of each broker that answers; ``silent``: the reason of each other broker,
+    by id."""
 
     lines: dict[BrokerAddress, dict[str, Body]]
     silent: dict[str, str]
 
-    def by_value(self, name: str, what: str) -> list[Body]:
-        """Values of ``what`` in the lines of this setting, each with its brokers, that of most brokers first."""
-        found = defaultdict(list)
+    def by_value(self, name: str, column: str) -> list[Body]:
+        """Return the values of ``column`` for this setting, each with its brokers; the value of most brokers first."""
+        brokers = defaultdict(list)
         for broker, lines in self.lines.items():
             if name in lines:
-                found[lines[name][what]].append(broker.id)
-        ordered = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
+                brokers[lines[name][column]].append(broker.id)
+        ordered = sorted(brokers.items(), key=lambda item: (-len(item[1]), item[0]))
         return [{"value": value, "brokers": sorted(ids)} for value, ids in ordered]
 
 
 async def stored(engine: Engine) -> Mapping[str, Any]:
-    """What is stored now, by name. Brokers write it: what this process keeps of it may be old."""
+    """Return the stored values by name, read from the metadata store: brokers write them, so what this process caches
+    may be old."""
     return await find_node(fresh(engine.store, paths.CONFIGURATION), paths.CONFIGURATION) or {}
 
 
-async def asked(engine: Engine, args: api.LiveSettings) -> Said:
-    """Of all registered brokers at once."""
-    said = Said({}, {})
+async def ask_brokers(engine: Engine, args: api.LiveSettings) -> BrokerAnswers:
+    """Return the answers of all registered brokers, which are asked at the same time."""
+    answers = BrokerAnswers({}, {})
 
     async def ask(broker: BrokerAddress) -> None:
         try:
             async with asyncio.timeout(ASKING_S):
                 lines = await engine.call_on(broker, api.LIVE_SETTINGS, args)
-            said.lines[broker] = {line["name"]: line for line in lines}
+            answers.lines[broker] = {line["name"]: line for line in lines}
         except TimeoutError:
-            said.silent[broker.id] = "It does not answer"
+            answers.silent[broker.id] = "It does not answer"
         except Exception as error:
             status, reason = describe(error)
             if status != 503:
                 raise
-            said.silent[broker.id] = reason
+            answers.silent[broker.id] = reason
 
     await catalog.each(await engine.admin.brokers(), ask)
-    return said
+    return answers
 
 
-def row(name: str, values: Mapping[str, Any], said: Said) -> Body:
-    """As it is shown; some broker must know it. ``values``: what is stored, by name."""
-    line = next(lines[name] for lines in said.lines.values() if name in lines)
+def row(name: str, values: Mapping[str, Any], answers: BrokerAnswers) -> Body:
+    """Return the row of a setting that at least one broker knows. ``values``: stored values by name."""
+    line = next(lines[name] for lines in answers.lines.values() if name in lines)
     return {
         **{key: line[key] for key in ("name", "meaning", "allowed", "choices", "default")},
         "stored": _text(values.get(name)),
-        "values": said.by_value(name, "in_force"),
-        "started": said.by_value(name, "started"),
-        "behind": behind(name, values, said),
+        "values": answers.by_value(name, "in_force"),
+        "started": answers.by_value(name, "started"),
+        "behind": behind(name, values, answers),
     }
 
 
-def behind(name: str, values: Mapping[str, Any], said: Said) -> list[Body]:
-    """Brokers that answer, but do not act by what is stored, and why."""
-    found = []
-    for broker, lines in said.lines.items():
+def behind(name: str, values: Mapping[str, Any], answers: BrokerAnswers) -> list[Body]:
+    """Return the brokers that answer but do not use the stored value, with the reason."""
+    reasons = []
+    for broker, lines in answers.lines.items():
         line = lines.get(name)
         if line is None:
             reason = "It does not know this setting"
         elif line["last_read"] != values.get(name):
-            reason = "It has not heard of the change yet"
+            reason = "It has not received the change yet"
         elif line["refused"]:
             reason = f"It does not use what is stored: {line['refused']}"
         else:
             continue
-        found.append({"broker": broker.id, "reason": reason})
-    return sorted(found, key=lambda one: one["broker"])
+        reasons.append({"broker": broker.id, "reason": reason})
+    return sorted(reasons, key=lambda entry: entry["broker"])
 
 
-def silent(said: Said) -> list[Body]:
-    """Brokers of which nothing is known."""
-    return [{"broker": broker, "reason": why} for broker, why in sorted(said.silent.items())]
+def silent(answers: BrokerAnswers) -> list[Body]:
+    """Return the brokers that did not answer, with the reason."""
+    return [
+        {"broker": broker, "reason": reason} for broker, reason in sorted(answers.silent.items())
+    ]
 
 
 async def listed(engine: Engine) -> Body:
-    """All that any broker knows, by name, and what is stored besides."""
+    """Return all settings that any broker knows, by name, and the stored values of other names."""
     values = await stored(engine)
-    said = await asked(engine, api.LiveSettings())
-    names = sorted({name for lines in said.lines.values() for name in lines})
-    others = sorted(values.keys() - set(names)) if said.lines else []
+    answers = await ask_brokers(engine, api.LiveSettings())
+    names = sorted({name for lines in answers.lines.values() for name in lines})
+    unknown_names = sorted(values.keys() - set(names)) if answers.lines else []
     return {
         "at": now_ms(),
-        "brokers": len(said.lines),
-        "silent": silent(said),
-        "rows": [row(name, values, said) for name in names],
-        "others": [{"name": name, "stored": _text(values[name])} for name in others],
+        "brokers": len(answers.lines),
+        "silent": silent(answers),
+        "rows": [row(name, values, answers) for name in names],
+        "others": [{"name": name, "stored": _text(values[name])} for name in unknown_names],
     }
 
 
 def _text(value: Any) -> str | None:
-    """Stored values are texts; what another tool stored otherwise is shown as the JSON that it is."""
+    """Return a stored value as text. A value of another type, which some other tool stored, is shown as JSON."""
     return value if isinstance(value, str | None) else json.dumps(value)

@@ -1,4 +1,4 @@
-"""Shapes of the settings of brokers. Values are texts, as brokers are told them."""
+"""Shapes of the settings of brokers. Values are texts, as brokers read them."""
 
 from rest_framework import serializers as s
 
@@ -9,7 +9,7 @@ VALUE_CHARS_MAX = 1000
 
 class SettingValue(s.Serializer[object]):
     value = s.CharField()
-    brokers = s.ListField(child=s.CharField(), help_text="ids of those that it is the value of")
+    brokers = s.ListField(child=s.CharField(), help_text="ids of the brokers that have this value")
 
 
 class BrokerReason(s.Serializer[object]):
@@ -20,13 +20,19 @@ class BrokerReason(s.Serializer[object]):
 class SettingRow(s.Serializer[object]):
     name = s.CharField(help_text="Pulsar's")
     meaning = s.CharField()
-    allowed = s.CharField(help_text="what it may be, in words that follow 'must be'")
-    choices = s.ListField(child=s.CharField(), help_text="all it may be; empty: other than a few")
+    allowed = s.CharField(help_text="the allowed values, in words that follow 'must be'")
+    choices = s.ListField(
+        child=s.CharField(), help_text="all allowed values; empty: not a fixed list"
+    )
     default = s.CharField()
-    stored = s.CharField(allow_null=True, help_text="for all brokers; null: nothing is")
-    values = SettingValue(many=True, help_text="in force, that of most brokers first")
-    started = SettingValue(many=True, help_text="what they were started with, in the same order")
-    behind = BrokerReason(many=True, help_text="that answer, but do not act by what is stored")
+    stored = s.CharField(allow_null=True, help_text="value stored for all brokers; null: none")
+    values = SettingValue(many=True, help_text="values in force, that of most brokers first")
+    started = SettingValue(
+        many=True, help_text="values that brokers were started with, in the same order"
+    )
+    behind = BrokerReason(
+        many=True, help_text="brokers that answer but do not use the stored value"
+    )
 
 
 class OtherSetting(s.Serializer[object]):
@@ -36,14 +42,16 @@ class OtherSetting(s.Serializer[object]):
 
 class SettingsAnswer(s.Serializer[object]):
     at = s.IntegerField()
-    brokers = s.IntegerField(help_text="that answered")
-    silent = BrokerReason(many=True, help_text="that did not: what they act by is not known")
+    brokers = s.IntegerField(help_text="brokers that answered")
+    silent = BrokerReason(
+        many=True, help_text="brokers that did not answer: their values are not known"
+    )
     rows = SettingRow(many=True)
     others = OtherSetting(many=True, help_text="stored, but known by none of the brokers")
 
 
 class SettingBody(Asked):
-    """A preview is of a ``value``; null removes what is stored."""
+    """A change of a setting. A preview is of a ``value``; null removes the stored value."""
 
     amount = "value"
     value = s.CharField(
@@ -56,17 +64,22 @@ class SettingBody(Asked):
 
 
 class SettingPreview(s.Serializer[object]):
-    token = s.CharField(allow_null=True, help_text="null: this is what is stored already")
+    token = s.CharField(allow_null=True, help_text="null: this value is stored already")
     at = s.IntegerField()
-    row = SettingRow(help_text="as it is")
-    would_be = SettingValue(many=True, help_text="what would be in force")
-    brokers = s.IntegerField(help_text="that answer")
-    silent = BrokerReason(many=True, help_text="what they would do is not known")
+    row = SettingRow(help_text="the setting as it is")
+    would_be = SettingValue(many=True, help_text="values that would be in force")
+    brokers = s.IntegerField(help_text="brokers that answer")
+    silent = BrokerReason(
+        many=True, help_text="brokers that do not answer: the effect there is not known"
+    )
 
 
 class SettingReceipt(s.Serializer[object]):
     at = s.IntegerField()
     row = SettingRow(
-        allow_null=True, help_text="as it is now; null: it was stored, and no broker says more"
+        allow_null=True,
+        help_text="the setting as it is now; null: the value is stored, and no broker answers",
     )
-    silent = BrokerReason(many=True, help_text="whether they follow is not known")
+    silent = BrokerReason(
+        many=True, help_text="brokers that do not answer: whether they follow is not known"
+    )

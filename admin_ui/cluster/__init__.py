@@ -1,4 +1,4 @@
-"""What the cluster is made of: brokers, the bundles that they own, bookies."""
+"""The parts of the cluster: brokers, the bundles that they own, and bookies."""
 
 from admin_ui.cluster.api import (
     BookiesView,

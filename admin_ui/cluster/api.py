@@ -31,7 +31,7 @@ BUNDLE_PATH = (
 
 
 class BrokersView(ClusterView):
-    """Brokers, what each does and owns."""
+    """Brokers with their numbers and bundles."""
 
     calls = {"get": Call("listBrokers", shapes.BrokersAnswer)}
 
@@ -83,7 +83,8 @@ def _changes(operation: str, body: Shape) -> dict[str, Call]:
 
 
 class BundleChangeView(PreviewedView):
-    """Change a bundle: first ask what it would do (``preview``), then have exactly that done (``token``)."""
+    """Change a bundle. A request is first a ``preview`` of the change, then makes exactly that change by its
+    ``token``."""
 
     permission = "namespace"
     write_permission = "cluster"
@@ -93,12 +94,12 @@ class BundleChangeView(PreviewedView):
     async def post(
         self, request: HttpRequest, tenant: str, namespace: str, bundle: str
     ) -> HttpResponse:
-        asked = checked(self.body_shape, request)
+        body = checked(self.body_shape, request)
         name, user, change = _bundle(tenant, namespace, bundle), actor_of(request), self.change
-        more = {key: asked[key] for key in ("algorithm", "unload") if key in asked}
+        options = {key: body[key] for key in ("algorithm", "unload") if key in body}
         return await self.previewed(
-            asked,
-            lambda engine: services.preview(engine, name, change, user, **more),
+            body,
+            lambda engine: services.preview(engine, name, change, user, **options),
             lambda engine, token: services.apply(engine, name, change, user, token),
         )
 
@@ -127,13 +128,13 @@ def _unloads(operation: str, *path: Parameter) -> dict[str, Call]:
 
 
 class UnloadManyView(PreviewedView):
-    """Have many bundles given up, asked and confirmed as of one."""
+    """Unload many bundles, previewed and confirmed together."""
 
     permission = "namespace"
     write_permission = "cluster"
 
     async def unload(self, request: HttpRequest, scope: Scope) -> HttpResponse:
-        """The answer for the bundles of ``scope``."""
+        """Answer a preview or an application for the bundles of ``scope``."""
         user = actor_of(request)
         return await self.previewed(
             checked(shapes.BundleChangeBody, request),
@@ -143,7 +144,7 @@ class UnloadManyView(PreviewedView):
 
 
 class UnloadNamespaceView(UnloadManyView):
-    """All bundles of a namespace."""
+    """Unload all bundles of a namespace."""
 
     calls = _unloads(
         "unloadNamespace",
@@ -156,18 +157,18 @@ class UnloadNamespaceView(UnloadManyView):
 
 
 class UnloadBrokerView(UnloadManyView):
-    """All bundles that a broker owns."""
+    """Unload all bundles that a broker owns."""
 
-    calls = _unloads("unloadBroker", Parameter("broker", "its id, as of listBrokers", place="path"))
+    calls = _unloads("unloadBroker", Parameter("broker", "its id, as in listBrokers", place="path"))
 
     async def post(self, request: HttpRequest, broker: str) -> HttpResponse:
         return await self.unload(request, Scope(broker=broker))
 
 
 def _bundle(tenant: str, namespace: str, bundle: str) -> BundleName:
-    """The bundle of a path. Raises InvalidField for what is no range, InvalidNameError for a name."""
-    whose = NamespaceName.parse(f"{tenant}/{namespace}")
+    """Return the bundle of a path. Raises InvalidField for a wrong range, InvalidNameError for a wrong name."""
+    parent = NamespaceName.parse(f"{tenant}/{namespace}")
     try:
-        return BundleName.parse(whose, bundle)
+        return BundleName.parse(parent, bundle)
     except InvalidNameError as error:
         raise InvalidField("bundle", "must be a range as 0x00000000_0x40000000") from error

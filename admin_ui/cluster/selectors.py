@@ -1,4 +1,4 @@
-"""Brokers, bundles and bookies: what the collector knows of them beside what is stored."""
+"""Brokers, bundles and bookies: the numbers of the collector beside what is stored."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,30 +27,31 @@ SORTS = ("bundle", "owner", "topics", *SORTED_NUMBERS)
 DEFAULT_SORT = "bundle"
 _COLUMNS = [ROW_COLUMNS.index(name) for name in NUMBERS]
 
-_kept: tuple[Collector, BundleMap] | None = None
+_map_of: tuple[Collector, BundleMap] | None = None
+"""The bundles, and the collector whose topics they are made of."""
 
 
-def _map(snapshot: Snapshot) -> BundleMap:
-    """Of this process's collector."""
-    global _kept
-    keeper = collector()
-    if _kept is None or _kept[0] is not keeper:
-        _kept = (keeper, BundleMap(snapshot.topics))
-    return _kept[1]
+def _bundle_map(snapshot: Snapshot) -> BundleMap:
+    """Return the bundles of this process's collector."""
+    global _map_of
+    current = collector()
+    if _map_of is None or _map_of[0] is not current:
+        _map_of = (current, BundleMap(snapshot.topics))
+    return _map_of[1]
 
 
 def forget() -> None:
-    """Bundles were changed: who asks next sees it."""
-    if _kept is not None:
-        _kept[1].forget()
+    """Discard the cached bundles after a change, so that the next request reads them again."""
+    if _map_of is not None:
+        _map_of[1].forget()
 
 
 async def brokers(engine: Engine) -> Body:
-    """Every broker that is registered, or was until a moment ago."""
+    """Return every broker that is registered, or was until a moment ago."""
     snapshot = await collector().snapshot()
-    owned = await _map(snapshot).owned(engine.store)
-    counts = Counter(url for one in owned for url in one.owners.values())
-    total = sum(len(one.bundles) for one in owned)
+    owned = await _bundle_map(snapshot).owned(engine.store)
+    counts = Counter(url for namespace in owned for url in namespace.owners.values())
+    total = sum(len(namespace.bundles) for namespace in owned)
     return {
         "at": snapshot.at,
         "unowned": total - counts.total(),
@@ -59,28 +60,28 @@ async def brokers(engine: Engine) -> Body:
 
 
 async def bookies(engine: Engine) -> Body:
-    """Every bookie that ever registered and was not removed for good."""
+    """Return every bookie that was ever registered and is not removed for good."""
     racks = await get_racks(engine.store)
     snapshot = await collector().snapshot()
-    told = {
+    placements = {
         bookie: {"rack": str(facts.get("rack") or ""), "group": group}
         for group, members in racks.items()
         for bookie, facts in members.items()
     }
-    nothing = {"rack": "", "group": ""}
-    rows = [{**row, **told.get(row["id"], nothing)} for row in snapshot.bookies]
+    unset = {"rack": "", "group": ""}
+    rows = [{**row, **placements.get(row["id"], unset)} for row in snapshot.bookies]
     return {"at": snapshot.at, "rows": rows}
 
 
 async def listed(engine: Engine, params: Params) -> Body:
-    """A window of the bundles that are chosen, in order. Raises InvalidField."""
+    """Return a window of the selected bundles, in order. Raises InvalidField."""
     offset, limit = window(params)
     sort = params.get("sort") or DEFAULT_SORT
     if sort.removeprefix("-") not in SORTS:
         raise InvalidField("sort", f"must be one of {', '.join(SORTS)}, with '-' for descending")
     snapshot = await collector().snapshot()
-    owned = await _map(snapshot).owned(engine.store)
-    folds = await _map(snapshot).sums(owned)
+    owned = await _bundle_map(snapshot).owned(engine.store)
+    folds = await _bundle_map(snapshot).sums(owned)
     rows = _ordered(_chosen(_rows(owned, folds, snapshot), params), sort)
     shown = rows[offset : offset + limit]
     total = len(rows)
@@ -90,19 +91,19 @@ async def listed(engine: Engine, params: Params) -> Body:
 def _rows(owned: Iterable[Owned], folds: dict[BundleName, Fold], snapshot: Snapshot) -> list[Body]:
     lines = {line["url"]: line for line in snapshot.brokers}
     return [
-        row_of(bundle, one.owners.get(bundle.range, ""), folds.get(bundle), lines, snapshot)
-        for one in owned
-        for bundle in one.bundles
+        row_of(bundle, namespace.owners.get(bundle.range, ""), folds.get(bundle), lines, snapshot)
+        for namespace in owned
+        for bundle in namespace.bundles
     ]
 
 
 def row_of(
     bundle: BundleName, owner: str, fold: Fold | None, lines: dict[str, Body], snapshot: Snapshot
 ) -> Body:
-    """``owner``: its address, empty for none; ``lines``: brokers by theirs."""
+    """Return the row of a bundle. ``owner``: address of its owner, empty for none; ``lines``: brokers by address."""
     line = lines.get(owner)
     values, known = (fold or Fold()).figures
-    if fold is None:  # the metadata says so now
+    if fold is None:  # no topic is stored in it, by metadata that was read just now
         known = LIVE
     if owner:
         state = line["state"] if line is not None else "down"
@@ -124,7 +125,7 @@ def row_of(
     for name, column in zip(NUMBERS, _COLUMNS, strict=True):
         value = values[column]
         row[name] = value / 1000 if value is not None and name in RATES else value
-    if known == NO and fold is None:  # who was not heard may have topics in it
+    if known == NO and fold is None:  # a broker that did not answer may have topics in it
         row |= dict.fromkeys(("topics", *NUMBERS))
     return row
 
@@ -145,7 +146,7 @@ def _name_of(row: Body) -> str:
 
 
 def _ordered(rows: list[Body], sort: str) -> list[Body]:
-    """By name where the field is alike; what is not known comes last."""
+    """Return the rows in the order of ``sort``, by name where the field is equal; unknown values are last."""
     rows.sort(key=lambda row: (row["tenant"], row["namespace"], row["bundle"]))
     field, descending = sort.removeprefix("-"), sort.startswith("-")
     if field == "bundle":
@@ -157,34 +158,40 @@ def _ordered(rows: list[Body], sort: str) -> list[Body]:
     return known + [row for row in rows if row[field] is None]
 
 
-async def one(bundle: BundleName, owner: str, cuts: Sequence[int]) -> tuple[Body, list[Body]]:
-    """The row of a bundle that ``owner`` owns, and its parts with these edges in it, none without any."""
+async def with_parts(
+    bundle: BundleName, owner: str, cuts: Sequence[int]
+) -> tuple[Body, list[Body]]:
+    """Return the row of a bundle that ``owner`` owns, and the parts that ``cuts`` divide it into; no parts without
+    cuts."""
     snapshot = await collector().snapshot()
     edges = (bundle.lower, *cuts, bundle.upper)
-    around = tuple(sorted({0, *edges, HASH_TOP}))
-    found = await bundles.sums(snapshot.topics, {str(bundle.namespace): around})
-    whole = Fold()
+    hashes = tuple(sorted({0, *edges, HASH_TOP}))
+    folds = await bundles.sums(snapshot.topics, {str(bundle.namespace): hashes})
+    total = Fold()
     parts = []
     for low, high in pairwise(edges):
         part = BundleName(bundle.namespace, low, high)
-        inside = found.get(part, Fold()).parts
-        whole.parts |= inside
-        for each in inside.values():
-            whole.replace(None, each.figures)
-        topics = len(inside) if snapshot.topics.complete else None
+        topic_parts = folds.get(part, Fold()).parts
+        total.parts |= topic_parts
+        for topic_part in topic_parts.values():
+            total.replace(None, topic_part.figures)
+        topics = len(topic_parts) if snapshot.topics.complete else None
         parts.append({"bundle": part.range, "topics": topics})
     lines = {line["url"]: line for line in snapshot.brokers}
-    row = row_of(bundle, owner, whole if whole.parts else None, lines, snapshot)
+    row = row_of(bundle, owner, total if total.parts else None, lines, snapshot)
     return row, parts if cuts else []
 
 
-async def together(owned: list[Owned], owners: Mapping[BundleName, str]) -> Body:
-    """The brokers that own these bundles, and the figures of all of them as one; ``owned``: their namespaces."""
+async def combined(owned: list[Owned], owners: Mapping[BundleName, str]) -> Body:
+    """Return the brokers that own these bundles, and the sums of their numbers. ``owned``: the namespaces of the
+    bundles."""
     snapshot = await collector().snapshot()
-    edges = {str(one.bundles.namespace): one.bundles.edges for one in owned}
+    edges = {str(namespace.bundles.namespace): namespace.bundles.edges for namespace in owned}
     folds = await bundles.sums(snapshot.topics, edges)
     lines = {line["url"]: line for line in snapshot.brokers}
-    rows = [row_of(each, url, folds.get(each), lines, snapshot) for each, url in owners.items()]
+    rows = [
+        row_of(bundle, url, folds.get(bundle), lines, snapshot) for bundle, url in owners.items()
+    ]
     counts = Counter((row["owner"], row["state"]) for row in rows)
     return {
         "owners": [
@@ -200,14 +207,14 @@ async def together(owned: list[Owned], owners: Mapping[BundleName, str]) -> Body
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
-    """None when one of them is not known."""
-    given = list(values)
-    known = [value for value in given if value is not None]
-    return sum(known) if len(known) == len(given) else None
+    """Return the sum; None when one of the values is not known."""
+    items = list(values)
+    known = [value for value in items if value is not None]
+    return sum(known) if len(known) == len(items) else None
 
 
 async def broker_names() -> dict[str, str]:
-    """Ids of brokers by their addresses."""
+    """Return the ids of brokers by their addresses."""
     snapshot = await collector().snapshot()
     return {line["url"]: str(line["id"]) for line in snapshot.brokers}
 
@@ -218,12 +225,12 @@ async def broker_of(url: str) -> str:
 
 
 async def address_of(broker: str) -> str:
-    """Address of the broker of this id; the id itself when there is none of it."""
+    """Return the address of the broker with this id; the id itself when there is none."""
     names = await broker_names()
     return next((url for url, name in names.items() if name == broker), broker)
 
 
-async def answering() -> int:
-    """How many brokers answer now."""
+async def answering_brokers() -> int:
+    """Return the number of brokers that answer now."""
     snapshot = await collector().snapshot()
     return sum(line["state"] == "up" for line in snapshot.brokers)

@@ -1,4 +1,4 @@
-"""Changes of a bundle: what each would do, and exactly that done."""
+"""Changes of a bundle: the preview of each, and exactly that change made."""
 
 from typing import Any, Literal
 
@@ -26,21 +26,21 @@ async def preview(
     algorithm: str = "equally",
     unload: bool = False,
 ) -> Json:
-    """What the change would do, with the token that confirms exactly that. Raises Refusal."""
+    """Return what the change would do, with the token that confirms exactly that. Raises Refusal."""
     await namespaces.one_bundle(engine, bundle.namespace, bundle.range)
     owner = await bundles.owner_now(engine.store, bundle)
     cuts: list[int] = []
     if change == "split":
         args = api.SplitBundle(bundle.namespace, bundle.range, ALGORITHMS[algorithm])
         cuts = await engine.call(api.BUNDLE_CUTS, args)
-    row, parts = await selectors.one(bundle, owner, cuts)
-    said = _about(bundle, change, user) | {"owner": owner, "cuts": cuts, "unload": unload}
-    does = bool(cuts) if change == "split" else bool(owner)
+    row, parts = await selectors.with_parts(bundle, owner, cuts)
+    content = _about(bundle, change, user) | {"owner": owner, "cuts": cuts, "unload": unload}
+    has_effect = bool(cuts) if change == "split" else bool(owner)
     return {
-        "token": confirming.sign(KIND, said) if does else None,
+        "token": confirming.sign(KIND, content) if has_effect else None,
         "at": now_ms(),
         "row": row,
-        "brokers": await selectors.answering(),
+        "brokers": await selectors.answering_brokers(),
         "parts": parts,
     }
 
@@ -48,17 +48,20 @@ async def preview(
 async def apply(
     engine: Engine, bundle: BundleName, change: BundleChange, user: str, token: str
 ) -> Json:
-    """Make the previewed change. Raises Conflict when it would be another by now: nothing is changed then."""
-    said = confirming.read(KIND, token, _about(bundle, change, user))
-    await _check_as_seen(engine, bundle, said["owner"])
-    before = await selectors.broker_of(said["owner"])
+    """Make the previewed change. Raises Conflict when the bundle or its owner is not that of the preview; nothing is
+    changed then."""
+    content = confirming.read(KIND, token, _about(bundle, change, user))
+    await _check_as_seen(engine, bundle, content["owner"])
+    before = await selectors.broker_of(content["owner"])
     name, parts, owner = bundle.namespace, [], None
     try:
         if change == "unload":
             await engine.call(api.UNLOAD_BUNDLE, api.OnBundle(name, bundle.range))
             owner = await _owner_after(engine, bundle)
         else:
-            args = api.SplitBundle(name, bundle.range, WHERE_ASKED, said["cuts"], said["unload"])
+            args = api.SplitBundle(
+                name, bundle.range, WHERE_ASKED, content["cuts"], content["unload"]
+            )
             parts = await engine.call(api.SPLIT_BUNDLE, args)
     finally:
         selectors.forget()
@@ -83,7 +86,8 @@ async def _check_as_seen(engine: Engine, bundle: BundleName, owner: str) -> None
 
 
 async def _owner_after(engine: Engine, bundle: BundleName) -> str | None:
-    """Who has it by now; None when the store does not say: the change itself is done."""
+    """Return the id of the new owner, empty for none. None when the metadata store does not answer: the change itself
+    is made."""
     try:
         url = await bundles.owner_now(engine.store, bundle)
         return await selectors.broker_of(url) if url else ""

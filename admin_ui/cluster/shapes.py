@@ -1,4 +1,4 @@
-"""Shapes of brokers, bundles and bookies, and of what is done with a bundle."""
+"""Shapes of brokers, bundles and bookies, and of changes of bundles."""
 
 from rest_framework import serializers as s
 
@@ -10,25 +10,28 @@ ALGORITHMS = {
     "topics": "topic_count_equally_divide",
     "flow": "flow_or_qps_equally_divide",
 }
-"""How a bundle may be cut, with Pulsar's names."""
+"""Ways to split a bundle, with their names in Pulsar."""
 WHERE_ASKED = "specified_positions_divide"
 
 
 class BrokerWithBundles(BrokerRow):
-    bundles = s.IntegerField(help_text="that it owns, by what is stored")
+    bundles = s.IntegerField(help_text="bundles that it owns, by the stored records")
 
 
 class BrokersAnswer(s.Serializer[object]):
     at = s.IntegerField()
-    unowned = s.IntegerField(help_text="bundles that no broker owns: whoever asks has one taken")
+    unowned = s.IntegerField(
+        help_text="bundles that no broker owns; a lookup of a topic in one assigns it"
+    )
     rows = BrokerWithBundles(many=True)
 
 
 class BundleNumbers(BacklogOrUnknown):
-    """Of one bundle, or of several as one."""
+    """Numbers of one bundle, or of several together."""
 
     topics = s.IntegerField(
-        allow_null=True, help_text="with each partition; null, as of all numbers: not known"
+        allow_null=True,
+        help_text="topics, each partition counted; null, as in all numbers: not known",
     )
     producers = s.IntegerField(allow_null=True)
     consumers = s.IntegerField(allow_null=True)
@@ -43,11 +46,13 @@ class BundleRow(BundleNumbers):
     namespace = s.CharField(help_text="without the tenant")
     bundle = s.CharField(help_text="its range of hashes, as 0x00000000_0x40000000")
     owner = s.CharField(
-        help_text="id of the broker that owns it, or its address when it is not registered; empty: nobody"
+        help_text="id of the broker that owns it, or its address when it is not registered; empty: no owner"
     )
-    state = s.CharField(help_text="of its owner: up, slow or down; none without one")
-    known = s.ChoiceField(choices=KNOWN, help_text="as of TopicRow, the worst of its topics")
-    at = s.IntegerField(help_text="when its owner counted; without one, when the rest was read")
+    state = s.CharField(help_text="state of its owner: up, slow or down; none without an owner")
+    known = s.ChoiceField(choices=KNOWN, help_text="as in TopicRow, the worst of its topics")
+    at = s.IntegerField(
+        help_text="when its owner counted; without an owner, when the metadata was read"
+    )
 
 
 class BundlesAnswer(s.Serializer[object]):
@@ -59,8 +64,8 @@ class BundlesAnswer(s.Serializer[object]):
 
 
 class BookieWithRack(BookieRow):
-    rack = s.CharField(help_text="as an operator told it; empty: nobody did")
-    group = s.CharField(help_text="of bookies, as told with the rack")
+    rack = s.CharField(help_text="as an operator set it; empty: not set")
+    group = s.CharField(help_text="group of bookies, set with the rack")
 
 
 class BookiesAnswer(s.Serializer[object]):
@@ -69,12 +74,14 @@ class BookiesAnswer(s.Serializer[object]):
 
 
 class BundleChangeBody(Asked):
-    """Of what needs no more."""
+    """A change without further fields."""
 
 
 class SplitBundleBody(Asked):
     algorithm = s.ChoiceField(choices=tuple(ALGORITHMS), default="equally")
-    unload = s.BooleanField(default=False, help_text="its owner gives up the parts afterwards")
+    unload = s.BooleanField(
+        default=False, help_text="whether its owner gives up the parts afterwards"
+    )
 
 
 class BundlePart(s.Serializer[object]):
@@ -83,44 +90,48 @@ class BundlePart(s.Serializer[object]):
 
 
 class BundlePreview(s.Serializer[object]):
-    token = s.CharField(allow_null=True, help_text="null: there is nothing to be done")
+    token = s.CharField(allow_null=True, help_text="null: there is nothing to do")
     at = s.IntegerField()
     row = BundleRow()
-    brokers = s.IntegerField(help_text="that answer now")
-    parts = BundlePart(many=True, help_text="of a split; empty: there is no place to cut it")
+    brokers = s.IntegerField(help_text="brokers that answer now")
+    parts = BundlePart(
+        many=True, help_text="parts of a split; empty: there is no place to split it"
+    )
 
 
 class BundleReceipt(s.Serializer[object]):
     change = s.ChoiceField(choices=("unload", "split"))
     at = s.IntegerField()
-    before = s.CharField(help_text="who owned it, as of BundleRow")
+    before = s.CharField(help_text="its previous owner, as in BundleRow")
     owner = s.CharField(
         allow_null=True,
-        help_text="of an unload: who owns it by now, empty for nobody; null: not known, or of a split",
+        help_text="new owner after an unload, empty for none; null: not known, or after a split",
     )
-    parts = s.ListField(child=s.CharField(), help_text="of a split: ranges that there are now")
+    parts = s.ListField(child=s.CharField(), help_text="ranges of the parts after a split")
 
 
 class UnloadOwner(s.Serializer[object]):
-    broker = s.CharField(help_text="as the owner of BundleRow")
-    state = s.CharField(help_text="as of BundleRow")
-    bundles = s.IntegerField(help_text="of those, how many it owns")
+    broker = s.CharField(help_text="as owner in BundleRow")
+    state = s.CharField(help_text="as in BundleRow")
+    bundles = s.IntegerField(help_text="number of these bundles that it owns")
 
 
 class UnloadFigures(BundleNumbers):
-    known = s.ChoiceField(choices=KNOWN, help_text="as of BundleRow, the worst of the bundles")
+    known = s.ChoiceField(choices=KNOWN, help_text="as in BundleRow, the worst of the bundles")
     at = s.IntegerField(help_text="when the oldest of them were counted")
 
 
 class UnloadPreview(s.Serializer[object]):
-    token = s.CharField(allow_null=True, help_text="null: there is nothing to be given up")
+    token = s.CharField(allow_null=True, help_text="null: there is nothing to unload")
     at = s.IntegerField()
-    total = s.IntegerField(help_text="bundles that have an owner now: those that would be given up")
-    unowned = s.IntegerField(help_text="bundles of the namespace without an owner; of a broker 0")
-    first = s.ListField(child=s.CharField(), help_text="some, as tenant/namespace/range")
-    brokers = s.IntegerField(help_text="that answer now")
+    total = s.IntegerField(help_text="bundles that have an owner now and would be unloaded")
+    unowned = s.IntegerField(help_text="bundles of the namespace without an owner; 0 for a broker")
+    first = s.ListField(
+        child=s.CharField(), help_text="first of these bundles, as tenant/namespace/range"
+    )
+    brokers = s.IntegerField(help_text="brokers that answer now")
     owners = UnloadOwner(many=True)
-    figures = UnloadFigures(help_text="of all that would be given up together")
+    figures = UnloadFigures(help_text="sums of all bundles that would be unloaded")
 
 
 class UnloadOther(s.Serializer[object]):
@@ -128,25 +139,25 @@ class UnloadOther(s.Serializer[object]):
     broker = s.CharField(help_text="its owner at the preview")
     outcome = s.ChoiceField(
         choices=("left", "failed", "unknown"),
-        help_text="left: not as previewed any more when its turn came; failed: not given up; unknown: its broker was"
-        " asked, and it is not known whether it gave it up",
+        help_text="left: no longer as previewed at its turn; failed: not unloaded; unknown: its broker received the"
+        " request, and the outcome is not known",
     )
     why = s.CharField()
 
 
 class UnloadNewOwner(s.Serializer[object]):
-    broker = s.CharField(allow_blank=True, help_text="empty: nobody")
+    broker = s.CharField(allow_blank=True, help_text="empty: no owner")
     bundles = s.IntegerField()
 
 
 class UnloadReceipt(s.Serializer[object]):
     at = s.IntegerField()
-    total = s.IntegerField(help_text="bundles that were confirmed: done, left, failed and unknown")
-    done = s.IntegerField(help_text="that their brokers said they gave up")
+    total = s.IntegerField(help_text="confirmed bundles: done, left, failed and unknown")
+    done = s.IntegerField(help_text="bundles that their brokers unloaded")
     left = s.IntegerField()
     failed = s.IntegerField()
     unknown = s.IntegerField()
-    others = UnloadOther(many=True, help_text="those that are not done; the first hundred")
+    others = UnloadOther(many=True, help_text="bundles that are not done; the first hundred")
     owners = UnloadNewOwner(
-        many=True, allow_null=True, help_text="of what is done, by now; null: not known"
+        many=True, allow_null=True, help_text="present owners of the done bundles; null: not known"
     )

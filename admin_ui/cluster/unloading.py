@@ -1,4 +1,4 @@
-"""All bundles of a namespace or of a broker given up: what that would do, and exactly that done."""
+"""Unloading of all bundles of a namespace or of a broker: the preview, and exactly that done."""
 
 import asyncio
 from collections import Counter
@@ -19,20 +19,20 @@ from gateway.services.unloading import Ended, Outcome
 
 KIND = "bundles-unload"
 BUNDLES_MAX = 10_000
-"""Of one preview: more would not fit the token that names each of them."""
+"""Maximum of bundles of one preview; more would not fit the token, which names each of them."""
 NAMED = 5
-"""Of a preview, and of each kind of difference."""
+"""Number of bundles that a preview, and each kind of difference, names."""
 OTHERS_MAX = 100
-"""Bundles that a receipt names, of those that were not given up."""
+"""Number of bundles that a receipt names of those that were not unloaded."""
 APPLY_S = 10.0
-"""For all of them: a browser waits 15 s for an answer."""
+"""Longest time for all of them: a browser waits 15 s for an answer."""
 LOOK_S = 2.0
-"""To look afterwards who has them."""
+"""Longest time to read the new owners afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Whose bundles: of a namespace, or what a broker owns (its id, or address when it is not registered)."""
+    """The bundles of a namespace, or of a broker (its id, or its address when it is not registered)."""
 
     namespace: NamespaceName | None = None
     broker: str = ""
@@ -43,7 +43,8 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class OwnedBundles:
-    """``owners``: address, by bundle; ``unowned``: how many there are beside, of a namespace."""
+    """Bundles of a scope. ``owners``: address of the owner by bundle; ``unowned``: number of further bundles of a
+    namespace."""
 
     owned: list[Owned]
     owners: dict[BundleName, str]
@@ -51,77 +52,79 @@ class OwnedBundles:
 
     @property
     def named(self) -> dict[str, str]:
-        """As it is signed."""
+        """The owners by name of bundle, as they are signed."""
         return {str(bundle): owner for bundle, owner in self.owners.items()}
 
 
 async def preview(engine: Engine, scope: Scope, user: str) -> Json:
-    """What would be given up, with the token that confirms exactly that. Raises NotFound, and Unprocessable for more
-    than can be confirmed at once."""
-    found = await _find(engine, scope)
-    total = len(found.owners)
+    """Return what would be unloaded, with the token that confirms exactly that. Raises NotFound, and Unprocessable for
+    more bundles than can be confirmed at once."""
+    current = await _find(engine, scope)
+    total = len(current.owners)
     if total > BUNDLES_MAX:
         raise Unprocessable(
             f"{total} bundles have an owner, and at most {BUNDLES_MAX} are unloaded at once:"
             " unload a namespace or a broker that has fewer, or one bundle at a time"
         )
-    said = _about(scope, user) | {"owners": found.named}
+    content = _about(scope, user) | {"owners": current.named}
     return {
-        "token": confirming.sign(KIND, said) if total else None,
+        "token": confirming.sign(KIND, content) if total else None,
         "at": now_ms(),
         "total": total,
-        "unowned": found.unowned,
-        "first": [str(bundle) for bundle in islice(found.owners, NAMED)],
-        "brokers": await selectors.answering(),
-        **await selectors.together(found.owned, found.owners),
+        "unowned": current.unowned,
+        "first": [str(bundle) for bundle in islice(current.owners, NAMED)],
+        "brokers": await selectors.answering_brokers(),
+        **await selectors.combined(current.owned, current.owners),
     }
 
 
 async def apply(engine: Engine, scope: Scope, user: str, token: str) -> Json:
-    """Have exactly the previewed bundles given up. Raises Conflict when they are others by now, or have other owners:
-    nothing is done then. Raises Conflict or NotReady, too, when none is known to have been given up."""
+    """Unload exactly the previewed bundles. Raises Conflict when the bundles or their owners are not those of the
+    preview; nothing is done then. Raises Conflict or NotReady, too, when no bundle is known to be unloaded."""
     until = asyncio.get_running_loop().time() + APPLY_S
-    said = confirming.read(KIND, token, _about(scope, user))
-    found = await _find(engine, scope)
-    _check_as_seen(said["owners"], found.named)
+    content = confirming.read(KIND, token, _about(scope, user))
+    current = await _find(engine, scope)
+    _check_as_seen(content["owners"], current.named)
     try:
-        ended = await unloading.give_up(engine, found.owners, until)
+        results = await unloading.give_up(engine, current.owners, until)
     finally:
         selectors.forget()
-    done = [bundle for bundle, one in ended.items() if one.outcome is Outcome.DONE]
-    by_now = await _owners_by_now(engine, done)
-    for bundle, owner in (by_now or {}).items():
+    done = [bundle for bundle, result in results.items() if result.outcome is Outcome.DONE]
+    new_owners = await _new_owners(engine, done)
+    for bundle, owner in (new_owners or {}).items():
         if owner is None:
-            # Asked for what it had cut in two just before, a broker has nothing to do, and says that it did it.
-            ended[bundle] = Ended(Outcome.LEFT, "It was split meanwhile")
-    if all(one.outcome is not Outcome.DONE for one in ended.values()):
-        raise _nothing_done(ended)
-    return await _receipt(found, ended, by_now)
+            # A broker that split the bundle just before has nothing to unload, and answers that it is done.
+            results[bundle] = Ended(Outcome.LEFT, "It was split meanwhile")
+    if all(result.outcome is not Outcome.DONE for result in results.values()):
+        raise _nothing_done(results)
+    return await _receipt(current, results, new_owners)
 
 
 async def _receipt(
-    found: OwnedBundles, ended: dict[BundleName, Ended], by_now: dict[BundleName, str | None] | None
+    previewed: OwnedBundles,
+    results: dict[BundleName, Ended],
+    new_owners: dict[BundleName, str | None] | None,
 ) -> Json:
     names = await selectors.broker_names()
-    counts = Counter(one.outcome for one in ended.values())
-    others = [
+    counts = Counter(result.outcome for result in results.values())
+    not_done = [
         {
             "bundle": str(bundle),
-            "broker": names.get(found.owners[bundle], found.owners[bundle]),
-            "outcome": one.outcome.value,
-            "why": one.why,
+            "broker": names.get(previewed.owners[bundle], previewed.owners[bundle]),
+            "outcome": result.outcome.value,
+            "why": result.why,
         }
-        for bundle, one in sorted(ended.items(), key=lambda item: str(item[0]))
-        if one.outcome is not Outcome.DONE
+        for bundle, result in sorted(results.items(), key=lambda item: str(item[0]))
+        if result.outcome is not Outcome.DONE
     ]
-    owners = Counter(owner for owner in (by_now or {}).values() if owner is not None)
+    owners = Counter(owner for owner in (new_owners or {}).values() if owner is not None)
     return {
         "at": now_ms(),
-        "total": len(ended),
+        "total": len(results),
         **{outcome.value: counts[outcome] for outcome in Outcome},
-        "others": others[:OTHERS_MAX],
+        "others": not_done[:OTHERS_MAX],
         "owners": None
-        if by_now is None
+        if new_owners is None
         else [
             {"broker": names.get(owner, owner), "bundles": count}
             for owner, count in owners.most_common()
@@ -130,22 +133,33 @@ async def _receipt(
 
 
 async def _find(engine: Engine, scope: Scope) -> OwnedBundles:
-    """Bundles that have an owner by what is stored, not by what was kept to be shown."""
+    """Return the bundles that have an owner, by the stored records and not by the cache that pages are shown from."""
     if scope.namespace is not None:
-        one = await bundles.owned_in(engine.store, scope.namespace)
-        if one is None:
+        namespace = await bundles.owned_in(engine.store, scope.namespace)
+        if namespace is None:
             raise NotFound(f"Namespace {scope.namespace} does not exist")
-        owners = {each: one.owners[each.range] for each in one.bundles if each.range in one.owners}
-        return OwnedBundles([one], owners, len(one.bundles) - len(owners))
+        owners = {
+            bundle: namespace.owners[bundle.range]
+            for bundle in namespace.bundles
+            if bundle.range in namespace.owners
+        }
+        return OwnedBundles([namespace], owners, len(namespace.bundles) - len(owners))
     url = await selectors.address_of(scope.broker)
-    every = await bundles.all_owned(engine.store)
+    namespaces = await bundles.all_owned(engine.store)
     owners = {
-        each: url for one in every for each in one.bundles if one.owners.get(each.range) == url
+        bundle: url
+        for namespace in namespaces
+        for bundle in namespace.bundles
+        if namespace.owners.get(bundle.range) == url
     }
     if not owners and url == scope.broker:
-        raise NotFound(f"There is no broker {scope.broker}, and nobody of that name owns a bundle")
+        raise NotFound(
+            f"There is no broker {scope.broker}, and no broker of that name owns a bundle"
+        )
     names = {bundle.namespace for bundle in owners}
-    return OwnedBundles([one for one in every if one.bundles.namespace in names], owners, 0)
+    return OwnedBundles(
+        [namespace for namespace in namespaces if namespace.bundles.namespace in names], owners, 0
+    )
 
 
 def _check_as_seen(seen: dict[str, str], now: dict[str, str]) -> None:
@@ -156,30 +170,38 @@ def _check_as_seen(seen: dict[str, str], now: dict[str, str]) -> None:
             name for name in seen.keys() & now.keys() if seen[name] != now[name]
         },
     }
-    told = [f"{_some(names)} {how}" for how, names in differing.items() if names]
-    if told:
-        raise Conflict(f"The bundles are not those of the preview any more: {'; '.join(told)}")
+    differences = [
+        f"{_some(names)} {difference}" for difference, names in differing.items() if names
+    ]
+    if differences:
+        raise Conflict(
+            f"The bundles are not those of the preview any more: {'; '.join(differences)}"
+        )
 
 
 def _some(names: Iterable[str]) -> str:
-    every = sorted(names)
-    more = f" and {len(every) - NAMED} more" if len(every) > NAMED else ""
-    return f"{', '.join(every[:NAMED])}{more} {'is' if len(every) == 1 else 'are'}"
+    ordered = sorted(names)
+    more = f" and {len(ordered) - NAMED} more" if len(ordered) > NAMED else ""
+    return f"{', '.join(ordered[:NAMED])}{more} {'is' if len(ordered) == 1 else 'are'}"
 
 
-def _nothing_done(ended: dict[BundleName, Ended]) -> MagnetarError:
-    """A refusal when nothing can have been done, else NotReady, with the reasons and how many bundles each is of."""
-    whys = Counter(one.why for one in ended.values()).most_common()
-    told = "; ".join(f"{why} ({count} of {len(ended)} bundles)" for why, count in whys[:NAMED])
-    if all(one.outcome is Outcome.LEFT for one in ended.values()):
-        return Conflict(f"No bundle was as previewed when its turn came: {told}")
-    return NotReady(f"No bundle is known to have been given up: {told}")
+def _nothing_done(results: dict[BundleName, Ended]) -> MagnetarError:
+    """Return Conflict when nothing can have been done, else NotReady; with the reasons and the number of bundles of
+    each."""
+    reasons = Counter(result.why for result in results.values()).most_common()
+    listed = "; ".join(
+        f"{reason} ({count} of {len(results)} bundles)" for reason, count in reasons[:NAMED]
+    )
+    if all(result.outcome is Outcome.LEFT for result in results.values()):
+        return Conflict(f"No bundle was as previewed when its turn came: {listed}")
+    return NotReady(f"No bundle is known to have been given up: {listed}")
 
 
-async def _owners_by_now(
+async def _new_owners(
     engine: Engine, done: list[BundleName]
 ) -> dict[BundleName, str | None] | None:
-    """None when the store does not say in time: they are given up all the same."""
+    """Return the present owners. None when the metadata store does not answer in time: the bundles are unloaded
+    nevertheless."""
     try:
         async with asyncio.timeout(LOOK_S):
             return await unloading.owners_by_now(engine.store, done)

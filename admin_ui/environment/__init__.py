@@ -1,4 +1,4 @@
-"""Where the console is, and who uses it."""
+"""The environment of the console: cluster, addresses, version and user."""
 
 from admin_ui.environment.api import EnvironmentView
 from admin_ui.resource import Resource

@@ -1,4 +1,4 @@
-"""REST of where the console is."""
+"""REST of the environment of the console."""
 
 from django.http import HttpRequest, HttpResponse
 
@@ -8,7 +8,7 @@ from gateway.http.bodies import json_answer
 
 
 class EnvironmentView(ConsoleView):
-    """Where the console is and who uses it."""
+    """The cluster, addresses and version of the instance, and the user."""
 
     calls = {"get": Call("getEnvironment", shapes.EnvironmentAnswer)}
 

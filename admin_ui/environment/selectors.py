@@ -1,4 +1,4 @@
-"""Where the console is."""
+"""The environment of the console."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,7 +13,7 @@ from gateway.services.collector import now_ms
 from gateway.services.engine_link import Engine
 
 READ_TIMEOUT_S = 0.4
-"""The console's shell waits for this answer: a metadata store that is away must not hold it."""
+"""Longest wait for the metadata store: the console's shell waits for this answer."""
 
 Body = dict[str, Any]
 
@@ -21,7 +21,7 @@ _read_last: Body = {"clusters": [], "broker_url": ""}
 
 
 async def stored(engine: Engine) -> Body:
-    """What the metadata store says of where we are: the clusters, and where clients of this one connect."""
+    """Return the stored part: the names of the clusters, and the service URL for clients of this cluster."""
     clusters = await children(engine.store, "/admin/clusters")
     return {
         "clusters": [name for name in clusters if name != "global"],
@@ -32,9 +32,12 @@ async def stored(engine: Engine) -> Body:
 async def environment(
     read: Callable[[Callable[[Engine], Awaitable[Body]]], Awaitable[Body]],
 ) -> Body:
-    """Where we are; without the user and our own address, which only the request knows. ``read`` runs ``stored`` on
-    the engine; when that takes longer than ``READ_TIMEOUT_S`` or fails, the answer has what was read last: which part
-    is away is said by the console's health, and here nothing else depends on it."""
+    """Return the environment, without the user and the gateway's own address, which only the request has.
+
+    ``read`` runs ``stored`` on the engine. When that fails or takes longer than ``READ_TIMEOUT_S``, the answer has the
+    values that were read last: the console's health reports the part that does not answer, and nothing else here
+    depends on it.
+    """
     try:
         async with asyncio.timeout(READ_TIMEOUT_S):
             _read_last.update(await read(stored))

@@ -1,4 +1,4 @@
-"""Shapes of where the console is, and who uses it."""
+"""Shapes of the environment of the console."""
 
 from rest_framework import serializers as s
 
@@ -12,8 +12,10 @@ class EnvironmentAnswer(s.Serializer[object]):
     cluster = s.CharField()
     clusters = s.ListField(child=s.CharField())
     version = s.CharField()
-    broker_url = s.CharField(help_text="of all registered brokers; empty without one")
+    broker_url = s.CharField(
+        help_text="service URL with all registered brokers; empty without a broker"
+    )
     http_url = s.CharField()
-    authentication = s.BooleanField(help_text="whether clients must bring a token")
+    authentication = s.BooleanField(help_text="whether clients must send a token")
     user = User(allow_null=True)
     now = s.IntegerField()

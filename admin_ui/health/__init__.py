@@ -1,4 +1,4 @@
-"""Which parts of the instance answer, and as of when everything else that is shown is."""
+"""The parts of the instance that answer, and the time that all other shown values are of."""
 
 from admin_ui.health.api import HealthView
 from admin_ui.health.selectors import beat

@@ -9,7 +9,7 @@ from gateway.services.engine_link import link
 
 
 class HealthView(ConsoleView):
-    """Which parts of the instance answer. Never waits for any of them."""
+    """The state of each part of the instance. The answer never waits for any of them."""
 
     calls = {"get": Call("getHealth", shapes.HealthAnswer)}
 

@@ -1,4 +1,4 @@
-"""Which parts of the instance answer, and as of when everything else that is shown is."""
+"""The parts of the instance that answer, and the time that all other shown values are of."""
 
 from typing import Any
 
@@ -9,31 +9,31 @@ Body = dict[str, Any]
 
 
 async def health() -> Body:
-    """All hops. Nothing is waited for but what is asked for the first time, and that not longer than 0.4 s. On the
-    engine link's loop."""
-    keeper = collector()
-    keeper.start()
-    asker = keeper.health.asker
-    asker.look()
-    await asker.first()
+    """Return all hops. Only a hop that is probed for the first time is waited for, at most 0.4 s. Runs on the engine
+    link's loop."""
+    source = collector()
+    source.start()
+    prober = source.health.asker
+    prober.look()
+    await prober.first()
     return {
         "now": now_ms(),
-        "at": keeper.heard(),
-        "hops": [hop.told() for hop in keeper.health.hops.all],
+        "at": source.heard(),
+        "hops": [hop.told() for hop in source.health.hops.all],
     }
 
 
 async def beat(waiting: bool) -> Body:
-    """What every live socket is told: the hops that do not answer; at once, or ``waiting`` until there is another, at
-    most ``BEAT_S``. On the engine link's loop. Cancel-safe."""
-    keeper = collector()
-    keeper.start()
-    keeper.health.asker.look()
+    """Return the message for every live socket: the hops that do not answer. It is returned at once, or with
+    ``waiting`` after a change, at most ``BEAT_S`` later. Runs on the engine link's loop. Cancel-safe."""
+    source = collector()
+    source.start()
+    source.health.asker.look()
     if waiting:
-        await keeper.health.change(BEAT_S)
+        await source.health.change(BEAT_S)
     return {
         "op": "beat",
         "now": now_ms(),
-        "at": keeper.heard(),
-        "hops": [hop.told() for hop in keeper.health.hops.bad],
+        "at": source.heard(),
+        "hops": [hop.told() for hop in source.health.hops.bad],
     }

@@ -7,10 +7,10 @@ from gateway.services.health.hops import HopState, Kind
 
 class HopShape(s.Serializer[object]):
     hop = s.ChoiceField(choices=[kind.value for kind in Kind])
-    id = s.CharField(help_text="of a broker or bookie; empty for what there is one of")
+    id = s.CharField(help_text="id of a broker or bookie; empty for a part of which there is one")
     state = s.ChoiceField(
         choices=[state.value for state in HopState],
-        help_text="slow: late, and answered a moment ago; unknown: not asked yet",
+        help_text="slow: late, but answered a moment ago; unknown: not probed yet",
     )
     since = s.IntegerField(help_text="when it began to answer, or ceased to")
     reason = s.CharField(help_text="empty while it answers")
@@ -21,7 +21,7 @@ class HealthAnswer(s.Serializer[object]):
     now = s.IntegerField()
     at = s.IntegerField(
         allow_null=True,
-        help_text="when every registered broker and the metadata store were last heard: all numbers are as of then; "
-        "null: not all of them were yet. Without a registered broker when the last one was",
+        help_text="time of all numbers: when every registered broker and the metadata store had last answered; "
+        "null: not all of them have answered yet. Without a registered broker: when the last one answered",
     )
     hops = HopShape(many=True)

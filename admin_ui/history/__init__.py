@@ -1,4 +1,4 @@
-"""What the numbers of the cluster, a topic or a subscription were."""
+"""Past numbers of the cluster, a topic or a subscription."""
 
 from admin_ui.history.api import HistoryView
 from admin_ui.resource import Resource

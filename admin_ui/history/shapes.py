@@ -5,7 +5,7 @@ from rest_framework import serializers as s
 
 class HistoryAnswer(s.Serializer[object]):
     at = s.IntegerField(
-        allow_null=True, help_text="end of the last step recorded; null: none was, yet"
+        allow_null=True, help_text="end of the last recorded step; null: none is recorded yet"
     )
     step_ms = s.IntegerField()
     columns = s.ListField(
@@ -15,5 +15,5 @@ class HistoryAnswer(s.Serializer[object]):
     )
     points = s.ListField(
         child=s.ListField(child=s.FloatField(allow_null=True)),
-        help_text="oldest first, one each step; null: not known then",
+        help_text="oldest first, one per step; null: not known",
     )

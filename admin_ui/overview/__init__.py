@@ -1,4 +1,4 @@
-"""The first page: what needs attention, and the cluster's totals."""
+"""The first page: items that need attention, and the cluster's totals."""
 
 from admin_ui.overview.api import OverviewView
 from admin_ui.overview.live import OVERVIEW_CHANNEL

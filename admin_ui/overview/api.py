@@ -5,7 +5,7 @@ from admin_ui.overview import selectors, shapes
 
 
 class OverviewView(SnapshotView):
-    """What needs attention, totals, the biggest backlogs, brokers and bookies."""
+    """Items that need attention, totals, the biggest backlogs, brokers and bookies."""
 
     calls = {"get": Call("getOverview", shapes.OverviewAnswer)}
     selector = selectors.overview

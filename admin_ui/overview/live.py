@@ -1,8 +1,8 @@
-"""The first page, live."""
+"""The channel of the first page."""
 
-from admin_ui.feeds import Channel, OfCollector, of_snapshot
+from admin_ui.feeds import Channel, CollectorBasis, snapshot_body
 from admin_ui.overview import selectors
 
 OVERVIEW_CHANNEL = Channel(
-    "overview", of_snapshot(selectors.overview), required=("cluster",), basis=OfCollector()
+    "overview", snapshot_body(selectors.overview), required=("cluster",), basis=CollectorBasis()
 )

@@ -1,4 +1,4 @@
-"""The first page: what needs attention, totals, the biggest backlogs, brokers and bookies."""
+"""The first page: items that need attention, totals, the biggest backlogs, brokers and bookies."""
 
 import shlex
 from typing import Any
@@ -22,35 +22,37 @@ Body = dict[str, Any]
 
 
 async def overview(params: Params) -> Body:
-    """The whole page, of the collector's last snapshot."""
-    keeper = collector()
-    snapshot = await keeper.snapshot()
+    """Return the whole page, of the collector's last snapshot."""
+    source = collector()
+    snapshot = await source.snapshot()
     _, by_backlog = snapshot.rows(Chosen(sort="-backlog"), 0, TOP_BACKLOGS)
     return {
         "at": snapshot.at,
         "cluster": settings.ENVIRONMENT.cluster_name,
         "totals": snapshot.topics.totals,
-        "attention": attention(keeper, snapshot),
+        "attention": attention(source, snapshot),
         "top_backlogs": [row for row in by_backlog if row["backlog"]],
         "brokers": snapshot.brokers,
         "bookies": snapshot.bookies,
     }
 
 
-def attention(keeper: Collector, snapshot: Snapshot) -> Found:
-    """Known is what needs attention, or that nothing does, only while every broker and the store are heard."""
-    at, heard = now_ms(), snapshot.heard()
+def attention(source: Collector, snapshot: Snapshot) -> Found:
+    """Return the items that need attention. It is ``known`` that there are no others only while every broker and the
+    metadata store answer."""
+    at, last_seen = now_ms(), snapshot.heard()
     return snapshot.attention.found(
         settings.ENVIRONMENT.cluster_name,
         at,
-        known=bool(snapshot.brokers) and heard is not None and at - heard <= LATE_MS,
-        instance=Instance(keeper.health.hops.bad, snapshot.brokers, snapshot.bookies),
+        known=bool(snapshot.brokers) and last_seen is not None and at - last_seen <= LATE_MS,
+        instance=Instance(source.health.hops.bad, snapshot.brokers, snapshot.bookies),
         start=start_command(),
     )
 
 
 def start_command() -> str:
-    """The command line that starts a part of this instance, but for its name; empty where nothing supervises it."""
+    """Return the command line that starts a part of this instance, without its name; empty where nothing supervises the
+    parts."""
     environment = settings.ENVIRONMENT
     if not environment.control_socket:
         return ""

@@ -17,26 +17,26 @@ class TotalsShape(BacklogShape):
     msg_rate_out = s.FloatField()
     bytes_rate_in = s.FloatField()
     bytes_rate_out = s.FloatField()
-    unknown = s.IntegerField(help_text="topics that are not in the sums: nothing is known of them")
+    unknown = s.IntegerField(
+        help_text="topics that are not in the sums: their numbers are not known"
+    )
     last = s.IntegerField(
-        help_text="topics that are in the sums with their last known numbers: there may be others by now"
+        help_text="topics that are in the sums with their last known numbers, which may have changed"
     )
 
 
 class AttentionItem(s.Serializer[object]):
-    key = s.CharField(help_text="stays with the item while it is there")
+    key = s.CharField(help_text="identifies the item as long as it exists")
     severity = s.ChoiceField(choices=SEVERITIES)
-    cause = s.CharField(help_text="code, as of the topic list's filter")
+    cause = s.CharField(help_text="code, as in the filter of the topic list")
     title = s.CharField(help_text="moments in all texts are ISO 8601 in UTC")
     detail = s.CharField()
-    advice = s.CharField(help_text="what to do next that harms nothing")
+    advice = s.CharField(help_text="a next step that does no harm")
     link = s.CharField(help_text="path within the console")
-    command = s.CharField(
-        help_text="a command line that does what is advised; empty: none is known"
-    )
-    topic = s.CharField(help_text="full name; empty when it is not about one")
-    subscription = s.CharField(help_text="empty when it is not about one")
-    count = s.IntegerField(help_text="how many such ones this item stands for")
+    command = s.CharField(help_text="a command line that does the advised step; empty: none")
+    topic = s.CharField(help_text="full name; empty when the item is not about a topic")
+    subscription = s.CharField(help_text="empty when the item is not about a subscription")
+    count = s.IntegerField(help_text="number of problems that this item stands for")
     score = s.FloatField(help_text="harm: items with more come first")
     since = s.IntegerField(allow_null=True, help_text="null: not known")
     at_least = s.BooleanField(help_text="it began at 'since', or before")
@@ -44,16 +44,17 @@ class AttentionItem(s.Serializer[object]):
 
 class Attention(s.Serializer[object]):
     known = s.BooleanField(
-        help_text="every registered broker and the store answer: there is no item that is not here"
+        help_text="whether every registered broker and the metadata store answer: no item is missing"
     )
     since = s.IntegerField(
-        allow_null=True, help_text="since when all subscriptions are looked at; null: not all are"
+        allow_null=True,
+        help_text="time since which all subscriptions are observed; null: not all are",
     )
     settled = s.BooleanField(
-        help_text="for long enough that each cause was told: no item means that nothing is wrong"
+        help_text="whether that is long enough to detect each cause: no item then means that nothing is wrong"
     )
     items = AttentionItem(many=True)
-    more = s.IntegerField(help_text="what else needs attention and is in no item")
+    more = s.IntegerField(help_text="number of further items that are left out")
 
 
 class OverviewAnswer(s.Serializer[object]):

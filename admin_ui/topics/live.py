@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from admin_ui.feeds import Channel, OfCollector, of_snapshot
+from admin_ui.feeds import Channel, CollectorBasis, snapshot_body
 from admin_ui.params import Params, topic_name
 from admin_ui.topics import selectors
 from gateway.http.bodies import Written
@@ -23,9 +23,9 @@ async def _topic(params: Params) -> dict[str, Any]:
 
 TOPICS_CHANNEL = Channel(
     "topics",
-    of_snapshot(_window),
+    snapshot_body(_window),
     required=("cluster",),
     optional=("q", "tenant", "namespace", "domain", "attention", "sort", "offset", "limit"),
-    basis=OfCollector(),
+    basis=CollectorBasis(),
 )
 TOPIC_CHANNEL = Channel("topic", _topic, required=("cluster", *PLACE))

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 
 class Command(BaseCommand):
-    """Writes ``frontend/openapi.json``; with ``--check`` only says whether it is up to date."""
+    """Write ``frontend/openapi.json``; with ``--check`` only fail when it is out of date."""
 
     help = "Write the console API's OpenAPI document to frontend/openapi.json"
     requires_system_checks: list[str] = []

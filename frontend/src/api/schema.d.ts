@@ -11,7 +11,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The analyses that can be launched. */
+        /** @description Answer the analyses that can be launched. */
         get: operations["listAnalyses"];
         put?: never;
         post?: never;
@@ -28,7 +28,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Who changed what, newest first. */
+        /** @description The entries of the audit log, newest first. */
         get: operations["listAudit"];
         put?: never;
         post?: never;
@@ -82,7 +82,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Brokers, what each does and owns. */
+        /** @description Brokers with their numbers and bundles. */
         get: operations["listBrokers"];
         put?: never;
         post?: never;
@@ -101,7 +101,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description All bundles that a broker owns. */
+        /** @description Unload all bundles that a broker owns. */
         post: operations["unloadBroker"];
         delete?: never;
         options?: never;
@@ -135,7 +135,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Change a bundle: first ask what it would do (``preview``), then have exactly that done (``token``). */
+        /**
+         * @description Change a bundle. A request is first a ``preview`` of the change, then makes exactly that change by its
+         *     ``token``.
+         */
         post: operations["splitBundle"];
         delete?: never;
         options?: never;
@@ -152,7 +155,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Change a bundle: first ask what it would do (``preview``), then have exactly that done (``token``). */
+        /**
+         * @description Change a bundle. A request is first a ``preview`` of the change, then makes exactly that change by its
+         *     ``token``.
+         */
         post: operations["unloadBundle"];
         delete?: never;
         options?: never;
@@ -184,7 +190,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description What needs attention, totals, the biggest backlogs, brokers and bookies. */
+        /** @description Items that need attention, totals, the biggest backlogs, brokers and bookies. */
         get: operations["getOverview"];
         put?: never;
         post?: never;
@@ -238,8 +244,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * @description Set one for all brokers, or with null have each broker's own hold again: first ask what that would do
-         *     (``preview``), then have exactly that done (``token``).
+         * @description Change a setting for all brokers, or with null remove the common value, so that each broker uses its own. A
+         *     request is first a ``preview``, then made exactly so by its ``token``.
          */
         post: operations["changeSetting"];
         delete?: never;
@@ -366,7 +372,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description All bundles of a namespace. */
+        /** @description Unload all bundles of a namespace. */
         post: operations["unloadNamespace"];
         delete?: never;
         options?: never;
@@ -754,7 +760,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Where the console is and who uses it. */
+        /** @description The cluster, addresses and version of the instance, and the user. */
         get: operations["getEnvironment"];
         put?: never;
         post?: never;
@@ -771,7 +777,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Which parts of the instance answer. Never waits for any of them. */
+        /** @description The state of each part of the instance. The answer never waits for any of them. */
         get: operations["getHealth"];
         put?: never;
         post?: never;
@@ -788,7 +794,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Runs, newest first, without their results. */
+        /** @description Answer runs, newest first, without their results. */
         get: operations["listRuns"];
         put?: never;
         /** @description Queue a run of an analysis. */
@@ -806,7 +812,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description One run with its progress and, when it is over, its result. */
+        /** @description Answer a run with its progress and, when it is over, its result. */
         get: operations["getRun"];
         put?: never;
         post?: never;
@@ -825,7 +831,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Cancel; a run that is over stays as it is. */
+        /** @description Cancel a run; a run that is over stays as it is. */
         post: operations["cancelRun"];
         delete?: never;
         options?: never;
@@ -840,7 +846,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description A file of a finished run. */
+        /** @description Answer a file of a finished run. */
         get: operations["downloadRunFile"];
         put?: never;
         post?: never;
@@ -918,36 +924,36 @@ export interface components {
             address: string;
         };
         Attention: {
-            /** @description every registered broker and the store answer: there is no item that is not here */
+            /** @description whether every registered broker and the metadata store answer: no item is missing */
             known: boolean;
-            /** @description since when all subscriptions are looked at; null: not all are */
+            /** @description time since which all subscriptions are observed; null: not all are */
             since: number | null;
-            /** @description for long enough that each cause was told: no item means that nothing is wrong */
+            /** @description whether that is long enough to detect each cause: no item then means that nothing is wrong */
             settled: boolean;
             items: components["schemas"]["AttentionItem"][];
-            /** @description what else needs attention and is in no item */
+            /** @description number of further items that are left out */
             more: number;
         };
         AttentionItem: {
-            /** @description stays with the item while it is there */
+            /** @description identifies the item as long as it exists */
             key: string;
             severity: components["schemas"]["SeverityEnum"];
-            /** @description code, as of the topic list's filter */
+            /** @description code, as in the filter of the topic list */
             cause: string;
             /** @description moments in all texts are ISO 8601 in UTC */
             title: string;
             detail: string;
-            /** @description what to do next that harms nothing */
+            /** @description a next step that does no harm */
             advice: string;
             /** @description path within the console */
             link: string;
-            /** @description a command line that does what is advised; empty: none is known */
+            /** @description a command line that does the advised step; empty: none */
             command: string;
-            /** @description full name; empty when it is not about one */
+            /** @description full name; empty when the item is not about a topic */
             topic: string;
-            /** @description empty when it is not about one */
+            /** @description empty when the item is not about a subscription */
             subscription: string;
-            /** @description how many such ones this item stands for */
+            /** @description number of problems that this item stands for */
             count: number;
             /**
              * Format: double
@@ -968,7 +974,7 @@ export interface components {
         AuditChange: {
             /** @description a metadata node, or a broker's operation */
             where?: string;
-            /** @description of a document what differs */
+            /** @description of a document the differing members */
             before?: unknown;
             after?: unknown;
             /** @description how many changes are left out */
@@ -991,14 +997,14 @@ export interface components {
         };
         BookieRow: {
             id: string;
-            /** @description host:port; empty: it was never seen registered */
+            /** @description host:port; empty: it was never registered as far as is known */
             address: string;
             /** @description writable, read-only, slow or down */
             state: string;
             /** @description when it began to answer, or ceased to, or became read-only */
             since: number;
             /**
-             * @description as of TopicRow, of the numbers here
+             * @description as in TopicRow, for the numbers here
              *
              *     * `at_rest` - at_rest
              *     * `live` - live
@@ -1006,13 +1012,13 @@ export interface components {
              *     * `no` - no
              */
             known: components["schemas"]["KnownEnum"];
-            /** @description when it told them; 0: never */
+            /** @description when it reported them; 0: never */
             at: number;
-            /** @description null: no page of it told it */
+            /** @description null: not reported */
             free_bytes: number | null;
             total_bytes: number | null;
             ledgers: number | null;
-            /** @description why it is read-only; empty while it is not, or does not say */
+            /** @description why it is read-only; empty while it is writable, or when not reported */
             reason: string;
             /**
              * Format: double
@@ -1021,25 +1027,25 @@ export interface components {
             usage: number | null;
             /**
              * Format: double
-             * @description it is read-only from this usage on
+             * @description usage at which it becomes read-only
              */
             usage_limit: number | null;
             /**
              * Format: double
-             * @description and by itself writable again below this one
+             * @description usage below which it becomes writable again by itself
              */
             usage_writable: number | null;
         };
         BookieWithRack: {
             id: string;
-            /** @description host:port; empty: it was never seen registered */
+            /** @description host:port; empty: it was never registered as far as is known */
             address: string;
             /** @description writable, read-only, slow or down */
             state: string;
             /** @description when it began to answer, or ceased to, or became read-only */
             since: number;
             /**
-             * @description as of TopicRow, of the numbers here
+             * @description as in TopicRow, for the numbers here
              *
              *     * `at_rest` - at_rest
              *     * `live` - live
@@ -1047,13 +1053,13 @@ export interface components {
              *     * `no` - no
              */
             known: components["schemas"]["KnownEnum"];
-            /** @description when it told them; 0: never */
+            /** @description when it reported them; 0: never */
             at: number;
-            /** @description null: no page of it told it */
+            /** @description null: not reported */
             free_bytes: number | null;
             total_bytes: number | null;
             ledgers: number | null;
-            /** @description why it is read-only; empty while it is not, or does not say */
+            /** @description why it is read-only; empty while it is writable, or when not reported */
             reason: string;
             /**
              * Format: double
@@ -1062,17 +1068,17 @@ export interface components {
             usage: number | null;
             /**
              * Format: double
-             * @description it is read-only from this usage on
+             * @description usage at which it becomes read-only
              */
             usage_limit: number | null;
             /**
              * Format: double
-             * @description and by itself writable again below this one
+             * @description usage below which it becomes writable again by itself
              */
             usage_writable: number | null;
-            /** @description as an operator told it; empty: nobody did */
+            /** @description as an operator set it; empty: not set */
             rack: string;
-            /** @description of bookies, as told with the rack */
+            /** @description group of bookies, set with the rack */
             group: string;
         };
         BookiesAnswer: {
@@ -1090,10 +1096,10 @@ export interface components {
             state: components["schemas"]["BrokerStateEnum"];
             /** @description when it began to answer, or ceased to */
             since: number;
-            /** @description null: it does not say */
+            /** @description null: not reported */
             started: number | null;
             /**
-             * @description as of TopicRow, of the numbers here
+             * @description as in TopicRow, for the numbers here
              *
              *     * `at_rest` - at_rest
              *     * `live` - live
@@ -1103,7 +1109,7 @@ export interface components {
             known: components["schemas"]["KnownEnum"];
             /** @description when it counted them; 0: never */
             at: number;
-            /** @description null, as of its rates: it was not heard yet, or is not registered any more */
+            /** @description null, as in its rates: it did not answer yet, or is no longer registered */
             topics: number | null;
             /** Format: double */
             msg_rate_in: number | null;
@@ -1127,10 +1133,10 @@ export interface components {
             state: components["schemas"]["BrokerStateEnum"];
             /** @description when it began to answer, or ceased to */
             since: number;
-            /** @description null: it does not say */
+            /** @description null: not reported */
             started: number | null;
             /**
-             * @description as of TopicRow, of the numbers here
+             * @description as in TopicRow, for the numbers here
              *
              *     * `at_rest` - at_rest
              *     * `live` - live
@@ -1140,7 +1146,7 @@ export interface components {
             known: components["schemas"]["KnownEnum"];
             /** @description when it counted them; 0: never */
             at: number;
-            /** @description null, as of its rates: it was not heard yet, or is not registered any more */
+            /** @description null, as in its rates: it did not answer yet, or is no longer registered */
             topics: number | null;
             /** Format: double */
             msg_rate_in: number | null;
@@ -1150,16 +1156,16 @@ export interface components {
             bytes_rate_in: number | null;
             /** Format: double */
             bytes_rate_out: number | null;
-            /** @description that it owns, by what is stored */
+            /** @description bundles that it owns, by the stored records */
             bundles: number;
         };
         BrokersAnswer: {
             at: number;
-            /** @description bundles that no broker owns: whoever asks has one taken */
+            /** @description bundles that no broker owns; a lookup of a topic in one assigns it */
             unowned: number;
             rows: components["schemas"]["BrokerWithBundles"][];
         };
-        /** @description Of what needs no more. */
+        /** @description A change without further fields. */
         BundleChangeBodyRequest: {
             /** @default false */
             preview: boolean;
@@ -1172,23 +1178,23 @@ export interface components {
             topics: number | null;
         };
         BundlePreview: {
-            /** @description null: there is nothing to be done */
+            /** @description null: there is nothing to do */
             token: string | null;
             at: number;
             row: components["schemas"]["BundleRow"];
-            /** @description that answer now */
+            /** @description brokers that answer now */
             brokers: number;
-            /** @description of a split; empty: there is no place to cut it */
+            /** @description parts of a split; empty: there is no place to split it */
             parts: components["schemas"]["BundlePart"][];
         };
         BundleReceipt: {
             change: components["schemas"]["BundleReceiptChangeEnum"];
             at: number;
-            /** @description who owned it, as of BundleRow */
+            /** @description its previous owner, as in BundleRow */
             before: string;
-            /** @description of an unload: who owns it by now, empty for nobody; null: not known, or of a split */
+            /** @description new owner after an unload, empty for none; null: not known, or after a split */
             owner: string | null;
-            /** @description of a split: ranges that there are now */
+            /** @description ranges of the parts after a split */
             parts: string[];
         };
         /**
@@ -1197,7 +1203,7 @@ export interface components {
          * @enum {string}
          */
         BundleReceiptChangeEnum: "unload" | "split";
-        /** @description Of one bundle, or of several as one. */
+        /** @description Numbers of one bundle, or of several together. */
         BundleRow: {
             /** @description entries: a batch is one; summed over subscriptions */
             backlog: number | null;
@@ -1205,9 +1211,9 @@ export interface components {
             backlog_messages: number | null;
             /** @description entries whose messages are estimated by a mean */
             backlog_estimated: number | null;
-            /** @description entries whose messages are not known: they are in backlog_messages as one each, which is then how many there are at least */
+            /** @description entries whose messages are not known: backlog_messages counts each as one message and is then a lower bound */
             backlog_unmeasured: number | null;
-            /** @description with each partition; null, as of all numbers: not known */
+            /** @description topics, each partition counted; null, as in all numbers: not known */
             topics: number | null;
             producers: number | null;
             consumers: number | null;
@@ -1224,12 +1230,12 @@ export interface components {
             namespace: string;
             /** @description its range of hashes, as 0x00000000_0x40000000 */
             bundle: string;
-            /** @description id of the broker that owns it, or its address when it is not registered; empty: nobody */
+            /** @description id of the broker that owns it, or its address when it is not registered; empty: no owner */
             owner: string;
-            /** @description of its owner: up, slow or down; none without one */
+            /** @description state of its owner: up, slow or down; none without an owner */
             state: string;
             /**
-             * @description as of TopicRow, the worst of its topics
+             * @description as in TopicRow, the worst of its topics
              *
              *     * `at_rest` - at_rest
              *     * `live` - live
@@ -1237,7 +1243,7 @@ export interface components {
              *     * `no` - no
              */
             known: components["schemas"]["KnownEnum"];
-            /** @description when its owner counted; without one, when the rest was read */
+            /** @description when its owner counted; without an owner, when the metadata was read */
             at: number;
         };
         BundlesAnswer: {
@@ -1342,7 +1348,7 @@ export interface components {
             meanwhile: number;
         };
         DeleteSubscriptionAnswer: components["schemas"]["SubscriptionPreview"] | components["schemas"]["SubscriptionReceipt"];
-        /** @description Either ``preview`` with what the change is about, or the ``token`` that its preview answered. */
+        /** @description A change that is requested by ``preview`` with its subject, or by the ``token`` that the preview answered. */
         DeleteSubscriptionBodyRequest: {
             /** @default false */
             preview: boolean;
@@ -1429,10 +1435,10 @@ export interface components {
             cluster: string;
             clusters: string[];
             version: string;
-            /** @description of all registered brokers; empty without one */
+            /** @description service URL with all registered brokers; empty without a broker */
             broker_url: string;
             http_url: string;
-            /** @description whether clients must bring a token */
+            /** @description whether clients must send a token */
             authentication: boolean;
             user: components["schemas"]["User"] | null;
             now: number;
@@ -1456,17 +1462,17 @@ export interface components {
         };
         HealthAnswer: {
             now: number;
-            /** @description when every registered broker and the metadata store were last heard: all numbers are as of then; null: not all of them were yet. Without a registered broker when the last one was */
+            /** @description time of all numbers: when every registered broker and the metadata store had last answered; null: not all of them have answered yet. Without a registered broker: when the last one answered */
             at: number | null;
             hops: components["schemas"]["HopShape"][];
         };
         HistoryAnswer: {
-            /** @description end of the last step recorded; null: none was, yet */
+            /** @description end of the last recorded step; null: none is recorded yet */
             at: number | null;
             step_ms: number;
             /** @description names of the numbers in each point: at (end of the step), mean rates per second of the step, backlog at its end */
             columns: string[];
-            /** @description oldest first, one each step; null: not known then */
+            /** @description oldest first, one per step; null: not known */
             points: (number | null)[][];
         };
         /**
@@ -1482,10 +1488,10 @@ export interface components {
         HopEnum: "store" | "broker" | "bookie" | "gateway" | "redis" | "spark" | "database";
         HopShape: {
             hop: components["schemas"]["HopEnum"];
-            /** @description of a broker or bookie; empty for what there is one of */
+            /** @description id of a broker or bookie; empty for a part of which there is one */
             id: string;
             /**
-             * @description slow: late, and answered a moment ago; unknown: not asked yet
+             * @description slow: late, but answered a moment ago; unknown: not probed yet
              *
              *     * `ok` - ok
              *     * `slow` - slow
@@ -1610,7 +1616,7 @@ export interface components {
          * @enum {string}
          */
         LeftOutWhyEnum: "encrypted" | "no-value" | "damaged" | "chunks" | "version";
-        /** @description As BacklogShape; null: not known. */
+        /** @description A BacklogShape whose values may be null: not known. */
         ListedRow: {
             /** @description entries: a batch is one; summed over subscriptions */
             backlog: number | null;
@@ -1618,7 +1624,7 @@ export interface components {
             backlog_messages: number | null;
             /** @description entries whose messages are estimated by a mean */
             backlog_estimated: number | null;
-            /** @description entries whose messages are not known: they are in backlog_messages as one each, which is then how many there are at least */
+            /** @description entries whose messages are not known: backlog_messages counts each as one message and is then a lower bound */
             backlog_unmeasured: number | null;
             /** @description full name, domain://tenant/namespace/topic */
             name: string;
@@ -1629,9 +1635,9 @@ export interface components {
             topic: string;
             /** @description 0 for a plain topic */
             partitions: number;
-            /** @description some broker has it loaded; null: not known, a broker does not answer */
+            /** @description whether a broker has it loaded; null: not known, a broker does not answer */
             loaded: boolean | null;
-            /** @description null, as of all numbers: not known */
+            /** @description null, as in all numbers: not known */
             producers: number | null;
             consumers: number | null;
             subscriptions: number | null;
@@ -1643,11 +1649,11 @@ export interface components {
             bytes_rate_in: number | null;
             /** Format: double */
             bytes_rate_out: number | null;
-            /** @description when the first unacknowledged entry was published, as its broker last found it; 0: nothing is unacknowledged, null: not known */
+            /** @description when the first unacknowledged entry was published, as its broker last reported; 0: nothing is unacknowledged, null: not known */
             oldest_at: number | null;
             storage_bytes: number | null;
             /**
-             * @description at_rest: stored, and no broker has it loaded; live: as its broker just counted; last: as they were at 'at', for whoever knows does not answer; no: not known
+             * @description at_rest: stored, and no broker has it loaded; live: as its broker just counted; last: the values of 'at', since the broker does not answer; no: not known
              *
              *     * `at_rest` - at_rest
              *     * `live` - live
@@ -1689,7 +1695,7 @@ export interface components {
             /** @description 0 of a plain topic */
             partitions: number;
         };
-        /** @description Either ``preview`` with what the change is about, or the ``token`` that its preview answered. */
+        /** @description A change that is requested by ``preview`` with its subject, or by the ``token`` that the preview answered. */
         MorePartitionsBodyRequest: {
             /** @default false */
             preview: boolean;
@@ -1814,7 +1820,7 @@ export interface components {
             brokers: components["schemas"]["BrokerRow"][];
             bookies: components["schemas"]["BookieRow"][];
         };
-        /** @description As BacklogShape; null: not known. */
+        /** @description A BacklogShape whose values may be null: not known. */
         PartitionRow: {
             /** @description entries: a batch is one; summed over subscriptions */
             backlog: number | null;
@@ -1822,7 +1828,7 @@ export interface components {
             backlog_messages: number | null;
             /** @description entries whose messages are estimated by a mean */
             backlog_estimated: number | null;
-            /** @description entries whose messages are not known: they are in backlog_messages as one each, which is then how many there are at least */
+            /** @description entries whose messages are not known: backlog_messages counts each as one message and is then a lower bound */
             backlog_unmeasured: number | null;
             /** @description full name, domain://tenant/namespace/topic */
             name: string;
@@ -1833,9 +1839,9 @@ export interface components {
             topic: string;
             /** @description 0 for a plain topic */
             partitions: number;
-            /** @description some broker has it loaded; null: not known, a broker does not answer */
+            /** @description whether a broker has it loaded; null: not known, a broker does not answer */
             loaded: boolean | null;
-            /** @description null, as of all numbers: not known */
+            /** @description null, as in all numbers: not known */
             producers: number | null;
             consumers: number | null;
             subscriptions: number | null;
@@ -1847,11 +1853,11 @@ export interface components {
             bytes_rate_in: number | null;
             /** Format: double */
             bytes_rate_out: number | null;
-            /** @description when the first unacknowledged entry was published, as its broker last found it; 0: nothing is unacknowledged, null: not known */
+            /** @description when the first unacknowledged entry was published, as its broker last reported; 0: nothing is unacknowledged, null: not known */
             oldest_at: number | null;
             storage_bytes: number | null;
             /**
-             * @description at_rest: stored, and no broker has it loaded; live: as its broker just counted; last: as they were at 'at', for whoever knows does not answer; no: not known
+             * @description at_rest: stored, and no broker has it loaded; live: as its broker just counted; last: the values of 'at', since the broker does not answer; no: not known
              *
              *     * `at_rest` - at_rest
              *     * `live` - live
@@ -2074,7 +2080,7 @@ export interface components {
             value: {
                 [key: string]: string;
             };
-            /** @description as they were shown; 409 when they are not */
+            /** @description the properties as they were shown; 409 when they have changed */
             expected: {
                 [key: string]: string;
             };
@@ -2110,7 +2116,7 @@ export interface components {
         Reason: {
             reason: string;
             field?: string;
-            /** @description what does not answer, as of getHealth */
+            /** @description the part that does not answer, as in getHealth */
             hop?: string;
             request_id?: string;
         };
@@ -2191,7 +2197,7 @@ export interface components {
             messages: number;
         };
         ResetAnswer: components["schemas"]["CursorPreview"] | components["schemas"]["CursorReceipt"];
-        /** @description Either ``preview`` with what the change is about, or the ``token`` that its preview answered. */
+        /** @description A change that is requested by ``preview`` with its subject, or by the ``token`` that the preview answered. */
         ResetBodyRequest: {
             /** @default false */
             preview: boolean;
@@ -2227,9 +2233,9 @@ export interface components {
                 [key: string]: unknown;
             };
             state: components["schemas"]["RunShapeStateEnum"];
-            /** @description what it waits for or does; of a run that stopped, where it stopped */
+            /** @description its current step, or its last one when the run has stopped */
             stage: string;
-            /** @description asked to stop and not over yet */
+            /** @description a cancellation is requested and the run is not over yet */
             cancelling: boolean;
             progress: components["schemas"]["ProgressShape"];
             attempt: number;
@@ -2294,7 +2300,7 @@ export interface components {
         };
         SetNamespacePolicyAnswer: components["schemas"]["PolicyPreview"] | components["schemas"]["PolicyReceipt"];
         SetTopicPolicyAnswer: components["schemas"]["PolicyPreview"] | components["schemas"]["PolicyReceipt"];
-        /** @description A preview is of a ``value``; null removes what is stored. */
+        /** @description A change of a setting. A preview is of a ``value``; null removes the stored value. */
         SettingBodyRequest: {
             /** @default false */
             preview: boolean;
@@ -2302,53 +2308,53 @@ export interface components {
             value?: string | null;
         };
         SettingPreview: {
-            /** @description null: this is what is stored already */
+            /** @description null: this value is stored already */
             token: string | null;
             at: number;
-            /** @description as it is */
+            /** @description the setting as it is */
             row: components["schemas"]["SettingRow"];
-            /** @description what would be in force */
+            /** @description values that would be in force */
             would_be: components["schemas"]["SettingValue"][];
-            /** @description that answer */
+            /** @description brokers that answer */
             brokers: number;
-            /** @description what they would do is not known */
+            /** @description brokers that do not answer: the effect there is not known */
             silent: components["schemas"]["BrokerReason"][];
         };
         SettingReceipt: {
             at: number;
-            /** @description as it is now; null: it was stored, and no broker says more */
+            /** @description the setting as it is now; null: the value is stored, and no broker answers */
             row: components["schemas"]["SettingRow"] | null;
-            /** @description whether they follow is not known */
+            /** @description brokers that do not answer: whether they follow is not known */
             silent: components["schemas"]["BrokerReason"][];
         };
         SettingRow: {
             /** @description Pulsar's */
             name: string;
             meaning: string;
-            /** @description what it may be, in words that follow 'must be' */
+            /** @description the allowed values, in words that follow 'must be' */
             allowed: string;
-            /** @description all it may be; empty: other than a few */
+            /** @description all allowed values; empty: not a fixed list */
             choices: string[];
             default: string;
-            /** @description for all brokers; null: nothing is */
+            /** @description value stored for all brokers; null: none */
             stored: string | null;
-            /** @description in force, that of most brokers first */
+            /** @description values in force, that of most brokers first */
             values: components["schemas"]["SettingValue"][];
-            /** @description what they were started with, in the same order */
+            /** @description values that brokers were started with, in the same order */
             started: components["schemas"]["SettingValue"][];
-            /** @description that answer, but do not act by what is stored */
+            /** @description brokers that answer but do not use the stored value */
             behind: components["schemas"]["BrokerReason"][];
         };
         SettingValue: {
             value: string;
-            /** @description ids of those that it is the value of */
+            /** @description ids of the brokers that have this value */
             brokers: string[];
         };
         SettingsAnswer: {
             at: number;
-            /** @description that answered */
+            /** @description brokers that answered */
             brokers: number;
-            /** @description that did not: what they act by is not known */
+            /** @description brokers that did not answer: their values are not known */
             silent: components["schemas"]["BrokerReason"][];
             rows: components["schemas"]["SettingRow"][];
             /** @description stored, but known by none of the brokers */
@@ -2362,14 +2368,14 @@ export interface components {
          */
         SeverityEnum: "error" | "warning" | "info";
         SkipAllAnswer: components["schemas"]["CursorPreview"] | components["schemas"]["CursorReceipt"];
-        /** @description Either ``preview`` with what the change is about, or the ``token`` that its preview answered. */
+        /** @description A change that is requested by ``preview`` with its subject, or by the ``token`` that the preview answered. */
         SkipAllBodyRequest: {
             /** @default false */
             preview: boolean;
             token?: string;
         };
         SkipAnswer: components["schemas"]["CursorPreview"] | components["schemas"]["CursorReceipt"];
-        /** @description Either ``preview`` with what the change is about, or the ``token`` that its preview answered. */
+        /** @description A change that is requested by ``preview`` with its subject, or by the ``token`` that the preview answered. */
         SkipBodyRequest: {
             /** @default false */
             preview: boolean;
@@ -2385,7 +2391,7 @@ export interface components {
             from: number;
         };
         SplitBundleAnswer: components["schemas"]["BundlePreview"] | components["schemas"]["BundleReceipt"];
-        /** @description Either ``preview`` with what the change is about, or the ``token`` that its preview answered. */
+        /** @description A change that is requested by ``preview`` with its subject, or by the ``token`` that the preview answered. */
         SplitBundleBodyRequest: {
             /** @default false */
             preview: boolean;
@@ -2393,7 +2399,7 @@ export interface components {
             /** @default equally */
             algorithm: components["schemas"]["AlgorithmEnum"];
             /**
-             * @description its owner gives up the parts afterwards
+             * @description whether its owner gives up the parts afterwards
              * @default false
              */
             unload: boolean;
@@ -2446,7 +2452,7 @@ export interface components {
             later: number | null;
             parts: components["schemas"]["DeletedPart"][];
         };
-        /** @description How much is not acknowledged. ``backlog_messages`` is exact where no entry is estimated or unmeasured. */
+        /** @description Amount of what is not acknowledged. ``backlog_messages`` is exact where no entry is estimated or unmeasured. */
         SubscriptionRow: {
             /** @description entries: a batch is one; summed over subscriptions */
             backlog: number;
@@ -2454,7 +2460,7 @@ export interface components {
             backlog_messages: number;
             /** @description entries whose messages are estimated by a mean */
             backlog_estimated: number;
-            /** @description entries whose messages are not known: they are in backlog_messages as one each, which is then how many there are at least */
+            /** @description entries whose messages are not known: backlog_messages counts each as one message and is then a lower bound */
             backlog_unmeasured: number;
             name: string;
             /** @description Exclusive, Shared, Failover, Key_Shared; empty before the first consumer */
@@ -2468,7 +2474,7 @@ export interface components {
             consumers: components["schemas"]["ConsumerRow"][];
             /** @description one, or one for each partition that answered */
             positions: components["schemas"]["PositionRow"][];
-            /** @description when the first unacknowledged entry was published, as its broker last found it; 0: nothing is unacknowledged, null: not known */
+            /** @description when the first unacknowledged entry was published, as its broker last reported; 0: nothing is unacknowledged, null: not known */
             oldest_at: number | null;
             /**
              * Format: double
@@ -2490,7 +2496,7 @@ export interface components {
             backlog_messages: number;
             /** @description entries whose messages are estimated by a mean */
             backlog_estimated: number;
-            /** @description entries whose messages are not known: they are in backlog_messages as one each, which is then how many there are at least */
+            /** @description entries whose messages are not known: backlog_messages counts each as one message and is then a lower bound */
             backlog_unmeasured: number;
             topics: number;
             /** @description topics that are not in the sums */
@@ -2542,7 +2548,7 @@ export interface components {
             /** @description partitions that did not answer: only their rows are here */
             missing: number[];
         };
-        /** @description Either ``preview`` with what the change is about, or the ``token`` that its preview answered. */
+        /** @description A change that is requested by ``preview`` with its subject, or by the ``token`` that the preview answered. */
         TopicChangeBodyRequest: {
             /** @default false */
             preview: boolean;
@@ -2588,7 +2594,7 @@ export interface components {
             /** @description of a terminated topic, the last message of each part */
             last: string[];
         };
-        /** @description As BacklogShape; null: not known. */
+        /** @description A BacklogShape whose values may be null: not known. */
         TopicRow: {
             /** @description entries: a batch is one; summed over subscriptions */
             backlog: number | null;
@@ -2596,7 +2602,7 @@ export interface components {
             backlog_messages: number | null;
             /** @description entries whose messages are estimated by a mean */
             backlog_estimated: number | null;
-            /** @description entries whose messages are not known: they are in backlog_messages as one each, which is then how many there are at least */
+            /** @description entries whose messages are not known: backlog_messages counts each as one message and is then a lower bound */
             backlog_unmeasured: number | null;
             /** @description full name, domain://tenant/namespace/topic */
             name: string;
@@ -2607,9 +2613,9 @@ export interface components {
             topic: string;
             /** @description 0 for a plain topic */
             partitions: number;
-            /** @description some broker has it loaded; null: not known, a broker does not answer */
+            /** @description whether a broker has it loaded; null: not known, a broker does not answer */
             loaded: boolean | null;
-            /** @description null, as of all numbers: not known */
+            /** @description null, as in all numbers: not known */
             producers: number | null;
             consumers: number | null;
             subscriptions: number | null;
@@ -2621,11 +2627,11 @@ export interface components {
             bytes_rate_in: number | null;
             /** Format: double */
             bytes_rate_out: number | null;
-            /** @description when the first unacknowledged entry was published, as its broker last found it; 0: nothing is unacknowledged, null: not known */
+            /** @description when the first unacknowledged entry was published, as its broker last reported; 0: nothing is unacknowledged, null: not known */
             oldest_at: number | null;
             storage_bytes: number | null;
             /**
-             * @description at_rest: stored, and no broker has it loaded; live: as its broker just counted; last: as they were at 'at', for whoever knows does not answer; no: not known
+             * @description at_rest: stored, and no broker has it loaded; live: as its broker just counted; last: the values of 'at', since the broker does not answer; no: not known
              *
              *     * `at_rest` - at_rest
              *     * `live` - live
@@ -2644,7 +2650,7 @@ export interface components {
             limit: number;
             rows: components["schemas"]["ListedRow"][];
         };
-        /** @description How much is not acknowledged. ``backlog_messages`` is exact where no entry is estimated or unmeasured. */
+        /** @description Amount of what is not acknowledged. ``backlog_messages`` is exact where no entry is estimated or unmeasured. */
         TotalsShape: {
             /** @description entries: a batch is one; summed over subscriptions */
             backlog: number;
@@ -2652,7 +2658,7 @@ export interface components {
             backlog_messages: number;
             /** @description entries whose messages are estimated by a mean */
             backlog_estimated: number;
-            /** @description entries whose messages are not known: they are in backlog_messages as one each, which is then how many there are at least */
+            /** @description entries whose messages are not known: backlog_messages counts each as one message and is then a lower bound */
             backlog_unmeasured: number;
             topics: number;
             subscriptions: number;
@@ -2667,9 +2673,9 @@ export interface components {
             bytes_rate_in: number;
             /** Format: double */
             bytes_rate_out: number;
-            /** @description topics that are not in the sums: nothing is known of them */
+            /** @description topics that are not in the sums: their numbers are not known */
             unknown: number;
-            /** @description topics that are in the sums with their last known numbers: there may be others by now */
+            /** @description topics that are in the sums with their last known numbers, which may have changed */
             last: number;
         };
         /** @description What is wrong with a topic itself. */
@@ -2679,7 +2685,7 @@ export interface components {
             title: string;
         };
         UndoAnswer: components["schemas"]["CursorPreview"] | components["schemas"]["CursorReceipt"];
-        /** @description Either ``preview`` with what the change is about, or the ``token`` that its preview answered. */
+        /** @description A change that is requested by ``preview`` with its subject, or by the ``token`` that the preview answered. */
         UndoBodyRequest: {
             /** @default false */
             preview: boolean;
@@ -2689,7 +2695,7 @@ export interface components {
         };
         UnloadBrokerAnswer: components["schemas"]["UnloadPreview"] | components["schemas"]["UnloadReceipt"];
         UnloadBundleAnswer: components["schemas"]["BundlePreview"] | components["schemas"]["BundleReceipt"];
-        /** @description Of one bundle, or of several as one. */
+        /** @description Numbers of one bundle, or of several together. */
         UnloadFigures: {
             /** @description entries: a batch is one; summed over subscriptions */
             backlog: number | null;
@@ -2697,9 +2703,9 @@ export interface components {
             backlog_messages: number | null;
             /** @description entries whose messages are estimated by a mean */
             backlog_estimated: number | null;
-            /** @description entries whose messages are not known: they are in backlog_messages as one each, which is then how many there are at least */
+            /** @description entries whose messages are not known: backlog_messages counts each as one message and is then a lower bound */
             backlog_unmeasured: number | null;
-            /** @description with each partition; null, as of all numbers: not known */
+            /** @description topics, each partition counted; null, as in all numbers: not known */
             topics: number | null;
             producers: number | null;
             consumers: number | null;
@@ -2712,7 +2718,7 @@ export interface components {
             /** Format: double */
             bytes_rate_out: number | null;
             /**
-             * @description as of BundleRow, the worst of the bundles
+             * @description as in BundleRow, the worst of the bundles
              *
              *     * `at_rest` - at_rest
              *     * `live` - live
@@ -2725,7 +2731,7 @@ export interface components {
         };
         UnloadNamespaceAnswer: components["schemas"]["UnloadPreview"] | components["schemas"]["UnloadReceipt"];
         UnloadNewOwner: {
-            /** @description empty: nobody */
+            /** @description empty: no owner */
             broker: string;
             bundles: number;
         };
@@ -2735,7 +2741,7 @@ export interface components {
             /** @description its owner at the preview */
             broker: string;
             /**
-             * @description left: not as previewed any more when its turn came; failed: not given up; unknown: its broker was asked, and it is not known whether it gave it up
+             * @description left: no longer as previewed at its turn; failed: not unloaded; unknown: its broker received the request, and the outcome is not known
              *
              *     * `left` - left
              *     * `failed` - failed
@@ -2745,41 +2751,41 @@ export interface components {
             why: string;
         };
         UnloadOwner: {
-            /** @description as the owner of BundleRow */
+            /** @description as owner in BundleRow */
             broker: string;
-            /** @description as of BundleRow */
+            /** @description as in BundleRow */
             state: string;
-            /** @description of those, how many it owns */
+            /** @description number of these bundles that it owns */
             bundles: number;
         };
         UnloadPreview: {
-            /** @description null: there is nothing to be given up */
+            /** @description null: there is nothing to unload */
             token: string | null;
             at: number;
-            /** @description bundles that have an owner now: those that would be given up */
+            /** @description bundles that have an owner now and would be unloaded */
             total: number;
-            /** @description bundles of the namespace without an owner; of a broker 0 */
+            /** @description bundles of the namespace without an owner; 0 for a broker */
             unowned: number;
-            /** @description some, as tenant/namespace/range */
+            /** @description first of these bundles, as tenant/namespace/range */
             first: string[];
-            /** @description that answer now */
+            /** @description brokers that answer now */
             brokers: number;
             owners: components["schemas"]["UnloadOwner"][];
-            /** @description of all that would be given up together */
+            /** @description sums of all bundles that would be unloaded */
             figures: components["schemas"]["UnloadFigures"];
         };
         UnloadReceipt: {
             at: number;
-            /** @description bundles that were confirmed: done, left, failed and unknown */
+            /** @description confirmed bundles: done, left, failed and unknown */
             total: number;
-            /** @description that their brokers said they gave up */
+            /** @description bundles that their brokers unloaded */
             done: number;
             left: number;
             failed: number;
             unknown: number;
-            /** @description those that are not done; the first hundred */
+            /** @description bundles that are not done; the first hundred */
             others: components["schemas"]["UnloadOther"][];
-            /** @description of what is done, by now; null: not known */
+            /** @description present owners of the done bundles; null: not known */
             owners: components["schemas"]["UnloadNewOwner"][] | null;
         };
         UnloadTopicAnswer: components["schemas"]["TopicPreview"] | components["schemas"]["TopicReceipt"];
@@ -3116,7 +3122,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description its id, as of listBrokers */
+                /** @description its id, as in listBrokers */
                 broker: string;
                 /** @description the cluster that this gateway serves */
                 cluster: string;
@@ -3605,7 +3611,7 @@ export interface operations {
             path: {
                 /** @description the cluster that this gateway serves */
                 cluster: string;
-                /** @description Pulsar's name of it */
+                /** @description its name in Pulsar */
                 setting: string;
             };
             cookie?: never;

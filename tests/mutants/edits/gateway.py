@@ -319,8 +319,8 @@ EDITS = (
     Edit(
         "audit-keeps-secrets",
         "admin_ui/audit/changed.py::hidden",
-        """name: HIDDEN if _SECRET.search(str(name)) and one not in (None, "") else hidden(one)""",
-        "name: hidden(one)",
+        """name: HIDDEN if _SECRET.search(str(name)) and item not in (None, "") else hidden(item)""",
+        "name: hidden(item)",
         ("unit/admin_ui/audit/test_audit_changed.py::test_secrets_are_hidden_wherever_they_are",),
     ),
     Edit(
@@ -375,7 +375,7 @@ EDITS = (
         "admin_ui/feeds.py::Feed._produce",
         """
         self._fail(error)
-        news = True
+        has_changed = True
         """,
         """
         self._fail(error)

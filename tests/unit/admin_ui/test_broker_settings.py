@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from admin_ui.broker_settings import selectors
-from admin_ui.broker_settings.selectors import Said
+from admin_ui.broker_settings.selectors import BrokerAnswers
 from admin_ui.models import AuditEntry
 from engine.admin import api
 from engine.admin.client import BrokerAddress
@@ -148,7 +148,7 @@ def test_a_broker_that_has_not_heard_of_it_is_not_said_to_follow(
     late = row(call)
     assert (late["stored"], late["values"][0]["value"]) == ("9", "0")
     [behind] = late["behind"]
-    assert (behind["broker"], "not heard" in behind["reason"]) == (broker, True)
+    assert (behind["broker"], "not received" in behind["reason"]) == (broker, True)
     others = call("GET", API).json["others"]
     assert others == [{"name": "loadBalancerEnabled", "stored": "no"}]
 
@@ -185,7 +185,7 @@ async def test_a_broker_that_is_frozen_keeps_nobody_waiting(
             await asyncio.sleep(3600)
 
     monkeypatch.setattr(selectors, "ASKING_S", 0.01)
-    said = await selectors.asked(Engine(None, Frozen()), api.LiveSettings())  # type: ignore[arg-type]
+    said = await selectors.ask_brokers(Engine(None, Frozen()), api.LiveSettings())  # type: ignore[arg-type]
     assert (said.lines, said.silent) == ({}, {"a": "It does not answer"})
 
 
@@ -196,7 +196,7 @@ def test_of_several_brokers_each_has_its_own_value() -> None:
         return {NAME: {**said, **facts, "would_be": value, "refusal": ""}}
 
     a, b, c = (BrokerAddress(name, "", "") for name in "abc")
-    said = Said({c: line("0"), b: line("5"), a: line("0")}, {"d": "No answer"})
+    said = BrokerAnswers({c: line("0"), b: line("5"), a: line("0")}, {"d": "No answer"})
     row = selectors.row(NAME, {}, said)
     assert row["values"] == [
         {"value": "0", "brokers": ["a", "c"]},
@@ -204,5 +204,5 @@ def test_of_several_brokers_each_has_its_own_value() -> None:
     ]
     assert selectors.behind(NAME, {}, said) == []
     assert [one["broker"] for one in selectors.behind(NAME, {NAME: "1"}, said)] == ["a", "b", "c"]
-    older = Said({a: line("0"), b: {}}, {})
+    older = BrokerAnswers({a: line("0"), b: {}}, {})
     assert "does not know" in selectors.row(NAME, {}, older)["behind"][0]["reason"]

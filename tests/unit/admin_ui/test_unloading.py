@@ -299,8 +299,8 @@ async def test_more_than_can_be_confirmed_is_refused_with_the_limit(
 ) -> None:
     many = dict.fromkeys((BundleName(DEFAULT, low, low + 1) for low in range(10_001)), "a")
 
-    async def found(*given: Any) -> pages.Found:
-        return pages.Found([], many, 0)
+    async def found(*given: Any) -> pages.OwnedBundles:
+        return pages.OwnedBundles([], many, 0)
 
     monkeypatch.setattr(pages, "_find", found)
     with pytest.raises(Unprocessable, match=r"10001 .* at most 10000"):
@@ -313,4 +313,4 @@ async def test_who_has_them_now_is_not_known_while_the_store_is_away() -> None:
             raise NotReady("away")
 
     bundle = BundleName(DEFAULT, 0, 1)
-    assert await pages._owners_by_now(Engine(Away(), None), [bundle]) is None  # type: ignore[arg-type]
+    assert await pages._new_owners(Engine(Away(), None), [bundle]) is None  # type: ignore[arg-type]

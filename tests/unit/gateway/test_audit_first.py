@@ -211,7 +211,7 @@ def test_no_more_wait_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
         ends = await asyncio.gather(*tasks, return_exceptions=True)
         refused = [end for end in ends if isinstance(end, NotRecordedError)]
         assert len(refused) == 7
-        assert "3 entries wait already" in str(refused[0])
+        assert "3 entries are waiting already" in str(refused[0])
 
     asyncio.run(play())
     writer.close()
@@ -236,7 +236,7 @@ def test_a_call_that_was_to_read_only_and_changed_something_is_recorded_after_al
     [row] = AuditEntry.objects.all()
     assert (row.target, row.status) == (question, 200)
     assert "/admin/policies/t" in row.changes
-    assert "a call that only reads changed something" in caplog.text
+    assert "a call that is declared as a read changed something" in caplog.text
 
 
 class KeepingWriter(AuditWriter):
@@ -244,7 +244,7 @@ class KeepingWriter(AuditWriter):
 
     kept = (0, 0)
 
-    def _kept(self) -> tuple[int, int]:
+    def _retention(self) -> tuple[int, int]:
         return self.kept
 
 
@@ -286,4 +286,4 @@ def test_the_log_is_pruned_in_the_background_and_a_failure_of_that_refuses_no_ch
     writer = KeepingWriter()
     asyncio.run(write(2))
     writer.close()
-    assert "old entries of the audit log are not removed now" in caplog.text
+    assert "old entries of the audit log are not removed" in caplog.text

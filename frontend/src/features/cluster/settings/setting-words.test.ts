@@ -8,7 +8,7 @@ const row: Setting = {
   ...{ stored: null, values: both("0"), started: both("0"), behind: [] },
 };
 const preview: SettingPreview = { token: "t", at: 0, row, would_be: both("5"), brokers: 2, silent: [] };
-const late = [{ broker: "b", reason: "It has not heard of the change yet" }];
+const late = [{ broker: "b", reason: "It has not received the change yet" }];
 
 test("where brokers differ each value names its own", () => {
   expect(valuesText(both("5"))).toBe("5");
@@ -59,7 +59,7 @@ test("a receipt names who does not follow, and claims nothing of who is silent",
   expect(waitsFor({ ...behind, stored: null })).toBe("1 broker still acts by what was stored");
   expect(doneOf(row.name, "5", { ...done, row: behind }).slice(1)).toEqual([
     "a acts by it.",
-    "b does not follow yet: It has not heard of the change yet",
+    "b does not follow yet: It has not received the change yet",
   ]);
   const silent = [{ broker: "c", reason: "No answer" }];
   expect(doneOf(row.name, null, { ...done, silent }).join(" ")).toContain(
