@@ -1,4 +1,5 @@
-"""Policies of namespaces and topics: what is in force and why, what a change would take, and exactly that saved."""
+"""Policies of namespaces and topics: the values in force with their level, the preview of a change, and exactly that
+change saved."""
 
 from admin_ui.calls import TOPIC
 from admin_ui.policies.api import NamespacePolicyView, TopicPoliciesView, TopicPolicyView

@@ -1,4 +1,4 @@
-"""REST of policies: read a topic's, preview a change of one and have exactly that made."""
+"""REST of policies: read those of a topic, preview a change of one, and make exactly that change."""
 
 from django.http import HttpRequest, HttpResponse
 
@@ -47,16 +47,16 @@ class TopicPoliciesView(ClusterView):
 
 
 class _PolicyView(PreviewedView):
-    """Set a policy, or remove it with null: first ask what that would do (``preview``), then have exactly that done
-    (``token``)."""
+    """Set a policy, or remove it with null. A request is first a ``preview`` of the change, then makes exactly that
+    change by its ``token``."""
 
     async def change(
         self, request: HttpRequest, place: services.Place, policy: Policy
     ) -> HttpResponse:
-        asked, user = checked(shapes.PolicyBody, request), actor_of(request)
+        body, user = checked(shapes.PolicyBody, request), actor_of(request)
         return await self.previewed(
-            asked,
-            lambda engine: services.preview(engine, place, policy, user, asked["value"]),
+            body,
+            lambda engine: services.preview(engine, place, policy, user, body["value"]),
             lambda engine, token: services.apply(engine, place, policy, user, token),
         )
 

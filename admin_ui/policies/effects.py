@@ -1,6 +1,7 @@
-"""What a policy's new value would take of the topics that it is for, asked of the brokers that have them loaded.
+"""The effect of a policy's new value on the topics that it applies to, requested from the brokers that have them
+loaded.
 
-Of topics at rest nothing is asked: nothing goes of them before somebody uses them, and to ask would load them.
+Topics at rest are left out: nothing of them is deleted before a client uses them, and a request would load them.
 """
 
 import asyncio
@@ -17,28 +18,29 @@ from gateway.services import catalog, topics
 from gateway.services.engine_link import Engine
 
 ASKED_MAX = 500
-"""Topics and partitions asked for one preview."""
+"""Maximum of topics and partitions that are requested for one preview."""
 MEASURED_MAX = 16
-"""Up to so many, messages are counted too, which means to read entries."""
+"""Number of topics up to which messages are counted too, for which entries are read."""
 LISTED_MAX = 100
 LOOKING_S = 3.0
+"""Longest wait for a broker's list of topics."""
 ASKING_S = 6.0
-"""For all of them: what has not answered then is not counted."""
-NOT_ASKED = f"Only {ASKED_MAX} topics and partitions are looked at"
+"""Longest wait for the effects of all topics; a topic without an answer by then is not counted."""
+NOT_ASKED = f"Only {ASKED_MAX} topics and partitions are checked"
 Json = dict[str, Any]
 Seen = dict[str, dict[str, int]]
 
 
-class Own(NamedTuple):
-    """Topics with a value of their own by full name; ``unknown`` why they are not known."""
+class OwnValues(NamedTuple):
+    """Topics with a value of their own, by full name; ``unknown``: the reason why they are not known."""
 
     values: dict[str, Any]
     unknown: str
 
 
 class Scope(NamedTuple):
-    """``parts``: topics and partitions that the value is for; ``loaded``: those of them that brokers have. ``silent``:
-    why a broker does not say which it has, by its address."""
+    """Topics that a value applies to. ``parts``: topics and partitions; ``loaded``: those that brokers have loaded.
+    ``silent``: the reason why a broker does not answer what it has loaded, by its address."""
 
     parts: list[TopicName]
     loaded: list[TopicName]
@@ -47,7 +49,7 @@ class Scope(NamedTuple):
 
 @dataclass(slots=True)
 class Effects:
-    """Answers by part; why the others gave none."""
+    """Answers by topic or partition, and the reason of each one without an answer."""
 
     scope: Scope
     answers: dict[TopicName, Json] = field(default_factory=dict)
@@ -55,81 +57,83 @@ class Effects:
 
     @property
     def seen(self) -> Seen:
-        """Entries by subscription and part that would lose some; parts that would go are there as well."""
+        """Number of lost entries by subscription, of each part where a subscription loses some or that is deleted."""
         return {
-            str(name): {one["name"]: one["entries"] for one in said["subscriptions"]}
-            for name, said in self.answers.items()
-            if said["subscriptions"] or said["deleted"]
+            str(name): {loser["name"]: loser["entries"] for loser in effect["subscriptions"]}
+            for name, effect in self.answers.items()
+            if effect["subscriptions"] or effect["deleted"]
         }
 
     @property
     def counted(self) -> list[str]:
         return [str(name) for name in self.answers]
 
-    def told(self) -> Json:
-        """As ``shapes.PolicyEffects``."""
+    def as_json(self) -> Json:
+        """Return the effects in the shape ``shapes.PolicyEffects``."""
         losers = [
-            {"topic": str(name), **one}
-            for name, said in self.answers.items()
-            for one in said["subscriptions"]
+            {"topic": str(name), **entry}
+            for name, effect in self.answers.items()
+            for entry in effect["subscriptions"]
         ]
-        losers.sort(key=lambda one: (-one["entries"], one["topic"], one["name"]))
+        losers.sort(key=lambda entry: (-entry["entries"], entry["topic"], entry["name"]))
         deleted = [
-            {"name": str(name), "bytes": said["bytes"]}
-            for name, said in self.answers.items()
-            if said["deleted"]
+            {"name": str(name), "bytes": effect["bytes"]}
+            for name, effect in self.answers.items()
+            if effect["deleted"]
         ]
-        deleted.sort(key=lambda one: (-one["bytes"], one["name"]))
-        without = [{"name": name, "reason": why} for name, why in self.scope.silent.items()]
-        without += [{"name": name, "reason": why} for name, why in self.failed.items()]
-        without += [
-            {"name": f"{name} {title}", "reason": why}
-            for name, said in self.answers.items()
-            for title, why in said["unknown"].items()
+        deleted.sort(key=lambda entry: (-entry["bytes"], entry["name"]))
+        not_counted = [
+            {"name": name, "reason": reason} for name, reason in self.scope.silent.items()
         ]
-        known = [said["within_s"] for said in self.answers.values()]
+        not_counted += [{"name": name, "reason": reason} for name, reason in self.failed.items()]
+        not_counted += [
+            {"name": f"{name} {title}", "reason": reason}
+            for name, effect in self.answers.items()
+            for title, reason in effect["unknown"].items()
+        ]
+        delays = [effect["within_s"] for effect in self.answers.values()]
         return {
             **self._topics(),
-            "bytes": sum(said["bytes"] for said in self.answers.values()),
+            "bytes": sum(effect["bytes"] for effect in self.answers.values()),
             "subscriptions": losers[:LISTED_MAX],
             "subscriptions_total": len(losers),
-            "entries": sum(one["entries"] for one in losers),
+            "entries": sum(entry["entries"] for entry in losers),
             "deleted": deleted[:LISTED_MAX],
             "deleted_total": len(deleted),
-            "producers": sum(said["producers"] for said in self.answers.values()),
-            "not_counted": without[:LISTED_MAX],
-            "not_counted_total": len(without),
-            "within_s": max(known, default=0.0),
+            "producers": sum(effect["producers"] for effect in self.answers.values()),
+            "not_counted": not_counted[:LISTED_MAX],
+            "not_counted_total": len(not_counted),
+            "within_s": max(delays, default=0.0),
         }
 
     def _topics(self) -> Json:
         loaded = set(self.scope.loaded)
-        every = {part.partitioned for part in self.scope.parts}
+        topics = {part.partitioned for part in self.scope.parts}
         at_rest = {part.partitioned for part in self.scope.parts if part not in loaded}
-        missed = {part.partitioned for part in loaded if part not in self.answers}
+        unanswered = {part.partitioned for part in loaded if part not in self.answers}
         return {
-            "topics": len(every),
-            "counted": len(every - at_rest - missed),
+            "topics": len(topics),
+            "counted": len(topics - at_rest - unanswered),
             "at_rest": None if self.scope.silent else len(at_rest),
         }
 
 
-async def overriding(engine: Engine, name: NamespaceName, policy: Policy) -> Own:
-    """Topics of the namespace that keep their own value whatever it says."""
+async def overriding(engine: Engine, name: NamespaceName, policy: Policy) -> OwnValues:
+    """Return the topics of the namespace that keep their own value."""
     try:
         async with asyncio.timeout(LOOKING_S):
             args = api.OwnPolicy(name, name=policy.name)
-            return Own(await engine.call(api.TOPICS_WITH_POLICY, args), "")
+            return OwnValues(await engine.call(api.TOPICS_WITH_POLICY, args), "")
     except Exception as error:
         status, reason = describe(error)
         if status != 503:
             raise
-        return Own({}, reason)
+        return OwnValues({}, reason)
 
 
-async def of_namespace(engine: Engine, name: NamespaceName, own: Own) -> Scope:
-    """Its topics but those with a value of their own."""
-    parts = [TopicName.parse(one) for one in await list_topics(engine.store, name)]
+async def of_namespace(engine: Engine, name: NamespaceName, own: OwnValues) -> Scope:
+    """Return the topics of the namespace except those with a value of their own."""
+    parts = [TopicName.parse(topic) for topic in await list_topics(engine.store, name)]
     parts = [part for part in parts if str(part.partitioned) not in own.values]
     silent: dict[str, str] = {}
     loaded: set[str] = set()
@@ -150,7 +154,7 @@ async def of_namespace(engine: Engine, name: NamespaceName, own: Own) -> Scope:
 
 
 async def of_topic(engine: Engine, name: TopicName) -> Scope:
-    """It or its partitions, which are loaded for the answer. NotFound without it."""
+    """Return the topic, or its partitions; they are loaded for the answer. Raises NotFound."""
     parts = await topics.members(engine, name)
     return Scope(parts, parts, {})
 
@@ -158,25 +162,26 @@ async def of_topic(engine: Engine, name: TopicName) -> Scope:
 async def gather(
     engine: Engine, scope: Scope, policy: Policy, value: Any, at_ms: int | None = None
 ) -> Effects:
-    """What would go with ``value`` in force, as of now or ``at_ms``. What does not answer is not counted."""
-    found = Effects(scope)
-    asked, rest = scope.loaded[:ASKED_MAX], scope.loaded[ASKED_MAX:]
-    found.failed.update(dict.fromkeys(map(str, rest), NOT_ASKED))
-    measured = len(asked) <= MEASURED_MAX
+    """Return the effects of ``value`` being in force, now or at ``at_ms``. A topic that does not answer is not
+    counted."""
+    effects = Effects(scope)
+    requested, left_out = scope.loaded[:ASKED_MAX], scope.loaded[ASKED_MAX:]
+    effects.failed.update(dict.fromkeys(map(str, left_out), NOT_ASKED))
+    measured = len(requested) <= MEASURED_MAX
     until_s = asyncio.get_running_loop().time() + ASKING_S
 
     async def ask(part: TopicName) -> None:
         args = api.PolicyEffect(part, policy.name, value, at_ms, measured)
         try:
             async with asyncio.timeout_at(until_s):
-                found.answers[part] = await engine.call(api.POLICY_EFFECT, args)
+                effects.answers[part] = await engine.call(api.POLICY_EFFECT, args)
         except NotFound:
-            found.failed[str(part)] = "It is gone"
+            effects.failed[str(part)] = "It is gone"
         except Exception as error:
             status, reason = describe(error)
             if status != 503:
                 raise
-            found.failed[str(part)] = reason
+            effects.failed[str(part)] = reason
 
-    await catalog.each(asked, ask)
-    return found
+    await catalog.each(requested, ask)
+    return effects

@@ -1,4 +1,4 @@
-"""What is in force on a namespace or topic, and which level says so."""
+"""The policies in force on a namespace or topic, and the level that each value is from."""
 
 import asyncio
 from typing import Any, NamedTuple
@@ -15,17 +15,18 @@ from gateway.services import policies
 from gateway.services.engine_link import Engine
 
 BROKER_TIMEOUT_S = 5.0
-"""What is stored is shown without the brokers' values rather than not at all."""
+"""Longest wait for the brokers' values; the stored ones are then shown without them."""
 EXACT_MAX = (1 << 53) - 1
-"""Larger whole numbers are changed by JavaScript."""
+"""Largest whole number that JavaScript keeps exactly."""
 Body = dict[str, Any]
 
 OF_NAMESPACES = [policy for policy in POLICIES if policy.key and policy.shown]
 OF_TOPICS = [policy for policy in POLICIES if policy.topic_key and policy.shown]
 
 
-class Said(NamedTuple):
-    """Of one policy at one place: ``own`` as stored there, ``value`` in force; None where not known or not set."""
+class PolicyValues(NamedTuple):
+    """Values of one policy at one place: ``own`` as stored there, ``value`` in force; None where not known or not
+    set."""
 
     own: Any
     value: Any
@@ -36,9 +37,9 @@ class Said(NamedTuple):
 
 async def on_namespace(
     engine: Engine, name: NamespaceName, stored: Stored | None = None
-) -> tuple[dict[str, Said], str]:
-    """By policy, and why what only brokers know is not known; NotFound without the namespace. ``stored``: its policies
-    (``of_cluster``), if they were read."""
+) -> tuple[dict[str, PolicyValues], str]:
+    """Return the values by policy, and the reason why those that only brokers know are not known. ``stored``: the
+    policies of the namespace (``of_cluster``), if already read. Raises NotFound."""
     if stored is None:
         stored = of_cluster(await get_policies(engine.store, name), engine.cluster)
     defaults, unknown = await _defaults(engine, name)
@@ -47,81 +48,81 @@ async def on_namespace(
     }, unknown
 
 
-def _on_namespace(policy: Policy, stored: Stored, defaults: Body) -> Said:
-    """``defaults`` is empty when no broker answers. Computed from what is stored, not taken from a broker: its cache
-    may not have heard yet of a change that was just made."""
-    default, holds = defaults.get(policy.name), policy.holds(Level.NAMESPACE, stored)
-    value = default if holds is None else completed(default, holds)
-    level = Level.BROKER if holds is None else Level.NAMESPACE
-    return Said(
+def _on_namespace(policy: Policy, stored: Stored, defaults: Body) -> PolicyValues:
+    """Return the values of a policy. ``defaults`` is empty when no broker answers. The value is computed from what is
+    stored and not requested from a broker, whose cache may not have a change that was just made."""
+    default, own = defaults.get(policy.name), policy.holds(Level.NAMESPACE, stored)
+    value = default if own is None else completed(default, own)
+    level = Level.BROKER if own is None else Level.NAMESPACE
+    return PolicyValues(
         find(stored, policy.key), value, level if value is not None else None, default, Level.BROKER
     )
 
 
 async def _defaults(engine: Engine, name: NamespaceName) -> tuple[Body, str]:
-    """The brokers' values by name of each policy, or why they are not known."""
+    """Return the brokers' values by name of policy, or the reason why they are not known."""
     try:
         async with asyncio.timeout(BROKER_TIMEOUT_S):
-            found = await policies.in_force_on_namespace(engine, name)
+            in_force = await policies.in_force_on_namespace(engine, name)
     except Exception as error:
         status, reason = describe(error)
         if status != 503:
             raise
         return {}, reason
-    return {policy: said["default"] for policy, said in found.items()}, ""
+    return {policy: values["default"] for policy, values in in_force.items()}, ""
 
 
-async def on_topic(engine: Engine, name: TopicName) -> dict[str, Said]:
-    """By policy. NotFound without the topic, PreconditionFailed for a partition, Unsupported for one that is not
-    persistent."""
+async def on_topic(engine: Engine, name: TopicName) -> dict[str, PolicyValues]:
+    """Return the values by policy. Raises NotFound, PreconditionFailed for a partition, Unsupported for a
+    non-persistent topic."""
     if not name.persistent:
         raise Unsupported("Topics that are not persistent have no policies of their own")
-    found = await policies.of_topic(engine, name)
-    return {policy.name: _on_topic(found[policy.name]) for policy in OF_TOPICS}
+    in_force = await policies.of_topic(engine, name)
+    return {policy.name: _on_topic(in_force[policy.name]) for policy in OF_TOPICS}
 
 
-def _on_topic(said: Body) -> Said:
-    level, inherited_level = Level(said["level"]), Level(said["inherited_level"])
-    return Said(said["own"], said["value"], level, said["inherited"], inherited_level)
+def _on_topic(values: Body) -> PolicyValues:
+    level, inherited_level = Level(values["level"]), Level(values["inherited_level"])
+    return PolicyValues(values["own"], values["value"], level, values["inherited"], inherited_level)
 
 
 async def topic(engine: Engine, name: TopicName) -> Body:
-    """All rows of a topic; see ``on_topic``."""
-    found = await on_topic(engine, name)
-    return {"policies": [row(policy, found[policy.name]) for policy in OF_TOPICS]}
+    """Return all rows of a topic. Raises as ``on_topic``."""
+    values = await on_topic(engine, name)
+    return {"policies": [row(policy, values[policy.name]) for policy in OF_TOPICS]}
 
 
-def row(policy: Policy, said: Said) -> Body:
-    """As it is shown."""
+def row(policy: Policy, values: PolicyValues) -> Body:
+    """Return the row of a policy as it is shown."""
     return {
         "name": policy.name,
         "title": policy.title,
         "meaning": policy.meaning,
         "parts": _parts(policy),
         "topics_own": bool(policy.topic_key),
-        "value": exact(said.value),
-        "level": said.level.value if said.level is not None else None,
-        "own": exact(said.own),
-        "inherited": exact(said.inherited),
-        "inherited_level": said.inherited_level.value,
+        "value": exact(values.value),
+        "level": values.level.value if values.level is not None else None,
+        "own": exact(values.own),
+        "inherited": exact(values.inherited),
+        "inherited_level": values.inherited_level.value,
     }
 
 
 def _parts(policy: Policy) -> list[Body]:
     schema = policy.form.schema()
-    found = schema.get("fields") or [{"name": "", "required": True, **schema}]
-    return [_policy_part(**field) for field in found]
+    fields = schema.get("fields") or [{"name": "", "required": True, **schema}]
+    return [_policy_part(**field) for field in fields]
 
 
-def _policy_part(*, required: bool, **rest: Any) -> Body:
+def _policy_part(*, required: bool, **attributes: Any) -> Body:
     for bound in ("minimum", "maximum"):
-        if bound in rest:
-            rest[bound] = str(rest[bound])
-    return {**rest, "optional": not required}
+        if bound in attributes:
+            attributes[bound] = str(attributes[bound])
+    return {**attributes, "optional": not required}
 
 
 def exact(value: Any) -> Any:
-    """A stored value as it is shown: see ``admin_ui.policies.shapes``."""
+    """Return a stored value as it is shown: see ``admin_ui.policies.shapes``."""
     if isinstance(value, dict):
         return {name: exact(item) for name, item in value.items()}
     is_long = isinstance(value, int) and abs(value) > EXACT_MAX

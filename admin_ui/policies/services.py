@@ -1,12 +1,12 @@
-"""A policy set or removed: what that would take is previewed, and exactly what was seen is saved or refused."""
+"""A policy set or removed: the preview of the effects, and exactly the previewed change saved or refused."""
 
 from typing import Any
 
 from admin_ui import confirming
 from admin_ui.confirming import Json
 from admin_ui.policies import effects, selectors
-from admin_ui.policies.effects import Effects, Own, Seen
-from admin_ui.policies.selectors import Said, exact
+from admin_ui.policies.effects import Effects, OwnValues, Seen
+from admin_ui.policies.selectors import PolicyValues, exact
 from engine.base.errors import Conflict, NotReady
 from engine.base.names import NamespaceName, TopicName
 from engine.tenancy.policies.policy import Policy, completed
@@ -22,28 +22,28 @@ Place = NamespaceName | TopicName
 
 
 async def preview(engine: Engine, place: Place, policy: Policy, user: str, value: Any) -> Json:
-    """What saving ``value`` (None: removing what is there) would do, with the token that confirms just that. Raises
-    Refusal."""
+    """Return what saving ``value`` would do (None: removing the own value), with the token that confirms exactly that.
+    Raises Refusal."""
     given = None if value is None else policy.read(value)
-    said, unknown = await _said(engine, place, policy)
+    values, unknown = await _values(engine, place, policy)
     at = now_ms()
-    own, found = await _found(engine, place, policy, _after(said, given), unknown)
-    about = _about(place, policy, user) | {
+    own, effects_now = await _effects(engine, place, policy, _after(values, given), unknown)
+    content = _about(place, policy, user) | {
         "value": given,
-        "own": said.own,
-        "inherited": said.inherited,
+        "own": values.own,
+        "inherited": values.inherited,
         "at": at,
-        "seen": None if found is None else found.seen,
-        "counted": [] if found is None else found.counted,
+        "seen": None if effects_now is None else effects_now.seen,
+        "counted": [] if effects_now is None else effects_now.counted,
     }
     return {
-        "token": confirming.sign(KIND, about),
+        "token": confirming.sign(KIND, content),
         "at": at,
-        "row": selectors.row(policy, said),
-        "effects": None if found is None else found.told(),
+        "row": selectors.row(policy, values),
+        "effects": None if effects_now is None else effects_now.as_json(),
         "overriding": [
-            {"name": name, "value": exact(one)}
-            for name, one in list(own.values.items())[:LISTED_MAX]
+            {"name": name, "value": exact(own_value)}
+            for name, own_value in list(own.values.items())[:LISTED_MAX]
         ],
         "overriding_total": None if own.unknown else len(own.values),
         "unknown": own.unknown,
@@ -51,52 +51,55 @@ async def preview(engine: Engine, place: Place, policy: Policy, user: str, value
 
 
 async def apply(engine: Engine, place: Place, policy: Policy, user: str, token: str) -> Json:
-    """Save what was previewed. Raises Conflict when it is another change by now, or would take more, NotReady when
-    that cannot be told: nothing is changed then."""
-    told = confirming.read(KIND, token, _about(place, policy, user))
-    said, unknown = await _said(engine, place, policy)
-    if unknown and told["inherited"] is not None:
+    """Save what was previewed. Raises Conflict when the values have changed or more would be lost, NotReady when that
+    is not known; nothing is changed then."""
+    content = confirming.read(KIND, token, _about(place, policy, user))
+    values, unknown = await _values(engine, place, policy)
+    if unknown and content["inherited"] is not None:
         raise NotReady(f"{unknown.rstrip('.')}{UNSAVED}")
-    if said.own != told["own"] or said.inherited != told["inherited"]:
+    if values.own != content["own"] or values.inherited != content["inherited"]:
         raise Conflict(f"{policy.name} was changed meanwhile; look at it again")
-    value = told["value"]
-    _, found = await _found(engine, place, policy, _after(said, value), unknown, told["at"])
-    if found is not None:
-        _check(found, policy, told["seen"], told["counted"])
+    value = content["value"]
+    _, effects_now = await _effects(
+        engine, place, policy, _after(values, value), unknown, content["at"]
+    )
+    if effects_now is not None:
+        _check(effects_now, policy, content["seen"], content["counted"])
     if isinstance(place, TopicName):
-        await policies.set_on_topic(engine, place, policy, value, expected=told["own"])
+        await policies.set_on_topic(engine, place, policy, value, expected=content["own"])
     else:
-        await policies.set_on_namespace(engine, place, policy, value, expected=told["own"])
-    after, _ = await _said(engine, place, policy)
+        await policies.set_on_namespace(engine, place, policy, value, expected=content["own"])
+    after, _ = await _values(engine, place, policy)
     return {
         "at": now_ms(),
         "row": selectors.row(policy, after),
-        "effects": None if found is None else found.told(),
+        "effects": None if effects_now is None else effects_now.as_json(),
     }
 
 
-async def _said(engine: Engine, place: Place, policy: Policy) -> tuple[Said, str]:
+async def _values(engine: Engine, place: Place, policy: Policy) -> tuple[PolicyValues, str]:
     if isinstance(place, TopicName):
         return (await selectors.on_topic(engine, place))[policy.name], ""
-    found, unknown = await selectors.on_namespace(engine, place)
-    return found[policy.name], unknown
+    values, unknown = await selectors.on_namespace(engine, place)
+    return values[policy.name], unknown
 
 
-def _after(said: Said, value: Any) -> Any:
-    """What is in force then."""
-    return said.inherited if value is None else completed(said.inherited, value)
+def _after(values: PolicyValues, value: Any) -> Any:
+    """Return the value that is in force after the change."""
+    return values.inherited if value is None else completed(values.inherited, value)
 
 
-async def _found(
+async def _effects(
     engine: Engine,
     place: Place,
     policy: Policy,
     after: Any,
     unknown: str,
     at_ms: int | None = None,
-) -> tuple[Own, Effects | None]:
-    """None for what nothing goes by. ``unknown``: why no broker can be asked, if so."""
-    own = Own({}, unknown)
+) -> tuple[OwnValues, Effects | None]:
+    """Return the topics with own values, and the effects; None for a policy that deletes nothing. ``unknown``: the
+    reason why no broker answers, if so."""
+    own = OwnValues({}, unknown)
     if unknown:
         return own, None
     if isinstance(place, NamespaceName) and policy.topic_key:
@@ -110,13 +113,16 @@ async def _found(
     return own, await effects.gather(engine, scope, policy, after, at_ms)
 
 
-def _check(now: Effects, policy: Policy, seen: Seen | None, counted: list[str]) -> None:
-    """Raises Conflict when more would go than was ``seen`` (None: nothing was known), NotReady when that cannot be
-    told. What a full backlog is cut by grows with every message: of it only who loses is compared."""
-    for topic, why in now.failed.items():
+def _check(current: Effects, policy: Policy, seen: Seen | None, counted: list[str]) -> None:
+    """Raise Conflict when more would be lost than was ``seen`` (None: nothing was known), NotReady when that is not
+    known.
+
+    What a full backlog is cut by grows with every message: for the size quota only the subscriptions are compared.
+    """
+    for topic, reason in current.failed.items():
         if topic in counted:
-            raise NotReady(f"{topic} could not be looked at again: {why}{UNSAVED}")
-    for topic, losers in now.seen.items():
+            raise NotReady(f"{topic} could not be checked again: {reason}{UNSAVED}")
+    for topic, losers in current.seen.items():
         if seen is None or topic not in seen:
             raise Conflict(f"By now {topic} would lose something, too{UNSAVED}")
         for name, entries in losers.items():

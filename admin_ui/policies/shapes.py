@@ -1,7 +1,7 @@
-"""Shapes of policies, and of what saving one would take.
+"""Shapes of policies, and of the effects of saving one.
 
-Whole numbers beyond 2^53 are strings within a policy's value, and so are its bounds: a page must give back exactly what
-it was given.
+Within a policy's value, whole numbers beyond 2^53 are strings, and so are its bounds: a page must send back exactly
+what it received.
 """
 
 from rest_framework import serializers as s
@@ -17,7 +17,7 @@ class PolicyPart(s.Serializer[object]):
 
     name = s.CharField(help_text="empty for a value without parts")
     type = s.ChoiceField(choices=("integer", "number", "boolean", "string", "array"))
-    optional = s.BooleanField(help_text="it may stay away")
+    optional = s.BooleanField(help_text="it may be missing")
     minimum = s.CharField(required=False)
     maximum = s.CharField(required=False)
     unit = s.CharField(required=False)
@@ -28,13 +28,17 @@ class PolicyRow(s.Serializer[object]):
     name = s.CharField()
     title = s.CharField()
     meaning = s.CharField()
-    parts = PolicyPart(many=True, help_text="one without a name, or those of an object")
+    parts = PolicyPart(many=True, help_text="one part without a name, or the parts of an object")
     topics_own = s.BooleanField(help_text="topics may have a value of their own")
-    value = s.JSONField(allow_null=True, help_text="in force; null: not known")
-    level = s.ChoiceField(choices=LEVELS, allow_null=True, help_text="which says so")
-    own = s.JSONField(allow_null=True, help_text="the namespace's or topic's; null: none")
-    inherited = s.JSONField(allow_null=True, help_text="what holds without own; null: not known")
-    inherited_level = s.ChoiceField(choices=LEVELS, help_text="which says that")
+    value = s.JSONField(allow_null=True, help_text="value in force; null: not known")
+    level = s.ChoiceField(choices=LEVELS, allow_null=True, help_text="level of that value")
+    own = s.JSONField(
+        allow_null=True, help_text="value of the namespace or topic itself; null: none"
+    )
+    inherited = s.JSONField(
+        allow_null=True, help_text="value in force without own; null: not known"
+    )
+    inherited_level = s.ChoiceField(choices=LEVELS, help_text="level of the inherited value")
 
 
 class TopicPoliciesAnswer(s.Serializer[object]):
@@ -42,17 +46,17 @@ class TopicPoliciesAnswer(s.Serializer[object]):
 
 
 class PolicyBody(Asked):
-    """A preview is of a ``value``; null removes it."""
+    """A change of a policy. A preview is of a ``value``; null removes the own value."""
 
     amount = "value"
     value = s.JSONField(required=False, allow_null=True)
 
 
 class Loser(s.Serializer[object]):
-    """A subscription that would lose what it has not acknowledged, or go: ``messages`` null when they were not counted,
-    estimated unless ``exact``."""
+    """A subscription that would lose what it has not acknowledged, or would be deleted. ``messages`` is null when they
+    were not counted, and estimated unless ``exact``."""
 
-    topic = s.CharField(help_text="or partition, full name")
+    topic = s.CharField(help_text="full name of the topic or partition")
     name = s.CharField()
     deleted = s.BooleanField()
     entries = s.IntegerField()
@@ -61,63 +65,63 @@ class Loser(s.Serializer[object]):
 
 
 class DeletedTopic(s.Serializer[object]):
-    name = s.CharField(help_text="or partition, full name")
+    name = s.CharField(help_text="full name of the topic or partition")
     bytes = s.IntegerField(help_text="stored")
 
 
 class NotCounted(s.Serializer[object]):
     name = s.CharField(
-        help_text="full name, a subscription's behind it if it is one's; or of a broker"
+        help_text="full name of a topic, followed by a subscription if it is one; or a broker"
     )
     reason = s.CharField()
 
 
 class PolicyEffects(s.Serializer[object]):
-    """What would go of what is stored in topics that brokers have loaded. Of lists the first are here."""
+    """Losses among the topics that brokers have loaded. Lists hold the first entries."""
 
     topics = s.IntegerField(
-        help_text="stored ones whose value it is; a partitioned one counts once"
+        help_text="stored topics that the value applies to; a partitioned one counts once"
     )
-    counted = s.IntegerField(help_text="topics of which all was looked at")
+    counted = s.IntegerField(help_text="topics that were checked completely")
     at_rest = s.IntegerField(
         allow_null=True, help_text="topics that no broker has loaded; null: not known"
     )
-    bytes = s.IntegerField(help_text="that would be deleted")
+    bytes = s.IntegerField(help_text="bytes that would be deleted")
     subscriptions = Loser(many=True, help_text="most entries first")
     subscriptions_total = s.IntegerField()
-    entries = s.IntegerField(help_text="lost by all subscriptions")
-    deleted = DeletedTopic(many=True, help_text="topics that would go, the largest first")
+    entries = s.IntegerField(help_text="entries lost by all subscriptions")
+    deleted = DeletedTopic(many=True, help_text="topics that would be deleted, the largest first")
     deleted_total = s.IntegerField()
-    producers = s.IntegerField(help_text="that would be sent away")
+    producers = s.IntegerField(help_text="producers that would be disconnected")
     not_counted = NotCounted(many=True)
     not_counted_total = s.IntegerField()
-    within_s = s.FloatField(help_text="when brokers will have acted on it at the latest")
+    within_s = s.FloatField(help_text="longest time until brokers have applied it, in seconds")
 
 
 class Overriding(s.Serializer[object]):
-    name = s.CharField(help_text="full name")
-    value = s.JSONField(help_text="its own")
+    name = s.CharField(help_text="full name of the topic")
+    value = s.JSONField(help_text="its own value")
 
 
 class PolicyPreview(s.Serializer[object]):
-    """``token``, null when too large, confirms the change of just that."""
+    """The effects of a change. ``token``, null when too large, confirms exactly this change."""
 
     token = s.CharField(allow_null=True)
     at = s.IntegerField()
-    row = PolicyRow(help_text="as it is")
+    row = PolicyRow(help_text="the policy as it is")
     effects = PolicyEffects(
-        allow_null=True, help_text="null: nothing goes by this policy, or no broker tells"
+        allow_null=True, help_text="null: this policy deletes nothing, or no broker answers"
     )
     overriding = Overriding(
-        many=True, help_text="the first topics that have their own value: they keep it"
+        many=True, help_text="the first of the topics that keep a value of their own"
     )
     overriding_total = s.IntegerField(allow_null=True, help_text="null: not known")
-    unknown = s.CharField(help_text="why what is null is not known; empty when nothing is")
+    unknown = s.CharField(help_text="why a null is not known; empty when all is known")
 
 
 class PolicyReceipt(s.Serializer[object]):
     at = s.IntegerField()
-    row = PolicyRow(help_text="as it is now")
+    row = PolicyRow(help_text="the policy as it is now")
     effects = PolicyEffects(
-        allow_null=True, help_text="of the preview, counted again before it was saved"
+        allow_null=True, help_text="effects as in the preview, counted again before saving"
     )

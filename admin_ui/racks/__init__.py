@@ -1,7 +1,7 @@
-"""Racks of bookies, told as previewed."""
+"""Racks of bookies, changed as previewed."""
 
 from admin_ui.racks.api import RackView
 from admin_ui.resource import Resource
 
 RACKS = Resource(routes={"bookies/<seg:bookie>/rack": RackView})
-"""REST of racks; bookies are listed with them."""
+"""REST of racks. The list of bookies shows them."""

@@ -7,8 +7,8 @@ from admin_ui.racks import services, shapes
 
 
 class RackView(PreviewedView):
-    """Tell a bookie's rack and group, or with null have it told no more: first ask what that would do (``preview``),
-    then have exactly that done (``token``)."""
+    """Set a bookie's rack and group, or remove them with null. A request is first a ``preview`` of the change, then
+    makes exactly that change by its ``token``."""
 
     permission = "cluster"
     write_permission = "cluster"
@@ -23,9 +23,9 @@ class RackView(PreviewedView):
     }
 
     async def post(self, request: HttpRequest, bookie: str) -> HttpResponse:
-        asked, user = checked(shapes.RackBody, request), actor_of(request)
+        body, user = checked(shapes.RackBody, request), actor_of(request)
         return await self.previewed(
-            asked,
-            lambda engine: services.preview(engine, bookie, user, asked["rack"], asked["group"]),
+            body,
+            lambda engine: services.preview(engine, bookie, user, body["rack"], body["group"]),
             lambda engine, token: services.apply(engine, bookie, user, token),
         )

@@ -1,4 +1,4 @@
-"""A bookie's rack told or taken back: what that would mean, and exactly that done."""
+"""A bookie's rack set or removed: the preview, and exactly that change made."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,8 +18,8 @@ Groups = Mapping[str, Any]
 
 
 async def preview(engine: Engine, bookie: str, user: str, rack: str | None, group: str) -> Json:
-    """What telling ``rack`` (None: nothing any more) would do, with the token that confirms just that. NotFound for a
-    bookie that never was."""
+    """Return what setting ``rack`` would do (None: removing it), with the token that confirms exactly that. Raises
+    NotFound for a bookie that was never registered."""
     groups = await _stored(engine)
     before = told_of(groups, bookie)
     bookies = await all_bookies(engine.store)
@@ -27,54 +27,54 @@ async def preview(engine: Engine, bookie: str, user: str, rack: str | None, grou
         raise NotFound(f"There is no bookie {bookie}")
     after = None
     if rack is not None:
-        kept = before.facts if before is not None else {}
-        after = Told(group, {**kept, "rack": rack})
+        facts = before.facts if before is not None else {}
+        after = Told(group, {**facts, "rack": rack})
     racks = {**_racks(groups), bookie: _racks(_only(bookie, after)).get(bookie)}
-    known = [racks.get(one) for one in bookies]
-    told = _about(bookie, user) | {"before": before, "after": after}
+    known = [racks.get(known_bookie) for known_bookie in bookies]
+    content = _about(bookie, user) | {"before": before, "after": after}
     return {
-        "token": confirming.sign(KIND, told) if after != before else None,
+        "token": confirming.sign(KIND, content) if after != before else None,
         "at": now_ms(),
         "before": _shown(before),
         "after": _shown(after),
         "bookies": len(known),
         "without_rack": known.count(None),
-        "racks": len({one for one in known if one is not None}),
+        "racks": len({name for name in known if name is not None}),
     }
 
 
 async def apply(engine: Engine, bookie: str, user: str, token: str) -> Json:
-    """Tell what was previewed. Raises Conflict when something else was told since: nothing is changed then."""
-    said = confirming.read(KIND, token, _about(bookie, user))
-    before, after = (_told(said[name]) for name in ("before", "after"))
+    """Store what was previewed. Raises Conflict when the rack has changed since; nothing is changed then."""
+    content = confirming.read(KIND, token, _about(bookie, user))
+    before, after = (_from_signed(content[name]) for name in ("before", "after"))
     await replace_rack(engine.store, bookie, after, expected=before)
     return {"at": now_ms(), "before": _shown(before), "after": _shown(after)}
 
 
-def _told(signed: Any) -> Told | None:
+def _from_signed(signed: Any) -> Told | None:
     return None if signed is None else Told(*signed)
 
 
 async def _stored(engine: Engine) -> Groups:
-    """As it is now: other tools change it, too."""
+    """Return the racks as they are stored now: other tools change them, too."""
     return await get_racks(fresh(engine.store, paths.BOOKIE_RACKS))
 
 
-def _only(bookie: str, told: Told | None) -> Groups:
-    return {} if told is None else {told.group: {bookie: told.facts}}
+def _only(bookie: str, placement: Told | None) -> Groups:
+    return {} if placement is None else {placement.group: {bookie: placement.facts}}
 
 
 def _racks(groups: Groups) -> dict[str, str]:
-    """Rack by bookie, as placement takes it."""
+    """Return the racks by bookie, as placement reads them."""
     return BookieRacks(dict(groups)).racks
 
 
-def _shown(told: Told | None) -> Json | None:
-    if told is None:
+def _shown(placement: Told | None) -> Json | None:
+    if placement is None:
         return None
-    facts = told.facts
+    facts = placement.facts
     return {
-        "group": told.group,
+        "group": placement.group,
         "rack": str(facts.get("rack") or ""),
         "hostname": str(facts.get("hostname") or ""),
     }

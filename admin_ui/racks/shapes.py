@@ -1,4 +1,4 @@
-"""Shapes of a bookie's rack, and of what is told of it."""
+"""Shapes of a bookie's rack, and of its changes."""
 
 from typing import Any
 
@@ -10,37 +10,41 @@ NAME_CHARS_MAX = 200
 
 
 class RackBody(Asked):
-    """A preview is of a ``rack``; null: none is told any more."""
+    """A change of a rack. A preview is of a ``rack``; null removes it."""
 
     amount = "rack"
     rack = s.CharField(required=False, allow_null=True, max_length=NAME_CHARS_MAX)
     group = s.CharField(default="default", max_length=NAME_CHARS_MAX)
 
     def validate_rack(self, value: Any) -> Any:
-        """Placement knows racks, not paths of several parts."""
+        """Check that the rack is one name: placement has no paths of several parts."""
         inner = None if value is None else value.strip("/")
         if inner is not None and (not inner or "/" in inner):
             raise s.ValidationError("must be a name, with '/' at its beginning and end at most")
         return value
 
 
-class ToldRack(s.Serializer[object]):
+class RackSetting(s.Serializer[object]):
     group = s.CharField()
-    rack = s.CharField(help_text="empty: only the rest was told")
-    hostname = s.CharField(help_text="kept as it was told; empty: it was not")
+    rack = s.CharField(help_text="empty: only other fields are set")
+    hostname = s.CharField(help_text="kept as it was set; empty: not set")
 
 
 class RackPreview(s.Serializer[object]):
-    token = s.CharField(allow_null=True, help_text="null: this is what is told already")
+    token = s.CharField(allow_null=True, help_text="null: this rack is set already")
     at = s.IntegerField()
-    before = ToldRack(allow_null=True, help_text="null: nothing is told")
-    after = ToldRack(allow_null=True)
-    bookies = s.IntegerField(help_text="that ever registered and were not removed for good")
-    without_rack = s.IntegerField(help_text="of them then: placement takes them for one rack")
-    racks = s.IntegerField(help_text="how many are told of them then")
+    before = RackSetting(allow_null=True, help_text="null: not set")
+    after = RackSetting(allow_null=True)
+    bookies = s.IntegerField(
+        help_text="bookies that were ever registered and are not removed for good"
+    )
+    without_rack = s.IntegerField(
+        help_text="bookies without a rack after the change: placement treats them as one rack"
+    )
+    racks = s.IntegerField(help_text="number of different racks after the change")
 
 
 class RackReceipt(s.Serializer[object]):
     at = s.IntegerField()
-    before = ToldRack(allow_null=True)
-    after = ToldRack(allow_null=True)
+    before = RackSetting(allow_null=True)
+    after = RackSetting(allow_null=True)

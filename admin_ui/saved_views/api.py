@@ -37,19 +37,19 @@ class ViewsView(ConsoleView):
     }
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        mine = SavedView.objects.filter(owner=actor_of(request))
+        views = SavedView.objects.filter(owner=actor_of(request))
         if request.GET.get("resource"):
-            mine = mine.filter(resource=request.GET["resource"])
-        return json_answer({"rows": [_row(view) async for view in mine]})
+            views = views.filter(resource=request.GET["resource"])
+        return json_answer({"rows": [_row(view) async for view in views]})
 
     async def post(self, request: HttpRequest) -> HttpResponse:
-        asked = checked(shapes.ViewBody, request)
-        view = await in_thread(services.save_view)(owner=actor_of(request), **asked)
+        body = checked(shapes.ViewBody, request)
+        view = await in_thread(services.save_view)(owner=actor_of(request), **body)
         return json_answer(_row(view), status=201)
 
 
 class SavedViewView(ConsoleView):
-    """One saved view."""
+    """A saved view of the user."""
 
     calls = {
         "put": Call(

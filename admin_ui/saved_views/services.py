@@ -10,8 +10,8 @@ VIEWS_PER_OWNER_MAX = 500
 
 
 def save_view(*, owner: str, name: str, resource: str, query: dict[str, str]) -> SavedView:
-    """Keep a list's search parameters under a name. Raises AlreadyExists for a name taken, Unprocessable for too
-    many."""
+    """Save a list's search parameters under a name. Raises AlreadyExists for a name in use, Unprocessable for too many
+    views."""
     with transaction.atomic():
         if SavedView.objects.filter(owner=owner).count() >= VIEWS_PER_OWNER_MAX:
             raise Unprocessable(f"At most {VIEWS_PER_OWNER_MAX} views can be saved")
@@ -24,7 +24,7 @@ def save_view(*, owner: str, name: str, resource: str, query: dict[str, str]) ->
 
 
 async def rename_view(*, owner: str, view_id: int, name: str) -> SavedView:
-    """Give a saved view of this owner another name. Raises NotFound, and AlreadyExists for a name taken."""
+    """Rename a saved view of this owner. Raises NotFound, and AlreadyExists for a name in use."""
     try:
         changed = await SavedView.objects.filter(owner=owner, pk=view_id).aupdate(name=name)
     except IntegrityError:
@@ -35,7 +35,7 @@ async def rename_view(*, owner: str, view_id: int, name: str) -> SavedView:
 
 
 async def delete_view(*, owner: str, view_id: int) -> None:
-    """Forget a saved view of this owner. Raises NotFound."""
+    """Delete a saved view of this owner. Raises NotFound."""
     deleted, _ = await SavedView.objects.filter(owner=owner, pk=view_id).adelete()
     if not deleted:
         raise NotFound("No such view")

@@ -1,4 +1,4 @@
-"""The schema of a topic: its versions, what a candidate would be and do, and the next version."""
+"""The schema of a topic: its versions, checks of a candidate, and the next version."""
 
 from admin_ui.calls import TOPIC
 from admin_ui.resource import Resource

@@ -21,22 +21,22 @@ REFUSALS = (400, 404, 412, 413, 422)
 
 class _SchemaView(ClusterView):
     def name(self, where: dict[str, str]) -> TopicName:
-        """Of the path; it is what the view is about."""
-        found = topic_name(**where)
-        self.topic = str(found)
-        return found
+        """Return the topic of the path, which the view is then about."""
+        name = topic_name(**where)
+        self.topic = str(name)
+        return name
 
-    async def ask(self, work: Work[T]) -> T:
-        """A POST that only asks: a hop that does not answer is named, as for a GET."""
+    async def read(self, work: Work[T]) -> T:
+        """Return the result of a POST that only reads. As for a GET, a hop that does not answer is named."""
         return await collector().read(work, principal=self.principal, topic=self.topic)
 
 
-def _candidate(name: TopicName, asked: Body) -> GivenSchema:
-    return GivenSchema(name.partitioned, asked["type"], asked["definition"], asked["properties"])
+def _candidate(name: TopicName, body: Body) -> GivenSchema:
+    return GivenSchema(name.partitioned, body["type"], body["definition"], body["properties"])
 
 
 class SchemasView(_SchemaView):
-    """Its versions, newest first; the next one; deleting all of them."""
+    """The versions of the schema, newest first; registration of the next one; deletion of all of them."""
 
     calls = {
         "get": Call(
@@ -69,8 +69,8 @@ class SchemasView(_SchemaView):
         return json_answer(await self.work(lambda engine: selectors.versions(engine, name, params)))
 
     async def post(self, request: HttpRequest, **where: str) -> HttpResponse:
-        name, asked = self.name(where), checked(shapes.NewVersion, request)
-        candidate, newest = _candidate(name, asked), asked["newest"]
+        name, body = self.name(where), checked(shapes.NewVersion, request)
+        candidate, newest = _candidate(name, body), body["newest"]
         registered = await self.work(
             lambda engine: schemas.register(engine, candidate, expected=newest)
         )
@@ -86,7 +86,7 @@ class SchemasView(_SchemaView):
 
 
 class SchemaView(_SchemaView):
-    """One version with its definition."""
+    """A version with its definition."""
 
     calls = {
         "get": Call(
@@ -103,7 +103,7 @@ class SchemaView(_SchemaView):
 
 
 class VerdictView(_SchemaView):
-    """Whether a candidate could be the next version; nothing is changed."""
+    """Check whether a candidate could be the next version; nothing is changed."""
 
     reading_methods = frozenset({"POST"})
 
@@ -119,11 +119,11 @@ class VerdictView(_SchemaView):
 
     async def post(self, request: HttpRequest, **where: str) -> HttpResponse:
         candidate = _candidate(self.name(where), checked(shapes.CandidateShape, request))
-        return json_answer(await self.ask(lambda engine: selectors.verdict(engine, candidate)))
+        return json_answer(await self.read(lambda engine: selectors.verdict(engine, candidate)))
 
 
 class RehearsalView(_SchemaView):
-    """The last messages decoded with a candidate; nothing is changed."""
+    """Decode the last messages with a candidate; nothing is changed."""
 
     reading_methods = frozenset({"POST"})
 
@@ -138,8 +138,8 @@ class RehearsalView(_SchemaView):
     }
 
     async def post(self, request: HttpRequest, **where: str) -> HttpResponse:
-        name, asked = self.name(where), checked(shapes.RehearsalBody, request)
-        candidate = GivenSchema(name, asked["type"], asked["definition"], asked["properties"])
+        name, body = self.name(where), checked(shapes.RehearsalBody, request)
+        candidate = GivenSchema(name, body["type"], body["definition"], body["properties"])
         return json_answer(
-            await self.ask(lambda engine: selectors.rehearsal(engine, candidate, asked["messages"]))
+            await self.read(lambda engine: selectors.rehearsal(engine, candidate, body["messages"]))
         )

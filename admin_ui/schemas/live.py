@@ -1,4 +1,4 @@
-"""The newest versions of a topic's schema, live."""
+"""The channel of the newest versions of a topic's schema."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Versions of a topic's schema, and questions about a candidate. Nothing is changed, and no subscription is made."""
+"""Versions of a topic's schema, and checks of a candidate. Nothing is changed, and no subscription is created."""
 
 import asyncio
 import json
@@ -21,8 +21,7 @@ Body = dict[str, Any]
 
 
 async def versions(engine: Engine, name: TopicName, params: Params) -> Body:
-    """The last ``limit`` versions, of those before version ``before``, without their definitions. Raises
-    InvalidField."""
+    """Return the last ``limit`` versions before version ``before``, without their definitions. Raises InvalidField."""
     limit = number(params, "limit", LIMIT, 1, SCHEMA_PAGE_MAX)
     before = number(params, "before", VERSION_MAX, 0, VERSION_MAX)
     page, strategy = await asyncio.gather(
@@ -36,28 +35,28 @@ async def versions(engine: Engine, name: TopicName, params: Params) -> Body:
         "strategy": strategy._asdict(),
         "versions": [
             {
-                "version": one["version"],
-                "type": one.get("type"),
-                "registered": one.get("timestamp"),
-                "size": one.get("size"),
-                "reason": one.get("reason"),
+                "version": entry["version"],
+                "type": entry.get("type"),
+                "registered": entry.get("timestamp"),
+                "size": entry.get("size"),
+                "reason": entry.get("reason"),
             }
-            for one in page["versions"]
+            for entry in page["versions"]
         ],
     }
 
 
 async def version(engine: Engine, name: TopicName, text: str) -> Body:
-    """One version with its definition, also from before a deletion. Raises InvalidField, NotFound."""
+    """Return a version with its definition, also from before a deletion. Raises InvalidField, NotFound."""
     wanted = number({"version": text}, "version", -1, 0, VERSION_MAX)
-    found = (await schemas.stored(engine, name.partitioned, [wanted]))[wanted]
-    if isinstance(found, str):
-        raise NotFound(found[0].upper() + found[1:])
-    schema = found.schema
+    stored = (await schemas.stored(engine, name.partitioned, [wanted]))[wanted]
+    if isinstance(stored, str):
+        raise NotFound(stored[0].upper() + stored[1:])
+    schema = stored.schema
     return {
         "version": wanted,
         "type": schema.kind.value,
-        "registered": found.at_ms,
+        "registered": stored.at_ms,
         "size": len(schema.data),
         "definition": await asyncio.to_thread(pretty, definition_text(schema)),
         "properties": dict(schema.properties),
@@ -65,7 +64,7 @@ async def version(engine: Engine, name: TopicName, text: str) -> Body:
 
 
 def pretty(definition: str) -> str:
-    """A definition that is JSON, by lines; others as they are."""
+    """Return a definition that is JSON in indented lines, and any other unchanged."""
     try:
         return json.dumps(json.loads(definition), indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):
@@ -73,13 +72,14 @@ def pretty(definition: str) -> str:
 
 
 async def verdict(engine: Engine, candidate: GivenSchema) -> Body:
-    """Raises InvalidField, Unprocessable, NotFound."""
-    found = await schemas.verdict(engine, candidate)
-    return {**found._asdict(), "strategy": found.strategy._asdict()}
+    """Return whether ``candidate`` could be the next version. Raises InvalidField, Unprocessable, NotFound."""
+    answer = await schemas.verdict(engine, candidate)
+    return {**answer._asdict(), "strategy": answer.strategy._asdict()}
 
 
 async def rehearsal(engine: Engine, candidate: GivenSchema, count: int) -> Body:
-    """Raises InvalidField, Unprocessable, Unsupported, NotFound."""
+    """Return the last ``count`` messages as decoded with ``candidate``. Raises InvalidField, Unprocessable,
+    Unsupported, NotFound."""
     schema = await asyncio.to_thread(
         given, candidate.kind, candidate.definition, candidate.properties
     )

@@ -1,4 +1,4 @@
-"""Shapes of a topic's schema. Versions count from 0; a definition that is JSON is told by lines."""
+"""Shapes of a topic's schema. Versions count from 0; a definition that is JSON is indented."""
 
 from rest_framework import serializers as s
 
@@ -15,7 +15,7 @@ MESSAGES = 100
 
 class StrategyRow(s.Serializer[object]):
     value = s.ChoiceField([strategy.value for strategy in Strategy])
-    level = s.ChoiceField([level.value for level in Level], help_text="which says so")
+    level = s.ChoiceField([level.value for level in Level], help_text="level of that value")
 
 
 class VersionRow(s.Serializer[object]):
@@ -23,7 +23,7 @@ class VersionRow(s.Serializer[object]):
     type = s.ChoiceField(KINDS, allow_null=True)
     registered = s.IntegerField(allow_null=True)
     size = s.IntegerField(allow_null=True, help_text="bytes of the definition")
-    reason = s.CharField(allow_null=True, help_text="why it cannot be read; null: it can")
+    reason = s.CharField(allow_null=True, help_text="why it cannot be read; null: it can be read")
 
 
 class VersionsAnswer(s.Serializer[object]):
@@ -53,7 +53,7 @@ class CandidateShape(s.Serializer[object]):
 
 class NewVersion(CandidateShape):
     newest = s.IntegerField(
-        min_value=-1, help_text="as the verdict said: the version that it is to follow"
+        min_value=-1, help_text="as in the verdict: the version that it is to follow"
     )
 
 
@@ -62,10 +62,12 @@ class RehearsalBody(CandidateShape):
 
 
 class VerdictShape(s.Serializer[object]):
-    newest = s.IntegerField(help_text="number of the newest version then; -1 without any")
-    version = s.IntegerField(allow_null=True, help_text="the version that it is already")
+    newest = s.IntegerField(help_text="number of the newest version at that time; -1 without any")
+    version = s.IntegerField(
+        allow_null=True, help_text="the version that has this schema already, if any"
+    )
     compatible = s.BooleanField()
-    reason = s.CharField(allow_null=True, help_text="why not, with the field")
+    reason = s.CharField(allow_null=True, help_text="why it is not compatible, with the field")
     strategy = StrategyRow()
 
 
@@ -74,11 +76,11 @@ class RegisteredVersion(s.Serializer[object]):
 
 
 class Deleted(s.Serializer[object]):
-    version = s.IntegerField(help_text="of the deletion, which takes a number, too")
+    version = s.IntegerField(help_text="number of the deletion, which is a version, too")
 
 
 class Example(s.Serializer[object]):
-    id = s.CharField(help_text="of one message: ledger:entry, in a batch with :index")
+    id = s.CharField(help_text="id of one message: ledger:entry, in a batch with :index")
     published = s.IntegerField(help_text="0: not known")
 
 
@@ -86,17 +88,22 @@ class Failure(Example):
     """Messages of one producer and version that break at one field."""
 
     producer = s.CharField()
-    version = s.IntegerField(allow_null=True, help_text="by which they were written; null: none")
-    path = s.CharField(help_text="of the field, items of lists as []; empty: the whole message")
-    reason = s.CharField(help_text="of the newest of them")
+    version = s.IntegerField(
+        allow_null=True, help_text="version that they were written with; null: none"
+    )
+    path = s.CharField(
+        help_text="path of the field, items of lists as []; empty: the whole message"
+    )
+    reason = s.CharField(help_text="reason of the newest of them")
     value = s.CharField(
-        allow_null=True, help_text="JSON of the newest by its own version; null: not even that"
+        allow_null=True,
+        help_text="JSON of the newest, decoded with its own version; null: that fails, too",
     )
     count = s.IntegerField()
 
 
 class LeftOut(Example):
-    """Messages that nobody could decode here."""
+    """Messages that cannot be decoded here at all."""
 
     why = s.ChoiceField(LEFT_OUT)
     reason = s.CharField()
@@ -106,7 +113,7 @@ class LeftOut(Example):
 class Sample(Example):
     producer = s.CharField()
     version = s.IntegerField(allow_null=True)
-    value = s.CharField(help_text="JSON, as a consumer with the candidate gets it")
+    value = s.CharField(help_text="JSON, as a consumer with the candidate receives it")
 
 
 class Times(s.Serializer[object]):
@@ -119,12 +126,14 @@ class Times(s.Serializer[object]):
 class Rehearsal(s.Serializer[object]):
     at = s.IntegerField()
     asked = s.IntegerField()
-    messages = s.IntegerField(help_text="that were looked at: decoded, failed and left out")
+    messages = s.IntegerField(help_text="messages that were read: decoded, failed and left out")
     entries = s.IntegerField()
-    bytes = s.IntegerField(help_text="of what was read, or of what it unpacks to")
+    bytes = s.IntegerField(help_text="bytes that were read, or that they decompress to")
     took_ms = s.IntegerField()
-    stopped = s.ChoiceField(STOPPED, help_text="all asked for, the topic's beginning, or a bound")
-    partitions = s.IntegerField(help_text="0: the topic has none")
+    stopped = s.ChoiceField(
+        STOPPED, help_text="why it ended: all requested, the topic's beginning, or a bound"
+    )
+    partitions = s.IntegerField(help_text="0 of a plain topic")
     missing = s.ListField(child=s.IntegerField(), help_text="partitions that did not answer")
     span = Times(allow_null=True)
     decoded = s.IntegerField()

@@ -1,5 +1,5 @@
-"""Changes of a subscription's position, its deletion, and consumers sent away; what it looks like stands with its
-topic."""
+"""Changes of a subscription's position, its deletion, and the disconnection of its consumers. The topic's page shows
+subscriptions."""
 
 from admin_ui.calls import TOPIC
 from admin_ui.resource import Resource

@@ -1,4 +1,4 @@
-"""REST of changes of a subscription's position."""
+"""REST of changes of subscriptions."""
 
 from typing import ClassVar
 
@@ -37,8 +37,8 @@ def _changes(operation: str, body: Shape) -> dict[str, Call]:
 
 
 class CursorView(PreviewedView):
-    """Move a subscription's position: first ask what it would do (``preview``), then have exactly that done
-    (``token``)."""
+    """Move a subscription's position. A request is first a ``preview`` of the change, then makes exactly that change by
+    its ``token``."""
 
     change: ClassVar[CursorChange]
     body_shape: ClassVar[Shape]
@@ -46,40 +46,40 @@ class CursorView(PreviewedView):
     async def post(self, request: HttpRequest, subscription: str, **where: str) -> HttpResponse:
         name = topic_name(**where)
         check_subscription(subscription)
-        asked = checked(self.body_shape, request)
-        if asked["preview"]:
-            return await self._preview(request, name, subscription, asked)
-        if asked.get("token"):
-            return await self._apply(request, name, subscription, asked["token"])
-        return await self._at_once(request, name, subscription, asked)
+        body = checked(self.body_shape, request)
+        if body["preview"]:
+            return await self._preview(request, name, subscription, body)
+        if body.get("token"):
+            return await self._apply(request, name, subscription, body["token"])
+        return await self._at_once(request, name, subscription, body)
 
     async def _preview(
-        self, request: HttpRequest, name: TopicName, subscription: str, asked: Body
+        self, request: HttpRequest, name: TopicName, subscription: str, body: Body
     ) -> HttpResponse:
         user = actor_of(request)
-        found = await self.work(
+        preview = await self.work(
             lambda engine: services.preview(
                 engine,
                 name,
                 subscription,
                 self.change,
                 user,
-                count=asked.get("count"),
-                timestamp=asked.get("timestamp"),
-                undo=asked.get("id"),
+                count=body.get("count"),
+                timestamp=body.get("timestamp"),
+                undo=body.get("id"),
             )
         )
-        return json_answer(found)
+        return json_answer(preview)
 
     async def _apply(
         self, request: HttpRequest, name: TopicName, subscription: str, token: str
     ) -> HttpResponse:
         confirmed = tokens.read(token, str(name), subscription, self.change, actor_of(request))
-        done = await self.work(lambda engine: services.apply(engine, name, confirmed))
-        return json_answer(done.body, done.status)
+        result = await self.work(lambda engine: services.apply(engine, name, confirmed))
+        return json_answer(result.body, result.status)
 
     async def _at_once(
-        self, request: HttpRequest, name: TopicName, subscription: str, asked: Body
+        self, request: HttpRequest, name: TopicName, subscription: str, body: Body
     ) -> HttpResponse:
         raise AssertionError("the body's shape asks for a token")
 
@@ -103,27 +103,27 @@ class ResetView(CursorView):
 
 
 class UndoView(CursorView):
-    """Take the last change back: at once, if the cursor can be what it was; else by preview and token."""
+    """Undo the last change: at once if the cursor can be restored completely, else by preview and token."""
 
     change = "undo"
     body_shape = shapes.UndoBody
     calls = _changes("undo", shapes.UndoBody)
 
     async def _at_once(
-        self, request: HttpRequest, name: TopicName, subscription: str, asked: Body
+        self, request: HttpRequest, name: TopicName, subscription: str, body: Body
     ) -> HttpResponse:
         user = actor_of(request)
-        done = await self.work(
-            lambda engine: services.undo(engine, name, subscription, user, asked["id"])
+        result = await self.work(
+            lambda engine: services.undo(engine, name, subscription, user, body["id"])
         )
-        return json_answer(done.body, done.status)
+        return json_answer(result.body, result.status)
 
 
 _SUBSCRIPTION_PATH = (*TOPIC_PATH, Parameter("subscription", place="path"))
 
 
 class DeleteView(PreviewedView):
-    """Delete a subscription: first ask what is lost (``preview``), then have that done (``token``)."""
+    """Delete a subscription. A request is first a ``preview`` of what is lost, then deletes it by the ``token``."""
 
     calls = {
         "post": Call(
@@ -139,22 +139,23 @@ class DeleteView(PreviewedView):
     async def post(self, request: HttpRequest, subscription: str, **where: str) -> HttpResponse:
         name, user = topic_name(**where), actor_of(request)
         check_subscription(subscription)
-        asked = checked(shapes.DeleteSubscriptionBody, request)
-        if asked["preview"]:
-            force = asked["force"]
-            found = await self.work(
+        body = checked(shapes.DeleteSubscriptionBody, request)
+        if body["preview"]:
+            force = body["force"]
+            preview = await self.work(
                 lambda engine: deletion.preview(engine, name, subscription, user, force=force)
             )
-            return json_answer(found)
-        token = asked["token"]
-        done = await self.work(
+            return json_answer(preview)
+        token = body["token"]
+        result = await self.work(
             lambda engine: deletion.apply(engine, name, subscription, user, token)
         )
-        return json_answer(done.body, done.status)
+        return json_answer(result.body, result.status)
 
 
 class DisconnectView(PreviewedView):
-    """Disconnect one consumer: first ask who that is (``preview``), then have that one disconnected (``token``)."""
+    """Disconnect one consumer. A request is first a ``preview`` of the consumer, then disconnects exactly that one by
+    the ``token``."""
 
     calls = {
         "post": Call(
@@ -169,21 +170,21 @@ class DisconnectView(PreviewedView):
     async def post(self, request: HttpRequest, subscription: str, **where: str) -> HttpResponse:
         name, user = topic_name(**where), actor_of(request)
         check_subscription(subscription)
-        asked = checked(shapes.DisconnectBody, request)
+        body = checked(shapes.DisconnectBody, request)
         return await self.previewed(
-            asked,
+            body,
             lambda engine: disconnection.preview(
                 *(engine, name, subscription, user),
-                name=asked["name"],
-                address=asked.get("address", ""),
-                partition=asked.get("partition"),
+                name=body["name"],
+                address=body.get("address", ""),
+                partition=body.get("partition"),
             ),
             lambda engine, token: disconnection.apply(engine, name, subscription, user, token),
         )
 
 
 class ChangesView(ClusterView):
-    """The last change of each subscription, to see whether one was made, and to undo it."""
+    """The last change of each subscription, to check whether one was made, and to undo it."""
 
     calls = {
         "get": Call("lastChanges", shapes.LastChanges, TOPIC_PATH, errors=(400, 404, 405, 412))

@@ -1,7 +1,7 @@
-"""Deletion of a subscription: what is lost with it, and that done, on each partition.
+"""Deletion of a subscription: the preview of what is lost, and the deletion on each partition.
 
-What is published after the preview goes with it, too, and is counted; a preview stays true of all else, or the
-deletion is refused.
+Messages that are published after the preview are lost, too, and are counted. If anything else changed since the
+preview, the deletion is refused.
 """
 
 from typing import Any
@@ -23,32 +23,32 @@ UNKNOWN = "It is not known whether the subscription was deleted: look at the top
 async def preview(
     engine: Engine, topic: TopicName, subscription: str, user: str, *, force: bool
 ) -> Json:
-    """What would be lost, with the token that confirms it. ``force``: consumers are disconnected. Raises NotFound when
-    no partition has the subscription."""
+    """Return what would be lost, with the token that confirms it. ``force``: consumers are disconnected. Raises
+    NotFound when no partition has the subscription."""
     parts = await members(engine, topic)
-    found = await holdings(engine, parts, subscription)
-    said = _about(topic, subscription, user) | {
+    held = await holdings(engine, parts, subscription)
+    content = _about(topic, subscription, user) | {
         "force": force,
         "count": len(parts),
-        "seen": {str(index): one["seen"] for index, one in found.items()},
+        "seen": {str(index): holding["seen"] for index, holding in held.items()},
     }
     return {
-        "token": confirming.sign(KIND, said),
+        "token": confirming.sign(KIND, content),
         "at": now_ms(),
         "force": force,
-        "partitions": 0 if WHOLE in parts else len(found),
-        "durable": any(one["durable"] for one in found.values()),
-        "type": next((one["type"] for one in found.values() if one["type"]), ""),
-        "entries": _sum(one["entries"] for one in found.values()),
-        "messages": _sum(one["messages"] for one in found.values()),
-        "exact": all(one["exact"] for one in found.values()),
+        "partitions": 0 if WHOLE in parts else len(held),
+        "durable": any(holding["durable"] for holding in held.values()),
+        "type": next((holding["type"] for holding in held.values() if holding["type"]), ""),
+        "entries": _sum(holding["entries"] for holding in held.values()),
+        "messages": _sum(holding["messages"] for holding in held.values()),
+        "exact": all(holding["exact"] for holding in held.values()),
         "consumers": [
-            consumer for index, one in found.items() for consumer in consumers_of(index, one)
+            consumer for index, holding in held.items() for consumer in consumers_of(index, holding)
         ],
         "unread": [
-            {"partition": partition_of(index), "reason": one["unread"]}
-            for index, one in found.items()
-            if one["unread"]
+            {"partition": partition_of(index), "reason": holding["unread"]}
+            for index, holding in held.items()
+            if holding["unread"]
         ],
     }
 
@@ -56,26 +56,29 @@ async def preview(
 async def apply(
     engine: Engine, topic: TopicName, subscription: str, user: str, token: str
 ) -> ChangeResult:
-    """Delete it on every partition as previewed. 409 when a partition refuses, before which all are asked, or 503 when
-    one gave no answer: with what was done where. Raises Conflict when partitions came since, NotFound when it is gone
-    everywhere."""
-    said = confirming.read(KIND, token, _about(topic, subscription, user))
+    """Delete the subscription on every partition as previewed.
+
+    Every partition is checked before the first deletion. Returns 409 when a partition refuses, 503 when one gave no
+    answer, with the result of each partition. Raises Conflict when partitions were added since, NotFound when the
+    subscription is deleted everywhere.
+    """
+    content = confirming.read(KIND, token, _about(topic, subscription, user))
     parts = await members(engine, topic)
-    if len(parts) != said["count"]:
+    if len(parts) != content["count"]:
         raise Conflict(
             "The number of partitions was changed since the preview; nothing was deleted"
         )
-    seen = {int(index): one for index, one in said["seen"].items()}
+    seen = {int(index): state for index, state in content["seen"].items()}
     await _check_missing(engine, subscription, parts, set(seen))
     indexes = {parts[index]: index for index in seen}
 
-    async def one(part: TopicName, *, dry: bool) -> Json:
+    async def delete(part: TopicName, *, dry: bool) -> Json:
         args = api.DeleteSubscription(
-            part, subscription, force=said["force"], seen=seen[indexes[part]], dry=dry
+            part, subscription, force=content["force"], seen=seen[indexes[part]], dry=dry
         )
         try:
             answer = await engine.call(api.DELETE_SUBSCRIPTION, args)
-        except NotFound:  # somebody else deleted it, or the partition
+        except NotFound:  # another client deleted it, or the partition
             return {"done": True, "entries": 0, "later": 0, "gone": True}
         except (MagnetarError, TimeoutError) as error:
             retriable = not isinstance(error, Refusal) or error.retriable
@@ -84,44 +87,45 @@ async def apply(
         before = answer.get("before", {})
         return {"done": True, "entries": before.get("entries"), "later": answer.get("later")}
 
-    found = await on_each(list(indexes), lambda part: one(part, dry=True))
-    if all(each.get("gone") for each in found):
+    results = await on_each(list(indexes), lambda part: delete(part, dry=True))
+    if all(result.get("gone") for result in results):
         raise NotFound("Subscription not found")
-    if all(each["done"] for each in found):
-        found = await on_each(list(indexes), lambda part: one(part, dry=False))
+    if all(result["done"] for result in results):
+        results = await on_each(list(indexes), lambda part: delete(part, dry=False))
     else:  # none was deleted
-        found = [{"done": False} if each["done"] else each for each in found]
-    return _outcome(list(seen), found)
+        results = [{"done": False} if result["done"] else result for result in results]
+    return _result(list(seen), results)
 
 
-def _outcome(indexes: list[int], found: list[Json]) -> ChangeResult:
+def _result(indexes: list[int], results: list[Json]) -> ChangeResult:
     parts = [
-        {"partition": partition_of(index)} | {k: v for k, v in one.items() if k != "gone"}
-        for index, one in zip(indexes, found, strict=True)
+        {"partition": partition_of(index)}
+        | {name: value for name, value in result.items() if name != "gone"}
+        for index, result in zip(indexes, results, strict=True)
     ]
-    done = [one for one in found if one["done"]]
+    done = [result for result in results if result["done"]]
     body: Json = {
         "at": now_ms(),
         "done": len(done) == len(parts),
-        "entries": _sum(one["entries"] for one in done),
-        "later": _sum(one["later"] for one in done),
+        "entries": _sum(result["entries"] for result in done),
+        "later": _sum(result["later"] for result in done),
         "parts": parts,
     }
     if body["done"]:
         return ChangeResult(200, body)
-    bad = [one for one in found if "why" in one]
-    unknown = any(one["why"] == "unknown" for one in bad)
+    failed = [result for result in results if "why" in result]
+    unknown = any(result["why"] == "unknown" for result in failed)
     where = f" (deleted on {len(done)} of {len(parts)} partitions)" if len(parts) > 1 else ""
-    reason = f"{UNKNOWN}: {bad[0]['reason']}" if unknown else bad[0]["reason"]
+    reason = f"{UNKNOWN}: {failed[0]['reason']}" if unknown else failed[0]["reason"]
     return ChangeResult(503 if unknown else 409, body | {"reason": reason + where})
 
 
 async def holdings(
     engine: Engine, parts: dict[int, TopicName], subscription: str
 ) -> dict[int, Json]:
-    """What the partitions that have the subscription answer. Raises NotFound when none has it."""
+    """Return the answers of the partitions that have the subscription, by number. Raises NotFound when none has it."""
 
-    async def one(part: TopicName) -> Json | None:
+    async def holding_of(part: TopicName) -> Json | None:
         try:
             args = api.OnSubscription(part, subscription)
             return await engine.call(api.SUBSCRIPTION_HOLDINGS, args)
@@ -130,45 +134,47 @@ async def holdings(
                 raise
             return None  # the subscription was made when the topic had fewer partitions
 
-    answers = await on_each(list(parts.values()), one)
-    found = {index: one for index, one in zip(parts, answers, strict=True) if one is not None}
-    if not found:
+    answers = await on_each(list(parts.values()), holding_of)
+    held = {
+        index: answer for index, answer in zip(parts, answers, strict=True) if answer is not None
+    }
+    if not held:
         raise NotFound("Subscription not found")
-    return found
+    return held
 
 
-def consumers_of(index: int, found: Json) -> list[Json]:
-    """The consumers of a partition, as of the contract."""
+def consumers_of(index: int, holding: Json) -> list[Json]:
+    """Return the consumers of a partition, as in the console API."""
     return [
         {
-            "name": one["name"],
-            "address": one["address"].removeprefix("/"),
+            "name": consumer["name"],
+            "address": consumer["address"].removeprefix("/"),
             "partition": partition_of(index),
-            "connected": one["connected_ms"],
-            "unacked": one["unacked"],
+            "connected": consumer["connected_ms"],
+            "unacked": consumer["unacked"],
         }
-        for one in found["consumers"]
+        for consumer in holding["consumers"]
     ]
 
 
 def partition_of(index: int) -> int | None:
-    """The number as of the contract."""
+    """Return the number of a partition, as in the console API."""
     return None if index == WHOLE else index
 
 
 async def _check_missing(
     engine: Engine, subscription: str, parts: dict[int, TopicName], seen: set[int]
 ) -> None:
-    """Raise Conflict when the subscription was made since on a partition that had it not."""
-    others = {index: part for index, part in parts.items() if index not in seen}
-    if not others:
+    """Raise Conflict when the subscription was created since on a partition that did not have it."""
+    missing = {index: part for index, part in parts.items() if index not in seen}
+    if not missing:
         return
     try:
-        made = await holdings(engine, others, subscription)
+        created = await holdings(engine, missing, subscription)
     except NotFound:
         return
     raise Conflict(
-        f"The subscription was made on partition {min(made)} since the preview; nothing was deleted"
+        f"The subscription was made on partition {min(created)} since the preview; nothing was deleted"
     )
 
 
@@ -177,5 +183,5 @@ def _about(topic: TopicName, subscription: str, user: str) -> Json:
 
 
 def _sum(values: Any) -> int | None:
-    given = list(values)
-    return None if None in given else sum(given)
+    items = list(values)
+    return None if None in items else sum(items)

@@ -1,4 +1,4 @@
-"""One consumer of a subscription sent away: who that is, and exactly that one."""
+"""Disconnection of one consumer of a subscription: its preview, and exactly that consumer disconnected."""
 
 from admin_ui import confirming
 from admin_ui.confirming import Json
@@ -23,46 +23,46 @@ async def preview(
     address: str,
     partition: int | None,
 ) -> Json:
-    """Who would be disconnected, with the token that confirms it. Raises NotFound when that consumer is not there,
-    InvalidField for a partition that the topic has not."""
+    """Return the consumer that would be disconnected, with the token that confirms it. Raises NotFound when the
+    consumer is not connected, InvalidField for a partition that the topic does not have."""
     parts = await members(engine, topic)
     index = WHOLE if partition is None else partition
     if index not in parts:
         expected = "must not be given" if WHOLE in parts else f"must be from 0 to {len(parts) - 1}"
         raise InvalidField("partition", f"{expected} for {topic}")
-    found = (await holdings(engine, {index: parts[index]}, subscription))[index]
-    those = [
-        (told, shown)
-        for told, shown in zip(found["consumers"], consumers_of(index, found), strict=True)
+    holding = (await holdings(engine, {index: parts[index]}, subscription))[index]
+    matching = [
+        (consumer, shown)
+        for consumer, shown in zip(holding["consumers"], consumers_of(index, holding), strict=True)
         if (shown["name"], shown["address"]) == (name, address)
     ]
-    if not those:
+    if not matching:
         raise NotFound(
             f"Consumer {name} is not connected to {subscription} from {address} any more"
         )
-    who = ("name", "address", "id", "connected_ms")
-    said = _about(topic, subscription, user) | {
+    identity = ("name", "address", "id", "connected_ms")
+    content = _about(topic, subscription, user) | {
         "part": str(parts[index]),
-        "consumers": [{key: told[key] for key in who} for told, _ in those],
+        "consumers": [{key: consumer[key] for key in identity} for consumer, _ in matching],
     }
     return {
-        "token": confirming.sign(KIND, said),
+        "token": confirming.sign(KIND, content),
         "at": now_ms(),
-        "type": found["type"],
-        "durable": found["durable"],
-        "consumers": [shown for _, shown in those],
-        "others": len(found["consumers"]) - len(those),
+        "type": holding["type"],
+        "durable": holding["durable"],
+        "consumers": [shown for _, shown in matching],
+        "others": len(holding["consumers"]) - len(matching),
     }
 
 
 async def apply(engine: Engine, topic: TopicName, subscription: str, user: str, token: str) -> Json:
-    """Disconnect it. Raises NotFound when it left, Conflict when it came back meanwhile; of several only when that is
-    so of all."""
-    said = confirming.read(KIND, token, _about(topic, subscription, user))
-    part = TopicName.parse(said["part"])
+    """Disconnect the consumer. Raises NotFound when it has left, Conflict when it connected again meanwhile; of
+    several, only when that is so for all of them."""
+    content = confirming.read(KIND, token, _about(topic, subscription, user))
+    part = TopicName.parse(content["part"])
     done = 0
     refusal: Refusal = NotFound("No consumer is connected any more")
-    for consumer in said["consumers"]:
+    for consumer in content["consumers"]:
         args = api.DisconnectConsumer(part, subscription, **consumer)
         try:
             await engine.call(api.DISCONNECT_CONSUMER, args)

@@ -1,4 +1,4 @@
-"""Changes of a subscription's position: what they would do, done exactly as was said, and taken back."""
+"""Changes of a subscription's position: their preview, exactly that change made, and its undoing."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ _MOVED = ("base", "target", "lost", "again", "lost_messages", "again_messages", 
 
 
 class ChangeResult(NamedTuple):
-    """Answer of an application: 200 when all of it was done, 409 or 503 with what was, by partition."""
+    """Answer to an application: 200 when all of it is done, else 409 or 503 with the result of each partition."""
 
     status: int
     body: Json
@@ -38,28 +38,28 @@ async def preview(
     timestamp: int | None = None,
     undo: str | None = None,
 ) -> Json:
-    """What the change would do, with the token that confirms exactly that. Raises Refusal."""
+    """Return what the change would do, with the token that confirms exactly that. Raises Refusal."""
     args = api.PreviewChange(topic, subscription, change, count, timestamp, undo=undo)
-    said, confirmed = await _preview(engine, args, user)
-    return said | {"id": confirmed.id, "token": sign(confirmed)}
+    totals, confirmed = await _preview(engine, args, user)
+    return totals | {"id": confirmed.id, "token": sign(confirmed)}
 
 
 async def undo(
     engine: Engine, topic: TopicName, subscription: str, user: str, change: str
 ) -> ChangeResult:
-    """Take ``change`` back at once if the cursor can be again what it was; else 409 with what a preview of the undo
-    says, for somebody to confirm."""
+    """Undo ``change`` at once if the cursor can be restored completely. Otherwise answer 409 with the parts of a
+    preview of the undo, which the user may confirm."""
     args = api.PreviewChange(topic, subscription, "undo", undo=change)
-    said, confirmed = await _preview(engine, args, user)
-    if said["gone"]:
-        reason = f"{said['gone']} of the entries were deleted since and cannot come back"
-    elif said["moved"]:
+    totals, confirmed = await _preview(engine, args, user)
+    if totals["gone"]:
+        reason = f"{totals['gone']} of the entries were deleted since and cannot come back"
+    elif totals["moved"]:
         reason = (
-            f"Somebody else moved the subscription since: {said['moved']} entries were set back"
+            f"Somebody else moved the subscription since: {totals['moved']} entries were set back"
         )
     else:
         return await apply(engine, topic, confirmed)
-    return ChangeResult(409, {"done": False, "reason": reason, "parts": said["parts"]})
+    return ChangeResult(409, {"done": False, "reason": reason, "parts": totals["parts"]})
 
 
 async def _preview(engine: Engine, args: api.PreviewChange, user: str) -> tuple[Json, Confirmed]:
@@ -67,7 +67,7 @@ async def _preview(engine: Engine, args: api.PreviewChange, user: str) -> tuple[
     if args.undo is not None:
         members = await _changed_by(engine, members, args.subscription, args.undo)
 
-    async def one(member: TopicName) -> Json | None:
+    async def preview_of(member: TopicName) -> Json | None:
         try:
             return await engine.call(api.PREVIEW_CHANGE, replace(args, topic=member))
         except NotFound:
@@ -75,89 +75,96 @@ async def _preview(engine: Engine, args: api.PreviewChange, user: str) -> tuple[
                 raise
             return None  # the subscription was made when the topic had fewer partitions
 
-    answers = await on_each(list(members.values()), one)
-    found = {i: said for i, said in zip(members, answers, strict=True) if said is not None}
-    if not found:
+    answers = await on_each(list(members.values()), preview_of)
+    previews = {
+        index: part for index, part in zip(members, answers, strict=True) if part is not None
+    }
+    if not previews:
         raise NotFound("Subscription not found")
     confirmed = Confirmed(
         topic=str(args.topic),
         subscription=args.subscription,
         change=args.change,
         user=user,
-        parts={str(i): {name: said[name] for name in _MOVED} for i, said in found.items()},
+        parts={
+            str(index): {name: part[name] for name in _MOVED} for index, part in previews.items()
+        },
         undoes=args.undo or "",
     )
-    return _sums(found) | {"parts": _parts(found)}, confirmed
+    return _sums(previews) | {"parts": _parts(previews)}, confirmed
 
 
-def _parts(found: dict[int, Json]) -> list[Json]:
-    kept = ("from", "to", "holes", "delayed", "first", "last", "gone", "moved")
-    return [_amounts(said) | {name: said[name] for name in kept} | {
-        "partition": None if index == WHOLE else index
-    } for index, said in found.items()]  # fmt: skip
+def _parts(previews: dict[int, Json]) -> list[Json]:
+    names = ("from", "to", "holes", "delayed", "first", "last", "gone", "moved")
+    return [
+        _amounts(part)
+        | {name: part[name] for name in names}
+        | {"partition": None if index == WHOLE else index}
+        for index, part in previews.items()
+    ]
 
 
-def _amounts(said: Json) -> Json:
-    """Messages under the plain names, null when storage does not tell; entries beside."""
-    lost, again = said["lost_messages"], said["again_messages"]
+def _amounts(part: Json) -> Json:
+    """Return messages under the plain names, null when storage does not have their number, and entries beside them."""
+    lost, again = part["lost_messages"], part["again_messages"]
     return {
         "affected": None if lost is None or again is None else lost + again,
         "lost": lost,
         "again": again,
-        "entries": said["lost"] + said["again"],
-        "lost_entries": said["lost"],
-        "again_entries": said["again"],
-        "exact": said["exact"],
+        "entries": part["lost"] + part["again"],
+        "lost_entries": part["lost"],
+        "again_entries": part["again"],
+        "exact": part["exact"],
     }
 
 
-def _sums(found: dict[int, Json]) -> Json:
-    parts = [_amounts(said) for said in found.values()]
+def _sums(previews: dict[int, Json]) -> Json:
+    parts = [_amounts(part) for part in previews.values()]
     sums: Json = {name: _sum(part[name] for part in parts) for name in parts[0] if name != "exact"}
     sums["exact"] = all(part["exact"] for part in parts)
     direction = "forward" if sums["lost_entries"] else "back" if sums["again_entries"] else "none"
-    said = list(found.values())
-    firsts = [one["first"]["publish_time"] for one in said if one["first"]]
-    lasts = [one["last"]["publish_time"] for one in said if one["last"]]
+    given = list(previews.values())
+    firsts = [part["first"]["publish_time"] for part in given if part["first"]]
+    lasts = [part["last"]["publish_time"] for part in given if part["last"]]
     known = all(firsts) and all(lasts) and firsts and lasts
     return sums | {
         "direction": direction,
-        "holes": sum(one["holes"] for one in said),
-        "delayed": _sum(one["delayed"] for one in said),
-        "gone": sum(one["gone"] for one in said),
-        "moved": sum(one["moved"] for one in said),
+        "holes": sum(part["holes"] for part in given),
+        "delayed": _sum(part["delayed"] for part in given),
+        "gone": sum(part["gone"] for part in given),
+        "moved": sum(part["moved"] for part in given),
         "span": {"from": min(firsts), "to": max(lasts)} if known else None,
-        "consumers": _consumers(found),
-        "undoable": all(one["undoable"] for one in said),
-        "kept_ms": min(one["kept_ms"] for one in said),
+        "consumers": _consumers(previews),
+        "undoable": all(part["undoable"] for part in given),
+        "kept_ms": min(part["kept_ms"] for part in given),
     }
 
 
 def _sum(values: Any) -> int | None:
-    given = list(values)
-    return None if None in given else sum(given)
+    items = list(values)
+    return None if None in items else sum(items)
 
 
-def _consumers(found: dict[int, Json]) -> list[Json]:
-    """Each once, however many partitions it reads."""
+def _consumers(previews: dict[int, Json]) -> list[Json]:
+    """Return each consumer once, however many partitions it reads."""
     return list(
         {
-            (one["name"], one["address"]): one
-            for said in found.values()
-            for one in said["consumers"]
+            (consumer["name"], consumer["address"]): consumer
+            for part in previews.values()
+            for consumer in part["consumers"]
         }.values()
     )
 
 
 async def apply(engine: Engine, topic: TopicName, confirmed: Confirmed) -> ChangeResult:
-    """Make the previewed change, on every partition. Nothing is changed when it is known before that one would
+    """Make the previewed change on every partition. Nothing is changed when a first round finds a partition that would
     refuse."""
     parts = {
         topic if index == str(WHOLE) else topic.partition_at(int(index)): part
         for index, part in confirmed.parts.items()
     }
 
-    async def one(member: TopicName, *, dry: bool) -> Json:
+    async def move(member: TopicName, *, dry: bool) -> Json:
         args = api.MoveCursor(
             member,
             confirmed.subscription,
@@ -174,40 +181,40 @@ async def apply(engine: Engine, topic: TopicName, confirmed: Confirmed) -> Chang
             why = "unknown" if retriable and not dry else "refused"
             return {"done": False, "why": why, "reason": str(error)}
 
-    async def on_all(work: Callable[[TopicName], Awaitable[Json]]) -> list[Json]:
+    async def on_all_parts(work: Callable[[TopicName], Awaitable[Json]]) -> list[Json]:
         return await on_each(list(parts), work)
 
     indexes = [int(index) for index in confirmed.parts]
     if len(parts) > 1:
-        found = await on_all(lambda member: one(member, dry=True))
-        if not all(each["done"] for each in found):
-            return _outcome(confirmed, indexes, found, changed=False)
-    found = await on_all(lambda member: one(member, dry=False))
-    return _outcome(confirmed, indexes, found, changed=True)
+        results = await on_all_parts(lambda member: move(member, dry=True))
+        if not all(result["done"] for result in results):
+            return _result(confirmed, indexes, results, changed=False)
+    results = await on_all_parts(lambda member: move(member, dry=False))
+    return _result(confirmed, indexes, results, changed=True)
 
 
-def _outcome(
-    confirmed: Confirmed, indexes: Sequence[int], found: Sequence[Json], *, changed: bool
+def _result(
+    confirmed: Confirmed, indexes: Sequence[int], results: Sequence[Json], *, changed: bool
 ) -> ChangeResult:
     parts = []
-    for index, each in zip(indexes, found, strict=True):
+    for index, result in zip(indexes, results, strict=True):
         part: Json = {
             "partition": None if index == WHOLE else index,
-            "done": each["done"] and changed,
+            "done": result["done"] and changed,
         }
         if part["done"]:
-            kept = ("from", "to", "mark_delete", "meanwhile")
-            part |= _amounts(each) | {name: each[name] for name in kept}
-        elif not each["done"]:
+            names = ("from", "to", "mark_delete", "meanwhile")
+            part |= _amounts(result) | {name: result[name] for name in names}
+        elif not result["done"]:
             part |= {
-                name: each[name]
+                name: result[name]
                 for name in ("why", "reason", "entries", "mark_delete")
-                if name in each
+                if name in result
             }
         parts.append(part)
-    done = [each for each in found if each["done"]] if changed else []
-    moved = [each for each in done if each["changed"]]
-    undoable = bool(moved) and all(each["undoable"] for each in moved)
+    done = [result for result in results if result["done"]] if changed else []
+    moved = [result for result in done if result["changed"]]
+    undoable = bool(moved) and all(result["undoable"] for result in moved)
     body: Json = {
         "id": confirmed.id,
         "change": confirmed.change,
@@ -215,28 +222,34 @@ def _outcome(
         "done": len(done) == len(parts),
         "parts": parts,
         "undo": confirmed.id if undoable else None,
-        "undo_until": min(each["kept_until"] for each in moved) if undoable else None,
+        "undo_until": min(result["kept_until"] for result in moved) if undoable else None,
     }
     if done:
-        sums = [_amounts(each) for each in done]
-        body |= {name: _sum(one[name] for one in sums) for name in sums[0] if name != "exact"}
-        body["exact"] = all(one["exact"] for one in sums)
-        body["meanwhile"] = sum(each["meanwhile"] for each in done)
+        amounts_done = [_amounts(result) for result in done]
+        body |= {
+            name: _sum(amounts[name] for amounts in amounts_done)
+            for name in amounts_done[0]
+            if name != "exact"
+        }
+        body["exact"] = all(amounts["exact"] for amounts in amounts_done)
+        body["meanwhile"] = sum(result["meanwhile"] for result in done)
     if body["done"]:
         return ChangeResult(200, body)
-    bad = [part for part in parts if "why" in part]
-    unknown = any(part["why"] == "unknown" for part in bad)
-    told = f" ({len(done)} of {len(parts)} partitions were changed)" if len(parts) > 1 else ""
-    body["reason"] = (f"{UNKNOWN}: {bad[0]['reason']}" if unknown else bad[0]["reason"]) + told
+    failed = [part for part in parts if "why" in part]
+    unknown = any(part["why"] == "unknown" for part in failed)
+    extent = f" ({len(done)} of {len(parts)} partitions were changed)" if len(parts) > 1 else ""
+    body["reason"] = (
+        f"{UNKNOWN}: {failed[0]['reason']}" if unknown else failed[0]["reason"]
+    ) + extent
     return ChangeResult(503 if unknown else 409, body)
 
 
 async def changes(engine: Engine, topic: TopicName) -> Json:
-    """The last change of each subscription that was changed here, newest first; ``unknown``: partitions that did not
-    answer. A change is one, however many partitions it was made on."""
+    """Return the last change of each subscription that was changed here, newest first. ``unknown``: partitions that did
+    not answer. A change on several partitions is one row."""
     members = await _members(engine, topic, "undo")
 
-    async def one(member: TopicName) -> list[Json] | None:
+    async def last_changes_of(member: TopicName) -> list[Json] | None:
         try:
             return await engine.call(api.LAST_CHANGES, api.OnTopic(member))
         except (MagnetarError, TimeoutError):
@@ -244,62 +257,73 @@ async def changes(engine: Engine, topic: TopicName) -> Json:
                 raise
             return None
 
-    answers = await on_each(list(members.values()), one)
-    together: dict[tuple[str, str], list[tuple[int, Json]]] = {}
-    for index, found in zip(members, answers, strict=True):
-        for change in found or ():
+    answers = await on_each(list(members.values()), last_changes_of)
+    by_change: dict[tuple[str, str], list[tuple[int, Json]]] = {}
+    for index, part_changes in zip(members, answers, strict=True):
+        for change in part_changes or ():
             key = change["subscription"], change["id"]
-            together.setdefault(key, []).append((index, change))
-    rows = [_one_change(made) for made in together.values()]
+            by_change.setdefault(key, []).append((index, change))
+    rows = [_change_row(occurrences) for occurrences in by_change.values()]
     newest: dict[str, Json] = {}
     for row in sorted(rows, key=lambda row: int(row["at"])):
         newest[row["subscription"]] = row
-    unknown = [index for index, found in zip(members, answers, strict=True) if found is None]
+    unknown = [
+        index for index, part_changes in zip(members, answers, strict=True) if part_changes is None
+    ]
     return {"changes": list(newest.values())[::-1], "partitions": len(members), "unknown": unknown}
 
 
-def _one_change(made: list[tuple[int, Json]]) -> Json:
-    first = made[0][1]
-    sums = [_amounts(change) for _, change in made]
-    amounts = {name: _sum(one[name] for one in sums) for name in sums[0] if name != "exact"}
+def _change_row(occurrences: list[tuple[int, Json]]) -> Json:
+    first = occurrences[0][1]
+    per_part = [_amounts(change) for _, change in occurrences]
+    amounts = {
+        name: _sum(part[name] for part in per_part) for name in per_part[0] if name != "exact"
+    }
     return {
         **{name: first[name] for name in ("subscription", "id", "by", "change", "undoes")},
         **amounts,
-        "exact": all(one["exact"] for one in sums),
-        "at": max(change["at"] for _, change in made),
-        "undo": first["id"] if all(change["undoable"] for _, change in made) else None,
-        "undo_until": min(change["kept_until"] for _, change in made),
-        "parts": [index for index, _ in made if index != WHOLE],
+        "exact": all(part["exact"] for part in per_part),
+        "at": max(change["at"] for _, change in occurrences),
+        "undo": first["id"] if all(change["undoable"] for _, change in occurrences) else None,
+        "undo_until": min(change["kept_until"] for _, change in occurrences),
+        "parts": [index for index, _ in occurrences if index != WHOLE],
     }
 
 
 async def _changed_by(
-    engine: Engine, members: dict[int, TopicName], subscription: str, wanted: str
+    engine: Engine, members: dict[int, TopicName], subscription: str, change: str
 ) -> dict[int, TopicName]:
-    """Those whose last change is this one. Raises Conflict when it is of none."""
+    """Return the members whose last change is ``change``. Raises Conflict when there is none."""
 
-    async def one(member: TopicName) -> bool:
-        found = await engine.call(api.LAST_CHANGES, api.OnTopic(member))
-        return any(each["subscription"] == subscription and each["id"] == wanted for each in found)
+    async def is_changed(member: TopicName) -> bool:
+        last_changes = await engine.call(api.LAST_CHANGES, api.OnTopic(member))
+        return any(
+            last_change["subscription"] == subscription and last_change["id"] == change
+            for last_change in last_changes
+        )
 
-    made = await on_each(list(members.values()), one)
-    if not any(made):
+    changed = await on_each(list(members.values()), is_changed)
+    if not any(changed):
         raise Conflict(
             "Another change of the subscription came after this one: only the last can be undone"
         )
-    return {i: member for (i, member), has in zip(members.items(), made, strict=True) if has}
+    return {
+        index: member
+        for (index, member), is_member in zip(members.items(), changed, strict=True)
+        if is_member
+    }
 
 
 async def _members(engine: Engine, topic: TopicName, change: CursorChange) -> dict[int, TopicName]:
-    found = await members(engine, topic)
-    if change == "skip" and WHOLE not in found:
+    by_index = await members(engine, topic)
+    if change == "skip" and WHOLE not in by_index:
         # As Pulsar: which messages "the next n" are is only defined within one partition.
         raise Unsupported("Skip messages on a partitioned topic is not allowed")
-    return found
+    return by_index
 
 
 async def members(engine: Engine, topic: TopicName) -> dict[int, TopicName]:
-    """By number of the partition; ``WHOLE`` for a topic without."""
+    """Return the partitions by number; ``WHOLE`` for a topic without partitions."""
     partitions = await catalog.partition_count(engine.store, topic)
     if partitions == 0:
         return {WHOLE: topic}

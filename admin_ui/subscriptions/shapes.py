@@ -1,4 +1,4 @@
-"""Shapes of changes of a subscription's position."""
+"""Shapes of changes of subscriptions."""
 
 from rest_framework import serializers as s
 
@@ -25,23 +25,25 @@ class ResetBody(Asked):
         required=False,
         min_value=0,
         max_value=COUNT_MAX,
-        help_text="milliseconds; the first message published at or after it becomes next",
+        help_text="milliseconds; the first message published at or after it becomes the next one",
     )
 
 
 class UndoBody(Asked):
     amount = "id"
     at_once = True
-    id = s.CharField(required=False, max_length=64, help_text="the change to take back")
+    id = s.CharField(required=False, max_length=64, help_text="id of the change to undo")
 
 
 class Amounts(s.Serializer[object]):
-    """Messages, null when storage does not tell, estimated unless ``exact``; beside them entries, of which a batch is
-    one."""
+    """Messages, null when storage does not have their number, estimated unless ``exact``; beside them entries, of which
+    a batch is one."""
 
     affected = s.IntegerField(allow_null=True, help_text="messages lost or delivered again")
     lost = s.IntegerField(allow_null=True, help_text="unread messages that are never delivered")
-    again = s.IntegerField(allow_null=True, help_text="acknowledged messages that come again")
+    again = s.IntegerField(
+        allow_null=True, help_text="acknowledged messages that are delivered again"
+    )
     entries = s.IntegerField()
     lost_entries = s.IntegerField()
     again_entries = s.IntegerField()
@@ -55,7 +57,7 @@ class AffectedMessage(s.Serializer[object]):
 
 
 class _Moves(Amounts):
-    """``from`` and ``to``: the next entry to be delivered before and after."""
+    """A move of a cursor. ``from`` and ``to``: the next entry to be delivered before and after it."""
 
     to = s.CharField()
 
@@ -69,10 +71,10 @@ class PreviewPart(_Moves):
     partition = s.IntegerField(allow_null=True)
     first = AffectedMessage(allow_null=True)
     last = AffectedMessage(allow_null=True)
-    holes = s.IntegerField(help_text="entries between, acknowledged already")
-    delayed = s.IntegerField(allow_null=True, help_text="messages not due yet")
-    gone = s.IntegerField(help_text="of an undo: entries deleted since")
-    moved = s.IntegerField(help_text="of an undo: entries set back by others since")
+    holes = s.IntegerField(help_text="entries in between that are acknowledged already")
+    delayed = s.IntegerField(allow_null=True, help_text="delayed messages that are not due yet")
+    gone = s.IntegerField(help_text="for an undo: entries deleted since")
+    moved = s.IntegerField(help_text="for an undo: entries that other clients have set back since")
 
 
 class Span(s.Serializer[object]):
@@ -88,7 +90,8 @@ class AttachedConsumerShape(s.Serializer[object]):
 
 
 class ReceiptPart(_Moves):
-    """Of a partition that was changed ``from``, ``to``, the amounts, and what is read afterwards; else ``why``."""
+    """Result of a partition: when it was changed, ``from``, ``to``, the amounts, and the state read afterwards; else
+    ``why``."""
 
     partition = s.IntegerField(allow_null=True)
     done = s.BooleanField()
@@ -107,7 +110,7 @@ class ReceiptPart(_Moves):
 
 
 class CursorPreview(Amounts):
-    """What a change would do. ``token``, null when too large, confirms exactly that; the change is ``id`` then."""
+    """The effect of a change. ``token``, null when too large, confirms exactly that; the change then has the ``id``."""
 
     id = s.CharField()
     token = s.CharField(allow_null=True)
@@ -121,12 +124,12 @@ class CursorPreview(Amounts):
     consumers = AttachedConsumerShape(many=True)
     undoable = s.BooleanField()
     kept_ms = s.IntegerField(
-        help_text="how long after the change all that it discards can be brought back; 0: not promised"
+        help_text="time after the change during which all that it discards can be restored; 0: not guaranteed"
     )
 
 
 class CursorReceipt(Amounts):
-    """What was done, counted from it."""
+    """The effect of a change that was made, as counted while it was made."""
 
     id = s.CharField()
     at = s.IntegerField()
@@ -135,16 +138,16 @@ class CursorReceipt(Amounts):
     parts = ReceiptPart(many=True)
     undo = s.CharField(
         allow_null=True,
-        help_text="id to undo it by; null: nothing changed, or too large to be kept",
+        help_text="id for an undo; null: nothing changed, or too large to be stored",
     )
     undo_until = s.IntegerField(
-        allow_null=True, help_text="until then all of it can be brought back, ms"
+        allow_null=True, help_text="time until which all of it can be restored, ms"
     )
     meanwhile = s.IntegerField()
 
 
 class NotChanged(s.Serializer[object]):
-    """Why a change was not made, or not everywhere; with the parts if it got so far."""
+    """The reason why a change was not made, or not everywhere; with the parts, if there are results."""
 
     reason = s.CharField()
     id = s.CharField(required=False)
@@ -158,22 +161,22 @@ class LastChangeShape(Amounts):
     at = s.IntegerField()
     by = s.CharField()
     change = s.ChoiceField(ACTIONS)
-    undoes = s.CharField(help_text="the change that this one took back, or empty")
-    undo = s.CharField(allow_null=True, help_text="id to undo it by; null: too large to be kept")
-    undo_until = s.IntegerField(help_text="until then all of it can be brought back, ms")
+    undoes = s.CharField(help_text="id of the change that this one undid, or empty")
+    undo = s.CharField(allow_null=True, help_text="id for an undo; null: too large to be stored")
+    undo_until = s.IntegerField(help_text="time until which all of it can be restored, ms")
     parts = s.ListField(child=s.IntegerField(), help_text="partitions that were changed")
 
 
 class LastChanges(s.Serializer[object]):
     changes = LastChangeShape(many=True)
-    partitions = s.IntegerField(help_text="1 for a topic without")
+    partitions = s.IntegerField(help_text="1 for a topic without partitions")
     unknown = s.ListField(child=s.IntegerField(), help_text="partitions that did not answer")
 
 
 class DeleteSubscriptionBody(Asked):
     force = s.BooleanField(
         default=False,
-        help_text="of a preview: consumers that are connected then are disconnected; else they keep it from being done",
+        help_text="for a preview: connected consumers are disconnected; otherwise they prevent the deletion",
     )
 
 
@@ -181,7 +184,7 @@ class ConnectedConsumer(AttachedConsumerShape):
     partition = s.IntegerField(allow_null=True)
     connected = s.IntegerField(help_text="when it connected")
     unacked = s.IntegerField(
-        help_text="messages that it has not acknowledged; 0 of types that acknowledge in order"
+        help_text="messages that it has not acknowledged; 0 for types that acknowledge in order"
     )
 
 
@@ -191,33 +194,40 @@ class UnreadPart(s.Serializer[object]):
 
 
 class SubscriptionPreview(s.Serializer[object]):
-    """What is lost with a subscription. Whatever is published to it until it is gone is lost, too."""
+    """Losses with the deletion of a subscription. Messages that are published to it until then are lost, too."""
 
     token = s.CharField(allow_null=True, help_text="null: too large to be confirmed")
     at = s.IntegerField()
     force = s.BooleanField()
-    partitions = s.IntegerField(help_text="that have the subscription; 0 of a plain topic")
+    partitions = s.IntegerField(
+        help_text="partitions that have the subscription; 0 for a plain topic"
+    )
     durable = s.BooleanField()
     type = s.CharField(help_text="empty before its first consumer")
     entries = s.IntegerField(
-        allow_null=True, help_text="that it has not acknowledged; null: not all can be read now"
+        allow_null=True,
+        help_text="entries that it has not acknowledged; null: not all can be read now",
     )
-    messages = s.IntegerField(allow_null=True, help_text="in them; null: storage does not tell")
-    exact = s.BooleanField(help_text="of the messages; else they are estimated")
+    messages = s.IntegerField(
+        allow_null=True, help_text="messages in them; null: storage does not have their number"
+    )
+    exact = s.BooleanField(help_text="whether messages is exact; otherwise it is estimated")
     consumers = ConnectedConsumer(many=True)
-    unread = UnreadPart(many=True, help_text="where it cannot be read now")
+    unread = UnreadPart(many=True, help_text="partitions whose entries cannot be read now")
 
 
 class DeletedPart(s.Serializer[object]):
-    """Of a partition where it was deleted ``entries``, else ``why``."""
+    """Result of a partition: ``entries`` where the subscription was deleted, else ``why``."""
 
     partition = s.IntegerField(allow_null=True)
     done = s.BooleanField()
     entries = s.IntegerField(
-        required=False, allow_null=True, help_text="lost; null: they could not be read"
+        required=False, allow_null=True, help_text="lost entries; null: they could not be read"
     )
     later = s.IntegerField(
-        required=False, allow_null=True, help_text="of them published since the preview"
+        required=False,
+        allow_null=True,
+        help_text="lost entries that were published since the preview",
     )
     why = s.ChoiceField(("refused", "unknown"), required=False)
     reason = s.CharField(required=False)
@@ -232,7 +242,7 @@ class SubscriptionReceipt(s.Serializer[object]):
 
 
 class NotDeleted(s.Serializer[object]):
-    """Why a subscription was not deleted, or not everywhere; with the parts if it got so far."""
+    """The reason why a subscription was not deleted, or not everywhere; with the parts, if there are results."""
 
     reason = s.CharField()
     done = s.BooleanField(required=False)
@@ -240,7 +250,7 @@ class NotDeleted(s.Serializer[object]):
 
 
 class DisconnectBody(Asked):
-    """Of a preview ``name`` and ``address`` as of the topic's consumers."""
+    """A disconnection. A preview is of ``name`` and ``address`` as in the topic's consumers."""
 
     amount = "name"
     name = s.CharField(required=False, trim_whitespace=False, allow_blank=True)
@@ -254,11 +264,14 @@ class DisconnectPreview(s.Serializer[object]):
     type = s.CharField()
     durable = s.BooleanField()
     consumers = ConnectedConsumer(
-        many=True, help_text="to be disconnected; several only if one client made them alike"
+        many=True,
+        help_text="consumers to be disconnected; several only if one client created them with the same name",
     )
-    others = s.IntegerField(help_text="consumers that stay, on the same partition")
+    others = s.IntegerField(help_text="other consumers on the same partition, which stay connected")
 
 
 class DisconnectReceipt(s.Serializer[object]):
     at = s.IntegerField()
-    disconnected = s.IntegerField(help_text="consumers; those that left meanwhile are none")
+    disconnected = s.IntegerField(
+        help_text="number of consumers; those that left meanwhile are not counted"
+    )

@@ -1,6 +1,6 @@
-"""What a confirmed preview of a change of a cursor carries.
+"""The content of a confirmed preview of a change of a cursor.
 
-A token is used once: its ``id`` is that of the change, and the brokers remember it with the cursor.
+A token is used once: its ``id`` is that of the change, which brokers store with the cursor.
 """
 
 import secrets
@@ -16,7 +16,7 @@ KIND = "cursor-change"
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """``parts``: by partition (-1: the topic has none) what ``MOVE_CURSOR`` takes of the preview."""
+    """A confirmed preview. ``parts``: the arguments of ``MOVE_CURSOR`` by partition (-1: the topic has none)."""
 
     topic: str
     subscription: str
@@ -28,12 +28,13 @@ class Confirmed:
 
 
 def sign(confirmed: Confirmed) -> str | None:
-    """The token; None when the states of the cursor make it too long to be sent back."""
+    """Return the token; None when the states of the cursor make it too long to be sent back."""
     return confirming.sign(KIND, asdict(confirmed))
 
 
 def read(token: str, topic: str, subscription: str, change: CursorChange, user: str) -> Confirmed:
-    """Raises Conflict for a preview that is too old or of another user, InvalidField for what is of no such change."""
+    """Return the confirmed preview. Raises Conflict for a preview that is too old or of another user, InvalidField for
+    a token that is of no such change."""
     about = {"topic": topic, "subscription": subscription, "change": change, "user": user}
     try:
         return Confirmed(**confirming.read(KIND, token, about))

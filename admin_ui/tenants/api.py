@@ -1,4 +1,4 @@
-"""REST of tenants, namespaces and their policies. As in the admin REST, changes ask for a superuser."""
+"""REST of tenants, namespaces and their policies. As in the admin REST, changes need a superuser."""
 
 from django.http import HttpRequest, HttpResponse
 
@@ -36,13 +36,13 @@ class TenantsView(ClusterView):
         return json_answer(await self.work(lambda engine: selectors.tenants(engine, params)))
 
     async def post(self, request: HttpRequest) -> HttpResponse:
-        asked = checked(shapes.NewTenant, request)
-        row = await self.work(lambda engine: services.make_tenant(engine, **asked))
+        body = checked(shapes.NewTenant, request)
+        row = await self.work(lambda engine: services.make_tenant(engine, **body))
         return json_answer(row, status=201)
 
 
 class TenantView(ClusterView):
-    """One tenant."""
+    """A tenant."""
 
     permission = "tenant"
     write_permission = "cluster"
@@ -60,9 +60,9 @@ class TenantView(ClusterView):
     }
 
     async def put(self, request: HttpRequest, tenant: str) -> HttpResponse:
-        asked = checked(shapes.TenantBody, request)
+        body = checked(shapes.TenantBody, request)
         return json_answer(
-            await self.work(lambda engine: services.change_tenant(engine, tenant, **asked))
+            await self.work(lambda engine: services.change_tenant(engine, tenant, **body))
         )
 
     async def delete(self, request: HttpRequest, tenant: str) -> HttpResponse:
@@ -96,17 +96,17 @@ class NamespacesView(ClusterView):
         )
 
     async def post(self, request: HttpRequest, tenant: str) -> HttpResponse:
-        asked = checked(shapes.NewNamespace, request)
-        name = namespace_name(tenant, asked["name"])
-        bundles = asked["bundles"]
-        made = await self.work(
+        body = checked(shapes.NewNamespace, request)
+        name = namespace_name(tenant, body["name"])
+        bundles = body["bundles"]
+        answer = await self.work(
             lambda engine: services.make_namespace(engine, name, bundles=bundles)
         )
-        return json_answer(made, status=201)
+        return json_answer(answer, status=201)
 
 
 class NamespaceView(ClusterView):
-    """One namespace with its policies."""
+    """A namespace with its policies."""
 
     permission = "namespace"
     write_permission = "tenant"
@@ -131,7 +131,7 @@ class NamespaceView(ClusterView):
 
 
 class PropertiesView(ClusterView):
-    """A namespace's properties, all of them."""
+    """All properties of a namespace."""
 
     permission = "namespace"
     write_permission = "namespace"
@@ -147,8 +147,8 @@ class PropertiesView(ClusterView):
 
     async def put(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         name = namespace_name(tenant, namespace)
-        asked = checked(PropertiesBody, request)
-        found = await self.work(
-            lambda engine: services.set_properties(engine, name, asked["value"], asked["expected"])
+        body = checked(PropertiesBody, request)
+        properties = await self.work(
+            lambda engine: services.set_properties(engine, name, body["value"], body["expected"])
         )
-        return json_answer({"properties": found})
+        return json_answer({"properties": properties})

@@ -1,4 +1,4 @@
-"""Tenants, their namespaces, and what is in force on a namespace and why."""
+"""Tenants, their namespaces, and the policies in force on a namespace with their levels."""
 
 from typing import Any
 
@@ -24,12 +24,13 @@ from gateway.services.index.tenant_sums import TenantSums
 FIRST_TOPICS = 10
 Body = dict[str, Any]
 
-_AS_MADE = of_cluster(new_policies([], {}, ""), "")
+_INITIAL_POLICIES = of_cluster(new_policies([], {}, ""), "")
+"""Policies of a namespace as it is created."""
 
 
 async def tenants(engine: Engine, params: Params) -> Body:
-    """A window of the tenants whose name has ``q`` in it. Raises InvalidField."""
-    names, answer = _part(await list_tenants(engine.store), params)
+    """Return a window of the tenants whose names contain ``q``. Raises InvalidField."""
+    names, answer = _window_of(await list_tenants(engine.store), params)
     rows = await catalog.each(names, lambda name: _tenant(engine, name))
     sums = await _sums()
     listed = [
@@ -41,7 +42,8 @@ async def tenants(engine: Engine, params: Params) -> Body:
 
 
 async def _sums() -> TenantSums | None:
-    """The sums of topics; None when no numbers are known yet, for whatever reason: tenants are listed without."""
+    """Return the sums of topics. None when no numbers are known, for whatever reason: tenants are then listed without
+    numbers."""
     try:
         return (await collector().snapshot()).topics.tenants
     except (MagnetarError, RuntimeError):
@@ -49,16 +51,16 @@ async def _sums() -> TenantSums | None:
 
 
 async def tenant(engine: Engine, name: str) -> Body:
-    """One tenant's row; 404 when missing."""
+    """Return the row of a tenant. Raises NotFound."""
     info = await get_tenant(engine.store, name)
     return _tenant_row(name, info, len(await list_namespaces(engine.store, name)))
 
 
 async def namespaces(engine: Engine, tenant_name: str, params: Params) -> Body:
-    """The tenant and a window of its namespaces whose name has ``q`` in it. Raises InvalidField, and 404."""
+    """Return the tenant, and a window of its namespaces whose names contain ``q``. Raises InvalidField, NotFound."""
     info = await get_tenant(engine.store, tenant_name)
     full = await list_namespaces(engine.store, tenant_name)
-    names, answer = _part([name.partition("/")[2] for name in full], params)
+    names, answer = _window_of([name.partition("/")[2] for name in full], params)
     rows = await catalog.each(names, lambda name: _namespace(engine, tenant_name, name))
     return {
         "tenant": _tenant_row(tenant_name, info, len(full)),
@@ -68,14 +70,14 @@ async def namespaces(engine: Engine, tenant_name: str, params: Params) -> Body:
 
 
 async def namespace(engine: Engine, name: NamespaceName) -> Body:
-    """One namespace with all its policies; 404 when missing. Without a broker's answer what only it knows is null, and
-    ``unknown`` says why."""
-    made = await get_policies(engine.store, name)
-    bundles = await bundles_beside(engine.store, name, made)
-    stored = of_cluster(made, engine.cluster)
+    """Return a namespace with all its policies. Without an answer of a broker the values that only brokers know are
+    null, and ``unknown`` is the reason. Raises NotFound."""
+    record = await get_policies(engine.store, name)
+    bundles = await bundles_beside(engine.store, name, record)
+    stored = of_cluster(record, engine.cluster)
     parents, plain = await catalog.topics_in(engine.store, str(name))
     topics = sorted(parents + plain)
-    found, unknown = await policies.on_namespace(engine, name, stored)
+    values, unknown = await policies.on_namespace(engine, name, stored)
     return {
         "tenant": name.tenant,
         "name": name.below_tenant,
@@ -84,18 +86,18 @@ async def namespace(engine: Engine, name: NamespaceName) -> Body:
         "first_topics": topics[:FIRST_TOPICS],
         "unknown": unknown,
         "properties": dict(stored.get("properties") or {}),
-        "policies": [policies.row(policy, found[policy.name]) for policy in OF_NAMESPACES],
+        "policies": [policies.row(policy, values[policy.name]) for policy in OF_NAMESPACES],
     }
 
 
 def _is_set(policy: Policy, stored: Stored) -> bool:
-    """Whether the namespace has more to say than what it was made with."""
-    said = policy.says(Level.NAMESPACE, stored)
-    return said is not None and said != find(_AS_MADE, policy.key)
+    """Return whether the namespace has a value other than the one that it was created with."""
+    value = policy.says(Level.NAMESPACE, stored)
+    return value is not None and value != find(_INITIAL_POLICIES, policy.key)
 
 
 async def _tenant(engine: Engine, name: str) -> Body | None:
-    """None when it was deleted meanwhile."""
+    """Return the row of a tenant; None when it was deleted meanwhile."""
     info = await find_node(engine.store, paths.tenant(name))
     if info is None:
         return None
@@ -112,7 +114,7 @@ def _tenant_row(name: str, info: Stored, count: int) -> Body:
 
 
 async def _namespace(engine: Engine, tenant_name: str, local: str) -> Body | None:
-    """None when it was deleted meanwhile."""
+    """Return the row of a namespace; None when it was deleted meanwhile."""
     full = f"{tenant_name}/{local}"
     stored = await find_node(engine.store, paths.namespace_policies(full))
     if stored is None:
@@ -127,10 +129,10 @@ async def _namespace(engine: Engine, tenant_name: str, local: str) -> Body | Non
     }
 
 
-def _part(names: list[str], params: Params) -> tuple[list[str], Body]:
-    """The names that a list request asks for, and what its answer says of the rest. Raises InvalidField."""
+def _window_of(names: list[str], params: Params) -> tuple[list[str], Body]:
+    """Return the names of a list request, and the other members of its answer. Raises InvalidField."""
     offset, limit = window(params)
-    part = params.get("q", "").lower()
-    chosen = [name for name in names if part in name.lower()]
+    fragment = params.get("q", "").lower()
+    chosen = [name for name in names if fragment in name.lower()]
     answer = {"total": len(chosen), "offset": offset, "limit": limit}
     return chosen[offset : offset + limit], answer

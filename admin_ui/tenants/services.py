@@ -16,7 +16,8 @@ Body = dict[str, Any]
 async def make_tenant(
     engine: Engine, name: str, *, admin_roles: list[str], allowed_clusters: list[str]
 ) -> Body:
-    """Its row; 409 when it exists, 412 for a bad name or unknown clusters."""
+    """Create a tenant and return its row. Raises AlreadyExists, and PreconditionFailed for a wrong name or unknown
+    clusters."""
     await create_tenant(
         engine.store, name, _info(admin_roles, allowed_clusters), limits=settings.TENANT_LIMITS
     )
@@ -26,7 +27,8 @@ async def make_tenant(
 async def change_tenant(
     engine: Engine, name: str, *, admin_roles: list[str], allowed_clusters: list[str]
 ) -> Body:
-    """Replaces both lists; its row. 404 when missing, 412 for unknown clusters."""
+    """Replace both lists of a tenant and return its row. Raises NotFound, and PreconditionFailed for unknown
+    clusters."""
     await update_tenant(engine.store, name, _info(admin_roles, allowed_clusters))
     return await selectors.tenant(engine, name)
 
@@ -36,7 +38,8 @@ def _info(admin_roles: list[str], allowed_clusters: list[str]) -> Body:
 
 
 async def make_namespace(engine: Engine, name: NamespaceName, *, bundles: int) -> Body:
-    """Its page; 404 without the tenant, 409 when it exists, 403 when the tenant may not use this cluster."""
+    """Create a namespace and return its page. Raises NotFound without the tenant, AlreadyExists, and Forbidden when the
+    tenant may not use this cluster."""
     given = {"bundles": {"numBundles": bundles}}
     cluster = settings.ENVIRONMENT.cluster_name
     await create_namespace(
@@ -48,8 +51,8 @@ async def make_namespace(engine: Engine, name: NamespaceName, *, bundles: int) -
 async def set_properties(
     engine: Engine, name: NamespaceName, value: dict[str, str], expected: dict[str, str]
 ) -> dict[str, str]:
-    """Have the namespace the properties ``value``, as long as it has ``expected``; those that it has then. Raises
-    Conflict, NotFound."""
+    """Set the properties of the namespace to ``value`` if they are ``expected``, and return them. Raises Conflict,
+    NotFound."""
     changes: dict[str, str | None] = {key: None for key in expected if key not in value}
     await change_namespace_properties(engine.store, name, {**changes, **value}, expected)
     return value

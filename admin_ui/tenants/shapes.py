@@ -1,6 +1,7 @@
 """Shapes of tenants and namespaces.
 
-Topics are those of the metadata: plain non-persistent ones, which only brokers know, stand in no way.
+Topics are those of the metadata. Plain non-persistent topics, which only brokers know, are not counted and do not
+prevent a deletion.
 """
 
 from rest_framework import serializers as s
@@ -53,9 +54,11 @@ class NewNamespace(s.Serializer[object]):
 
 class NamespaceRow(s.Serializer[object]):
     name = s.CharField(help_text="without the tenant")
-    topics = s.IntegerField(help_text="stored ones; a partitioned one counts once")
-    policies = s.IntegerField(help_text="how many are set here")
-    deleting = s.BooleanField(help_text="a deletion began and did not end; deleting again finishes")
+    topics = s.IntegerField(help_text="stored topics; a partitioned one counts once")
+    policies = s.IntegerField(help_text="number of policies that are set on the namespace")
+    deleting = s.BooleanField(
+        help_text="whether a deletion began and did not end; deleting again completes it"
+    )
 
 
 class NamespacesAnswer(s.Serializer[object]):
@@ -70,8 +73,10 @@ class NamespaceAnswer(s.Serializer[object]):
     tenant = s.CharField()
     name = s.CharField(help_text="without the tenant")
     bundles = s.IntegerField()
-    topics = s.IntegerField(help_text="stored ones; a partitioned one counts once")
+    topics = s.IntegerField(help_text="stored topics; a partitioned one counts once")
     first_topics = s.ListField(child=s.CharField(), help_text="full names of up to ten")
-    unknown = s.CharField(help_text="why values of brokers are not known; empty when they are")
+    unknown = s.CharField(
+        help_text="why values of brokers are not known; empty when they are known"
+    )
     properties = s.DictField(child=s.CharField(allow_blank=True))
     policies = PolicyRow(many=True)

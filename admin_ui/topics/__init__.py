@@ -1,4 +1,4 @@
-"""The list of topics, one topic in full, and what is done with it as a whole."""
+"""The list of topics, the page of a topic, and changes of a topic as a whole."""
 
 from admin_ui.calls import TOPIC
 from admin_ui.resource import Resource

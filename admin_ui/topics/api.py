@@ -1,4 +1,4 @@
-"""REST of topics: lists, one in full, and changes of one as a whole."""
+"""REST of topics: lists, one topic, and changes of a topic as a whole."""
 
 from typing import ClassVar
 
@@ -37,7 +37,7 @@ FILTERS = (
 
 
 class TopicsView(SnapshotView):
-    """A window of the filtered and sorted list of topics; and new ones."""
+    """A window of the filtered and sorted list of topics, and the creation of topics."""
 
     write_permission = "namespace"
     calls = {
@@ -55,11 +55,11 @@ class TopicsView(SnapshotView):
     selector = selectors.topics
 
     async def post(self, request: HttpRequest) -> HttpResponse:
-        asked = checked(shapes.NewTopic, request)
+        body = checked(shapes.NewTopic, request)
         name = topics.topic_name(
-            *(asked[part] for part in ("domain", "tenant", "namespace", "topic"))
+            *(body[part] for part in ("domain", "tenant", "namespace", "topic"))
         )
-        count, properties = asked["partitions"], asked["properties"]
+        count, properties = body["partitions"], body["properties"]
         await self.work(
             lambda engine: services.make(engine, name, partitions=count, properties=properties)
         )
@@ -82,15 +82,17 @@ class TopicsFileView(ClusterView):
     async def get(self, request: HttpRequest) -> HttpResponseBase:
         params = query(request)
         name = export.format_of(params)
-        form = export.FORMATS[name]
+        file_format = export.FORMATS[name]
         names = await self.work(lambda engine: export.names_of(params))
-        answer = StreamingHttpResponse(export.pieces(names, form), content_type=form.media)
+        answer = StreamingHttpResponse(
+            export.pieces(names, file_format), content_type=file_format.media
+        )
         answer["Content-Disposition"] = f'attachment; filename="topics.{name}"'
         return answer
 
 
 class ScopesView(ClusterView):
-    """Tenants and namespaces by words of their names."""
+    """Tenants and namespaces, by words of their names."""
 
     calls = {
         "get": Call(
@@ -98,7 +100,7 @@ class ScopesView(ClusterView):
             shapes.ScopesAnswer,
             parameters=(
                 Parameter("q", "words that the name has, in any case and order"),
-                Parameter("tenant", "whose namespaces; exact"),
+                Parameter("tenant", "tenant of the namespaces; exact"),
                 WINDOW[1],
             ),
             errors=(400,),
@@ -111,7 +113,7 @@ class ScopesView(ClusterView):
 
 
 class TopicDetailView(ClusterView):
-    """One topic in full."""
+    """A topic with its producers, subscriptions, ledgers and partitions."""
 
     calls = {
         "get": Call("getTopic", shapes.TopicAnswer, parameters=TOPIC_PATH, errors=(400, 404, 412))
@@ -136,7 +138,8 @@ def _changes(operation: str, body: Shape) -> dict[str, Call]:
 
 
 class ChangeView(PreviewedView):
-    """Change a topic as a whole: first ask what it would do (``preview``), then have exactly that done (``token``)."""
+    """Change a topic as a whole. A request is first a ``preview`` of the change, then makes exactly that change by its
+    ``token``."""
 
     permission = "topic"
     write_permission = "namespace"
@@ -145,10 +148,10 @@ class ChangeView(PreviewedView):
 
     async def post(self, request: HttpRequest, **where: str) -> HttpResponse:
         name = topic_name(**where)
-        asked = checked(self.body_shape, request)
-        change, user, count = self.change, actor_of(request), asked.get("partitions")
+        body = checked(self.body_shape, request)
+        change, user, count = self.change, actor_of(request), body.get("partitions")
         return await self.previewed(
-            asked,
+            body,
             lambda engine: services.preview(engine, name, change, user, partitions=count),
             lambda engine, token: services.apply(engine, name, change, user, token),
         )
@@ -198,13 +201,13 @@ class PropertiesView(ClusterView):
 
     async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
         name = topic_name(**where)
-        found = await self.work(lambda engine: topics.properties(engine, name))
-        return json_answer({"properties": found})
+        properties = await self.work(lambda engine: topics.properties(engine, name))
+        return json_answer({"properties": properties})
 
     async def put(self, request: HttpRequest, **where: str) -> HttpResponse:
         name = topic_name(**where)
-        asked = checked(PropertiesBody, request)
-        found = await self.work(
-            lambda engine: services.set_properties(engine, name, asked["value"], asked["expected"])
+        body = checked(PropertiesBody, request)
+        properties = await self.work(
+            lambda engine: services.set_properties(engine, name, body["value"], body["expected"])
         )
-        return json_answer({"properties": found})
+        return json_answer({"properties": properties})

@@ -1,7 +1,7 @@
-"""One topic in full, put together from what the brokers of its parts said. Pure.
+"""The page of a topic, built from the answers of the brokers of its parts. Without side effects.
 
-A part is the topic itself or one of its partitions. Of a part that did not answer only its row is known, from the
-collector's index: as of when it was last heard, or nothing.
+A part is the topic itself or one of its partitions. A part that did not answer has only its row from the collector's
+index, with the last known numbers, or with none.
 """
 
 import re
@@ -15,15 +15,16 @@ from gateway.services.index.rows import KNOWN, Row
 Body = dict[str, Any]
 
 PartProducer = tuple[int | None, str, Body]
-"""A producer as a broker tells it: of which partition, by which broker."""
+"""A producer of a part: number of the partition, broker, and the broker's answer."""
 
 _GENERATED = re.compile(r".+-\d+-\d+")
-"""A producer's name that its broker gave it."""
+"""Form of a producer name that a broker generated."""
 
 
 class TopicPart(NamedTuple):
-    """``number`` of a partition, None of a plain topic. ``stats`` and ``internal``: as brokers answer; without them the
-    part did not answer, or (``made`` is false) nobody has made it yet. ``last``: its row by the index, if any."""
+    """The topic or one of its partitions. ``number``: of the partition, None for a plain topic. ``stats`` and
+    ``internal``: the answers of the broker; without them the part did not answer, or is not created yet (``made`` is
+    false). ``last``: its row in the index, if any."""
 
     name: str
     number: int | None
@@ -40,7 +41,7 @@ class TopicPart(NamedTuple):
 
 
 def part_row(part: TopicPart, at: int) -> Row:
-    """A TopicRow with ``known``, ``partition`` and ``owner``."""
+    """Return a TopicRow with ``known``, ``partition`` and ``owner``."""
     about = {"partition": part.number, "owner": part.owner}
     if part.stats is not None:
         return {**_row(part.name, _values(part.stats), True, at), "known": "live", **about}
@@ -55,16 +56,17 @@ def part_row(part: TopicPart, at: int) -> Row:
 
 
 def summed(name: str, partitions: int, parts: Sequence[Row], subscriptions: int, at: int) -> Row:
-    """The topic's row of the rows of its parts. Null where a part's number is not known; as true as the worst part."""
+    """Return the topic's row from the rows of its parts. A number is null when it is null for a part; ``known`` is that
+    of the worst part."""
     values: list[Any] = []
     for column in ROW_COLUMNS:
-        found = [row[column] for row in parts]
-        if None in found:
+        numbers = [row[column] for row in parts]
+        if None in numbers:
             values.append(None)
         elif column == "oldest_at":
-            values.append(min((at for at in found if at), default=0))
+            values.append(min((at for at in numbers if at), default=0))
         else:
-            values.append(sum(found))
+            values.append(sum(numbers))
     known = max((row["known"] for row in parts), key=KNOWN.index, default="at_rest")
     loaded = any(row["loaded"] for row in parts) or (None if known in ("last", "no") else False)
     row = _row(name, values, loaded, min((row["at"] for row in parts), default=at))
@@ -81,15 +83,15 @@ def _row(name: str, values: Sequence[Any], loaded: bool | None, at: int) -> Row:
 
 
 def _values(stats: Body) -> list[Any]:
-    """In the order of ROW_COLUMNS, rates per second."""
+    """Return the values in the order of ROW_COLUMNS, rates per second."""
     subscriptions = stats.get("subscriptions", {}).values()
-    waiting = [_backlog(sub) for sub in subscriptions]
+    backlogs = [_backlog(sub) for sub in subscriptions]
     oldest = int(stats.get("oldestUnacknowledgedAt", OLDEST_UNKNOWN))
-    found = {
+    by_column = {
         "producers": len(stats.get("publishers", [])),
         "consumers": sum(len(sub.get("consumers", [])) for sub in subscriptions),
         "subscriptions": len(subscriptions),
-        **{name: sum(one[name] for one in waiting) for name in _backlog({})},
+        **{name: sum(backlog[name] for backlog in backlogs) for name in _backlog({})},
         "oldest_at": None if oldest == OLDEST_UNKNOWN else oldest,
         "storage_bytes": int(stats.get("storageSize", 0)),
         "msg_rate_in": float(stats.get("msgRateIn", 0.0)),
@@ -97,12 +99,12 @@ def _values(stats: Body) -> list[Any]:
         "bytes_rate_in": float(stats.get("msgThroughputIn", 0.0)),
         "bytes_rate_out": float(stats.get("msgThroughputOut", 0.0)),
     }
-    return [found[column] for column in ROW_COLUMNS]
+    return [by_column[column] for column in ROW_COLUMNS]
 
 
 def _backlog(sub: Body) -> dict[str, int]:
-    """Of a subscription's statistics. Entries of which its broker does not say how many messages they hold are
-    unmeasured."""
+    """Return the backlog of a subscription's statistics. Entries are unmeasured when the broker does not report their
+    number of messages."""
     entries = int(sub.get("msgBacklog", 0))
     return {
         "backlog": entries,
@@ -116,11 +118,12 @@ def _backlog(sub: Body) -> dict[str, int]:
 
 
 def producers(parts: Iterable[TopicPart]) -> list[Body]:
-    """One row for what a client opened as one producer, with the partitions that it is connected to.
+    """Return a row for each producer that a client opened, with the partitions that it is connected to.
 
-    The client's producers of one partitioned topic have one name, or each the name that its broker gave it; then they
-    follow each other in the client's ids in the order of the partitions. What another client on the same host opened
-    alike is told apart by its connection; connections to several brokers are matched in the order in which they came.
+    The client's producers of one partitioned topic have one name, or each a name that its broker generated. Generated
+    names are matched by the client's producer ids, which follow each other in the order of the partitions. Equal
+    producers of another client on the same host differ in their connection. Connections to several brokers are matched
+    in the order in which they were opened.
     """
     named: dict[str, list[PartProducer]] = {}
     for part in parts:
@@ -130,7 +133,7 @@ def producers(parts: Iterable[TopicPart]) -> list[Body]:
             )
     groups = [group for group in named.values() if not _is_generated(group)]
     groups.extend(_matched([group[0] for group in named.values() if _is_generated(group)]))
-    return [_producer(sorted(group, key=lambda one: one[0] or 0)) for group in groups]
+    return [_producer(sorted(group, key=lambda member: member[0] or 0)) for group in groups]
 
 
 def _is_generated(group: list[PartProducer]) -> bool:
@@ -142,20 +145,20 @@ def _is_generated(group: list[PartProducer]) -> bool:
     )
 
 
-def _matched(found: list[PartProducer]) -> Iterable[list[PartProducer]]:
+def _matched(unmatched: list[PartProducer]) -> Iterable[list[PartProducer]]:
     connections: dict[tuple[str, str, str, int], dict[str, list[PartProducer]]] = {}
-    for index, owner, item in found:
+    for index, owner, item in unmatched:
         address = str(item.get("address", ""))
         first = int(item.get("producerId", 0)) - (index or 0)
-        alike = (owner, address.rpartition(":")[0], str(item.get("clientVersion")), first)
-        connections.setdefault(alike, {}).setdefault(address, []).append((index, owner, item))
+        origin = (owner, address.rpartition(":")[0], str(item.get("clientVersion")), first)
+        connections.setdefault(origin, {}).setdefault(address, []).append((index, owner, item))
     groups: dict[tuple[str, str, int, int], list[PartProducer]] = {}
     for (_, host, version, first), by_address in connections.items():
         oldest = sorted(
             by_address.values(), key=lambda group: str(group[0][2].get("connectedSince"))
         )
-        for place, group in enumerate(oldest):
-            groups.setdefault((host, version, first, place), []).extend(group)
+        for rank, group in enumerate(oldest):
+            groups.setdefault((host, version, first, rank), []).extend(group)
     return groups.values()
 
 
@@ -178,18 +181,19 @@ def _producer(group: list[PartProducer]) -> Body:
 
 
 def ledgers(part: TopicPart) -> list[Body]:
-    """The last ledger of a part that takes messages is its open one, whose own numbers are kept elsewhere."""
-    found = part.internal.get("ledgers", [])
+    """Return the ledgers of a part. The last ledger of a part that accepts messages is open, and its numbers are kept
+    apart."""
+    infos = part.internal.get("ledgers", [])
     is_open = part.internal.get("state") == "LedgerOpened"
-    shown: list[Body] = []
-    for place, item in enumerate(found):
+    rows: list[Body] = []
+    for index, item in enumerate(infos):
         state = "offloaded" if item.get("offloaded") else "closed"
         entries, size = int(item.get("entries", 0)), int(item.get("size", 0))
-        if is_open and place == len(found) - 1:
+        if is_open and index == len(infos) - 1:
             state = "open"
             entries = int(part.internal.get("currentLedgerEntries", entries))
             size = int(part.internal.get("currentLedgerSize", size))
-        shown.append(
+        rows.append(
             {
                 "id": str(item["ledgerId"]),
                 "entries": entries,
@@ -198,14 +202,14 @@ def ledgers(part: TopicPart) -> list[Body]:
                 "partition": part.number,
             }
         )
-    return shown
+    return rows
 
 
 # Subscriptions
 
 
 def subscriptions(parts: Iterable[TopicPart]) -> dict[str, Body]:
-    """By name, in its order; summed over the parts that answered."""
+    """Return the subscriptions by name, in its order; summed over the parts that answered."""
     merged: dict[str, Body] = {}
     for part in parts:
         cursors = part.internal.get("cursors", {})
@@ -223,10 +227,10 @@ def _add_subscription(
             "name": title, "type": "", "durable": True, **_backlog({}), "oldest_at": 0, "msg_rate_out": 0.0,
             "msg_rate_redeliver": 0.0, "unacked": 0, "consumers": [], "positions": [],
         }  # fmt: skip
-    waiting = _backlog(sub)
+    backlog = _backlog(sub)
     row["type"] = row["type"] or sub.get("type") or ""
     row["durable"] = bool(sub.get("isDurable", sub.get("durable", True)))
-    for column, number in waiting.items():
+    for column, number in backlog.items():
         row[column] += number
     row["msg_rate_out"] += float(sub.get("msgRateOut", 0.0))
     row["msg_rate_redeliver"] += float(sub.get("msgRateRedeliver", 0.0))
@@ -236,10 +240,10 @@ def _add_subscription(
             "partition": index,
             "mark_delete": cursor.get("markDeletePosition", ""),
             "read_position": cursor.get("readPosition", ""),
-            "backlog": waiting["backlog"],
+            "backlog": backlog["backlog"],
         }
     )
-    if waiting["backlog"] and row["oldest_at"] is not None:
+    if backlog["backlog"] and row["oldest_at"] is not None:
         oldest = int(sub.get("earliestMsgPublishTimeInBacklog", 0))
         row["oldest_at"] = min(oldest, row["oldest_at"] or oldest) if oldest > 0 else None
     row["consumers"].extend(
@@ -258,5 +262,5 @@ def _add_subscription(
 
 
 def _address(client: dict[str, Any]) -> str:
-    """Host and port, without the slash that Java puts before them."""
+    """Return host and port, without the slash that Java puts before them."""
     return str(client.get("address", "")).removeprefix("/")

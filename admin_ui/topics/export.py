@@ -1,7 +1,7 @@
-"""The whole list of topics as a file, in the order and with the filter of the list.
+"""The whole list of topics as a file, with the filter and order of the list.
 
-The names are taken once; rows are made a few hundred at a time as the reader takes them, with the numbers of that
-moment, so that a list of any length costs little memory. A topic that goes meanwhile is left out.
+The names are read once. Rows are made a few hundred at a time as the reader takes them, with the numbers of that
+moment, so that a list of any length needs little memory. A topic that is deleted meanwhile is left out.
 """
 
 import csv
@@ -21,18 +21,18 @@ from gateway.services.index.rows import Row
 
 ROWS_PER_PIECE = 500
 COLUMNS = ("name", "partitions", *ROW_COLUMNS, "loaded", "known", "at")
-"""Of CSV. The name's parts are left out: they are in it, and a topic may be called ``=1+1``, which some programs that
-read CSV would work out."""
+"""Columns of CSV. The parts of the name are left out: they are in the name, and a topic may be called ``=1+1``, which
+some programs that read CSV evaluate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How rows are written: ``head``, the rows of each piece, ``tail``."""
+    """A file format: ``head``, the rows of each piece, ``tail``."""
 
     media: str
     head: str
     write: Callable[[Iterable[Row], bool], str]
-    """Of a piece; the second argument is whether it is the first."""
+    """Writes the rows of a piece; the second argument is True for the first piece."""
     tail: str
 
 
@@ -42,17 +42,17 @@ def _csv_line(values: Iterable[object]) -> str:
     return line.getvalue()
 
 
-def _csv(found: Iterable[Row], first: bool) -> str:
-    return "".join(_csv_line(_cell(row.get(column)) for column in COLUMNS) for row in found)
+def _csv(rows: Iterable[Row], first: bool) -> str:
+    return "".join(_csv_line(_cell(row.get(column)) for column in COLUMNS) for row in rows)
 
 
 def _cell(value: object) -> object:
-    """Whole numbers with all their digits, nothing for what is not known."""
+    """Return a value as it is written: whole numbers with all digits, nothing for an unknown value."""
     return {True: "true", False: "false"}[value] if isinstance(value, bool) else value
 
 
-def _json(found: Iterable[Row], first: bool) -> str:
-    text = ",\n".join(json.dumps(row, ensure_ascii=False) for row in found)
+def _json(rows: Iterable[Row], first: bool) -> str:
+    text = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
     return text if first or not text else f",\n{text}"
 
 
@@ -63,7 +63,7 @@ FORMATS = {
 
 
 def format_of(params: Params) -> str:
-    """Raises InvalidField."""
+    """Return the name of the requested format. Raises InvalidField."""
     name = params.get("format", "csv")
     if name not in FORMATS:
         raise InvalidField("format", f"must be {' or '.join(FORMATS)}")
@@ -71,21 +71,22 @@ def format_of(params: Params) -> str:
 
 
 async def names_of(params: Params) -> list[str]:
-    """All that the filter lets through, in order. Raises InvalidField. On the engine link's loop."""
+    """Return the names of all topics that pass the filter, in order. Raises InvalidField. Runs on the engine link's
+    loop."""
     chosen = chosen_of(params)
     return (await collector().snapshot()).select(chosen).names()
 
 
-async def pieces(names: list[str], form: Format) -> AsyncIterator[bytes]:
-    """The file, as UTF-8."""
-    yield form.head.encode()
+async def pieces(names: list[str], file_format: Format) -> AsyncIterator[bytes]:
+    """Yield the file, as UTF-8."""
+    yield file_format.head.encode()
     first = True
     for start in range(0, len(names), ROWS_PER_PIECE):
-        found = await link().arun(partial(_rows, names[start : start + ROWS_PER_PIECE]))
-        text = form.write(found, first)
-        first = first and not found
+        rows = await link().arun(partial(_rows, names[start : start + ROWS_PER_PIECE]))
+        text = file_format.write(rows, first)
+        first = first and not rows
         yield text.encode()
-    yield form.tail.encode()
+    yield file_format.tail.encode()
 
 
 async def _rows(names: list[str], engine: Engine) -> list[Row]:

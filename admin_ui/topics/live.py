@@ -1,4 +1,4 @@
-"""Topics, live: the window of the list that is on screen, and one topic in full."""
+"""The channels of topics: the window of the list that is on screen, and one topic."""
 
 from typing import Any
 

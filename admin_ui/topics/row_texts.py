@@ -1,4 +1,5 @@
-"""Rows of the topic list as JSON, each written once for all who see it, for as long as nothing but its time changes."""
+"""Rows of the topic list as JSON texts. A text is made once for all readers and used until more than its time
+changes."""
 
 from gateway.http.bodies import text_of
 from gateway.services.index.rows import row_of
@@ -9,19 +10,19 @@ Cause = tuple[str, str]
 MadeOf = tuple[Known, Trend | None, Cause | None]
 
 KEPT_MAX = 16_384
-"""About 10 MB."""
+"""Maximum of texts; about 10 MB."""
 
 
 class RowTexts:
-    """On one event loop. Those that were written the longest ago make room for others."""
+    """Texts of rows, for one event loop. The texts that were made the longest ago are removed first."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, tuple[MadeOf, str]] = {}
-        """What a row was made of, and its text without the end, which is the time. Plain tuples: the garbage collector
-        does not look at them again."""
+        self._texts: dict[str, tuple[MadeOf, str]] = {}
+        """Values that a row was made of, and its text without the end, which is the time. They are plain tuples, which
+        the garbage collector does not visit again."""
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._texts)
 
     def row(
         self,
@@ -31,12 +32,14 @@ class RowTexts:
         trend: Trend | None,
         attention: Cause | None,
     ) -> tuple[str, str]:
-        """The row but for its end, which is the same text for as long as nothing changes, and the end. KeyError when
-        the topic is not there. ``trend`` is left out when there is none."""
+        """Return the row without its end, a text that is the same object until something changes, and the end. Without
+        a ``trend`` the row has none. Raises KeyError when the topic is not there."""
         known, at = topics.told(name, now_ms)
         made_of = (known, trend, attention)
-        kept = self._kept.get(name)
-        text = kept[1] if kept is not None and kept[0] == made_of else self._write(made_of, at)
+        cached = self._texts.get(name)
+        text = (
+            cached[1] if cached is not None and cached[0] == made_of else self._write(made_of, at)
+        )
         return text, f',"at":{at}}}'
 
     def _write(self, made_of: MadeOf, at: int) -> str:
@@ -49,8 +52,8 @@ class RowTexts:
         if attention is not None:
             row["attention"] = {"severity": attention[0], "cause": attention[1]}
         name, text = known[0], text_of(row)[:-1]
-        self._kept.pop(name, None)
-        if len(self._kept) >= KEPT_MAX:
-            del self._kept[next(iter(self._kept))]
-        self._kept[name] = made_of, text
+        self._texts.pop(name, None)
+        if len(self._texts) >= KEPT_MAX:
+            del self._texts[next(iter(self._texts))]
+        self._texts[name] = made_of, text
         return text

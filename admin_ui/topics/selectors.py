@@ -1,4 +1,4 @@
-"""The list of topics, and one topic in full, in the shapes of the contract."""
+"""The list of topics, and the page of a topic, in the shapes of the console API."""
 
 import asyncio
 import logging
@@ -28,11 +28,11 @@ log = logging.getLogger(__name__)
 Body = dict[str, Any]
 
 CAUSES = ("any", *(cause.value for cause in LagCause))
-"""Of which the list shows the topics; the first: of any that is not only information."""
+"""Problems by which the list can be filtered; ``any`` stands for all that are more than information."""
 
 
 def chosen_of(params: Params) -> Chosen:
-    """The filter and order of a list request. Raises InvalidField."""
+    """Return the filter and order of a list request. Raises InvalidField."""
     sort = params.get("sort") or "-backlog"
     if sort.removeprefix("-") not in rows.FIELDS:
         raise InvalidField(
@@ -58,17 +58,19 @@ _texts = RowTexts()
 
 
 async def topics(params: Params, *, limit_max: int = LIMIT_MAX) -> Written:
-    """A window of the topics list. ``params`` as in the contract. Raises InvalidField."""
+    """Return a window of the list of topics. ``params`` as in ``api.FILTERS``. Raises InvalidField."""
     offset, limit = window(params, limit_max)
     chosen = chosen_of(params)
     snapshot = await collector().snapshot()
     names = snapshot.select(chosen).names(offset, offset + limit)
-    found = await _trends(names)
+    trends_of = await _trends(names)
     at, attention = snapshot.at, snapshot.attention
     rows = [
-        _texts.row(snapshot.topics, name, snapshot.taken, found.get(name), attention.cause_of(name))
+        _texts.row(
+            snapshot.topics, name, snapshot.taken, trends_of.get(name), attention.cause_of(name)
+        )
         for name in names
-        if name in snapshot.topics  # as of now: it may have gone meanwhile
+        if name in snapshot.topics  # the topic may have been deleted while the trends were read
     ]
     head = f'"total":{len(snapshot.select(chosen))},"offset":{offset},"limit":{limit},"rows":'
     text = ",".join([row + end for row, end in rows])
@@ -76,7 +78,8 @@ async def topics(params: Params, *, limit_max: int = LIMIT_MAX) -> Written:
 
 
 async def scopes(engine: Engine, params: Params) -> Body:
-    """Tenants and namespaces whose names have the words of ``q``, at most ``limit`` of each. Raises InvalidField."""
+    """Return the tenants and namespaces whose names have the words of ``q``, at most ``limit`` of each. Raises
+    InvalidField."""
     _, limit = window(params)
     words, tenant = words_of(params.get("q", "")), params.get("tenant", "")
     tenants = [name for name in await list_tenants(engine.store) if has_words(name, words)]
@@ -92,7 +95,7 @@ async def scopes(engine: Engine, params: Params) -> Body:
 
 
 async def _trends(names: list[str]) -> dict[str, Trend]:
-    """A topic without one has no history, or none that can be read: its row is shown without it."""
+    """Return the trends of topics. A topic without one has no readable history: its row is shown without a trend."""
     try:
         return await trends(names)
     except NotReady as error:
@@ -103,12 +106,15 @@ async def _trends(names: list[str]) -> dict[str, Trend]:
 _backlogs = Backlogs()
 STORE_TIMEOUT_S = 0.3
 PARTITION_TIMEOUT_S = 1.0
-"""A partition whose broker takes longer is shown as it was last known."""
+"""Longest wait for a partition's broker; then the partition is shown with its last known numbers."""
 
 
 async def topic(engine: Engine, name: TopicName) -> Body:
-    """One topic with its producers, subscriptions, ledgers and partitions. Of a partition that does not answer in time
-    only the row is there (``missing``); when none answers, what the first of them raised is raised. Raises NotFound."""
+    """Return a topic with its producers, subscriptions, ledgers and partitions.
+
+    A partition that does not answer in time has only its row (``missing``). When none answers, the error of the first
+    is raised. Raises NotFound.
+    """
     count = await _count(engine, name)
     parts = await _partitions(engine, name, count) if count else [await _plain(engine, name)]
     at = now_ms()
@@ -116,21 +122,21 @@ async def topic(engine: Engine, name: TopicName) -> Body:
     merged = detail.subscriptions(parts)
     row = detail.summed(str(name), count, part_rows, len(merged), at)
     arriving = sum(float(part["msg_rate_in"] or 0.0) for part in part_rows)
-    numbers = collector()
-    numbers.start()  # what is behind is told as it comes, not waited for
-    lags = numbers.attention.lags(str(name), (part.name for part in parts), at)
+    source = collector()
+    source.start()  # lags are shown as far as they are known, and not waited for
+    lags = source.attention.lags(str(name), (part.name for part in parts), at)
     for title, sub in merged.items():
         sub["lag"] = lags.get(title)
-        # Rates are of messages, a backlog's of entries.
+        # Rates count messages, and the net rate of a backlog counts entries.
         per_entry = sub["backlog_messages"] / sub["backlog"] if sub["backlog"] else 1.0
-        rates = (arriving - sub["msg_rate_out"]) / per_entry
-        net_rate = _backlogs.net_rate(str(name), title, at, sub["backlog"], rates)
+        entry_rate = (arriving - sub["msg_rate_out"]) / per_entry
+        net_rate = _backlogs.net_rate(str(name), title, at, sub["backlog"], entry_rate)
         sub["net_rate"] = round(net_rate, 3)
     owners = {part.owner for part in parts if part.owner}
     return {
         "at": at,
         "row": row,
-        "trouble": numbers.attention.trouble_of(str(name)),
+        "trouble": source.attention.trouble_of(str(name)),
         "owner": owners.pop() if len(owners) == 1 else "",
         "ledgers": [ledger for part in parts for ledger in detail.ledgers(part)],
         "producers": detail.producers(parts),
@@ -141,7 +147,7 @@ async def topic(engine: Engine, name: TopicName) -> Body:
 
 
 async def _count(engine: Engine, name: TopicName) -> int:
-    """Partitions; as last known while the metadata store does not answer."""
+    """Return the number of partitions; the last known one while the metadata store does not answer."""
     known = (await collector().snapshot()).topics.partitions(str(name))
     try:
         async with asyncio.timeout(None if known is None else STORE_TIMEOUT_S):
@@ -187,11 +193,12 @@ async def _stats(engine: Engine, name: TopicName) -> tuple[Body, Body]:
 
 
 async def _topic_stats(engine: Engine, name: TopicName) -> Body:
-    """With the age of the backlog, unless that cannot be read: it is the only number that bookies are asked for."""
+    """Return the statistics with the age of the backlog, or without it when it cannot be read: it is the only number
+    that needs a read from bookies."""
     if not any(hop.kind is Kind.BOOKIE for hop in collector().health.hops.bad):
         try:
-            asked = api.TopicStats(name, earliest_time_in_backlog=True, schema_versions=True)
-            return await engine.call(api.TOPIC_STATS, asked)
+            args = api.TopicStats(name, earliest_time_in_backlog=True, schema_versions=True)
+            return await engine.call(api.TOPIC_STATS, args)
         except Failed as error:
             log.info("age of the backlog not read topic=%s error=%r", name, error)
     return await engine.call(api.TOPIC_STATS, api.TopicStats(name, schema_versions=True))

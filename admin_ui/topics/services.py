@@ -1,4 +1,4 @@
-"""Changes of a topic as a whole: what each would do, and exactly that done."""
+"""Changes of a topic as a whole: the preview of each, and exactly that change made."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -20,7 +20,7 @@ KIND = "topic-change"
 async def make(
     engine: Engine, name: TopicName, *, partitions: int, properties: dict[str, str]
 ) -> None:
-    """A topic, plain with 0 partitions. Raises Refusal."""
+    """Create a topic, a plain one with 0 partitions. Raises Refusal."""
     if partitions:
         await topics.create_partitioned(engine, name, partitions, properties)
     else:
@@ -35,75 +35,78 @@ async def preview(
     *,
     partitions: int | None = None,
 ) -> Json:
-    """What the change would do, with the token that confirms exactly that. Raises Refusal."""
+    """Return what the change would do, with the token that confirms exactly that. Raises Refusal."""
     count = await topics.partitions_of(engine, name)
     _check(name, change, count)
     if change == "partitions":
         _check_growth(count, partitions)
     parts = await topics.members(engine, name)
-    found = await on_each(parts, lambda part: engine.call(api.HOLDINGS, api.OnTopic(part)))
-    said = _about(name, change, user) | {
+    holdings = await on_each(parts, lambda part: engine.call(api.HOLDINGS, api.OnTopic(part)))
+    content = _about(name, change, user) | {
         "count": count,
         "partitions": partitions,
-        "seen": {str(part): one["seen"] for part, one in zip(parts, found, strict=True)},
+        "seen": {str(part): holding["seen"] for part, holding in zip(parts, holdings, strict=True)},
     }
-    made = await policies.in_force_on_namespace(engine, name.namespace)
-    terminated = all(one["terminated"] for one in found) if found else False
-    nothing = change == "terminate" and terminated
+    policies_in_force = await policies.in_force_on_namespace(engine, name.namespace)
+    terminated = all(holding["terminated"] for holding in holdings) if holdings else False
+    is_done = change == "terminate" and terminated
     return {
-        "token": None if nothing else confirming.sign(KIND, said),
+        "token": None if is_done else confirming.sign(KIND, content),
         "at": now_ms(),
         "partitions": count,
         "partitions_after": partitions,
-        "bytes": sum(one["bytes"] for one in found),
-        "entries": sum(one["entries"] for one in found),
+        "bytes": sum(holding["bytes"] for holding in holdings),
+        "entries": sum(holding["entries"] for holding in holdings),
         "terminated": terminated,
-        "producers": _once(one for each in found for one in each["producers"]),
-        "subscriptions": _subscriptions(found),
-        "unread": sorted({title for one in found for title in one["unread"]}),
-        "remakes": made["autoTopicCreation"]["value"]["allowAutoTopicCreation"],
+        "producers": _once(client for holding in holdings for client in holding["producers"]),
+        "subscriptions": _subscriptions(holdings),
+        "unread": sorted({title for holding in holdings for title in holding["unread"]}),
+        "remakes": policies_in_force["autoTopicCreation"]["value"]["allowAutoTopicCreation"],
     }
 
 
 async def apply(
     engine: Engine, name: TopicName, change: TopicChange, user: str, token: str
 ) -> Json:
-    """Make the previewed change. Raises Conflict when it would be another by now: nothing is changed then."""
-    said = confirming.read(KIND, token, _about(name, change, user))
-    if await topics.partitions_of(engine, name) != said["count"]:
+    """Make the previewed change. Raises Conflict when the topic is not that of the preview any more; nothing is changed
+    then."""
+    content = confirming.read(KIND, token, _about(name, change, user))
+    if await topics.partitions_of(engine, name) != content["count"]:
         raise Conflict("The number of partitions was changed since the preview")
     last: list[str] = []
     match change:
-        case "delete" if said["count"]:
-            await topics.delete_partitioned(engine, name, force=True, seen=said["seen"])
+        case "delete" if content["count"]:
+            await topics.delete_partitioned(engine, name, force=True, seen=content["seen"])
         case "delete":
-            await topics.delete(engine, name, force=True, seen=said["seen"][str(name)])
+            await topics.delete(engine, name, force=True, seen=content["seen"][str(name)])
         case "terminate":
-            last = await _terminate(engine, name, said["seen"])
+            last = await _terminate(engine, name, content["seen"])
         case "unload":
             await topics.unload(engine, name)
         case "partitions":
-            await topics.grow(engine, name, said["partitions"])
+            await topics.grow(engine, name, content["partitions"])
     return {"change": change, "at": now_ms(), "last": last}
 
 
 async def _terminate(engine: Engine, name: TopicName, seen: Json) -> list[str]:
-    """The last message of each part that has one."""
+    """Terminate every part, and return the position of the last message of each part that has one."""
     parts = await topics.members(engine, name)
 
-    async def look(part: TopicName) -> None:
-        now = await engine.call(api.HOLDINGS, api.OnTopic(part))
+    async def check(part: TopicName) -> None:
+        holding = await engine.call(api.HOLDINGS, api.OnTopic(part))
         before = seen.get(str(part), {"users": []})["users"]
-        for user in now["seen"]["users"]:
+        for user in holding["seen"]["users"]:
             if user.startswith("producer ") and user not in before:
                 raise Conflict(f"A client connected since the preview: {user}")
 
-    await on_each(parts, look)
-    found = [
-        one["last"]
-        for one in await on_each(parts, lambda part: engine.call(api.TERMINATE, api.OnTopic(part)))
+    await on_each(parts, check)
+    answers = await on_each(parts, lambda part: engine.call(api.TERMINATE, api.OnTopic(part)))
+    positions = [answer["last"] for answer in answers]
+    return [
+        f"{position['ledgerId']}:{position['entryId']}"
+        for position in positions
+        if position["entryId"] >= 0
     ]
-    return [f"{one['ledgerId']}:{one['entryId']}" for one in found if one["entryId"] >= 0]
 
 
 def _about(name: TopicName, change: TopicChange, user: str) -> Json:
@@ -127,24 +130,24 @@ def _check_growth(present: int, wanted: int | None) -> None:
 
 
 def _once(clients: Any) -> list[Json]:
-    """Each client once, however many partitions it uses."""
-    return list({(one["name"], one["address"]): one for one in clients}.values())
+    """Return each client once, however many partitions it uses."""
+    return list({(client["name"], client["address"]): client for client in clients}.values())
 
 
-def _subscriptions(found: Sequence[Json]) -> list[Json]:
-    """By name, summed over the parts."""
+def _subscriptions(holdings: Sequence[Json]) -> list[Json]:
+    """Return the subscriptions by name, summed over the parts."""
     named: dict[str, list[Json]] = {}
-    for one in found:
-        for subscription in one["subscriptions"]:
+    for holding in holdings:
+        for subscription in holding["subscriptions"]:
             named.setdefault(subscription["name"], []).append(subscription)
     return [
         {
             "name": name,
-            "durable": any(one["durable"] for one in parts),
-            "entries": sum(one["entries"] for one in parts),
-            "messages": _sum([one["messages"] for one in parts]),
-            "exact": all(one["exact"] for one in parts),
-            "consumers": _once(one for part in parts for one in part["consumers"]),
+            "durable": any(part["durable"] for part in parts),
+            "entries": sum(part["entries"] for part in parts),
+            "messages": _sum([part["messages"] for part in parts]),
+            "exact": all(part["exact"] for part in parts),
+            "consumers": _once(client for part in parts for client in part["consumers"]),
         }
         for name, parts in sorted(named.items())
     ]
@@ -158,7 +161,7 @@ def _sum(values: Sequence[int | None]) -> int | None:
 async def set_properties(
     engine: Engine, name: TopicName, value: dict[str, str], expected: dict[str, str]
 ) -> dict[str, str]:
-    """Have the topic the properties ``value``, as long as it has ``expected``; those that it has then. Raises
+    """Set the properties of the topic to ``value`` if they are ``expected``, and return those that it then has. Raises
     Conflict."""
     changed = {key: text for key, text in value.items() if expected.get(key) != text}
     removed = [key for key in expected if key not in value]

@@ -1,4 +1,4 @@
-"""Shapes of the topics list, and of one topic in full."""
+"""Shapes of the list of topics, and of the page of a topic."""
 
 from rest_framework import serializers as s
 
@@ -9,7 +9,7 @@ from engine.tenancy.topics import PARTITIONS_MAX
 from gateway.services.attention.board import TopicCause
 
 CHANGES = ("delete", "terminate", "unload", "partitions")
-"""Of a topic as a whole."""
+"""Changes of a topic as a whole."""
 
 
 PROBLEM_CAUSES = [cause.value for cause in (*LagCause, *TopicCause)]
@@ -21,7 +21,7 @@ class ProblemShape(s.Serializer[object]):
 
 
 class TroubleShape(ProblemShape):
-    """What is wrong with a topic itself."""
+    """A problem of a topic itself."""
 
     title = s.CharField()
 
@@ -39,7 +39,7 @@ class ListedRow(TopicRow):
 
 class TopicsAnswer(s.Serializer[object]):
     at = s.IntegerField()
-    total = s.IntegerField(help_text="rows that pass the filter")
+    total = s.IntegerField(help_text="topics that pass the filter")
     offset = s.IntegerField()
     limit = s.IntegerField()
     rows = ListedRow(many=True)
@@ -47,7 +47,7 @@ class TopicsAnswer(s.Serializer[object]):
 
 class NameList(s.Serializer[object]):
     total = s.IntegerField()
-    names = s.ListField(child=s.CharField(), help_text="the first of them")
+    names = s.ListField(child=s.CharField(), help_text="the first of these names")
 
 
 class ScopesAnswer(s.Serializer[object]):
@@ -56,14 +56,14 @@ class ScopesAnswer(s.Serializer[object]):
 
 
 def partition() -> s.IntegerField:
-    """Which partition something belongs to."""
-    return s.IntegerField(allow_null=True, help_text="null of a plain topic")
+    """Return the field for the number of a partition."""
+    return s.IntegerField(allow_null=True, help_text="null for a plain topic")
 
 
 def schema_version() -> s.IntegerField:
-    """Which version of the topic's schema a client came with."""
+    """Return the field for the version of the topic's schema that a client uses."""
     return s.IntegerField(
-        allow_null=True, help_text="of the topic's schema that it came with; null: none of them"
+        allow_null=True, help_text="version of the topic's schema that it uses; null: none"
     )
 
 
@@ -76,7 +76,7 @@ class LedgerRow(s.Serializer[object]):
 
 
 class ProducerRow(s.Serializer[object]):
-    """What a client opened as one producer: on a partitioned topic it is connected to each partition."""
+    """A producer as a client opened it: on a partitioned topic it is connected to each partition."""
 
     id = s.CharField()
     name = s.CharField()
@@ -86,7 +86,8 @@ class ProducerRow(s.Serializer[object]):
     client_version = s.CharField()
     connected_since = s.CharField(help_text="ISO 8601, empty when unknown")
     partitions = s.ListField(
-        child=s.IntegerField(), help_text="to which it is connected; empty of a plain topic"
+        child=s.IntegerField(),
+        help_text="partitions to which it is connected; empty for a plain topic",
     )
     schema_version = schema_version()
 
@@ -112,9 +113,9 @@ class PositionRow(s.Serializer[object]):
 class LagShape(s.Serializer[object]):
     cause = s.ChoiceField(choices=[cause.value for cause in LagCause])
     severity = s.ChoiceField(choices=[severity.value for severity in LagSeverity])
-    title = s.CharField(help_text="goes on after the subscription's name")
-    detail = s.CharField(help_text="the figures that show it")
-    advice = s.CharField(help_text="what to do next that harms nothing")
+    title = s.CharField(help_text="continues a sentence that begins with the subscription's name")
+    detail = s.CharField(help_text="the numbers that show it")
+    advice = s.CharField(help_text="a next step that does no harm")
     since = s.IntegerField()
     at_least = s.BooleanField(help_text="it began at 'since', or before")
 
@@ -134,9 +135,7 @@ class SubscriptionRow(BacklogShape):
     net_rate = s.FloatField(
         help_text="change of the backlog in entries per second; negative while it drains"
     )
-    lag = LagShape(
-        allow_null=True, help_text="why it does not drain; null: nothing keeps it from it"
-    )
+    lag = LagShape(allow_null=True, help_text="why it does not drain; null: nothing prevents it")
 
 
 class PartitionRow(TopicRow):
@@ -148,13 +147,13 @@ class TopicAnswer(s.Serializer[object]):
     at = s.IntegerField()
     row = TopicRow()
     trouble = TroubleShape(
-        allow_null=True, help_text="what is wrong with the topic itself; null: nothing is found"
+        allow_null=True, help_text="a problem of the topic itself; null: none is found"
     )
     owner = s.CharField(help_text="the broker that serves it; empty when none does, or several")
     ledgers = LedgerRow(many=True)
     producers = ProducerRow(many=True)
     subscriptions = SubscriptionRow(many=True)
-    partitions = PartitionRow(many=True, help_text="empty of a plain topic")
+    partitions = PartitionRow(many=True, help_text="empty for a plain topic")
     missing = s.ListField(
         child=s.IntegerField(),
         help_text="partitions that did not answer: only their rows are here",
@@ -177,7 +176,7 @@ class NewTopic(s.Serializer[object]):
 
 class MadeTopic(s.Serializer[object]):
     name = s.CharField(help_text="full name")
-    partitions = s.IntegerField(help_text="0 of a plain topic")
+    partitions = s.IntegerField(help_text="0 for a plain topic")
 
 
 class TopicChangeBody(Asked):
@@ -195,8 +194,8 @@ class ClientShape(s.Serializer[object]):
 
 
 class UnreadOfSubscription(s.Serializer[object]):
-    """What a subscription has not acknowledged: ``messages`` null when storage does not tell, estimated unless
-    ``exact``."""
+    """Entries that a subscription has not acknowledged. ``messages`` is null when storage does not have their number,
+    and estimated unless ``exact``."""
 
     name = s.CharField()
     durable = s.BooleanField()
@@ -207,28 +206,32 @@ class UnreadOfSubscription(s.Serializer[object]):
 
 
 class TopicPreview(s.Serializer[object]):
-    """What the topic holds and who uses it, of all partitions. ``token``, null when too large or when nothing would
-    change, confirms the change of just that."""
+    """The content and the users of a topic, over all partitions. ``token``, null when too large or when nothing would
+    change, confirms exactly that change."""
 
     token = s.CharField(allow_null=True)
     at = s.IntegerField()
-    partitions = s.IntegerField(help_text="0 of a plain topic")
-    partitions_after = s.IntegerField(allow_null=True, help_text="of more partitions")
-    bytes = s.IntegerField(help_text="stored")
-    entries = s.IntegerField(help_text="stored")
+    partitions = s.IntegerField(help_text="0 for a plain topic")
+    partitions_after = s.IntegerField(
+        allow_null=True, help_text="number after the change, if it adds partitions"
+    )
+    bytes = s.IntegerField(help_text="stored bytes")
+    entries = s.IntegerField(help_text="stored entries")
     terminated = s.BooleanField()
     producers = ClientShape(many=True)
     subscriptions = UnreadOfSubscription(many=True)
     unread = s.ListField(
         child=s.CharField(),
-        help_text="subscriptions that cannot be read now: nothing of them is known",
+        help_text="subscriptions that cannot be read now: their numbers are not known",
     )
-    remakes = s.BooleanField(help_text="clients that name the topic when it is gone make it anew")
+    remakes = s.BooleanField(
+        help_text="whether clients that use the topic after its deletion create it again"
+    )
 
 
 class TopicReceipt(s.Serializer[object]):
     change = s.ChoiceField(CHANGES)
     at = s.IntegerField()
     last = s.ListField(
-        child=s.CharField(), help_text="of a terminated topic, the last message of each part"
+        child=s.CharField(), help_text="after a termination, the last message of each part"
     )

@@ -65,8 +65,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * @description Tell a bookie's rack and group, or with null have it told no more: first ask what that would do (``preview``),
-         *     then have exactly that done (``token``).
+         * @description Set a bookie's rack and group, or remove them with null. A request is first a ``preview`` of the change, then
+         *     makes exactly that change by its ``token``.
          */
         post: operations["changeRack"];
         delete?: never;
@@ -207,7 +207,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Tenants and namespaces by words of their names. */
+        /** @description Tenants and namespaces, by words of their names. */
         get: operations["findScopes"];
         put?: never;
         post?: never;
@@ -280,10 +280,10 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** @description One tenant. */
+        /** @description A tenant. */
         put: operations["updateTenant"];
         post?: never;
-        /** @description One tenant. */
+        /** @description A tenant. */
         delete: operations["deleteTenant"];
         options?: never;
         head?: never;
@@ -315,11 +315,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description One namespace with its policies. */
+        /** @description A namespace with its policies. */
         get: operations["getNamespace"];
         put?: never;
         post?: never;
-        /** @description One namespace with its policies. */
+        /** @description A namespace with its policies. */
         delete: operations["deleteNamespace"];
         options?: never;
         head?: never;
@@ -336,8 +336,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * @description Set a policy, or remove it with null: first ask what that would do (``preview``), then have exactly that done
-         *     (``token``).
+         * @description Set a policy, or remove it with null. A request is first a ``preview`` of the change, then makes exactly that
+         *     change by its ``token``.
          */
         post: operations["setNamespacePolicy"];
         delete?: never;
@@ -354,7 +354,7 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** @description A namespace's properties, all of them. */
+        /** @description All properties of a namespace. */
         put: operations["setNamespaceProperties"];
         post?: never;
         delete?: never;
@@ -387,10 +387,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description A window of the filtered and sorted list of topics; and new ones. */
+        /** @description A window of the filtered and sorted list of topics, and the creation of topics. */
         get: operations["listTopics"];
         put?: never;
-        /** @description A window of the filtered and sorted list of topics; and new ones. */
+        /** @description A window of the filtered and sorted list of topics, and the creation of topics. */
         post: operations["createTopic"];
         delete?: never;
         options?: never;
@@ -405,7 +405,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description One topic in full. */
+        /** @description A topic with its producers, subscriptions, ledgers and partitions. */
         get: operations["getTopic"];
         put?: never;
         post?: never;
@@ -422,7 +422,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The last change of each subscription, to see whether one was made, and to undo it. */
+        /** @description The last change of each subscription, to check whether one was made, and to undo it. */
         get: operations["lastChanges"];
         put?: never;
         post?: never;
@@ -441,7 +441,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Change a topic as a whole: first ask what it would do (``preview``), then have exactly that done (``token``). */
+        /**
+         * @description Change a topic as a whole. A request is first a ``preview`` of the change, then makes exactly that change by its
+         *     ``token``.
+         */
         post: operations["deleteTopic"];
         delete?: never;
         options?: never;
@@ -458,7 +461,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Change a topic as a whole: first ask what it would do (``preview``), then have exactly that done (``token``). */
+        /**
+         * @description Change a topic as a whole. A request is first a ``preview`` of the change, then makes exactly that change by its
+         *     ``token``.
+         */
         post: operations["addPartitions"];
         delete?: never;
         options?: never;
@@ -493,8 +499,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * @description Set a policy, or remove it with null: first ask what that would do (``preview``), then have exactly that done
-         *     (``token``).
+         * @description Set a policy, or remove it with null. A request is first a ``preview`` of the change, then makes exactly that
+         *     change by its ``token``.
          */
         post: operations["setTopicPolicy"];
         delete?: never;
@@ -528,12 +534,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Its versions, newest first; the next one; deleting all of them. */
+        /** @description The versions of the schema, newest first; registration of the next one; deletion of all of them. */
         get: operations["listSchemas"];
         put?: never;
-        /** @description Its versions, newest first; the next one; deleting all of them. */
+        /** @description The versions of the schema, newest first; registration of the next one; deletion of all of them. */
         post: operations["registerSchema"];
-        /** @description Its versions, newest first; the next one; deleting all of them. */
+        /** @description The versions of the schema, newest first; registration of the next one; deletion of all of them. */
         delete: operations["deleteSchemas"];
         options?: never;
         head?: never;
@@ -547,7 +553,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description One version with its definition. */
+        /** @description A version with its definition. */
         get: operations["getSchema"];
         put?: never;
         post?: never;
@@ -566,7 +572,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description The last messages decoded with a candidate; nothing is changed. */
+        /** @description Decode the last messages with a candidate; nothing is changed. */
         post: operations["rehearseSchema"];
         delete?: never;
         options?: never;
@@ -583,7 +589,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Whether a candidate could be the next version; nothing is changed. */
+        /** @description Check whether a candidate could be the next version; nothing is changed. */
         post: operations["judgeSchema"];
         delete?: never;
         options?: never;
@@ -600,7 +606,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Delete a subscription: first ask what is lost (``preview``), then have that done (``token``). */
+        /** @description Delete a subscription. A request is first a ``preview`` of what is lost, then deletes it by the ``token``. */
         post: operations["deleteSubscription"];
         delete?: never;
         options?: never;
@@ -617,7 +623,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Disconnect one consumer: first ask who that is (``preview``), then have that one disconnected (``token``). */
+        /**
+         * @description Disconnect one consumer. A request is first a ``preview`` of the consumer, then disconnects exactly that one by
+         *     the ``token``.
+         */
         post: operations["disconnectConsumer"];
         delete?: never;
         options?: never;
@@ -635,8 +644,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * @description Move a subscription's position: first ask what it would do (``preview``), then have exactly that done
-         *     (``token``).
+         * @description Move a subscription's position. A request is first a ``preview`` of the change, then makes exactly that change by
+         *     its ``token``.
          */
         post: operations["reset"];
         delete?: never;
@@ -655,8 +664,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * @description Move a subscription's position: first ask what it would do (``preview``), then have exactly that done
-         *     (``token``).
+         * @description Move a subscription's position. A request is first a ``preview`` of the change, then makes exactly that change by
+         *     its ``token``.
          */
         post: operations["skip"];
         delete?: never;
@@ -675,8 +684,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * @description Move a subscription's position: first ask what it would do (``preview``), then have exactly that done
-         *     (``token``).
+         * @description Move a subscription's position. A request is first a ``preview`` of the change, then makes exactly that change by
+         *     its ``token``.
          */
         post: operations["skipAll"];
         delete?: never;
@@ -694,7 +703,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Take the last change back: at once, if the cursor can be what it was; else by preview and token. */
+        /** @description Undo the last change: at once if the cursor can be restored completely, else by preview and token. */
         post: operations["undo"];
         delete?: never;
         options?: never;
@@ -711,7 +720,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Change a topic as a whole: first ask what it would do (``preview``), then have exactly that done (``token``). */
+        /**
+         * @description Change a topic as a whole. A request is first a ``preview`` of the change, then makes exactly that change by its
+         *     ``token``.
+         */
         post: operations["terminateTopic"];
         delete?: never;
         options?: never;
@@ -728,7 +740,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Change a topic as a whole: first ask what it would do (``preview``), then have exactly that done (``token``). */
+        /**
+         * @description Change a topic as a whole. A request is first a ``preview`` of the change, then makes exactly that change by its
+         *     ``token``.
+         */
         post: operations["unloadTopic"];
         delete?: never;
         options?: never;
@@ -882,10 +897,10 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** @description One saved view. */
+        /** @description A saved view of the user. */
         put: operations["renameView"];
         post?: never;
-        /** @description One saved view. */
+        /** @description A saved view of the user. */
         delete: operations["deleteView"];
         options?: never;
         head?: never;
@@ -1273,7 +1288,7 @@ export interface components {
             partition: number | null;
             /** @description when it connected */
             connected: number;
-            /** @description messages that it has not acknowledged; 0 of types that acknowledge in order */
+            /** @description messages that it has not acknowledged; 0 for types that acknowledge in order */
             unacked: number;
         };
         ConsumerRow: {
@@ -1285,9 +1300,9 @@ export interface components {
             unacked: number;
             /** @description ISO 8601, empty when unknown */
             connected_since: string;
-            /** @description null of a plain topic */
+            /** @description null for a plain topic */
             partition: number | null;
-            /** @description of the topic's schema that it came with; null: none of them */
+            /** @description version of the topic's schema that it uses; null: none */
             schema_version: number | null;
         };
         /**
@@ -1298,13 +1313,13 @@ export interface components {
          * @enum {string}
          */
         CursorActionEnum: "skip-all" | "skip" | "reset" | "undo";
-        /** @description What a change would do. ``token``, null when too large, confirms exactly that; the change is ``id`` then. */
+        /** @description The effect of a change. ``token``, null when too large, confirms exactly that; the change then has the ``id``. */
         CursorPreview: {
             /** @description messages lost or delivered again */
             affected: number | null;
             /** @description unread messages that are never delivered */
             lost: number | null;
-            /** @description acknowledged messages that come again */
+            /** @description acknowledged messages that are delivered again */
             again: number | null;
             entries: number;
             lost_entries: number;
@@ -1321,16 +1336,16 @@ export interface components {
             span: components["schemas"]["Span"] | null;
             consumers: components["schemas"]["AttachedConsumerShape"][];
             undoable: boolean;
-            /** @description how long after the change all that it discards can be brought back; 0: not promised */
+            /** @description time after the change during which all that it discards can be restored; 0: not guaranteed */
             kept_ms: number;
         };
-        /** @description What was done, counted from it. */
+        /** @description The effect of a change that was made, as counted while it was made. */
         CursorReceipt: {
             /** @description messages lost or delivered again */
             affected: number | null;
             /** @description unread messages that are never delivered */
             lost: number | null;
-            /** @description acknowledged messages that come again */
+            /** @description acknowledged messages that are delivered again */
             again: number | null;
             entries: number;
             lost_entries: number;
@@ -1341,9 +1356,9 @@ export interface components {
             change: components["schemas"]["CursorActionEnum"];
             done: boolean;
             parts: components["schemas"]["ReceiptPart"][];
-            /** @description id to undo it by; null: nothing changed, or too large to be kept */
+            /** @description id for an undo; null: nothing changed, or too large to be stored */
             undo: string | null;
-            /** @description until then all of it can be brought back, ms */
+            /** @description time until which all of it can be restored, ms */
             undo_until: number | null;
             meanwhile: number;
         };
@@ -1354,23 +1369,23 @@ export interface components {
             preview: boolean;
             token?: string;
             /**
-             * @description of a preview: consumers that are connected then are disconnected; else they keep it from being done
+             * @description for a preview: connected consumers are disconnected; otherwise they prevent the deletion
              * @default false
              */
             force: boolean;
         };
         DeleteTopicAnswer: components["schemas"]["TopicPreview"] | components["schemas"]["TopicReceipt"];
         Deleted: {
-            /** @description of the deletion, which takes a number, too */
+            /** @description number of the deletion, which is a version, too */
             version: number;
         };
-        /** @description Of a partition where it was deleted ``entries``, else ``why``. */
+        /** @description Result of a partition: ``entries`` where the subscription was deleted, else ``why``. */
         DeletedPart: {
             partition: number | null;
             done: boolean;
-            /** @description lost; null: they could not be read */
+            /** @description lost entries; null: they could not be read */
             entries?: number | null;
-            /** @description of them published since the preview */
+            /** @description lost entries that were published since the preview */
             later?: number | null;
             why?: components["schemas"]["DeletedPartWhyEnum"];
             reason?: string;
@@ -1382,7 +1397,7 @@ export interface components {
          */
         DeletedPartWhyEnum: "refused" | "unknown";
         DeletedTopic: {
-            /** @description or partition, full name */
+            /** @description full name of the topic or partition */
             name: string;
             /** @description stored */
             bytes: number;
@@ -1394,7 +1409,7 @@ export interface components {
          * @enum {string}
          */
         DirectionEnum: "forward" | "back" | "none";
-        /** @description Of a preview ``name`` and ``address`` as of the topic's consumers. */
+        /** @description A disconnection. A preview is of ``name`` and ``address`` as in the topic's consumers. */
         DisconnectBodyRequest: {
             /** @default false */
             preview: boolean;
@@ -1410,14 +1425,14 @@ export interface components {
             at: number;
             type: string;
             durable: boolean;
-            /** @description to be disconnected; several only if one client made them alike */
+            /** @description consumers to be disconnected; several only if one client created them with the same name */
             consumers: components["schemas"]["ConnectedConsumer"][];
-            /** @description consumers that stay, on the same partition */
+            /** @description other consumers on the same partition, which stay connected */
             others: number;
         };
         DisconnectReceipt: {
             at: number;
-            /** @description consumers; those that left meanwhile are none */
+            /** @description number of consumers; those that left meanwhile are not counted */
             disconnected: number;
         };
         /**
@@ -1445,18 +1460,18 @@ export interface components {
         };
         /** @description Messages of one producer and version that break at one field. */
         Failure: {
-            /** @description of one message: ledger:entry, in a batch with :index */
+            /** @description id of one message: ledger:entry, in a batch with :index */
             id: string;
             /** @description 0: not known */
             published: number;
             producer: string;
-            /** @description by which they were written; null: none */
+            /** @description version that they were written with; null: none */
             version: number | null;
-            /** @description of the field, items of lists as []; empty: the whole message */
+            /** @description path of the field, items of lists as []; empty: the whole message */
             path: string;
-            /** @description of the newest of them */
+            /** @description reason of the newest of them */
             reason: string;
-            /** @description JSON of the newest by its own version; null: not even that */
+            /** @description JSON of the newest, decoded with its own version; null: that fails, too */
             value: string | null;
             count: number;
         };
@@ -1542,26 +1557,26 @@ export interface components {
         LagShape: {
             cause: components["schemas"]["LagCauseEnum"];
             severity: components["schemas"]["SeverityEnum"];
-            /** @description goes on after the subscription's name */
+            /** @description continues a sentence that begins with the subscription's name */
             title: string;
-            /** @description the figures that show it */
+            /** @description the numbers that show it */
             detail: string;
-            /** @description what to do next that harms nothing */
+            /** @description a next step that does no harm */
             advice: string;
             since: number;
             /** @description it began at 'since', or before */
             at_least: boolean;
         };
         /**
-         * @description Messages, null when storage does not tell, estimated unless ``exact``; beside them entries, of which a batch is
-         *     one.
+         * @description Messages, null when storage does not have their number, estimated unless ``exact``; beside them entries, of which
+         *     a batch is one.
          */
         LastChangeShape: {
             /** @description messages lost or delivered again */
             affected: number | null;
             /** @description unread messages that are never delivered */
             lost: number | null;
-            /** @description acknowledged messages that come again */
+            /** @description acknowledged messages that are delivered again */
             again: number | null;
             entries: number;
             lost_entries: number;
@@ -1572,18 +1587,18 @@ export interface components {
             at: number;
             by: string;
             change: components["schemas"]["CursorActionEnum"];
-            /** @description the change that this one took back, or empty */
+            /** @description id of the change that this one undid, or empty */
             undoes: string;
-            /** @description id to undo it by; null: too large to be kept */
+            /** @description id for an undo; null: too large to be stored */
             undo: string | null;
-            /** @description until then all of it can be brought back, ms */
+            /** @description time until which all of it can be restored, ms */
             undo_until: number;
             /** @description partitions that were changed */
             parts: number[];
         };
         LastChanges: {
             changes: components["schemas"]["LastChangeShape"][];
-            /** @description 1 for a topic without */
+            /** @description 1 for a topic without partitions */
             partitions: number;
             /** @description partitions that did not answer */
             unknown: number[];
@@ -1594,12 +1609,12 @@ export interface components {
             bytes: number;
             /** @description open, closed or offloaded */
             state: string;
-            /** @description null of a plain topic */
+            /** @description null for a plain topic */
             partition: number | null;
         };
-        /** @description Messages that nobody could decode here. */
+        /** @description Messages that cannot be decoded here at all. */
         LeftOut: {
-            /** @description of one message: ledger:entry, in a batch with :index */
+            /** @description id of one message: ledger:entry, in a batch with :index */
             id: string;
             /** @description 0: not known */
             published: number;
@@ -1677,11 +1692,11 @@ export interface components {
             numbers: components["schemas"]["TenantNumbersShape"] | null;
         };
         /**
-         * @description A subscription that would lose what it has not acknowledged, or go: ``messages`` null when they were not counted,
-         *     estimated unless ``exact``.
+         * @description A subscription that would lose what it has not acknowledged, or would be deleted. ``messages`` is null when they
+         *     were not counted, and estimated unless ``exact``.
          */
         Loser: {
-            /** @description or partition, full name */
+            /** @description full name of the topic or partition */
             topic: string;
             name: string;
             deleted: boolean;
@@ -1692,7 +1707,7 @@ export interface components {
         MadeTopic: {
             /** @description full name */
             name: string;
-            /** @description 0 of a plain topic */
+            /** @description 0 for a plain topic */
             partitions: number;
         };
         /** @description A change that is requested by ``preview`` with its subject, or by the ``token`` that the preview answered. */
@@ -1704,7 +1719,7 @@ export interface components {
         };
         NameList: {
             total: number;
-            /** @description the first of them */
+            /** @description the first of these names */
             names: string[];
         };
         NamespaceAnswer: {
@@ -1712,11 +1727,11 @@ export interface components {
             /** @description without the tenant */
             name: string;
             bundles: number;
-            /** @description stored ones; a partitioned one counts once */
+            /** @description stored topics; a partitioned one counts once */
             topics: number;
             /** @description full names of up to ten */
             first_topics: string[];
-            /** @description why values of brokers are not known; empty when they are */
+            /** @description why values of brokers are not known; empty when they are known */
             unknown: string;
             properties: {
                 [key: string]: string;
@@ -1726,11 +1741,11 @@ export interface components {
         NamespaceRow: {
             /** @description without the tenant */
             name: string;
-            /** @description stored ones; a partitioned one counts once */
+            /** @description stored topics; a partitioned one counts once */
             topics: number;
-            /** @description how many are set here */
+            /** @description number of policies that are set on the namespace */
             policies: number;
-            /** @description a deletion began and did not end; deleting again finishes */
+            /** @description whether a deletion began and did not end; deleting again completes it */
             deleting: boolean;
         };
         NamespacesAnswer: {
@@ -1771,10 +1786,10 @@ export interface components {
             properties?: {
                 [key: string]: string;
             };
-            /** @description as the verdict said: the version that it is to follow */
+            /** @description as in the verdict: the version that it is to follow */
             newest: number;
         };
-        /** @description Why a change was not made, or not everywhere; with the parts if it got so far. */
+        /** @description The reason why a change was not made, or not everywhere; with the parts, if there are results. */
         NotChanged: {
             reason: string;
             id?: string;
@@ -1782,11 +1797,11 @@ export interface components {
             parts?: components["schemas"]["ReceiptPart"][];
         };
         NotCounted: {
-            /** @description full name, a subscription's behind it if it is one's; or of a broker */
+            /** @description full name of a topic, followed by a subscription if it is one; or a broker */
             name: string;
             reason: string;
         };
-        /** @description Why a subscription was not deleted, or not everywhere; with the parts if it got so far. */
+        /** @description The reason why a subscription was not deleted, or not everywhere; with the parts, if there are results. */
         NotDeleted: {
             reason: string;
             done?: boolean;
@@ -1806,9 +1821,9 @@ export interface components {
          */
         OutcomeEnum: "left" | "failed" | "unknown";
         Overriding: {
-            /** @description full name */
+            /** @description full name of the topic */
             name: string;
-            /** @description its own */
+            /** @description its own value */
             value: unknown;
         };
         OverviewAnswer: {
@@ -1871,38 +1886,38 @@ export interface components {
             /** @description the broker that serves it; empty when none does */
             owner: string;
         };
-        /** @description A preview is of a ``value``; null removes it. */
+        /** @description A change of a policy. A preview is of a ``value``; null removes the own value. */
         PolicyBodyRequest: {
             /** @default false */
             preview: boolean;
             token?: string;
             value?: unknown;
         };
-        /** @description What would go of what is stored in topics that brokers have loaded. Of lists the first are here. */
+        /** @description Losses among the topics that brokers have loaded. Lists hold the first entries. */
         PolicyEffects: {
-            /** @description stored ones whose value it is; a partitioned one counts once */
+            /** @description stored topics that the value applies to; a partitioned one counts once */
             topics: number;
-            /** @description topics of which all was looked at */
+            /** @description topics that were checked completely */
             counted: number;
             /** @description topics that no broker has loaded; null: not known */
             at_rest: number | null;
-            /** @description that would be deleted */
+            /** @description bytes that would be deleted */
             bytes: number;
             /** @description most entries first */
             subscriptions: components["schemas"]["Loser"][];
             subscriptions_total: number;
-            /** @description lost by all subscriptions */
+            /** @description entries lost by all subscriptions */
             entries: number;
-            /** @description topics that would go, the largest first */
+            /** @description topics that would be deleted, the largest first */
             deleted: components["schemas"]["DeletedTopic"][];
             deleted_total: number;
-            /** @description that would be sent away */
+            /** @description producers that would be disconnected */
             producers: number;
             not_counted: components["schemas"]["NotCounted"][];
             not_counted_total: number;
             /**
              * Format: double
-             * @description when brokers will have acted on it at the latest
+             * @description longest time until brokers have applied it, in seconds
              */
             within_s: number;
         };
@@ -1919,7 +1934,7 @@ export interface components {
             /** @description empty for a value without parts */
             name: string;
             type: components["schemas"]["PolicyPartTypeEnum"];
-            /** @description it may stay away */
+            /** @description it may be missing */
             optional: boolean;
             minimum?: string;
             maximum?: string;
@@ -1935,40 +1950,40 @@ export interface components {
          * @enum {string}
          */
         PolicyPartTypeEnum: "integer" | "number" | "boolean" | "string" | "array";
-        /** @description ``token``, null when too large, confirms the change of just that. */
+        /** @description The effects of a change. ``token``, null when too large, confirms exactly this change. */
         PolicyPreview: {
             token: string | null;
             at: number;
-            /** @description as it is */
+            /** @description the policy as it is */
             row: components["schemas"]["PolicyRow"];
-            /** @description null: nothing goes by this policy, or no broker tells */
+            /** @description null: this policy deletes nothing, or no broker answers */
             effects: components["schemas"]["PolicyEffects"] | null;
-            /** @description the first topics that have their own value: they keep it */
+            /** @description the first of the topics that keep a value of their own */
             overriding: components["schemas"]["Overriding"][];
             /** @description null: not known */
             overriding_total: number | null;
-            /** @description why what is null is not known; empty when nothing is */
+            /** @description why a null is not known; empty when all is known */
             unknown: string;
         };
         PolicyReceipt: {
             at: number;
-            /** @description as it is now */
+            /** @description the policy as it is now */
             row: components["schemas"]["PolicyRow"];
-            /** @description of the preview, counted again before it was saved */
+            /** @description effects as in the preview, counted again before saving */
             effects: components["schemas"]["PolicyEffects"] | null;
         };
         PolicyRow: {
             name: string;
             title: string;
             meaning: string;
-            /** @description one without a name, or those of an object */
+            /** @description one part without a name, or the parts of an object */
             parts: components["schemas"]["PolicyPart"][];
             /** @description topics may have a value of their own */
             topics_own: boolean;
-            /** @description in force; null: not known */
+            /** @description value in force; null: not known */
             value: unknown;
             /**
-             * @description which says so
+             * @description level of that value
              *
              *     * `broker` - broker
              *     * `namespace` - namespace
@@ -1976,12 +1991,12 @@ export interface components {
              *     * `topic` - topic
              */
             level: (components["schemas"]["PolicyLevelEnum"] | components["schemas"]["NullEnum"]) | null;
-            /** @description the namespace's or topic's; null: none */
+            /** @description value of the namespace or topic itself; null: none */
             own: unknown;
-            /** @description what holds without own; null: not known */
+            /** @description value in force without own; null: not known */
             inherited: unknown;
             /**
-             * @description which says that
+             * @description level of the inherited value
              *
              *     * `broker` - broker
              *     * `namespace` - namespace
@@ -1991,7 +2006,7 @@ export interface components {
             inherited_level: components["schemas"]["PolicyLevelEnum"];
         };
         PositionRow: {
-            /** @description null of a plain topic */
+            /** @description null for a plain topic */
             partition: number | null;
             /** @description ledger:entry, empty when unknown */
             mark_delete: string;
@@ -2000,13 +2015,13 @@ export interface components {
             /** @description entries */
             backlog: number;
         };
-        /** @description ``from`` and ``to``: the next entry to be delivered before and after. */
+        /** @description A move of a cursor. ``from`` and ``to``: the next entry to be delivered before and after it. */
         PreviewPart: {
             /** @description messages lost or delivered again */
             affected: number | null;
             /** @description unread messages that are never delivered */
             lost: number | null;
-            /** @description acknowledged messages that come again */
+            /** @description acknowledged messages that are delivered again */
             again: number | null;
             entries: number;
             lost_entries: number;
@@ -2016,13 +2031,13 @@ export interface components {
             partition: number | null;
             first: components["schemas"]["AffectedMessage"] | null;
             last: components["schemas"]["AffectedMessage"] | null;
-            /** @description entries between, acknowledged already */
+            /** @description entries in between that are acknowledged already */
             holes: number;
-            /** @description messages not due yet */
+            /** @description delayed messages that are not due yet */
             delayed: number | null;
-            /** @description of an undo: entries deleted since */
+            /** @description for an undo: entries deleted since */
             gone: number;
-            /** @description of an undo: entries set back by others since */
+            /** @description for an undo: entries that other clients have set back since */
             moved: number;
             from: string;
         };
@@ -2049,7 +2064,7 @@ export interface components {
             severity: components["schemas"]["SeverityEnum"];
             cause: components["schemas"]["ProblemCauseEnum"];
         };
-        /** @description What a client opened as one producer: on a partitioned topic it is connected to each partition. */
+        /** @description A producer as a client opened it: on a partitioned topic it is connected to each partition. */
         ProducerRow: {
             id: string;
             name: string;
@@ -2061,9 +2076,9 @@ export interface components {
             client_version: string;
             /** @description ISO 8601, empty when unknown */
             connected_since: string;
-            /** @description to which it is connected; empty of a plain topic */
+            /** @description partitions to which it is connected; empty for a plain topic */
             partitions: number[];
-            /** @description of the topic's schema that it came with; null: none of them */
+            /** @description version of the topic's schema that it uses; null: none */
             schema_version: number | null;
         };
         ProgressShape: {
@@ -2085,7 +2100,7 @@ export interface components {
                 [key: string]: string;
             };
         };
-        /** @description A preview is of a ``rack``; null: none is told any more. */
+        /** @description A change of a rack. A preview is of a ``rack``; null removes it. */
         RackBodyRequest: {
             /** @default false */
             preview: boolean;
@@ -2095,23 +2110,30 @@ export interface components {
             group: string;
         };
         RackPreview: {
-            /** @description null: this is what is told already */
+            /** @description null: this rack is set already */
             token: string | null;
             at: number;
-            /** @description null: nothing is told */
-            before: components["schemas"]["ToldRack"] | null;
-            after: components["schemas"]["ToldRack"] | null;
-            /** @description that ever registered and were not removed for good */
+            /** @description null: not set */
+            before: components["schemas"]["RackSetting"] | null;
+            after: components["schemas"]["RackSetting"] | null;
+            /** @description bookies that were ever registered and are not removed for good */
             bookies: number;
-            /** @description of them then: placement takes them for one rack */
+            /** @description bookies without a rack after the change: placement treats them as one rack */
             without_rack: number;
-            /** @description how many are told of them then */
+            /** @description number of different racks after the change */
             racks: number;
         };
         RackReceipt: {
             at: number;
-            before: components["schemas"]["ToldRack"] | null;
-            after: components["schemas"]["ToldRack"] | null;
+            before: components["schemas"]["RackSetting"] | null;
+            after: components["schemas"]["RackSetting"] | null;
+        };
+        RackSetting: {
+            group: string;
+            /** @description empty: only other fields are set */
+            rack: string;
+            /** @description kept as it was set; empty: not set */
+            hostname: string;
         };
         Reason: {
             reason: string;
@@ -2120,13 +2142,16 @@ export interface components {
             hop?: string;
             request_id?: string;
         };
-        /** @description Of a partition that was changed ``from``, ``to``, the amounts, and what is read afterwards; else ``why``. */
+        /**
+         * @description Result of a partition: when it was changed, ``from``, ``to``, the amounts, and the state read afterwards; else
+         *     ``why``.
+         */
         ReceiptPart: {
             /** @description messages lost or delivered again */
             affected?: number | null;
             /** @description unread messages that are never delivered */
             lost?: number | null;
-            /** @description acknowledged messages that come again */
+            /** @description acknowledged messages that are delivered again */
             again?: number | null;
             entries?: number;
             lost_entries?: number;
@@ -2157,14 +2182,14 @@ export interface components {
         Rehearsal: {
             at: number;
             asked: number;
-            /** @description that were looked at: decoded, failed and left out */
+            /** @description messages that were read: decoded, failed and left out */
             messages: number;
             entries: number;
-            /** @description of what was read, or of what it unpacks to */
+            /** @description bytes that were read, or that they decompress to */
             bytes: number;
             took_ms: number;
             /**
-             * @description all asked for, the topic's beginning, or a bound
+             * @description why it ended: all requested, the topic's beginning, or a bound
              *
              *     * `asked` - asked
              *     * `begin` - begin
@@ -2172,7 +2197,7 @@ export interface components {
              *     * `time` - time
              */
             stopped: components["schemas"]["StoppedEnum"];
-            /** @description 0: the topic has none */
+            /** @description 0 of a plain topic */
             partitions: number;
             /** @description partitions that did not answer */
             missing: number[];
@@ -2204,7 +2229,7 @@ export interface components {
             token?: string;
             /**
              * Format: int64
-             * @description milliseconds; the first message published at or after it becomes next
+             * @description milliseconds; the first message published at or after it becomes the next one
              */
             timestamp?: number;
         };
@@ -2259,13 +2284,13 @@ export interface components {
          */
         RunShapeStateEnum: "queued" | "running" | "succeeded" | "failed" | "cancelled";
         Sample: {
-            /** @description of one message: ledger:entry, in a batch with :index */
+            /** @description id of one message: ledger:entry, in a batch with :index */
             id: string;
             /** @description 0: not known */
             published: number;
             producer: string;
             version: number | null;
-            /** @description JSON, as a consumer with the candidate gets it */
+            /** @description JSON, as a consumer with the candidate receives it */
             value: string;
         };
         /**
@@ -2415,7 +2440,7 @@ export interface components {
         StrategyRow: {
             value: components["schemas"]["ValueEnum"];
             /**
-             * @description which says so
+             * @description level of that value
              *
              *     * `broker` - broker
              *     * `namespace` - namespace
@@ -2424,25 +2449,25 @@ export interface components {
              */
             level: components["schemas"]["PolicyLevelEnum"];
         };
-        /** @description What is lost with a subscription. Whatever is published to it until it is gone is lost, too. */
+        /** @description Losses with the deletion of a subscription. Messages that are published to it until then are lost, too. */
         SubscriptionPreview: {
             /** @description null: too large to be confirmed */
             token: string | null;
             at: number;
             force: boolean;
-            /** @description that have the subscription; 0 of a plain topic */
+            /** @description partitions that have the subscription; 0 for a plain topic */
             partitions: number;
             durable: boolean;
             /** @description empty before its first consumer */
             type: string;
-            /** @description that it has not acknowledged; null: not all can be read now */
+            /** @description entries that it has not acknowledged; null: not all can be read now */
             entries: number | null;
-            /** @description in them; null: storage does not tell */
+            /** @description messages in them; null: storage does not have their number */
             messages: number | null;
-            /** @description of the messages; else they are estimated */
+            /** @description whether messages is exact; otherwise it is estimated */
             exact: boolean;
             consumers: components["schemas"]["ConnectedConsumer"][];
-            /** @description where it cannot be read now */
+            /** @description partitions whose entries cannot be read now */
             unread: components["schemas"]["UnreadPart"][];
         };
         SubscriptionReceipt: {
@@ -2481,7 +2506,7 @@ export interface components {
              * @description change of the backlog in entries per second; negative while it drains
              */
             net_rate: number;
-            /** @description why it does not drain; null: nothing keeps it from it */
+            /** @description why it does not drain; null: nothing prevents it */
             lag: components["schemas"]["LagShape"] | null;
         };
         TenantBodyRequest: {
@@ -2526,24 +2551,17 @@ export interface components {
             to: number;
             from: number;
         };
-        ToldRack: {
-            group: string;
-            /** @description empty: only the rest was told */
-            rack: string;
-            /** @description kept as it was told; empty: it was not */
-            hostname: string;
-        };
         TopicAnswer: {
             at: number;
             row: components["schemas"]["TopicRow"];
-            /** @description what is wrong with the topic itself; null: nothing is found */
+            /** @description a problem of the topic itself; null: none is found */
             trouble: components["schemas"]["TroubleShape"] | null;
             /** @description the broker that serves it; empty when none does, or several */
             owner: string;
             ledgers: components["schemas"]["LedgerRow"][];
             producers: components["schemas"]["ProducerRow"][];
             subscriptions: components["schemas"]["SubscriptionRow"][];
-            /** @description empty of a plain topic */
+            /** @description empty for a plain topic */
             partitions: components["schemas"]["PartitionRow"][];
             /** @description partitions that did not answer: only their rows are here */
             missing: number[];
@@ -2566,32 +2584,32 @@ export interface components {
             policies: components["schemas"]["PolicyRow"][];
         };
         /**
-         * @description What the topic holds and who uses it, of all partitions. ``token``, null when too large or when nothing would
-         *     change, confirms the change of just that.
+         * @description The content and the users of a topic, over all partitions. ``token``, null when too large or when nothing would
+         *     change, confirms exactly that change.
          */
         TopicPreview: {
             token: string | null;
             at: number;
-            /** @description 0 of a plain topic */
+            /** @description 0 for a plain topic */
             partitions: number;
-            /** @description of more partitions */
+            /** @description number after the change, if it adds partitions */
             partitions_after: number | null;
-            /** @description stored */
+            /** @description stored bytes */
             bytes: number;
-            /** @description stored */
+            /** @description stored entries */
             entries: number;
             terminated: boolean;
             producers: components["schemas"]["ClientShape"][];
             subscriptions: components["schemas"]["UnreadOfSubscription"][];
-            /** @description subscriptions that cannot be read now: nothing of them is known */
+            /** @description subscriptions that cannot be read now: their numbers are not known */
             unread: string[];
-            /** @description clients that name the topic when it is gone make it anew */
+            /** @description whether clients that use the topic after its deletion create it again */
             remakes: boolean;
         };
         TopicReceipt: {
             change: components["schemas"]["TopicChangeEnum"];
             at: number;
-            /** @description of a terminated topic, the last message of each part */
+            /** @description after a termination, the last message of each part */
             last: string[];
         };
         /** @description A BacklogShape whose values may be null: not known. */
@@ -2644,7 +2662,7 @@ export interface components {
         };
         TopicsAnswer: {
             at: number;
-            /** @description rows that pass the filter */
+            /** @description topics that pass the filter */
             total: number;
             offset: number;
             limit: number;
@@ -2678,7 +2696,7 @@ export interface components {
             /** @description topics that are in the sums with their last known numbers, which may have changed */
             last: number;
         };
-        /** @description What is wrong with a topic itself. */
+        /** @description A problem of a topic itself. */
         TroubleShape: {
             severity: components["schemas"]["SeverityEnum"];
             cause: components["schemas"]["ProblemCauseEnum"];
@@ -2690,7 +2708,7 @@ export interface components {
             /** @default false */
             preview: boolean;
             token?: string;
-            /** @description the change to take back */
+            /** @description id of the change to undo */
             id?: string;
         };
         UnloadBrokerAnswer: components["schemas"]["UnloadPreview"] | components["schemas"]["UnloadReceipt"];
@@ -2790,8 +2808,8 @@ export interface components {
         };
         UnloadTopicAnswer: components["schemas"]["TopicPreview"] | components["schemas"]["TopicReceipt"];
         /**
-         * @description What a subscription has not acknowledged: ``messages`` null when storage does not tell, estimated unless
-         *     ``exact``.
+         * @description Entries that a subscription has not acknowledged. ``messages`` is null when storage does not have their number,
+         *     and estimated unless ``exact``.
          */
         UnreadOfSubscription: {
             name: string;
@@ -2823,12 +2841,12 @@ export interface components {
          */
         ValueEnum: "UNDEFINED" | "ALWAYS_INCOMPATIBLE" | "ALWAYS_COMPATIBLE" | "BACKWARD" | "FORWARD" | "FULL" | "BACKWARD_TRANSITIVE" | "FORWARD_TRANSITIVE" | "FULL_TRANSITIVE";
         VerdictShape: {
-            /** @description number of the newest version then; -1 without any */
+            /** @description number of the newest version at that time; -1 without any */
             newest: number;
-            /** @description the version that it is already */
+            /** @description the version that has this schema already, if any */
             version: number | null;
             compatible: boolean;
-            /** @description why not, with the field */
+            /** @description why it is not compatible, with the field */
             reason: string | null;
             strategy: components["schemas"]["StrategyRow"];
         };
@@ -2850,7 +2868,7 @@ export interface components {
             registered: number | null;
             /** @description bytes of the definition */
             size: number | null;
-            /** @description why it cannot be read; null: it can */
+            /** @description why it cannot be read; null: it can be read */
             reason: string | null;
         };
         VersionsAnswer: {
@@ -3520,7 +3538,7 @@ export interface operations {
                 limit?: number;
                 /** @description words that the name has, in any case and order */
                 q?: string;
-                /** @description whose namespaces; exact */
+                /** @description tenant of the namespaces; exact */
                 tenant?: string;
             };
             header?: never;

@@ -612,7 +612,7 @@ EDITS = (
     ),
     Edit(
         "a-subscription-deleted-on-some-partitions-is-deleted",
-        "admin_ui/subscriptions/deletion.py::_outcome",
+        "admin_ui/subscriptions/deletion.py::_result",
         "len(done) == len(parts)",
         "bool(done)",
         (
@@ -622,7 +622,7 @@ EDITS = (
     Edit(
         "partitions-are-not-asked-before-a-deletion",
         "admin_ui/subscriptions/deletion.py::apply",
-        'if all(each["done"] for each in found):',
+        'if all(result["done"] for result in results):',
         "if True:",
         (
             "unit/admin_ui/test_subscription_deletion.py::test_nothing_is_deleted_when_one_partition_refuses",

@@ -50,7 +50,7 @@ async def preview(bench: AdminBench, topic: TopicName, change: Any, **how: Any) 
 
 async def apply(
     bench: AdminBench, said: dict[str, Any], topic: TopicName, change: Any
-) -> services.Outcome:
+) -> services.ChangeResult:
     return await services.apply(bench.engine, topic, confirmed(said, topic, change))
 
 

@@ -3,7 +3,7 @@ import type { components } from "../../../api/schema";
 
 type Schemas = components["schemas"];
 
-export type ToldRack = Schemas["ToldRack"];
+export type RackSetting = Schemas["RackSetting"];
 export type RackPreview = Schemas["RackPreview"];
 export type RackReceipt = Schemas["RackReceipt"];
 

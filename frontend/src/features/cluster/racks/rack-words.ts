@@ -1,8 +1,8 @@
 import { count, plural } from "../../../lib/format";
-import type { RackPreview, RackReceipt, ToldRack } from "./rack-queries";
+import type { RackPreview, RackReceipt, RackSetting } from "./rack-queries";
 
 /** "rack /r1 in group default". */
-export function rackText(told: ToldRack | null): string {
+export function rackText(told: RackSetting | null): string {
   if (told === null) return "no rack";
   return `${told.rack ? `rack ${told.rack}` : "no rack"} in group ${told.group}`;
 }
