@@ -133,6 +133,7 @@ class SnapshotView(ClusterView):
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         params = query(request)
+        # By the class: as an attribute of the view the function would be bound to it.
         return json_answer(await link().on_loop(lambda: type(self).selector(params)))
 
 

@@ -30,12 +30,12 @@ def read(kind: str, token: str, about: Json) -> Json:
         differing = [name for name, value in about.items() if content[name] != value]
     except signing.SignatureExpired as error:
         raise Conflict(
-            f"The preview is older than {PREVIEW_AGE_MAX_S // 60} minutes: look again"
+            f"The preview is older than {PREVIEW_AGE_MAX_S // 60} minutes: request a new one"
         ) from error
     except (signing.BadSignature, TypeError, KeyError) as error:
         raise InvalidField("token", "must be as the preview answered it") from error
     if differing == ["user"]:
-        raise Conflict("Somebody else made this preview: look for yourself")
+        raise Conflict("Another user made this preview: request your own")
     if differing:
-        raise InvalidField("token", "is of a preview of something else")
+        raise InvalidField("token", "is of a preview of another change")
     return content

@@ -134,7 +134,7 @@ class Feed:
 
     async def _produce(self) -> None:
         while True:
-            self._changed.clear()
+            self._changed.clear()  # before the body is made: a change meanwhile wakes the loop again
             try:
                 has_changed = await self._refresh()
             except Exception as error:

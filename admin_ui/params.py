@@ -35,7 +35,7 @@ def number(params: Params, name: str, default: int, low: int, high: int) -> int:
     try:
         value = int(text)
     except ValueError:
-        value = low - 1
+        value = low - 1  # refused below, with the same message
     if not low <= value <= high:
         raise InvalidField(name, f"must be a whole number from {low} to {high}")
     return value

@@ -52,8 +52,8 @@ async def apply(engine: Engine, name: str, user: str, token: str) -> Json:
     answers = await _ask_brokers(engine, name, value)
     if not set(_values(answers.by_value(name, "would_be"))) <= set(content["would_be"]):
         raise Conflict(f"Brokers would act by another value than at the preview{UNCHANGED}")
-    # Only one broker is asked: a second one, asked after the first changed the setting without an answer, would refuse
-    # with a conflict.
+    # Only one broker is tried: had it changed the setting without an answer, the next would report a conflict with its
+    # own change.
     broker = next(broker for broker, lines in answers.lines.items() if name in lines)
     args = api.ChangeSetting(name, value, checked=True, expected=expected)
     await engine.call_on(broker, api.CHANGE_SETTING, args)

@@ -151,7 +151,7 @@ def _ordered(rows: list[Body], sort: str) -> list[Body]:
     field, descending = sort.removeprefix("-"), sort.startswith("-")
     if field == "bundle":
         return rows[::-1] if descending else rows
-    if field == "backlog":
+    if field == "backlog":  # the page shows backlogs in messages
         field = "backlog_messages"
     known = [row for row in rows if row[field] is not None]
     known.sort(key=lambda row: row[field], reverse=descending)

@@ -120,7 +120,7 @@ def _check(current: Effects, policy: Policy, seen: Seen | None, counted: list[st
     What a full backlog is cut by grows with every message: for the size quota only the subscriptions are compared.
     """
     for topic, reason in current.failed.items():
-        if topic in counted:
+        if topic in counted:  # what the preview did not count either needs no answer now
             raise NotReady(f"{topic} could not be checked again: {reason}{UNSAVED}")
     for topic, losers in current.seen.items():
         if seen is None or topic not in seen:

@@ -81,7 +81,7 @@ class CursorView(PreviewedView):
     async def _at_once(
         self, request: HttpRequest, name: TopicName, subscription: str, body: Body
     ) -> HttpResponse:
-        raise AssertionError("the body's shape asks for a token")
+        raise AssertionError("the body's shape requires a token")
 
 
 class SkipAllView(CursorView):

@@ -82,6 +82,7 @@ async def apply(
             return {"done": True, "entries": 0, "later": 0, "gone": True}
         except (MagnetarError, TimeoutError) as error:
             retriable = not isinstance(error, Refusal) or error.retriable
+            # A dry call changes nothing: without its answer nothing is left unknown.
             why = "unknown" if retriable and not dry else "refused"
             return {"done": False, "why": why, "reason": str(error)}
         before = answer.get("before", {})
@@ -132,7 +133,7 @@ async def holdings(
         except NotFound:
             if WHOLE in parts:
                 raise
-            return None  # the subscription was made when the topic had fewer partitions
+            return None  # the subscription was created when the topic had fewer partitions
 
     answers = await on_each(list(parts.values()), holding_of)
     held = {

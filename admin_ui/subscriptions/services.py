@@ -73,7 +73,7 @@ async def _preview(engine: Engine, args: api.PreviewChange, user: str) -> tuple[
         except NotFound:
             if len(members) == 1:
                 raise
-            return None  # the subscription was made when the topic had fewer partitions
+            return None  # the subscription was created when the topic had fewer partitions
 
     answers = await on_each(list(members.values()), preview_of)
     previews = {
@@ -178,6 +178,7 @@ async def apply(engine: Engine, topic: TopicName, confirmed: Confirmed) -> Chang
             return await engine.call(api.MOVE_CURSOR, replace(args, dry=dry))
         except (MagnetarError, TimeoutError) as error:
             retriable = not isinstance(error, Refusal) or error.retriable
+            # A dry call changes nothing: without its answer nothing is left unknown.
             why = "unknown" if retriable and not dry else "refused"
             return {"done": False, "why": why, "reason": str(error)}
 

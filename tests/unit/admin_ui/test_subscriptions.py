@@ -230,12 +230,12 @@ def test_a_token_is_of_one_change_of_one_user_and_for_a_while(
     token = tokens.sign(made)
     assert token is not None
     assert tokens.read(token, str(PLAIN), "s", "skip-all", "alice") == made
-    with pytest.raises(Conflict, match="Somebody else"):
+    with pytest.raises(Conflict, match="Another user"):
         tokens.read(token, str(PLAIN), "s", "skip-all", "bob")
     for wrong in ((str(MANY), "s", "skip-all"), (str(PLAIN), "t", "skip-all")):
-        with pytest.raises(InvalidField, match="something else"):
+        with pytest.raises(InvalidField, match="another change"):
             tokens.read(token, wrong[0], wrong[1], "skip-all", "alice")
-    with pytest.raises(InvalidField, match="something else"):
+    with pytest.raises(InvalidField, match="another change"):
         tokens.read(token, str(PLAIN), "s", "reset", "alice")
     with pytest.raises(InvalidField, match="as the preview answered"):
         tokens.read(token[:-1] + "x", str(PLAIN), "s", "skip-all", "alice")
