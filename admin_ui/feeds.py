@@ -244,7 +244,7 @@ class FeedWatch:
         self._is_pending = True
         self._wake.set()
 
-    def take(self) -> str | None:
+    def take_message(self) -> str | None:
         """Return the newest message (see ``Feed.text``); None when it was taken before."""
         if not self._is_pending:
             return None

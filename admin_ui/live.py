@@ -134,8 +134,8 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
                 raise InvalidField("message", "must be a JSON object")
             await self._handle(request)
         except Refusal as error:
-            given = request.get("id") if isinstance(request, dict) else None
-            self._refuse(given if isinstance(given, str) else None, error)
+            key = request.get("id") if isinstance(request, dict) else None
+            self._refuse(key if isinstance(key, str) else None, error)
 
     async def _handle(self, request: Body) -> None:
         match request.get("op"):
@@ -170,7 +170,7 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self.wake.wait()
             self.wake.clear()
             for key, watch in list(self.watches.items()):
-                message = watch.take()
+                message = watch.take_message()
                 if message is not None and self.watches.get(key) is watch:
                     self.send_members(f'"id":{json.dumps(key)},{message}')
 

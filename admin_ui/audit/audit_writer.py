@@ -170,12 +170,12 @@ class AuditWriter:
         if time.monotonic() < self._prune_at_s:
             return
         try:
-            more = self._prune(int(time.time() * 1000))
+            has_more = self._prune(int(time.time() * 1000))
         except Exception as error:  # the log grows meanwhile, which refuses no change
             log.warning("old entries of the audit log are not removed error=%r", error)
             connection.close()
-            more = False
-        self._prune_at_s = time.monotonic() + (LATE_RETRY_S if more else PRUNE_S)
+            has_more = False
+        self._prune_at_s = time.monotonic() + (LATE_RETRY_S if has_more else PRUNE_S)
 
     def _prune(self, now_ms: int) -> bool:
         """Remove the oldest entries beyond the retention; return whether there may be more of them."""

@@ -24,10 +24,10 @@ def given_text(body: bytes) -> str:
     if not body:
         return ""
     try:
-        given = _shallow(body)
+        value = _shallow(body)
     except (ValueError, RecursionError):
         return ""
-    return _cut(_json(hidden(given)), GIVEN_CHARS_MAX)
+    return _cut(_json(hidden(value)), GIVEN_CHARS_MAX)
 
 
 def changes_text(account: Account) -> str:

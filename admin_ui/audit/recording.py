@@ -54,8 +54,8 @@ def entry_for(request: HttpRequest, actor: str) -> AuditEntry:
 
 def request_id_of(request: HttpRequest) -> str:
     """Return the caller's own request id when it can be stored and searched for, else a new one."""
-    given = request.headers.get("X-Request-Id", "")
-    return given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex[:16]
+    request_id = request.headers.get("X-Request-Id", "")
+    return request_id if _REQUEST_ID.fullmatch(request_id) else uuid.uuid4().hex[:16]
 
 
 class AuditRecorder:

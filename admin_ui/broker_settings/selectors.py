@@ -49,7 +49,7 @@ async def ask_brokers(engine: Engine, args: api.LiveSettings) -> BrokerAnswers:
     """Return the answers of all registered brokers, which are asked at the same time."""
     answers = BrokerAnswers({}, {})
 
-    async def ask(broker: BrokerAddress) -> None:
+    async def read_settings(broker: BrokerAddress) -> None:
         try:
             async with asyncio.timeout(ASKING_S):
                 lines = await engine.call_on(broker, api.LIVE_SETTINGS, args)
@@ -62,7 +62,7 @@ async def ask_brokers(engine: Engine, args: api.LiveSettings) -> BrokerAnswers:
                 raise
             answers.silent[broker.id] = reason
 
-    await catalog.each(await engine.admin.brokers(), ask)
+    await catalog.each(await engine.admin.brokers(), read_settings)
     return answers
 
 

@@ -79,10 +79,14 @@ async def _check_as_seen(engine: Engine, bundle: BundleName, owner: str) -> None
         await namespaces.one_bundle(engine, bundle.namespace, bundle.range)
     except PreconditionFailed as error:
         raise Conflict("The bundle was split since the preview") from error
-    now = await bundles.owner_now(engine.store, bundle)
-    if now != owner:
-        by = f"is owned by {await selectors.broker_of(now)}" if now else "has no owner"
-        raise Conflict(f"The bundle {by} now, other than at the preview")
+    current_owner = await bundles.owner_now(engine.store, bundle)
+    if current_owner != owner:
+        ownership = (
+            f"is owned by {await selectors.broker_of(current_owner)}"
+            if current_owner
+            else "has no owner"
+        )
+        raise Conflict(f"The bundle {ownership} now, other than at the preview")
 
 
 async def _owner_after(engine: Engine, bundle: BundleName) -> str | None:

@@ -162,12 +162,12 @@ async def _find(engine: Engine, scope: Scope) -> OwnedBundles:
     )
 
 
-def _check_as_seen(seen: dict[str, str], now: dict[str, str]) -> None:
+def _check_as_seen(previewed: dict[str, str], current: dict[str, str]) -> None:
     differing = {
-        "owned now and was not": now.keys() - seen.keys(),
-        "not owned any more": seen.keys() - now.keys(),
+        "owned now and was not": current.keys() - previewed.keys(),
+        "not owned any more": previewed.keys() - current.keys(),
         "owned by another broker now": {
-            name for name in seen.keys() & now.keys() if seen[name] != now[name]
+            name for name in previewed.keys() & current.keys() if previewed[name] != current[name]
         },
     }
     differences = [

@@ -43,10 +43,10 @@ async def environment(
             _read_last.update(await read(stored))
     except (TimeoutError, MagnetarError):
         pass
-    known = settings.ENVIRONMENT
+    configured = settings.ENVIRONMENT
     return {
-        "cluster": known.cluster_name,
-        "clusters": _read_last["clusters"] or [known.cluster_name],
+        "cluster": configured.cluster_name,
+        "clusters": _read_last["clusters"] or [configured.cluster_name],
         "version": settings.VERSION,
         "broker_url": _read_last["broker_url"],
         "authentication": settings.AUTHENTICATION_ENABLED,

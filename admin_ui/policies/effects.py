@@ -138,7 +138,7 @@ async def of_namespace(engine: Engine, name: NamespaceName, own: OwnValues) -> S
     silent: dict[str, str] = {}
     loaded: set[str] = set()
 
-    async def ask(broker: Any) -> None:
+    async def read_loaded(broker: Any) -> None:
         try:
             async with asyncio.timeout(LOOKING_S):
                 names = await engine.call_on(broker, api.TOPICS, api.LoadedTopics(name))
@@ -149,7 +149,7 @@ async def of_namespace(engine: Engine, name: NamespaceName, own: OwnValues) -> S
                 raise
             silent[broker.http_url] = reason
 
-    await catalog.each(await engine.admin.brokers(), ask)
+    await catalog.each(await engine.admin.brokers(), read_loaded)
     return Scope(parts, [part for part in parts if str(part) in loaded], silent)
 
 
@@ -170,7 +170,7 @@ async def gather(
     measured = len(requested) <= MEASURED_MAX
     until_s = asyncio.get_running_loop().time() + ASKING_S
 
-    async def ask(part: TopicName) -> None:
+    async def read_effect(part: TopicName) -> None:
         args = api.PolicyEffect(part, policy.name, value, at_ms, measured)
         try:
             async with asyncio.timeout_at(until_s):
@@ -183,5 +183,5 @@ async def gather(
                 raise
             effects.failed[str(part)] = reason
 
-    await catalog.each(requested, ask)
+    await catalog.each(requested, read_effect)
     return effects

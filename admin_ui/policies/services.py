@@ -24,12 +24,12 @@ Place = NamespaceName | TopicName
 async def preview(engine: Engine, place: Place, policy: Policy, user: str, value: Any) -> Json:
     """Return what saving ``value`` would do (None: removing the own value), with the token that confirms exactly that.
     Raises Refusal."""
-    given = None if value is None else policy.read(value)
+    new_value = None if value is None else policy.read(value)
     values, unknown = await _values(engine, place, policy)
     at = now_ms()
-    own, effects_now = await _effects(engine, place, policy, _after(values, given), unknown)
+    own, effects_now = await _effects(engine, place, policy, _after(values, new_value), unknown)
     content = _about(place, policy, user) | {
-        "value": given,
+        "value": new_value,
         "own": values.own,
         "inherited": values.inherited,
         "at": at,

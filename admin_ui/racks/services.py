@@ -30,16 +30,16 @@ async def preview(engine: Engine, bookie: str, user: str, rack: str | None, grou
         facts = before.facts if before is not None else {}
         after = Told(group, {**facts, "rack": rack})
     racks = {**_racks(groups), bookie: _racks(_only(bookie, after)).get(bookie)}
-    known = [racks.get(known_bookie) for known_bookie in bookies]
+    racks_of_bookies = [racks.get(known_bookie) for known_bookie in bookies]
     content = _about(bookie, user) | {"before": before, "after": after}
     return {
         "token": confirming.sign(KIND, content) if after != before else None,
         "at": now_ms(),
         "before": _shown(before),
         "after": _shown(after),
-        "bookies": len(known),
-        "without_rack": known.count(None),
-        "racks": len({name for name in known if name is not None}),
+        "bookies": len(racks_of_bookies),
+        "without_rack": racks_of_bookies.count(None),
+        "racks": len({name for name in racks_of_bookies if name is not None}),
     }
 
 

@@ -48,13 +48,13 @@ async def versions(engine: Engine, name: TopicName, params: Params) -> Body:
 
 async def version(engine: Engine, name: TopicName, text: str) -> Body:
     """Return a version with its definition, also from before a deletion. Raises InvalidField, NotFound."""
-    wanted = number({"version": text}, "version", -1, 0, VERSION_MAX)
-    stored = (await schemas.stored(engine, name.partitioned, [wanted]))[wanted]
+    requested = number({"version": text}, "version", -1, 0, VERSION_MAX)
+    stored = (await schemas.stored(engine, name.partitioned, [requested]))[requested]
     if isinstance(stored, str):
         raise NotFound(stored[0].upper() + stored[1:])
     schema = stored.schema
     return {
-        "version": wanted,
+        "version": requested,
         "type": schema.kind.value,
         "registered": stored.at_ms,
         "size": len(schema.data),

@@ -17,7 +17,9 @@ from gateway.services.engine_link import Engine
 
 UNKNOWN = "It is not known whether the change was made: look at the subscription's last change"
 WHOLE = -1
+"""Index of a topic without partitions."""
 _MOVED = ("base", "target", "lost", "again", "lost_messages", "again_messages", "exact")
+"""Members of a preview that the confirmed change is checked against."""
 
 
 class ChangeResult(NamedTuple):
@@ -123,20 +125,20 @@ def _sums(previews: dict[int, Json]) -> Json:
     sums: Json = {name: _sum(part[name] for part in parts) for name in parts[0] if name != "exact"}
     sums["exact"] = all(part["exact"] for part in parts)
     direction = "forward" if sums["lost_entries"] else "back" if sums["again_entries"] else "none"
-    given = list(previews.values())
-    firsts = [part["first"]["publish_time"] for part in given if part["first"]]
-    lasts = [part["last"]["publish_time"] for part in given if part["last"]]
-    known = all(firsts) and all(lasts) and firsts and lasts
+    answers = list(previews.values())
+    firsts = [part["first"]["publish_time"] for part in answers if part["first"]]
+    lasts = [part["last"]["publish_time"] for part in answers if part["last"]]
+    has_times = all(firsts) and all(lasts) and firsts and lasts
     return sums | {
         "direction": direction,
-        "holes": sum(part["holes"] for part in given),
-        "delayed": _sum(part["delayed"] for part in given),
-        "gone": sum(part["gone"] for part in given),
-        "moved": sum(part["moved"] for part in given),
-        "span": {"from": min(firsts), "to": max(lasts)} if known else None,
+        "holes": sum(part["holes"] for part in answers),
+        "delayed": _sum(part["delayed"] for part in answers),
+        "gone": sum(part["gone"] for part in answers),
+        "moved": sum(part["moved"] for part in answers),
+        "span": {"from": min(firsts), "to": max(lasts)} if has_times else None,
         "consumers": _consumers(previews),
-        "undoable": all(part["undoable"] for part in given),
-        "kept_ms": min(part["kept_ms"] for part in given),
+        "undoable": all(part["undoable"] for part in answers),
+        "kept_ms": min(part["kept_ms"] for part in answers),
     }
 
 

@@ -23,14 +23,14 @@ _GENERATED = re.compile(r".+-\d+-\d+")
 
 class TopicPart(NamedTuple):
     """The topic or one of its partitions. ``number``: of the partition, None for a plain topic. ``stats`` and
-    ``internal``: the answers of the broker; without them the part did not answer, or is not created yet (``made`` is
+    ``internal``: the answers of the broker; without them the part did not answer, or is not created yet (``created`` is
     false). ``last``: its row in the index, if any."""
 
     name: str
     number: int | None
     stats: Body | None
     internal: Body
-    made: bool
+    created: bool
     last: Row | None
 
     @property
@@ -45,7 +45,7 @@ def part_row(part: TopicPart, at: int) -> Row:
     about = {"partition": part.number, "owner": part.owner}
     if part.stats is not None:
         return {**_row(part.name, _values(part.stats), True, at), "known": "live", **about}
-    if not part.made:
+    if not part.created:
         nothing = [0] * len(ROW_COLUMNS)
         return {**_row(part.name, nothing, False, at), "known": "at_rest", **about}
     if part.last is not None:

@@ -142,7 +142,7 @@ async def topic(engine: Engine, name: TopicName) -> Body:
         "producers": detail.producers(parts),
         "subscriptions": list(merged.values()),
         "partitions": part_rows if count else [],
-        "missing": [part.number for part in parts if part.stats is None and part.made],
+        "missing": [part.number for part in parts if part.stats is None and part.created],
     }
 
 
@@ -167,7 +167,7 @@ async def _partitions(engine: Engine, name: TopicName, count: int) -> list[detai
     snapshot = await collector().snapshot()
     failures: list[Exception] = []
 
-    async def ask(index: int) -> detail.TopicPart:
+    async def read_part(index: int) -> detail.TopicPart:
         member = name.partition_at(index)
         try:
             async with asyncio.timeout(PARTITION_TIMEOUT_S):
@@ -180,7 +180,7 @@ async def _partitions(engine: Engine, name: TopicName, count: int) -> list[detai
             last = snapshot.topics.part_row(str(member), now_ms())
             return detail.TopicPart(str(member), index, None, {}, True, last)
 
-    parts = await catalog.each(range(count), ask)
+    parts = await catalog.each(range(count), read_part)
     if len(failures) == count:
         raise failures[0]
     return parts

@@ -120,12 +120,12 @@ def _check(name: TopicName, change: TopicChange, count: int) -> None:
         raise Unsupported("Termination of a partitioned topic is not allowed")
 
 
-def _check_growth(present: int, wanted: int | None) -> None:
+def _check_growth(present: int, requested: int | None) -> None:
     if not present:
         raise Conflict("The topic is not partitioned: its number of partitions cannot be raised")
-    if wanted is not None and wanted <= present:
+    if requested is not None and requested <= present:
         raise Unprocessable(
-            f"partitions: must be more than the {present} that there are, not {wanted}"
+            f"partitions: must be more than the {present} that there are, not {requested}"
         )
 
 

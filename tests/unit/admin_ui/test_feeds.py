@@ -46,7 +46,7 @@ class Watcher:
 
     async def hear(self) -> dict[str, Any]:
         async with asyncio.timeout(TIMEOUT_S):
-            while (text := self.watch.take()) is None:
+            while (text := self.watch.take_message()) is None:
                 self._wake.clear()
                 await self._wake.wait()
         message: dict[str, Any] = json.loads(f"{{{text}}}")
@@ -98,7 +98,7 @@ async def test_only_news_is_told() -> None:
     watcher = Watcher(source.channel())
     await watcher.value()
     await until_asked(source, 4)
-    assert watcher.watch.take() is None, "the same numbers at another time are no news"
+    assert watcher.watch.take_message() is None, "the same numbers at another time are no news"
     source.value = 1
     assert await watcher.value() == 1
     await watcher.watch.end()
@@ -110,7 +110,7 @@ async def test_a_body_that_fails_is_told_once_and_tried_again() -> None:
     watcher = Watcher(source.channel())
     assert await watcher.hear() == {"error": {"reason": "No such topic"}}
     await until_asked(source, 4)
-    assert watcher.watch.take() is None
+    assert watcher.watch.take_message() is None
     source.error = ValueError("a bug with a secret in it")
     reason = "An unexpected error occurred in the gateway"
     assert await watcher.hear() == {"error": {"reason": reason}}
@@ -127,7 +127,7 @@ async def test_a_watcher_that_does_not_take_holds_nobody_and_misses_what_was_bet
         source.value = value
         assert await quick.value() == value
     assert await slow.value() == 2
-    assert slow.watch.take() is None
+    assert slow.watch.take_message() is None
     await slow.watch.end()
     await quick.watch.end()
 
@@ -185,7 +185,7 @@ async def test_times_alone_are_no_news_and_texts_that_look_like_them_are() -> No
     source.value = {"at": 3, "rows": [{"at": 4}]}
     basis.change()
     await until_asked(source, 3)
-    assert watcher.watch.take() is None
+    assert watcher.watch.take_message() is None
     source.value = '"at":5'
     basis.change()
     assert await watcher.value() == '"at":5'
@@ -210,7 +210,7 @@ async def test_of_what_is_written_already_the_maker_says_what_is_news() -> None:
     async with asyncio.timeout(TIMEOUT_S):
         while asked < 2:
             await asyncio.sleep(INTERVAL_S)
-    assert watcher.watch.take() is None
+    assert watcher.watch.take_message() is None
     basis.change()
     assert await watcher.hear() == {"channel": "test", "at": 3, "data": {"at": 3, "n": 1}}
     await watcher.watch.end()
