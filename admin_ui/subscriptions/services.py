@@ -19,7 +19,7 @@ UNKNOWN = "It is not known whether the change was made: look at the subscription
 WHOLE = -1
 """Index of a topic without partitions."""
 _MOVED = ("base", "target", "lost", "again", "lost_messages", "again_messages", "exact")
-"""Members of a preview that the confirmed change is checked against."""
+"""Members of a preview that are arguments of the confirmed change (``api.MoveCursor``)."""
 
 
 class ChangeResult(NamedTuple):
