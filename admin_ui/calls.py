@@ -12,9 +12,9 @@ from rest_framework import serializers
 from admin_ui.params import Params, require_served
 from engine.base.errors import InvalidField
 from engine.base.names import DOMAINS
-from gateway.http.bodies import Written, json_answer, object_body
+from gateway.http.bodies import JsonText, json_answer, object_body
 from gateway.http.json_bodies import decode_body
-from gateway.http.view import View
+from gateway.http.view import RestView
 from gateway.services.collector import collector
 from gateway.services.engine_link import Engine, Work, link
 
@@ -69,7 +69,7 @@ TOPIC_PATH = (
 )
 
 
-class ConsoleView(View):
+class ConsoleView(RestView):
     """Base of the views. Reading and changing are open to every user of the console."""
 
     permission = "console"
@@ -129,7 +129,7 @@ class PreviewedView(ClusterView):
 class SnapshotView(ClusterView):
     """Base of views that read the collector's last snapshot."""
 
-    selector: ClassVar[Callable[[Params], Awaitable[Body | Written]]]
+    selector: ClassVar[Callable[[Params], Awaitable[Body | JsonText]]]
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         params = query(request)

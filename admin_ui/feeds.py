@@ -21,7 +21,7 @@ from channels.layers import get_channel_layer
 from admin_ui.params import Params, require_served
 from engine.base.errors import InvalidField
 from engine.base.tasks import TaskScope
-from gateway.http.bodies import Written
+from gateway.http.bodies import JsonText
 from gateway.http.errors import describe, hop_of
 from gateway.services.collector import collector, now_ms
 from gateway.services.engine_link import link
@@ -66,7 +66,7 @@ class Channel:
     """
 
     name: str
-    body: Callable[[Params], Awaitable[Body | Written]]
+    body: Callable[[Params], Awaitable[Body | JsonText]]
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     interval_s: float = 1.0
@@ -172,9 +172,9 @@ class Feed:
             return False
         body = await self.channel.body(self._params)
         self._basis = basis
-        if not isinstance(body, Written):
+        if not isinstance(body, JsonText):
             text = _written(body)
-            body = Written(body.get("at") or now_ms(), text, TIMES.sub("", text))
+            body = JsonText(body.get("at") or now_ms(), text, TIMES.sub("", text))
         has_changed = body.seen != self._seen
         self._seen = body.seen
         # The text is replaced even when only times differ: the next watcher starts with the newest times.
@@ -278,12 +278,12 @@ def watch(channel: Channel, params: Params, wake: asyncio.Event) -> FeedWatch:
 
 
 def snapshot_body(
-    selector: Callable[[Params], Awaitable[Body | Written]],
-) -> Callable[[Params], Awaitable[Body | Written]]:
+    selector: Callable[[Params], Awaitable[Body | JsonText]],
+) -> Callable[[Params], Awaitable[Body | JsonText]]:
     """Return the body function of a channel whose ``selector`` reads the collector's snapshot; it runs on the engine
     link's loop."""
 
-    async def body(params: Params) -> Body | Written:
+    async def body(params: Params) -> Body | JsonText:
         return await link().on_loop(lambda: selector(params))
 
     return body

@@ -11,8 +11,10 @@ django.setup(set_prefix=False)
 
 from channels.routing import ProtocolTypeRouter  # noqa: E402 - apps must be loaded first
 
-from gateway.http.handler import Handler  # noqa: E402 - apps must be loaded first
+from gateway.http.handler import HttpHandler  # noqa: E402 - apps must be loaded first
 from gateway.http.security import AllowedOriginSockets  # noqa: E402 - apps must be loaded first
 from gateway.sockets import router  # noqa: E402 - apps must be loaded first
 
-application = ProtocolTypeRouter({"http": Handler(), "websocket": AllowedOriginSockets(router())})
+application = ProtocolTypeRouter(
+    {"http": HttpHandler(), "websocket": AllowedOriginSockets(router())}
+)

@@ -8,7 +8,7 @@ from channels.routing import URLRouter
 from django.urls import re_path
 from django.utils.module_loading import import_string
 
-from gateway.http.installed import brought
+from gateway.http.installed import app_attributes
 from gateway.http.refusal import refuse
 from gateway.ws.routing import websocket_urlpatterns
 
@@ -27,6 +27,8 @@ def router() -> URLRouter:
     """All WebSocket routes. Only those of apps look for a session's user: it would cost Pulsar's endpoints, which have
     no use for it, 7 KB for each socket."""
     rest: Any = unknown
-    installed = [route for name in brought("websocket_routes") for route in import_string(name)]
+    installed = [
+        route for name in app_attributes("websocket_routes") for route in import_string(name)
+    ]
     signed_in: Any = AuthMiddlewareStack(URLRouter([*installed, re_path("^.*$", rest)]))
     return URLRouter([*websocket_urlpatterns, re_path("", signed_in)])

@@ -5,7 +5,7 @@ from django.urls import include, path, re_path
 
 from gateway.http import container, errors
 from gateway.http import paths as _converters  # noqa: F401 - registers the path converters
-from gateway.http.installed import brought
+from gateway.http.installed import app_attributes
 
 
 async def _only_websockets(request: HttpRequest) -> HttpResponse:
@@ -16,7 +16,7 @@ async def _only_websockets(request: HttpRequest) -> HttpResponse:
 urlpatterns = [
     path("", include("gateway.rest.urls")),
     re_path(r"^ws/(?:(?:v2/)?(?:producer|consumer|reader)|v3/consumer)/", _only_websockets),
-    *(path("", include(routes)) for routes in brought("http_routes")),
+    *(path("", include(routes)) for routes in app_attributes("http_routes")),
 ]
 
 handler404 = errors.not_found

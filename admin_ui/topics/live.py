@@ -5,14 +5,14 @@ from typing import Any
 from admin_ui.feeds import Channel, CollectorBasis, snapshot_body
 from admin_ui.params import Params, topic_name
 from admin_ui.topics import selectors
-from gateway.http.bodies import Written
+from gateway.http.bodies import JsonText
 from gateway.services.collector import collector
 
 ROWS_MAX = 200
 PLACE = ("domain", "tenant", "namespace", "topic")
 
 
-async def _window(params: Params) -> Written:
+async def _window(params: Params) -> JsonText:
     return await selectors.topics(params, limit_max=ROWS_MAX)
 
 

@@ -13,7 +13,7 @@ from engine.base.errors import Failed, InvalidField, MagnetarError, NotFound, No
 from engine.base.names import DOMAINS, TopicName
 from engine.tenancy.listing import all_namespaces
 from engine.tenancy.tenants import list_tenants
-from gateway.http.bodies import Written
+from gateway.http.bodies import JsonText
 from gateway.services import catalog
 from gateway.services.backlogs import Backlogs
 from gateway.services.collector import collector, now_ms
@@ -57,7 +57,7 @@ def chosen_of(params: Params) -> Chosen:
 _texts = RowTexts()
 
 
-async def topics(params: Params, *, limit_max: int = LIMIT_MAX) -> Written:
+async def topics(params: Params, *, limit_max: int = LIMIT_MAX) -> JsonText:
     """Return a window of the list of topics. ``params`` as in ``api.FILTERS``. Raises InvalidField."""
     offset, limit = window(params, limit_max)
     chosen = chosen_of(params)
@@ -74,7 +74,7 @@ async def topics(params: Params, *, limit_max: int = LIMIT_MAX) -> Written:
     ]
     head = f'"total":{len(snapshot.select(chosen))},"offset":{offset},"limit":{limit},"rows":'
     text = ",".join([row + end for row, end in rows])
-    return Written(at, f'{{"at":{at},{head}[{text}]}}', (head, [row for row, _ in rows]))
+    return JsonText(at, f'{{"at":{at},{head}[{text}]}}', (head, [row for row, _ in rows]))
 
 
 async def scopes(engine: Engine, params: Params) -> Body:

@@ -1,4 +1,4 @@
-"""What a call carries and what its answer holds, as Pulsar's clients send and expect it."""
+"""Bodies of requests and answers in the forms that Pulsar's clients send and expect."""
 
 import asyncio
 import json
@@ -13,31 +13,32 @@ from gateway.http import container
 from gateway.http.json_bodies import decode_body
 
 ITEMS_PER_TURN = 2_000
-"""Of a long list so many are written before other requests get their turn: well below a millisecond."""
+"""Items of a long list encoded before other requests run: well below a millisecond."""
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-class Written(NamedTuple):
-    """An object that is JSON text already. ``at``: as of when it is; ``seen`` is equal for as long as nothing but times
-    is another."""
+class JsonText(NamedTuple):
+    """An object that is encoded as JSON already."""
 
     at: int
+    """The time of its content."""
     text: str
     seen: object
+    """A value that stays equal while nothing but times in the object changes."""
 
 
 def text_of(value: Any) -> str:
-    """``value`` as JSON text."""
+    """Return ``value`` as JSON text."""
     return _ENCODER.encode(value)
 
 
 def json_answer(value: Any, status: int = 200) -> HttpResponse:
-    """``value``, or what is ``Written``, as JSON."""
+    """Return an answer with ``value`` as JSON; a ``JsonText`` is not encoded again."""
     return HttpResponse(_encoded(value), status=status, content_type="application/json")
 
 
 async def json_list(items: Sequence[Any]) -> HttpResponse:
-    """A list of any length as JSON; other requests get their turn while a long one is written."""
+    """Return an answer with a list of any length as JSON; other requests run while a long one is encoded."""
     if len(items) <= ITEMS_PER_TURN:
         return json_answer(items)
     parts = []
@@ -48,29 +49,29 @@ async def json_list(items: Sequence[Any]) -> HttpResponse:
 
 
 def _encoded(value: Any) -> bytes:
-    text = value.text if isinstance(value, Written) else text_of(value)
+    text = value.text if isinstance(value, JsonText) else text_of(value)
     if "\u2028" in text or "\u2029" in text:
-        # JSON may hold these, but a script that holds JSON may not
+        # They are valid in JSON, but not in a script that embeds it.
         text = text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-    # Half of a surrogate pair, which stored texts may hold, is written as its JSON escape.
+    # Stored texts may hold half of a surrogate pair, which has no UTF-8 form: its JSON escape is sent.
     return text.encode(errors="backslashreplace")
 
 
 def no_content(status: int = 204) -> HttpResponse:
-    """Done, nothing to say."""
+    """Return a successful answer without a body."""
     return container.empty(status)
 
 
 def plain_text(text: str) -> HttpResponse:
-    """A bare string under the JSON content type, unquoted: how Pulsar sends ``ok`` and versions."""
+    """Return an unquoted string under the JSON content type, as Pulsar sends ``ok`` and versions."""
     return HttpResponse(text, content_type="application/json")
 
 
 def json_body(request: HttpRequest, *, also: tuple[str, ...] = ()) -> Any:
-    """The request's JSON value, None when there is no body or it is ``null``.
+    """Return the request's JSON value; None when there is no body or it is ``null``.
 
-    No Content-Type counts as JSON; a form (what ``curl -d`` sends by itself) is refused with 415, as Pulsar does.
-    ``also`` names further accepted types. Raises InvalidField, UnsupportedMediaType.
+    A missing Content-Type counts as JSON. A form, which is the default of ``curl -d``, is refused with 415, as Pulsar
+    does. ``also`` names further accepted types. Raises InvalidField, UnsupportedMediaType.
     """
     body = request.body
     if not body.strip():
@@ -83,7 +84,7 @@ def json_body(request: HttpRequest, *, also: tuple[str, ...] = ()) -> Any:
 
 
 def object_body(request: HttpRequest) -> dict[str, Any] | None:
-    """A JSON object or nothing. Raises InvalidField."""
+    """Return the request's JSON object; None when there is none. Raises InvalidField."""
     body = json_body(request)
     if body is not None and not isinstance(body, dict):
         raise InvalidField("body", f"expected a JSON object, got {kind_of(body)}")
@@ -91,7 +92,7 @@ def object_body(request: HttpRequest) -> dict[str, Any] | None:
 
 
 def kind_of(value: object) -> str:
-    """A JSON value's type in JSON's words."""
+    """Return the type of a JSON value in JSON's terms."""
     kinds = {
         bool: "a boolean",
         int: "a number",
@@ -104,7 +105,7 @@ def kind_of(value: object) -> str:
 
 
 def string_list(body: dict[str, Any], field: str) -> list[str]:
-    """A list of strings under ``field``, empty when absent or null. Raises InvalidField."""
+    """Return the list of strings under ``field``; empty when absent or null. Raises InvalidField."""
     value = body.get(field)
     if value is None:
         return []
@@ -114,7 +115,7 @@ def string_list(body: dict[str, Any], field: str) -> list[str]:
 
 
 def string_map(value: Any, field: str) -> dict[str, str]:
-    """An object of strings. Raises InvalidField."""
+    """Return ``value``, which must be an object of strings; empty for None. Raises InvalidField."""
     if value is None:
         return {}
     if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
@@ -123,7 +124,10 @@ def string_map(value: Any, field: str) -> dict[str, str]:
 
 
 def whole_number(value: Any, field: str) -> int:
-    """A whole number, also quoted or with a fraction that is cut off: some callers send those. Raises InvalidField."""
+    """Return ``value`` as a whole number. Some clients send it quoted or with a fraction, which is cut off.
+
+    Raises InvalidField.
+    """
     try:
         if isinstance(value, str):
             return int(value)
@@ -135,6 +139,6 @@ def whole_number(value: Any, field: str) -> int:
 
 
 def flag(request: HttpRequest, name: str, *, default: bool = False) -> bool:
-    """A boolean query value: ``true`` in any case is true, everything else false."""
+    """Return a boolean query parameter: ``true`` in any case is true, everything else false."""
     value = request.GET.get(name)
     return default if value is None else value.lower() == "true"

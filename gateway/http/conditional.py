@@ -1,4 +1,4 @@
-"""What a GET's client has already is not sent again (ETag, 304), and what is long is compressed for who asks."""
+"""Conditional and compressed answers to GET: 304 for a known ETag, gzip for long answers when the client accepts it."""
 
 import asyncio
 import zlib
@@ -8,16 +8,19 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
 COMPRESSED_BYTES_MIN = 4_096
-"""Shorter answers fit into few packets anyway."""
+"""Size in bytes from which an answer is compressed; shorter ones fit into few packets anyway."""
 COMPRESSED_PER_TURN = 1 << 17
 HASHED_PER_TURN = 1 << 20
-"""Bytes before other requests get their turn: about 2 ms."""
+"""Bytes hashed or compressed before other requests run: about 2 ms."""
 GZIP = 16 + zlib.MAX_WBITS
 LEVEL = 1
 
 
 async def conditional(request: HttpRequest, answer: HttpResponseBase) -> HttpResponseBase:
-    """The answer to a GET or HEAD with a strong ETag, or 304 without a body, or compressed; any other as it is."""
+    """Return the answer to a GET or HEAD with a strong ETag: as 304 without a body, compressed, or complete.
+
+    Answers to other methods, and those without a body or with another status than 200, are returned unchanged.
+    """
     if answer.status_code != 200 or request.method not in ("GET", "HEAD"):
         return answer
     if not isinstance(answer, HttpResponse) or not answer.content:
@@ -41,7 +44,7 @@ async def conditional(request: HttpRequest, answer: HttpResponseBase) -> HttpRes
 
 
 def _holds(header: str, tag: str) -> bool:
-    """Whether If-None-Match names the content, in whichever coding it was sent; ``W/`` is ignored as it must be."""
+    """Return whether If-None-Match names the content in any of its codings; ``W/`` is ignored (RFC 9110, 13.1.2)."""
     names = {part.strip().removeprefix("W/").strip('"') for part in header.split(",")}
     return bool(names & {"*", tag, f"{tag}-gzip"})
 
@@ -55,11 +58,11 @@ def _accepts_gzip(request: HttpRequest) -> bool:
 
 
 async def _tag(content: bytes) -> str:
-    found = blake2b(content[:HASHED_PER_TURN], digest_size=12)
+    digest = blake2b(content[:HASHED_PER_TURN], digest_size=12)
     for start in range(HASHED_PER_TURN, len(content), HASHED_PER_TURN):
         await asyncio.sleep(0)
-        found.update(content[start : start + HASHED_PER_TURN])
-    return found.hexdigest()
+        digest.update(content[start : start + HASHED_PER_TURN])
+    return digest.hexdigest()
 
 
 async def _compressed(content: bytes) -> bytes:

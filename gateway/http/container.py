@@ -1,4 +1,4 @@
-"""The page Pulsar's web container shows where no handler answered: JSON, HTML or text, what ``Accept`` names first."""
+"""Error pages of Pulsar's web container (Jetty), sent when no handler answered: JSON, HTML or text by ``Accept``."""
 
 import json
 from html import escape
@@ -6,24 +6,26 @@ from html import escape
 from django.http import HttpRequest, HttpResponse
 
 PHRASES = {404: "Not Found", 406: "Not Acceptable", 500: "Request failed."}
-_HTML_TYPES = ("text/html", "text/*", "*/*")  # Jetty's choice for whoever has none
+_HTML_TYPES = ("text/html", "text/*", "*/*")  # Jetty sends HTML to a client without a preference.
 _JSON_TYPES = ("*/*", "application/*", "application/json")
 
 
 def accepted_types(request: HttpRequest) -> list[str]:
-    """Media types of the Accept header without parameters; ``*/*`` when there is none."""
+    """Return the media types of the Accept header without parameters; ``*/*`` when there is none."""
     header = request.META.get("HTTP_ACCEPT") or "*/*"
     return [part.split(";", 1)[0].strip().lower() for part in header.split(",")]
 
 
 def accepts_json(request: HttpRequest) -> bool:
-    """Whether a JSON answer may be sent."""
+    """Return whether the client accepts a JSON answer."""
     return any(media_type in _JSON_TYPES for media_type in accepted_types(request))
 
 
 def page(request: HttpRequest, status: int) -> HttpResponse:
-    """The container's page for ``status``; the requested path is shown as it was sent, escaped for its form. Like Jetty
-    it has one for reading and posting alone."""
+    """Return the container's page for ``status`` in the first form that ``Accept`` names.
+
+    It shows the requested path as it was sent, escaped. As in Jetty, methods other than GET, HEAD and POST get no page.
+    """
     if request.method not in ("GET", "HEAD", "POST"):
         return empty(status)
     target = getattr(request, "original_target", request.path)
@@ -43,7 +45,7 @@ def page(request: HttpRequest, status: int) -> HttpResponse:
 
 
 def empty(status: int) -> HttpResponse:
-    """An answer without body and without a content type."""
+    """Return an answer without a body and without a content type."""
     answer = HttpResponse(b"", status=status)
     del answer.headers["Content-Type"]
     return answer

@@ -1,4 +1,4 @@
-"""The outermost middleware: where a request is meant to go, whether it may come in, and the count of its answer."""
+"""The outermost middleware: routing on the raw path, host and origin checks, the front end's files, request counts."""
 
 from collections.abc import Awaitable, Callable
 
@@ -32,7 +32,7 @@ class Entrance:
         if answer is None:
             answer = await self._get_response(request)
         let_origin_read(request, answer)
-        # A client may invent methods; the label may not grow with them.
+        # A client may invent methods, and each label value is a series that is never dropped.
         method = request.method if request.method in METHODS else "other"
         metrics.requests.labels(method, str(answer.status_code)).inc()
         return answer

@@ -1,5 +1,8 @@
-"""From exception to answer: the one table. Every error body is ``{"reason": …}``; a failure of ours adds the request
-id that is also in the log, never a trace."""
+"""The table that maps exceptions to HTTP answers.
+
+Every error body is ``{"reason": …}``. A failure of the gateway adds the request id that is also in the log, never a
+traceback.
+"""
 
 import asyncio
 import concurrent.futures
@@ -42,7 +45,7 @@ from gateway.services.health.hops import HopError, Kind
 log = logging.getLogger(__name__)
 
 
-# First match wins. The reason None means: the exception's own text.
+# The first match wins. The reason None stands for the exception's own text.
 TABLE: list[tuple[type[BaseException], int, str | None]] = [
     (InvalidRequest, 400, None),
     (Forbidden, 403, None),
@@ -82,7 +85,7 @@ UNKNOWN_OUTCOME = (
     asyncio.TimeoutError,
     ConnectionError,
 )
-"""After these nobody knows whether a change was made: repeating it blindly may do it twice."""
+"""Errors after which it is unknown whether a change was made: repeating the call may make it twice."""
 TRY_AGAIN = "; try again"
 LOOK_FIRST = "; the change may have been made: look before repeating it"
 
@@ -98,8 +101,10 @@ HOPS: list[tuple[type[BaseException], Kind]] = [
 def handle(
     error: Exception, request: HttpRequest, *, quiet: bool = False, changing: bool = False
 ) -> HttpResponse:
-    """The answer to what a REST view raised. ``quiet``: its 503 is an answer, not an event for the log. ``changing``:
-    as of ``describe``."""
+    """Return the answer to an exception of a REST view.
+
+    ``quiet``: a 503 is an expected answer and not logged. ``changing``: see ``describe``.
+    """
     if isinstance(error, Http404):
         return container.page(request, 404)
     if isinstance(error, exceptions.UnsupportedMediaType):
@@ -113,16 +118,18 @@ def handle(
 
 
 def answer_failure(request: HttpRequest, error: Exception) -> HttpResponse:
-    """The answer to what was raised before or beside a REST view."""
+    """Return the answer to an exception raised outside a REST view."""
     answer = answer_error(request, *describe(error), error)
     if answer.status_code in (408, 413):
-        answer.headers["Connection"] = "close"  # what is left of the body is not read
+        answer.headers["Connection"] = "close"  # The rest of the body is not read.
     return answer
 
 
 def describe(error: BaseException, *, changing: bool = False) -> tuple[int, str]:
-    """HTTP status and reason of an exception; 500 without details for what nobody foresaw. ``changing``: the call may
-    have changed something before it failed."""
+    """Return the HTTP status and reason of an exception; 500 without details for an unexpected one.
+
+    ``changing``: the call may have changed something before it failed.
+    """
     for kind, status, reason in TABLE:
         if isinstance(error, kind):
             if isinstance(error, UNKNOWN_OUTCOME):
@@ -135,7 +142,7 @@ def describe(error: BaseException, *, changing: bool = False) -> tuple[int, str]
 
 
 def hop_of(error: BaseException | None) -> str:
-    """Which part of the instance does not answer, as of ``health.hops.Kind``; empty when none is to blame."""
+    """Return the part of the instance that does not answer, a value of ``health.hops.Kind``; empty for none."""
     if isinstance(error, HopError):
         return error.hop
     return next((hop.value for kind, hop in HOPS if isinstance(error, kind)), "")
@@ -144,7 +151,7 @@ def hop_of(error: BaseException | None) -> str:
 def answer_error(
     request: HttpRequest, status: int, reason: str, error: BaseException | None = None
 ) -> HttpResponse:
-    """The JSON answer; what is our failure (5xx but 501) is logged once, under the id that the body carries."""
+    """Return the JSON answer. A failure of the gateway (5xx except 501) is logged once, with the body's request id."""
     body: dict[str, str] = {"reason": reason}
     if isinstance(error, InvalidField):
         body["field"] = error.field
@@ -167,13 +174,13 @@ def answer_error(
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Django's handler for what failed outside a REST view, called while that exception is being handled."""
+    """Return the answer to an exception outside a REST view: Django's ``handler500``, called while it is handled."""
     reason = "An unexpected error occurred in the gateway"
     return answer_error(request, 500, reason, sys.exc_info()[1])
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's handler for unknown paths."""
+    """Return the answer to an unknown path: Django's ``handler404``."""
     if request.path_info.startswith("/api/"):
         return JsonResponse({"reason": f"No such path: {request.path_info}"}, status=404)
     return container.page(request, 404)

@@ -1,4 +1,4 @@
-"""One HTTP exchange with the ASGI server: a request's body read within bounds, an answer sent at the client's pace."""
+"""One HTTP exchange with the ASGI server: a request's body read within bounds, an answer sent with backpressure."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -18,30 +18,34 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 BODY_TIMEOUT_S = 10.0
-"""Time a body has to come whole: a slow one may not hold its memory for longer."""
+"""Time within which a body must be complete, so that slow clients do not hold memory for longer."""
 PIECE_BYTES = 1 << 16
 READER_TIMEOUT_S = 60.0
-"""Time a reader has to make room for the next piece before it is cut off."""
+"""Time within which a client must have room for the next piece; then the answer is cut off."""
 
 
 class ClientGoneError(Exception):
-    """The client left before its request had come whole."""
+    """The client disconnected before its request was complete."""
 
 
 class SlowBodyError(Exception):
-    """The body did not come in time."""
+    """The body was not complete in time."""
 
 
 class EncodedBodyError(Exception):
-    """The body is compressed: what it would grow to is not known before it is read."""
+    """The body is compressed, so its size is unknown before it is decompressed."""
 
 
 async def read_body(scope: Message, receive: Receive) -> bytes:
-    """The whole body. Raises RequestDataTooBig when it is longer than DATA_UPLOAD_MAX_MEMORY_SIZE and what the client
-    still sends of it was dropped, SlowBodyError, EncodedBodyError, and ClientGoneError."""
+    """Return the complete body.
+
+    Raises RequestDataTooBig when it is longer than DATA_UPLOAD_MAX_MEMORY_SIZE, after the rest of it was dropped.
+    Raises SlowBodyError, EncodedBodyError and ClientGoneError.
+    """
     limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0
     for name, value in scope["headers"]:
         if name == b"content-length" and value.isdigit() and int(value) > limit:
+            # With ``Expect: 100-continue`` the client has not sent the body yet and will not after a refusal.
             if not any(header == b"expect" for header, _ in scope["headers"]):
                 await _drop_rest(receive)
             raise RequestDataTooBig
@@ -76,8 +80,10 @@ async def _read_rest(first: bytes, receive: Receive, limit: int) -> bytes:
 
 
 async def _drop_rest(receive: Receive) -> None:
-    """Receive and drop the rest of a refused body, for at most LINGER_S and DROPPED_BYTES_MAX: the server closes the
-    connection after the answer, and a client that still sends would see it reset instead of the answer."""
+    """Receive and drop the rest of a refused body, for at most LINGER_S and DROPPED_BYTES_MAX.
+
+    The server closes the connection after the answer, and a client that still sends would see a reset instead of it.
+    """
     dropped = 0
     with suppress(TimeoutError):
         async with asyncio.timeout(LINGER_S):
@@ -91,8 +97,10 @@ async def _drop_rest(receive: Receive) -> None:
 
 
 class WithRepeatedHeaders(HttpResponse):
-    """An answer that gives some headers several times, which Django's have no room for: ``repeated_headers`` follow
-    the others."""
+    """An answer with headers that occur several times, which Django's mapping cannot hold.
+
+    ``repeated_headers`` are sent after the others.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -100,7 +108,7 @@ class WithRepeatedHeaders(HttpResponse):
 
 
 async def send_answer(answer: HttpResponseBase, send: Send, *, head: bool) -> None:
-    """The answer as ASGI messages; of HEAD (``head``) without its body. Cancel-safe: the answer is then cut off."""
+    """Send the answer as ASGI messages; without its body if ``head``. Cancel-safe: the answer is then cut off."""
     headers = list(answer.headers.items())
     if isinstance(answer, WithRepeatedHeaders):
         headers += answer.repeated_headers
@@ -131,11 +139,11 @@ async def send_answer(answer: HttpResponseBase, send: Send, *, head: bool) -> No
                 async for piece in pieces:
                     await _send_piece(piece, send)
     except TimeoutError:
-        return  # what is not complete is cut off by the server
+        return  # The server closes the connection of an incomplete answer, so the client detects it.
     await send({"type": "http.response.body"})
 
 
 async def _send_piece(piece: bytes, send: Send) -> None:
-    """Send; the server waits for a reader that has no room. Raises TimeoutError."""
+    """Send a piece of the body; the server waits until the client has room. Raises TimeoutError."""
     async with asyncio.timeout(READER_TIMEOUT_S):
         await send({"type": "http.response.body", "body": piece, "more_body": True})

@@ -8,9 +8,9 @@ from django.http import HttpRequest, HttpResponse
 from whitenoise.base import WhiteNoise
 
 PREFIX = "/static/"
-"""The front end is built to find its files below it, which keeps them apart from the console's routes."""
+"""The path of the front end's files, apart from the console's routes; the front end is built with it."""
 HASHED_DIR = f"{PREFIX}assets/"
-"""Vite names the files in it after their content, so browsers may keep them for ever."""
+"""The path of files that Vite names after their content, so browsers may cache them for ever."""
 
 
 @cache
@@ -27,14 +27,14 @@ def _site(directory: str) -> WhiteNoise:
 
 
 def file_of(request: HttpRequest) -> HttpResponse | None:
-    """The answer to a GET of one of the files."""
+    """Return the answer to a GET or HEAD of one of the files; None for any other request."""
     if not request.path_info.startswith(PREFIX) or request.method not in ("GET", "HEAD"):
         return None
-    found = _site(str(settings.FRONT_END_DIR)).files.get(request.path_info)
-    if found is None:
+    static_file = _site(str(settings.FRONT_END_DIR)).files.get(request.path_info)
+    if static_file is None:
         return None
-    response = found.get_response(request.method, request.META)
-    # The console's files are small and in the page cache: one read, no thread.
+    response = static_file.get_response(request.method, request.META)
+    # The files are small and in the page cache, so they are read on the loop and not by a thread.
     body = b""
     if response.file is not None:
         with response.file:

@@ -1,10 +1,9 @@
-"""Django as an ASGI application on the loop that holds the engine link: no thread, no signal, no task for a request
-that only reads.
+"""Django as an ASGI application on the event loop of the engine link, without a thread, signal or task per request.
 
-What Django's own handler does besides is left out because nothing here asks for it: a context of threads and the
-signals ``request_started`` and ``request_finished`` for synchronous database code (the database is reached through
-asynchronous calls only), a temporary file for the body, a task that waits for the client to leave. Middleware and
-URL resolver are Django's. All views are coroutines.
+Middleware and URL resolver are Django's, and all views are coroutines. Parts of Django's own handler that the gateway
+does not need are client_left out: the thread context and the signals ``request_started`` and ``request_finished`` for
+synchronous database code (the database is reached by asynchronous calls only), a temporary file for the body, and a
+task that waits for the client to disconnect. Only a change runs in a task of its own.
 """
 
 import asyncio
@@ -33,11 +32,11 @@ from gateway.http.exchange import (
 from gateway.http.security import SAFE_METHODS
 
 WATCH_AFTER_S = 0.5
-"""A request that only reads and takes longer is given up when its client leaves; most are over before."""
+"""Time from which on a reading request is cancelled when its client disconnects; most are answered earlier."""
 
 
-class Request(ASGIRequest):
-    """``refusal``: why it is answered with an error before any view sees it."""
+class BufferedRequest(ASGIRequest):
+    """A request with its complete body. ``refusal``: the error that answers it before any view is called."""
 
     def __init__(self, scope: dict[str, Any], body: bytes, refusal: Exception | None) -> None:
         super().__init__(scope, BytesIO(body))
@@ -45,7 +44,7 @@ class Request(ASGIRequest):
         self.refusal = refusal
 
 
-class Handler(BaseHandler):
+class HttpHandler(BaseHandler):
     """The ASGI application for HTTP."""
 
     def __init__(self) -> None:
@@ -55,31 +54,31 @@ class Handler(BaseHandler):
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         try:
-            request = await _received(scope, receive)
+            request = await _receive(scope, receive)
         except ClientGoneError:
             return
         if request.method in SAFE_METHODS:
-            await self._watched(request, receive, send)
+            await self._answer_watched(request, receive, send)
         else:
-            # In a task of its own: a change that has begun is finished and audited, whatever the server does to this.
-            change = self._tasks.spawn("change", self._answered(request))
+            # A task of its own: a change that has begun is finished and audited also when the server cancels the call.
+            change = self._tasks.spawn("change", self._answer(request))
             await send_answer(await asyncio.shield(change), send, head=False)
 
-    async def _answered(self, request: HttpRequest) -> HttpResponseBase:
+    async def _answer(self, request: HttpRequest) -> HttpResponseBase:
         chain: Callable[[HttpRequest], Awaitable[HttpResponseBase]] = self._middleware_chain  # type: ignore[attr-defined]
         return await chain(request)
 
-    async def _watched(self, request: HttpRequest, receive: Receive, send: Send) -> None:
-        """Answer a request that changes nothing, until its client leaves."""
+    async def _answer_watched(self, request: HttpRequest, receive: Receive, send: Send) -> None:
+        """Answer a request that changes nothing; give up when its client disconnects."""
         task = asyncio.current_task()
         assert task is not None
-        left = False
+        client_left = False
 
         async def watch() -> None:
-            nonlocal left
+            nonlocal client_left
             while (await receive())["type"] != "http.disconnect":
                 pass
-            left = task.cancel()
+            client_left = task.cancel()
 
         watcher: asyncio.Task[None] | None = None
 
@@ -89,10 +88,10 @@ class Handler(BaseHandler):
 
         timer = asyncio.get_running_loop().call_later(WATCH_AFTER_S, begin)
         try:
-            answer = await self._answered(request)
+            answer = await self._answer(request)
             await send_answer(answer, send, head=request.method == "HEAD")
         except asyncio.CancelledError:
-            if not left:
+            if not client_left:
                 raise
             task.uncancel()
         finally:
@@ -101,7 +100,7 @@ class Handler(BaseHandler):
                 watcher.cancel()
 
     async def _get_response_async(self, request: HttpRequest) -> HttpResponseBase:
-        """What the innermost middleware calls: the view's answer, or that to what it raised."""
+        """Return the view's answer, or the answer to its exception. Called by the innermost middleware."""
         try:
             refusal = getattr(request, "refusal", None)
             if refusal is not None:
@@ -115,14 +114,16 @@ class Handler(BaseHandler):
             return errors.answer_failure(request, error)
 
 
-async def _received(scope: dict[str, Any], receive: Receive) -> Request:
-    """The request as it came; one that cannot be read carries its refusal. Raises ClientGoneError."""
+async def _receive(scope: dict[str, Any], receive: Receive) -> BufferedRequest:
+    """Return the request; one that cannot be read carries its refusal. Raises ClientGoneError."""
     body, refusal = b"", None
     try:
         body = await read_body(scope, receive)
     except (RequestDataTooBig, SlowBodyError, EncodedBodyError) as error:
         refusal = error
     try:
-        return Request(scope, body, refusal)
+        return BufferedRequest(scope, body, refusal)
     except UnicodeDecodeError:
-        return Request({**scope, "query_string": b""}, body, InvalidField("query", "is not UTF-8"))
+        return BufferedRequest(
+            {**scope, "query_string": b""}, body, InvalidField("query", "is not UTF-8")
+        )

@@ -1,5 +1,5 @@
-"""Who sends a request: nobody without a session's cookie, and then no database is asked; else the user whom Django's
-own middleware finds."""
+"""The user of a request. Without a session cookie it is anonymous and the database is not read; else it is the user
+that Django's own middleware finds."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -13,17 +13,19 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from rest_framework.authentication import SessionAuthentication
 
-NOBODY = AnonymousUser()
+ANONYMOUS = AnonymousUser()
 _BY_SESSION = SessionAuthentication()
 
 
-async def _nobody() -> AnonymousUser:
-    return NOBODY
+async def _anonymous() -> AnonymousUser:
+    return ANONYMOUS
 
 
 class Identity:
-    """Django middleware, asynchronous only. After it ``await request.auser()`` is the user, and so is ``request.user``
-    once that was awaited."""
+    """Django middleware, asynchronous only, that sets ``request.auser``.
+
+    ``request.user`` may be read only after ``auser`` was awaited.
+    """
 
     sync_capable = False
     async_capable = True
@@ -38,18 +40,20 @@ class Identity:
         if "HTTP_COOKIE" in request.META and settings.SESSION_COOKIE_NAME in request.COOKIES:
             answer: HttpResponseBase = await self._by_session(request)
             return answer
-        request.user = NOBODY
-        request.auser = _nobody
+        request.user = ANONYMOUS
+        request.auser = _anonymous
         return await self._get_response(request)
 
 
 async def identify(request: HttpRequest) -> Any:
-    """The user, also as ``request.user`` from now on. Raises PermissionDenied for a change under a session without its
-    CSRF token."""
+    """Return the request's user and set it as ``request.user``; an inactive user is anonymous.
+
+    Raises PermissionDenied for a change in a session without its CSRF token.
+    """
     user: Any = await request.auser()
     if user.is_active:
         _BY_SESSION.enforce_csrf(request)  # type: ignore[arg-type]
     else:
-        user = NOBODY
+        user = ANONYMOUS
     request.user = user
     return user

@@ -1,5 +1,8 @@
-"""What installed apps bring along: routes, sockets, middleware. An app names them as attributes of its ``AppConfig``
-(``http_routes``, ``websocket_routes``, ``middleware``), so the gateway knows it by ``INSTALLED_APPS`` only."""
+"""Routes, sockets and middleware of installed apps.
+
+An app names them as attributes of its ``AppConfig`` (``http_routes``, ``websocket_routes``, ``middleware``), so the
+gateway depends on no app and finds them by ``INSTALLED_APPS``.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,14 +12,14 @@ from django.http import HttpRequest
 from django.utils.module_loading import import_string
 
 
-def brought(attribute: str) -> list[str]:
-    """Dotted names under ``attribute``, in the order of ``INSTALLED_APPS``."""
+def app_attributes(attribute: str) -> list[str]:
+    """Return the dotted names under ``attribute`` of all apps that have it, in the order of ``INSTALLED_APPS``."""
     return [getattr(app, attribute) for app in apps.get_app_configs() if hasattr(app, attribute)]
 
 
 def middleware(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
-    """Django middleware: that of all installed apps, the first outermost. Asynchronous only."""
-    for name in reversed(brought("middleware")):
+    """Wrap ``get_response`` in the middleware of all installed apps, the first outermost. Asynchronous only."""
+    for name in reversed(app_attributes("middleware")):
         get_response = import_string(name)(get_response)
     return get_response
 

@@ -1,7 +1,7 @@
-"""The one decoder of JSON that callers send: what it returns means one thing, is bounded, and can be written again.
+"""The decoder of all JSON that clients send: its values are unambiguous, bounded and can be encoded again.
 
-Beyond the grammar it refuses what a store, the audit log or an answer could not hold afterwards: numbers beyond the
-range of a double (``1e400``), half of a surrogate pair, a member given twice, and deep nesting. Pure.
+Beyond the grammar it refuses values that a store, the audit log or an answer could not hold: numbers beyond the range
+of a double (``1e400``), half of a surrogate pair, a member given twice, and deep nesting. Pure.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any
 from engine.base.errors import InvalidField
 
 NESTING_MAX = 100
-"""Levels of arrays and objects; recursive code behind the decoder can rely on it."""
+"""Levels of arrays and objects, on which recursive code that handles decoded values relies."""
 
 
 class _NotFiniteError(ValueError):
@@ -20,9 +20,11 @@ class _NotFiniteError(ValueError):
 
 
 def decode_body(body: bytes) -> Any:
-    """The JSON value of ``body``. Raises InvalidField, which names the member where one is to blame."""
+    """Return the JSON value of ``body``. Raises InvalidField, which names the wrong member if it is known."""
     try:
-        text = body.decode(json.detect_encoding(body))  # strict: loads itself lets surrogates pass
+        text = body.decode(
+            json.detect_encoding(body)
+        )  # Strict, while ``json.loads`` itself accepts surrogates.
         value = _DECODER.decode(text)
     except RecursionError:
         raise _too_deep() from None
@@ -50,12 +52,12 @@ def _refuse_constant(name: str) -> None:
 
 
 def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(members)
-    if len(found) < len(members):
+    value = dict(members)
+    if len(value) < len(members):
         names = [name for name, _ in members]
-        twice = next(name for name in found if names.count(name) > 1)
-        raise InvalidField(twice[:100], "given more than once")
-    return found
+        repeated = next(name for name in value if names.count(name) > 1)
+        raise InvalidField(repeated[:100], "given more than once")
+    return value
 
 
 _DECODER = json.JSONDecoder(
@@ -68,20 +70,22 @@ def _too_deep() -> InvalidField:
 
 
 def is_deeper(value: Any, levels: int) -> bool:
-    """Whether arrays and objects are nested in more than ``levels``."""
+    """Return whether arrays and objects are nested in more than ``levels`` levels."""
     level = [value]
     for _ in range(levels + 1):
-        level = [one for one in level if isinstance(one, dict | list)]
-        if not level:
+        containers = [item for item in level if isinstance(item, dict | list)]
+        if not containers:
             return False
         level = [
-            inner for one in level for inner in (one.values() if isinstance(one, dict) else one)
+            item
+            for container in containers
+            for item in (container.values() if isinstance(container, dict) else container)
         ]
     return True
 
 
 def _place_of_infinity(text: str) -> str:
-    """What lies behind the number may be no JSON at all."""
+    """Return the place of the first number that is not finite; ``body`` when the text behind it is not JSON."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -98,19 +102,21 @@ def _can_be_encoded(value: Any) -> bool:
 
 
 def _place_of(value: Any, is_wrong: Callable[[Any], bool]) -> str:
-    """Where in ``value`` the first wrong leaf or name of a member is, as ``adminRoles[0]`` or ``a.b``; ``body`` for the
-    value itself. A member whose name is wrong is named by what it is a member of."""
-    todo: list[tuple[str, Any]] = [("", value)]
-    while todo:
-        place, one = todo.pop()
-        if isinstance(one, dict):
-            if any(is_wrong(name) for name in one):
+    """Return the place of the first wrong leaf or member name, as ``adminRoles[0]`` or ``a.b``.
+
+    It is ``body`` for the value itself. A wrong member name is reported by the object that holds the member.
+    """
+    pending: list[tuple[str, Any]] = [("", value)]
+    while pending:
+        place, item = pending.pop()
+        if isinstance(item, dict):
+            if any(is_wrong(name) for name in item):
                 return place or "body"
-            inner = [(f"{place}.{name}" if place else name, one[name]) for name in one]
-            todo += reversed(inner)
-        elif isinstance(one, list):
-            inner = [(f"{place or 'body'}[{index}]", each) for index, each in enumerate(one)]
-            todo += reversed(inner)
-        elif is_wrong(one):
+            inner = [(f"{place}.{name}" if place else name, item[name]) for name in item]
+            pending += reversed(inner)
+        elif isinstance(item, list):
+            inner = [(f"{place or 'body'}[{index}]", leaf) for index, leaf in enumerate(item)]
+            pending += reversed(inner)
+        elif is_wrong(item):
             return place or "body"
     return "body"

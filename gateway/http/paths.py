@@ -1,8 +1,9 @@
 """Routing on the request target as it was sent.
 
-Servers hand frameworks a decoded path, in which ``a%2Fb`` and ``a/b`` are the same. Pulsar's names may hold anything,
-so the REST trees are routed on the raw target: split on ``/`` first, then decode each segment by itself. Segments are
-form-encoded (``+`` is a blank); a subscription's name is decoded twice because the Go client encodes it twice.
+ASGI servers pass a decoded path, in which ``a%2Fb`` and ``a/b`` are the same. Pulsar's names may hold any character,
+so the REST trees are routed on the raw target: it is split on ``/`` first, then each segment is decoded by itself.
+Segments are form-encoded (``+`` is a blank). A subscription's name is decoded twice, because the Go client encodes it
+twice.
 """
 
 from urllib.parse import quote, unquote_plus
@@ -14,7 +15,7 @@ RAW_PREFIXES = ("/admin/", "/lookup/", "/api/", "/topics/", "/metrics")
 
 
 def use_raw_path(request: HttpRequest) -> None:
-    """Have ``request`` routed on its target as sent, kept as ``original_target``, where names may hold anything."""
+    """Route ``request`` on its target as sent below ``RAW_PREFIXES``, and keep that as ``original_target``."""
     scope = getattr(request, "scope", None) or {}
     raw: bytes | None = scope.get("raw_path")
     target = raw.decode("latin-1").split("?", 1)[0] if raw is not None else request.path_info
@@ -26,15 +27,18 @@ def use_raw_path(request: HttpRequest) -> None:
 
 
 def decode_segment(text: str) -> str:
-    """One path segment, decoded once. Raises ValueError for bytes that are not UTF-8, and for ``.`` and ``..`` in any
-    spelling: a name is never allowed to mean another path."""
+    """Return a path segment, decoded once.
+
+    Raises ValueError for bytes that are not UTF-8, and for ``.`` and ``..`` in any encoding, since a name must not
+    refer to another path.
+    """
     name = unquote_plus(text, errors="strict")
     if name in (".", "..") or "\x00" in name:
         raise ValueError("a path segment may be neither '.' nor '..' nor hold a zero byte")
     return name
 
 
-class Segment:
+class SegmentConverter:
     """``<seg:name>``: one segment, decoded once."""
 
     regex = "[^/]+"
@@ -46,14 +50,14 @@ class Segment:
         return quote(value, safe="")
 
 
-class TwiceEncoded(Segment):
+class TwiceEncodedConverter(SegmentConverter):
     """``<twice:name>``: a subscription name, decoded twice."""
 
     def to_python(self, value: str) -> str:
         return decode_segment(decode_segment(value))
 
 
-class TwoSegments(Segment):
+class TwoSegmentsConverter(SegmentConverter):
     """``<two:name>``: two segments, each decoded by itself, with a slash between them."""
 
     regex = "[^/]+/[^/]+"
@@ -65,7 +69,7 @@ class TwoSegments(Segment):
         return quote(value, safe="/")
 
 
-class Number:
+class NumberConverter:
     """``<number:name>``: a decimal integer; anything else is an unknown route, as in Pulsar."""
 
     regex = "-?[0-9]{1,19}"
@@ -80,7 +84,7 @@ class Number:
         return str(value)
 
 
-register_converter(Segment, "seg")
-register_converter(TwiceEncoded, "twice")
-register_converter(TwoSegments, "two")
-register_converter(Number, "number")
+register_converter(SegmentConverter, "seg")
+register_converter(TwiceEncodedConverter, "twice")
+register_converter(TwoSegmentsConverter, "two")
+register_converter(NumberConverter, "number")

@@ -1,4 +1,4 @@
-"""How a WebSocket handshake is refused: an HTTP status, and the HTML page of Pulsar's web container with the reason."""
+"""Refusal of a WebSocket handshake: an HTTP status and the HTML page of Pulsar's web container with the reason."""
 
 from collections.abc import Awaitable, Callable
 from html import escape
@@ -12,7 +12,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 def phrase_of(status: int) -> str:
-    """What stands behind the status in the answer's first line."""
+    """Return the reason phrase of a status, for the answer's first line."""
     try:
         return HTTPStatus(status).phrase
     except ValueError:
@@ -20,14 +20,14 @@ def phrase_of(status: int) -> str:
 
 
 def page(status: int, reason: str) -> bytes:
-    """The page, whose title holds ``reason`` in one line of at most 1,000 characters; without one the phrase."""
+    """Return the page with ``reason`` in one line of at most 1,000 characters, or with the status's phrase."""
     text = escape(" ".join(reason.split())[:TEXT_MAX] or phrase_of(status))
     head = f"<html><head><title>Error {status} {text}</title></head>"
     return f"{head}<body><h2>HTTP ERROR {status} {text}</h2></body></html>\n".encode()
 
 
 async def refuse(send: Send, status: int, reason: str = "") -> None:
-    """Turn a handshake down; its ``websocket.connect`` was received, nothing was accepted yet."""
+    """Refuse a handshake whose ``websocket.connect`` was received and that is not accepted yet."""
     body = page(status, reason)
     headers = [
         (b"content-type", CONTENT_TYPE.encode()),

@@ -1,4 +1,4 @@
-"""What keeps other web pages away from a gateway on loopback: host and origin checks, and the response headers."""
+"""Protection of a gateway on loopback against other web pages: host and origin checks, and response headers."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeGuard
@@ -16,7 +16,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
     (
         "default-src 'self'",
         "script-src 'self'",
-        # The component kit sets element styles for layout; scripts stay strict.
+        # The component library sets styles of elements for layout; scripts stay strict.
         "style-src 'self' 'unsafe-inline'",
         "img-src 'self' data: blob:",
         "connect-src 'self'",
@@ -33,7 +33,7 @@ HEADERS = [
     (b"Referrer-Policy", b"same-origin"),
     (b"Cross-Origin-Opener-Policy", b"same-origin"),
 ]
-"""Sent with every answer."""
+"""Headers of every answer."""
 PREFLIGHT_HEADER = "HTTP_ACCESS_CONTROL_REQUEST_METHOD"
 PREFLIGHT_KEPT_S = 600
 ORIGIN_SHOWN_MAX = 200
@@ -42,19 +42,24 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
 
 def is_allowed_host(host: str) -> bool:
-    """``host`` is a Host header's value. A page that rebinds its DNS name to loopback still sends its own name."""
+    """Return whether the gateway answers to ``host``, a Host header's value.
+
+    It stops pages that rebind their DNS name to loopback: they still send their own name.
+    """
     domain, _port = split_domain_port(host)
     return bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)
 
 
 def is_allowed_origin(origin: str | None, host: str) -> bool:
-    """Whether a request with this Origin header comes from our own page or one of the setting ``allowed_origins``.
-    Programs that are no browsers send none."""
+    """Return whether an Origin header names the gateway's own host or an origin of the setting ``allowed_origins``.
+
+    None is allowed: programs other than browsers send no Origin.
+    """
     if origin is None or origin.lower() in settings.ALLOWED_ORIGINS:
         return True
     try:
         return urlsplit(origin).netloc.lower() == host.lower()
-    except ValueError:  # "http://[" is no URL
+    except ValueError:  # "http://[" is not a URL.
         return False
 
 
@@ -64,8 +69,10 @@ def _refusal_of(origin: str | None) -> str:
 
 
 def refuse_foreign(request: HttpRequest) -> JsonResponse | None:
-    """The answer to a request that is not for us, or to a change that a page of an origin that is not allowed asks for,
-    or asks whether it may; None to all others."""
+    """Return the refusal of a request for a foreign host, or of a change from an origin that is not allowed.
+
+    A preflight counts as the change that it asks for. Returns None for all other requests.
+    """
     host = request.META.get("HTTP_HOST", "")
     if not host or not is_allowed_host(host):
         return JsonResponse({"reason": FOREIGN_HOST}, status=400)
@@ -77,12 +84,12 @@ def refuse_foreign(request: HttpRequest) -> JsonResponse | None:
 
 
 def _is_preflight(request: HttpRequest) -> bool:
-    """Whether a browser asks if a page of another origin may make a request."""
+    """Return whether a browser asks if a page of another origin may send a request."""
     return request.method == "OPTIONS" and PREFLIGHT_HEADER in request.META
 
 
 def preflight_of(request: HttpRequest) -> HttpResponse | None:
-    """The answer to a preflight from an origin of the setting ``allowed_origins``; None to all other requests."""
+    """Return the answer to a preflight from an origin of the setting ``allowed_origins``; None for other requests."""
     if not _is_preflight(request) or not _is_named(request.META.get("HTTP_ORIGIN")):
         return None
     answer = HttpResponse(status=204)
@@ -94,8 +101,10 @@ def preflight_of(request: HttpRequest) -> HttpResponse | None:
 
 
 def let_origin_read(request: HttpRequest, answer: HttpResponseBase) -> None:
-    """Add the headers by which a browser lets a page of an origin of ``allowed_origins`` see the answer. Cookies are
-    never accepted from there."""
+    """Add the headers that let a page of an origin of ``allowed_origins`` read the answer in a browser.
+
+    ``Access-Control-Allow-Credentials`` is not among them, so a browser sends no cookies from there.
+    """
     if not settings.ALLOWED_ORIGINS:
         return
     patch_vary_headers(answer, ("Origin",))
@@ -114,8 +123,7 @@ Application = Callable[[Scope, Callable[..., Awaitable[Any]], Callable[..., Awai
 
 
 class AllowedOriginSockets:
-    """ASGI wrapper: a WebSocket handshake from a page of an origin that is not allowed, or for a foreign host, is
-    refused."""
+    """ASGI wrapper that refuses WebSocket handshakes for a foreign host or from an origin that is not allowed."""
 
     def __init__(self, inner: Application) -> None:
         self._inner = inner
@@ -123,9 +131,11 @@ class AllowedOriginSockets:
     async def __call__(
         self, scope: Scope, receive: Callable[..., Any], send: Callable[..., Any]
     ) -> Any:
-        sent = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        host = sent.get("host", "")
-        origin = sent.get("origin")
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        host = headers.get("host", "")
+        origin = headers.get("origin")
         if not is_allowed_host(host):
             reason = FOREIGN_HOST
         elif not is_allowed_origin(origin, host):

@@ -1,8 +1,8 @@
-"""What all REST views are: Django REST framework's, dispatched on the event loop.
+"""The base of all REST views: Django REST framework's view, dispatched on the event loop.
 
-The framework's permissions and schema hold; of its dispatch a request pays only for what it uses. There is no
-authenticator but Django's session (``identity``), no parser (``bodies``) and no renderer but JSON, so its Request and
-Response, which choose among these, are not made.
+The framework's permissions and OpenAPI schema are used, its dispatch is not. The only authenticator is Django's session
+(``identity``), bodies are parsed by ``bodies`` and all answers are JSON, so the framework's Request and Response, which
+choose among parsers and renderers, are not created.
 """
 
 from collections.abc import Awaitable, Callable
@@ -30,35 +30,32 @@ Method = Callable[..., Awaitable[HttpResponseBase]]
 CHANGING_METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
-class View(APIView):
-    """Base of all REST views. Methods are coroutines that take Django's request and return its response.
-
-    ``quiet`` views are polled until they succeed: their 503 is an answer, not an event for the log. ``negotiates``:
-    an Accept header without JSON is refused.
-    """
+class RestView(APIView):
+    """Base of all REST views. Its methods are coroutines that receive Django's request and return its response."""
 
     view_is_async = True
     quiet = False
+    """True for a view that clients poll until it succeeds: its 503 is an expected answer and not logged."""
     negotiates = True
+    """True for a view that refuses requests whose Accept header excludes JSON."""
     work_timeout_s = CALL_TIMEOUT_S
     reading_methods: ClassVar[frozenset[str]] = frozenset()
-    """Methods, such as POST, that change something elsewhere and nothing here that the audit log records: they read, or
-    publish messages."""
+    """Methods such as POST that are no change for the audit log, since they only read or publish messages."""
     keeps_body = False
-    """Whether the audit log keeps the JSON body of a change."""
+    """True for a view whose JSON bodies of changes are stored in the audit log."""
     request: HttpRequest  # type: ignore[assignment]
     principal = ""
-    """The signed-in user's name; empty for nobody."""
+    """The name of the signed-in user; empty for an anonymous request."""
 
     @classmethod
     def may_change(cls, request: HttpRequest) -> bool:
-        """Whether the call is one that may change something, which the audit log records before it is handled."""
+        """Return whether the request may change something; the audit log records it before it is handled."""
         return request.method in CHANGING_METHODS and request.method not in cls.reading_methods
 
     async def dispatch(  # type: ignore[override]
         self, request: HttpRequest, *args: Any, **kwargs: Any
     ) -> HttpResponseBase:
-        """The answer, whatever happens."""
+        """Return the answer to the request, also when its method raises."""
         try:
             await self.admit(request)
             name = (request.method or "").lower()
@@ -71,8 +68,10 @@ class View(APIView):
             return errors.handle(error, request, quiet=self.quiet, changing=changing)
 
     async def admit(self, request: HttpRequest) -> None:
-        """Returns when this caller may use this view with this method. Raises NotAcceptable, NotAuthenticated,
-        PermissionDenied."""
+        """Check that the caller may use this view with this method.
+
+        Raises NotAcceptable, NotAuthenticated, PermissionDenied.
+        """
         if self.negotiates and not container.accepts_json(request):
             raise exceptions.NotAcceptable
         user = await identify(request)
@@ -84,12 +83,14 @@ class View(APIView):
                 raise (refusal or exceptions.NotAuthenticated)()
 
     async def work(self, work: Work[T]) -> T:
-        """``work(engine)`` on behalf of whoever sent the request. Raises TimeoutError."""
+        """Return the result of ``work(engine)``, run with the request's principal. Raises TimeoutError."""
         return await link().arun(work, principal=self.principal, timeout_s=self.work_timeout_s)
 
     def refuse_method(self, request: HttpRequest) -> HttpResponseBase:
-        """405 with the methods that there are; for somebody at a browser, who may have typed a client's path, a page
-        that leads on."""
+        """Return 405 with the allowed methods.
+
+        A browser's GET, whose user may have typed a client's path, is answered with a page that links to the console.
+        """
         answer = container.empty(405)
         if request.method == "GET" and "text/html" in request.headers.get("Accept", ""):
             answer = HttpResponse(FOR_PROGRAMS, status=405)
@@ -99,19 +100,21 @@ class View(APIView):
     async def options(  # type: ignore[override]
         self, request: HttpRequest, *args: Any, **kwargs: Any
     ) -> HttpResponseBase:
-        """The methods, no body, as Pulsar answers."""
+        """Return the allowed methods without a body, as Pulsar does."""
         answer = no_content(200)
         answer.headers["Allow"] = ", ".join(self.allowed_methods)
         return answer
 
 
-def view_of(request: HttpRequest) -> type[View] | None:
-    """The class that answers the request, by the URL table; None for a path without one. Resolves the path once: what
-    was found is kept as ``request.resolver_match``."""
+def view_of(request: HttpRequest) -> type[RestView] | None:
+    """Return the view class of the request's path; None for an unknown path.
+
+    The path is resolved once: the match is stored as ``request.resolver_match``.
+    """
     if request.resolver_match is None:
         try:
             request.resolver_match = resolve(request.path_info)
         except Http404:
             return None
     view = getattr(request.resolver_match.func, "view_class", None)
-    return view if isinstance(view, type) and issubclass(view, View) else None
+    return view if isinstance(view, type) and issubclass(view, RestView) else None

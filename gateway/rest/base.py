@@ -4,11 +4,11 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
 from engine.base.errors import NotBuilt
-from gateway.http.view import View
+from gateway.http.view import RestView
 from gateway.rest.routes import Route
 
 
-class AdminView(View):
+class AdminView(RestView):
     """Base of the admin views. ``route`` is set by the URL table: documented methods without a handler answer 501."""
 
     permission = "cluster"

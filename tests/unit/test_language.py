@@ -33,7 +33,6 @@ PENDING: tuple[str, ...] = (
     "engine/wire",
     "gateway/celery.py",
     "gateway/environment.py",
-    "gateway/http",
     "gateway/jobs",
     "gateway/rest",
     "gateway/secret_key.py",

@@ -277,7 +277,7 @@ EDITS = (
     ),
     Edit(
         "change-ends-with-its-request",
-        "gateway/http/handler.py::Handler.__call__",
+        "gateway/http/handler.py::HttpHandler.__call__",
         "await asyncio.shield(change)",
         "await change",
         (

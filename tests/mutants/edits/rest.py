@@ -172,7 +172,7 @@ EDITS = (
     ),
     Edit(
         "path-decides-what-is-recorded",
-        "gateway/http/view.py::View.may_change",
+        "gateway/http/view.py::RestView.may_change",
         "return request.method in CHANGING_METHODS and request.method not in cls.reading_methods",
         'return request.method in CHANGING_METHODS and not request.path_info.endswith("/backlogSize")',
         (f"{RECORDING}::test_every_route_records_changes_and_only_the_listed_reads_are_left_out",),

@@ -12,7 +12,7 @@ from admin_ui import feeds
 from admin_ui.feeds import Channel, FeedWatch
 from admin_ui.params import Params
 from engine.base.errors import NotFound
-from gateway.http.bodies import Written
+from gateway.http.bodies import JsonText
 from tests.support.waiting import stays
 
 INTERVAL_S = 0.01
@@ -196,10 +196,10 @@ async def test_times_alone_are_no_news_and_texts_that_look_like_them_are() -> No
 
 
 async def test_of_what_is_written_already_the_maker_says_what_is_news() -> None:
-    made = [Written(at, f'{{"at":{at},"n":{at // 3}}}', at // 3) for at in range(1, 5)]
+    made = [JsonText(at, f'{{"at":{at},"n":{at // 3}}}', at // 3) for at in range(1, 5)]
     basis, asked = Told(), 0
 
-    async def body(params: Params) -> Written:
+    async def body(params: Params) -> JsonText:
         nonlocal asked
         asked += 1
         return made[asked - 1]

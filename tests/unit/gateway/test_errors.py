@@ -10,7 +10,7 @@ from engine.base import errors
 from engine.base.errors import InvalidField, Refusal
 from engine.metadata.store import StoreUnavailableError
 from gateway.http.errors import describe
-from gateway.http.view import View
+from gateway.http.view import RestView
 from gateway.jobs import services
 from tests.support.admin.gateway_client import request
 
@@ -76,10 +76,10 @@ def test_a_change_that_met_no_answer_says_that_its_outcome_is_unknown(
 ) -> None:
     """Skipping five messages twice skips ten: only what reads, by method or by declaration, may just be tried again."""
 
-    async def fail(self: View, work: Any) -> Any:
+    async def fail(self: RestView, work: Any) -> Any:
         raise error
 
-    monkeypatch.setattr(View, "work", fail)
+    monkeypatch.setattr(RestView, "work", fail)
     topic = "/admin/v2/persistent/public/default/t"
     position = {"ledgerId": 1, "entryId": 1}
     skipped = request("POST", f"{topic}/subscription/s/skip/5")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gateway.http.paths import Segment, TwiceEncoded
+from gateway.http.paths import SegmentConverter, TwiceEncodedConverter
 from tests.support.import_graph import ROOT
 
 SEGMENTS = json.loads(
@@ -15,10 +15,10 @@ SEGMENTS = json.loads(
 @pytest.mark.parametrize("row", SEGMENTS, ids=lambda row: str(row["name"]))
 def test_a_copied_command_names_the_subscription_it_was_copied_for(row: dict[str, str]) -> None:
     assert "/" not in row["segment"]
-    assert TwiceEncoded().to_python(row["segment"]) == row["name"]
+    assert TwiceEncodedConverter().to_python(row["segment"]) == row["name"]
 
 
 @pytest.mark.parametrize("text", [".", "%2E%2E", "a%00"])
 def test_a_segment_that_means_another_path_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="a path segment"):
-        Segment().to_python(text)
+        SegmentConverter().to_python(text)
