@@ -1,9 +1,10 @@
-"""``/ws/v2/consumer/…`` and ``/ws/v2/reader/…``: messages out; acknowledgements, permits and questions in.
+"""The endpoints ``/ws/v2/consumer/…`` and ``/ws/v2/reader/…``.
 
-Push mode sends while fewer than ``receiverQueueSize`` messages are unanswered; pull mode (``pullMode=true``) sends as
-many as the client permitted. W2: a closed socket returns what it held, since nothing is acknowledged but by the client.
-What one read of a broker's connection brought leaves in one write, and what one read of the socket brought is
-acknowledged together; a client that does not read is given no more.
+They send messages and receive acknowledgements, permits and requests. Push mode sends while fewer than
+``receiverQueueSize`` messages are unanswered; pull mode (``pullMode=true``) sends as many as the client permitted. Only
+the client acknowledges, so the unanswered messages of a closed socket are redelivered (W2). The messages of one read of
+a broker's connection are sent in one write, and the answers of one read of the socket are acknowledged together. A
+client that does not read gets no further messages.
 """
 
 import logging
@@ -24,7 +25,7 @@ from gateway.http.socket_port import SocketPort
 from gateway.services.clients import client
 from gateway.ws import sockets
 from gateway.ws.deliveries import DeliveryFrames, end_of_topic
-from gateway.ws.frames import QUEUE_MAX, SUBSCRIPTION_TYPES, Query, RefusedError
+from gateway.ws.frames import QUEUE_MAX, SUBSCRIPTION_TYPES, HandshakeRefusedError, Query
 from gateway.ws.keys import opener
 from gateway.ws.paths import Target, topic_name
 from gateway.ws.replies import (
@@ -38,7 +39,7 @@ from gateway.ws.replies import (
     parse_reply,
     simple_answer,
 )
-from gateway.ws.values import Schemas, Turns, ValueFrames
+from gateway.ws.values import DecodeQueue, SchemaCache, ValueFrames
 from gateway.ws.window import Window
 
 log = logging.getLogger("gateway")
@@ -55,18 +56,18 @@ Encrypted = Literal["FAIL", "DISCARD", "CONSUME"]
 async def consumer(
     scope: sockets.Scope, receive: sockets.Receive, send: sockets.Send, target: Target
 ) -> None:
-    """The consumer endpoint."""
+    """Serve the consumer endpoint."""
     await sockets.run(scope, receive, send, lambda: _subscribe(scope, target))
 
 
 async def reader(
     scope: sockets.Scope, receive: sockets.Receive, send: sockets.Send, target: Target
 ) -> None:
-    """The reader endpoint; it too wants ``{"messageId"}`` back to go on, as Pulsar's does."""
+    """Serve the reader endpoint. As in Pulsar, it too continues only after answers with ``{"messageId"}``."""
     await sockets.run(scope, receive, send, lambda: _open_reader(scope, target))
 
 
-async def _subscribe(scope: sockets.Scope, target: Target) -> "Consuming":
+async def _subscribe(scope: sockets.Scope, target: Target) -> "ConsumerEndpoint":
     query = Query.parse(scope["query_string"])
     queue = _queue_size(query)
     kind = query.choice("subscriptionType", SUBSCRIPTION_TYPES, "Exclusive")
@@ -76,14 +77,14 @@ async def _subscribe(scope: sockets.Scope, target: Target) -> "Consuming":
     ack_timeout = query.number("ackTimeoutMillis", 0, 0, 86_400_000)
     if 0 < ack_timeout < ACK_TIMEOUT_MS_MIN:
         text = f"Ack timeout should be greater than {ACK_TIMEOUT_MS_MIN} ms"
-        raise RefusedError(400, f"Invalid query params: {text}")
+        raise HandshakeRefusedError(400, f"Invalid query params: {text}")
     if not query.values.get("consumerName", "x").strip():
-        raise RefusedError(400, "Invalid query params: consumerName cannot be blank")
-    has_letters = "maxRedeliverCount" in query.values or "deadLetterTopic" in query.values
+        raise HandshakeRefusedError(400, "Invalid query params: consumerName cannot be blank")
+    has_dead_letters = "maxRedeliverCount" in query.values or "deadLetterTopic" in query.values
     redeliveries = query.number("maxRedeliverCount", 0, 0, 1_000_000)
-    if has_letters and not redeliveries:
-        raise RefusedError(400, "Invalid query params: MaxRedeliverCount must be > 0.")
-    letters = query.text("deadLetterTopic")
+    if has_dead_letters and not redeliveries:
+        raise HandshakeRefusedError(400, "Invalid query params: MaxRedeliverCount must be > 0.")
+    dead_letter_topic = query.text("deadLetterTopic")
     settings = ConsumerSettings(
         target.subscription,
         kind=SUBSCRIPTION_TYPES.index(kind),
@@ -97,18 +98,18 @@ async def _subscribe(scope: sockets.Scope, target: Target) -> "Consuming":
         encrypted=_encrypted(query),
         opener=opener(),
         redeliveries_max=redeliveries,
-        dead_letters=topic_name(letters) if letters else "",
+        dead_letters=topic_name(dead_letter_topic) if dead_letter_topic else "",
     )
-    made = Consuming(queue, pull=query.flag("pullMode"))
-    made.consumer = await TopicConsumer.open(
+    endpoint = ConsumerEndpoint(queue, pull=query.flag("pullMode"))
+    endpoint.consumer = await TopicConsumer.open(
         client(),
         topics,
         settings,
-        on_messages=made.taker(decode=query.flag("decode")),
-        on_end=made.end,
+        on_messages=endpoint.receiver(decode=query.flag("decode")),
+        on_end=endpoint.end,
         pattern=pattern,
     )
-    return made
+    return endpoint
 
 
 def _queue_size(query: Query) -> int:
@@ -116,65 +117,67 @@ def _queue_size(query: Query) -> int:
 
 
 def _encrypted(query: Query) -> Encrypted:
-    """What is no known action is the default, as Pulsar has it."""
+    """Return the action for messages that cannot be decrypted; as in Pulsar, an unknown one means the default."""
     action = query.values.get("cryptoFailureAction", "FAIL")
     return cast(Encrypted, action) if action in ("FAIL", "DISCARD", "CONSUME") else "FAIL"
 
 
 def _topics(query: Query, target: Target) -> tuple[list[str], bool]:
-    """Full topic names, or one pattern of them and True."""
+    """Return full topic names and False, or a pattern of topic names and True. Raises HandshakeRefusedError."""
     if target.topic:
         return [target.topic], False
     pattern, names = query.text("topicsPattern"), query.text("topics")
     if "topicsPattern" in query.values and "topics" in query.values:
-        raise RefusedError(500, "Topics must be null when use topicsPattern")
+        raise HandshakeRefusedError(500, "Topics must be null when use topicsPattern")
     if pattern:
-        whole = pattern if "://" in pattern else f"persistent://public/default/{pattern}"
+        full_pattern = pattern if "://" in pattern else f"persistent://public/default/{pattern}"
         try:
-            LinearRegex(TopicName.parse(whole).local)
+            LinearRegex(TopicName.parse(full_pattern).local)
         except (RegexSyntaxError, UnsupportedRegexError, MagnetarError) as error:
-            raise RefusedError(400, f"Invalid query params: topicsPattern: {error}") from error
-        return [whole], True
+            raise HandshakeRefusedError(
+                400, f"Invalid query params: topicsPattern: {error}"
+            ) from error
+        return [full_pattern], True
     if not names:
-        raise RefusedError(500, "Should set topics or topicsPattern")
+        raise HandshakeRefusedError(500, "Should set topics or topicsPattern")
     parts = [name.strip() for name in names.split(",", TOPICS_MAX)]
     if not all(parts):
-        raise RefusedError(400, "Invalid query params: topicNames cannot have blank topic")
+        raise HandshakeRefusedError(400, "Invalid query params: topicNames cannot have blank topic")
     try:
-        found = [topic_name(name) for name in parts]
-    except RefusedError as error:
-        raise RefusedError(500, error.text) from error
-    if len(found) > TOPICS_MAX:
-        raise RefusedError(400, f"Invalid query params: more than {TOPICS_MAX} topics")
-    return list(dict.fromkeys(found)), False
+        topics = [topic_name(name) for name in parts]
+    except HandshakeRefusedError as error:
+        raise HandshakeRefusedError(500, error.text) from error
+    if len(topics) > TOPICS_MAX:
+        raise HandshakeRefusedError(400, f"Invalid query params: more than {TOPICS_MAX} topics")
+    return list(dict.fromkeys(topics)), False
 
 
-async def _open_reader(scope: sockets.Scope, target: Target) -> "Reading":
-    """Whatever is wrong with a reader is the server's fault by its status, as Pulsar has it."""
+async def _open_reader(scope: sockets.Scope, target: Target) -> "ReaderEndpoint":
+    """Open the endpoint of a reader. As in Pulsar, every error is answered with status 500, also the client's own."""
     try:
         query = Query.parse(scope["query_string"])
         queue = _queue_size(query)
-    except RefusedError as error:
-        raise RefusedError(500, error.text) from error
-    made = Reading(queue)
+    except HandshakeRefusedError as error:
+        raise HandshakeRefusedError(500, error.text) from error
+    endpoint = ReaderEndpoint(queue)
     try:
-        made.consumer = await TopicReader.open_at(
+        endpoint.consumer = await TopicReader.open_at(
             client(),
             target.topic,
-            _start((query.text("messageId") or "").strip() or "latest"),
-            on_messages=made.taker(decode=query.flag("decode")),
-            on_end=made.end,
+            _start_position((query.text("messageId") or "").strip() or "latest"),
+            on_messages=endpoint.receiver(decode=query.flag("decode")),
+            on_end=endpoint.end,
             name=query.text("readerName") or "",
             queue_size=min(queue, PREFETCH_MAX),
             settings=ConsumerSettings("", encrypted=_encrypted(query), opener=opener()),
         )
     except MagnetarError as error:
-        raise RefusedError(500, f"Failed to create reader: {error}") from error
-    return made
+        raise HandshakeRefusedError(500, f"Failed to create reader: {error}") from error
+    return endpoint
 
 
-def _start(text: str) -> MessageId:
-    """Raises MagnetarError."""
+def _start_position(text: str) -> MessageId:
+    """Return the position that a reader starts at. Raises MagnetarError."""
     if text in ("earliest", "latest"):
         return EARLIEST_ID if text == "earliest" else LATEST_ID
     try:
@@ -183,13 +186,13 @@ def _start(text: str) -> MessageId:
         raise MessageIdError(str(error)) from error
 
 
-class Consuming:
-    """One socket and its consumer, which is allowed what was answered (W1)."""
+class ConsumerEndpoint:
+    """One socket and its consumer, whose permits are renewed by the client's answers (W1)."""
 
     consumer: TopicConsumer
 
     def __init__(self, size: int, *, pull: bool = False) -> None:
-        """``size``: how many deliveries may be unanswered in push mode."""
+        """Create the endpoint; ``size`` deliveries may be unanswered in push mode."""
         self._size = size
         self._pull = pull
         self._window = Window()
@@ -197,13 +200,13 @@ class Consuming:
         self._port: SocketPort | None = None
         self._unsubscribed = False
         self._tasks: TaskScope | None = None
-        """Made when there is something to wait for, as on few sockets."""
+        """Created with the first task, which few sockets need."""
 
     def accepted(self, port: SocketPort) -> None:
         self._port = port
         if self.consumer.error is not None:
             self.end(self.consumer.error)
-        port.listen(self._take)
+        port.listen(self._receive)
         if not self._pull:
             self.consumer.allow(self._size)
 
@@ -213,36 +216,39 @@ class Consuming:
         await self.consumer.close()
 
     def end(self, error: MagnetarError) -> None:
-        """The consumer is over by itself."""
+        """Close the socket, since its consumer has ended by itself."""
         if self._port is not None and not self._unsubscribed:
             self._port.close(FAILED, str(error))
 
-    # --- out --------------------------------------------------------------------------------------
+    # --- messages to the client -------------------------------------------------------------------
 
-    def taker(self, *, decode: bool) -> Callable[[Sequence[Incoming]], None]:
-        """What takes messages that were allowed. ``decode``: with their values, which may have to wait."""
+    def receiver(self, *, decode: bool) -> Callable[[Sequence[Incoming]], None]:
+        """Return the callback for messages of the consumer.
+
+        ``decode``: messages are sent with their values, which may have to wait for a schema.
+        """
         if not decode:
             return self.deliver
-        schemas = Schemas(client())
+        schemas = SchemaCache(client())
         self._frames = ValueFrames(schemas)
-        turns = Turns(schemas, self.deliver)
+        queue = DecodeQueue(schemas, self.deliver)
 
-        def take(run: Sequence[Incoming]) -> None:
-            if not turns.take(run):
+        def receive(run: Sequence[Incoming]) -> None:
+            if not queue.add(run):
                 self.consumer.hold()
-                if not turns.resting:
-                    turns.resting = True
-                    self._spawn("decode", self._deliver_rest(turns))
+                if not queue.draining:
+                    queue.draining = True
+                    self._spawn("decode", self._drain(queue))
 
-        return take
+        return receive
 
-    async def _deliver_rest(self, turns: Turns) -> None:
+    async def _drain(self, queue: DecodeQueue) -> None:
         assert self._port is not None
-        await turns.rest(self._port)
+        await queue.drain(self._port)
         self.consumer.go_on()
 
     def deliver(self, run: Sequence[Incoming]) -> None:
-        """Send messages, which were allowed."""
+        """Send messages for which there were permits."""
         port = self._port
         assert port is not None
         text_of, frame_of, delivered = (
@@ -272,25 +278,26 @@ class Consuming:
         self._tasks.spawn(name, work)
 
     def _failed(self, name: str, error: BaseException) -> None:
-        """A task ended by what it did not expect: nobody goes on in its place, so the socket ends."""
+        """Close the socket after an unexpected error of a task, whose work would never be continued."""
         log.error("websocket failed task=%s error=%r", name, error, exc_info=error)
         if self._port is not None:
             self._port.close(FAILED, f"internal error: {type(error).__name__}")
 
-    # --- in ---------------------------------------------------------------------------------------
+    # --- answers of the client --------------------------------------------------------------------
 
-    def _take(self, texts: list[str]) -> None:
-        """What one read of the socket brought."""
+    def _receive(self, texts: list[str]) -> None:
+        """Handle the frames of one read of the socket."""
         free = 0
         for text in texts:
-            found = self._window.answered(simple_answer(text))
-            if found is not None:
-                free += found[1]
+            answered = self._window.answered(simple_answer(text))
+            if answered is not None:
+                given, deliveries = answered
+                free += deliveries
                 if not self._unsubscribed:
-                    self.consumer.acknowledge(found[0])
+                    self.consumer.acknowledge(given)
                 continue
             try:
-                free += self._take_other(text)
+                free += self._handle(text)
             except ReplyError as error:
                 self._refuse(error)
                 return
@@ -301,12 +308,12 @@ class Consuming:
         port = self._port
         assert port is not None
         if isinstance(error, NoJsonError):
-            port.abort()  # as Pulsar's, which says nothing
+            port.abort()  # Pulsar closes without a close frame, too.
         else:
             port.close(error.code, str(error))
 
-    def _take_other(self, text: str) -> int:
-        """How many deliveries it answers. Raises ReplyError."""
+    def _handle(self, text: str) -> int:
+        """Handle any frame but a plain acknowledgement; return how many deliveries it answers. Raises ReplyError."""
         match parse_reply(text):
             case Permit() as permit:
                 if self._pull:
@@ -319,22 +326,26 @@ class Consuming:
                     self._unsubscribed = True
                     self._spawn("unsubscribe", self._unsubscribe())
             case Acknowledgement() as answer:
-                return self._answer(answer)
+                return self._settle(answer)
         return 0
 
-    def _answer(self, answer: Acknowledgement) -> int:
-        """Also of what an earlier socket was given: that only makes no room here. Raises ReplyError."""
+    def _settle(self, answer: Acknowledgement) -> int:
+        """Pass an acknowledgement to the consumer; return how many deliveries it answers. Raises ReplyError."""
         text = answer.text()
-        found = self._window.answered(text)
-        if found is None:
+        answered = self._window.answered(text)
+        if answered is None:
+            # A message of an earlier socket, or one forgotten by the window: it took no permits of this one.
             message_id = message_id_of(text)
             if not self._unsubscribed:
-                told = self.consumer.refuse_id if answer.negative else self.consumer.acknowledge_id
-                told(message_id)
+                settle = (
+                    self.consumer.refuse_id if answer.negative else self.consumer.acknowledge_id
+                )
+                settle(message_id)
             return 0
+        given, deliveries = answered
         if not self._unsubscribed:
-            (self.consumer.refuse if answer.negative else self.consumer.acknowledge)(found[0])
-        return found[1]
+            (self.consumer.refuse if answer.negative else self.consumer.acknowledge)(given)
+        return deliveries
 
     async def _unsubscribe(self) -> None:
         try:
@@ -344,24 +355,24 @@ class Consuming:
             self.end(error)
 
 
-class Reading(Consuming):
-    """One socket and its reader: every answer, whatever it names, lets one more message out."""
+class ReaderEndpoint(ConsumerEndpoint):
+    """One socket and its reader: every answer permits one more message, whatever message id it holds."""
 
     def __init__(self, size: int) -> None:
         super().__init__(size)
-        self._out = 0
+        self._unanswered = 0
 
     def deliver(self, run: Sequence[Incoming]) -> None:
         port = self._port
         assert port is not None
-        self._out += len(run)
+        self._unanswered += len(run)
         text_of, frame_of = self._frames.message_id, self._frames.frame
         for message in run:
             port.send_text(frame_of(text_of(message), message))
         if not port.writable:
             self._wait_for_reader()
 
-    def _take(self, texts: list[str]) -> None:
+    def _receive(self, texts: list[str]) -> None:
         free = 0
         for text in texts:
             try:
@@ -370,9 +381,9 @@ class Reading(Consuming):
             except ReplyError as error:
                 self._refuse(error)
                 return
-        free = min(free, self._out)
+        free = min(free, self._unanswered)
         if free:
-            self._out -= free
+            self._unanswered -= free
             self.consumer.allow(free)
 
     def _is_answer(self, text: str) -> bool:

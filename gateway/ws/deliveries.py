@@ -1,4 +1,4 @@
-"""Messages as frames of the consumer and reader endpoints: JSON put together from pieces. Pure."""
+"""Frames of the consumer and reader endpoints: JSON concatenated from encoded parts. Pure."""
 
 import json
 from binascii import b2a_base64
@@ -12,14 +12,14 @@ _END_OF_TOPIC = {True: '{"endOfTopic":true}', False: '{"endOfTopic":false}'}
 
 
 class DeliveryFrames:
-    """Of one socket: messages that were published in the same millisecond share the text of their time."""
+    """The frames of one socket. Messages published in the same millisecond share the text of their time."""
 
     def __init__(self) -> None:
         self._ms = self._second = -1
         self._time = self._date = ""
 
     def frame(self, message_id: str, message: Incoming) -> str:
-        """A message for a consumer or reader. Nulls are left out, as Pulsar does."""
+        """Return the frame of a message. Fields that are null are left out, as in Pulsar."""
         own = message.own
         ms = message.metadata.publish_time
         if ms != self._ms:
@@ -28,29 +28,29 @@ class DeliveryFrames:
         properties = "{}"
         if own.properties:
             properties = json.dumps(message.properties, ensure_ascii=False, separators=(",", ":"))
-        rest = ""
+        optional = ""
         if own.event_time:
-            rest = f',"eventTime":"{iso_time(own.event_time)}"'
+            optional = f',"eventTime":"{iso_time(own.event_time)}"'
         if message.encrypted:
-            rest += f',"encryptionContext":{_context(message.encryption)}'
+            optional += f',"encryptionContext":{_context(message.encryption)}'
         key = message.key
         if key:
-            rest += f',"key":{encode_basestring(key)}'
+            optional += f',"key":{encode_basestring(key)}'
         return (
             f'{{"messageId":"{message_id}","payload":"{_base64(message.content or b"")}",'
             f'"properties":{properties},"publishTime":"{self._time}",'
-            f'"redeliveryCount":{message.redelivery_count}{rest}}}'
+            f'"redeliveryCount":{message.redelivery_count}{optional}}}'
         )
 
     def _iso(self, ms: int) -> str:
-        second, rest = divmod(ms, 1000)
+        second, fraction_ms = divmod(ms, 1000)
         if second != self._second:
             self._second, self._date = second, iso_time(second * 1000)[:-1]
-        return f"{self._date}{_fraction(rest)}Z"
+        return f"{self._date}{_fraction(fraction_ms)}Z"
 
     @staticmethod
     def message_id(message: Incoming) -> str:
-        """As Pulsar's Java client writes it, in base64."""
+        """Return the message id in base64, serialized as by Pulsar's Java client."""
         return _base64(message.id_bytes)
 
 
@@ -58,8 +58,8 @@ def _context(encryption: Encryption | None) -> str:
     assert encryption is not None
     body: dict[str, Any] = {
         "keys": {
-            name: {"keyValue": _base64(value), "metadata": about}
-            for name, (value, about) in encryption.keys.items()
+            name: {"keyValue": _base64(value), "metadata": metadata}
+            for name, (value, metadata) in encryption.keys.items()
         },
         "param": _base64(encryption.param),
     }
@@ -76,7 +76,7 @@ def _base64(data: bytes) -> str:
 
 
 def end_of_topic(reached: bool) -> str:
-    """The answer to ``isEndOfTopic``."""
+    """Return the answer to ``isEndOfTopic``."""
     return _END_OF_TOPIC[reached]
 
 

@@ -1,9 +1,9 @@
-"""End-to-end encryption by clients of the producer endpoint: what they say of it, as fields of MessageMetadata. Pure.
+"""End-to-end encryption by clients of the producer endpoint: their parameters as fields of MessageMetadata. Pure.
 
-A client that encrypts gives its data keys, wrapped, once in ``encryptionKeys`` (base64 of ``{name: {"keyValue":
-base64, "metadata": {…}}}``), and with each message ``encryptionParam`` and, when it packed the payload before,
-``compressionType`` and ``uncompressedMessageSize``. Nothing is encrypted, packed or batched here, and no key is seen in
-the clear.
+A client that encrypts sends its wrapped data keys once in ``encryptionKeys`` (base64 of ``{name: {"keyValue": base64,
+"metadata": {…}}}``). With each message it sends ``encryptionParam`` and, when it compressed the payload before
+encrypting it, ``compressionType`` and ``uncompressedMessageSize``. The gateway does not encrypt, compress or batch such
+messages, and no key is known to it in the clear.
 """
 
 import binascii
@@ -16,33 +16,35 @@ COMPRESSIONS = ("NONE", "LZ4", "ZLIB", "ZSTD", "SNAPPY")
 
 
 class NotEncryptedError(Exception):
-    """What a message says of its encryption cannot be used."""
+    """The encryption parameters of a message are invalid."""
 
 
 def key_fields(text: str) -> bytes | None:
-    """Of ``encryptionKeys``; None when it is no such JSON, so that it can only be names of keys. Raises ValueError when
-    it is, and a key of it lacks something."""
+    """Return the serialized fields of ``encryptionKeys``; None when it is not such JSON and so can only be key names.
+
+    Raises ValueError when it is such JSON and a key is incomplete.
+    """
     try:
         keys = json.loads(from_base64(text.strip()))
         if not isinstance(keys, dict) or not keys:
             return None
-        about = {name: _key(key) for name, key in keys.items()}
+        parsed = {name: _key(key) for name, key in keys.items()}
     except (TypeError, ValueError, RecursionError):
         return None
-    first = next(iter(about.values()))
+    first = next(iter(parsed.values()))
     if first is None or first.value is None:
         return None
     fields = pb.MessageMetadata()
-    for name, key in about.items():
+    for name, key in parsed.items():
         if not name.strip():
             raise ValueError("Empty param encryptionKeys.key")
         if key is None:
             raise ValueError("Empty param encryptionKeys.value")
         if key.value is None:
             raise ValueError("Empty param encryptionKeys.value.keyValue")
-        added = fields.encryption_keys.add(key=name.strip(), value=key.value)
-        for about_key, about_value in key.metadata.items():
-            added.metadata.add(key=about_key, value=about_value)
+        field = fields.encryption_keys.add(key=name.strip(), value=key.value)
+        for metadata_name, metadata_value in key.metadata.items():
+            field.metadata.add(key=metadata_name, value=metadata_value)
     return fields.SerializePartialToString()
 
 
@@ -55,7 +57,7 @@ class _Key:
 
 
 def _key(body: Any) -> _Key | None:
-    """Raises ValueError, TypeError for what is none."""
+    """Return a key; None for null. Raises ValueError or TypeError for any other JSON value."""
     if body is None:
         return None
     if not isinstance(body, dict):
@@ -65,21 +67,23 @@ def _key(body: Any) -> _Key | None:
         raise TypeError("keyValue is base64")
     if not isinstance(metadata, dict):
         raise TypeError("metadata is an object")
-    pairs = {_text(name): _text(given) for name, given in metadata.items()}
+    pairs = {_text(name): _text(text) for name, text in metadata.items()}
     return _Key(None if value is None else from_base64(value), pairs)
 
 
 def _text(value: Any) -> str:
     if isinstance(value, dict | list) or value is None:
         raise TypeError("a text is expected")
-    found = value if isinstance(value, str) else json.dumps(value)
-    found.encode()  # raises UnicodeEncodeError, which is a ValueError
-    return found
+    text = value if isinstance(value, str) else json.dumps(value)
+    text.encode()  # Raises UnicodeEncodeError, which is a ValueError, for half of a surrogate pair.
+    return text
 
 
 def message_fields(body: dict[str, Any], size: int | None, payload_bytes: int) -> bytes:
-    """Of one message of ``payload_bytes`` as sent, of ``size`` before it was packed. An unknown compression is none, as
-    Pulsar has it. Raises NotEncryptedError."""
+    """Return the serialized fields of a message with a payload of ``payload_bytes``, and of ``size`` uncompressed.
+
+    An unknown compression means none, as in Pulsar. Raises NotEncryptedError.
+    """
     fields = pb.MessageMetadata()
     param = body.get("encryptionParam")
     if isinstance(param, str) and param.strip():
@@ -88,10 +92,10 @@ def message_fields(body: dict[str, Any], size: int | None, payload_bytes: int) -
         except ValueError as error:
             raise NotEncryptedError(f"Invalid Base64 encryptionParam error={error}") from error
     name = body.get("compressionType")
-    packed: Any = pb.CompressionType.Value(name) if name in COMPRESSIONS else None
-    if packed is not None and size is not None:
-        fields.compression, fields.uncompressed_size = packed, size
-    elif not packed and size is None:
+    compression: Any = pb.CompressionType.Value(name) if name in COMPRESSIONS else None
+    if compression is not None and size is not None:
+        fields.compression, fields.uncompressed_size = compression, size
+    elif not compression and size is None:
         fields.uncompressed_size = payload_bytes
     else:
         raise NotEncryptedError(
@@ -101,7 +105,7 @@ def message_fields(body: dict[str, Any], size: int | None, payload_bytes: int) -
 
 
 def from_base64(text: str) -> bytes:
-    """Base64, whose padding may be left out, as Java takes it. Raises ValueError."""
+    """Decode base64, whose padding may be left out as in Java. Raises ValueError."""
     missing = -len(text) % 4
     if missing and "=" not in text:
         text += "=" * missing

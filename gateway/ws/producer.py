@@ -1,7 +1,8 @@
-"""``/ws/v2/producer/…``: JSON messages in, receipts out. Sends are pipelined; answers come as the broker confirms.
+"""The endpoint ``/ws/v2/producer/…``: it receives messages as JSON and answers with receipts.
 
-What one read of the socket brought is published as a run, and the receipts of a run are answered together. W4: the
-socket is read while what has no answer is within its bounds and the client reads its answers.
+Messages are pipelined, and each is answered when the broker has confirmed it. The messages of one read of the socket
+are published as a run, and the receipts of a run are answered together. The socket is read only while the unanswered
+messages are within their bounds and the client reads its answers (W4).
 """
 
 from collections.abc import Sequence
@@ -16,16 +17,17 @@ from gateway.http.socket_port import SocketPort
 from gateway.services.clients import client
 from gateway.ws import frames, sockets
 from gateway.ws.encryption import COMPRESSIONS, key_fields
-from gateway.ws.frames import Query, RefusedError
+from gateway.ws.frames import HandshakeRefusedError, Query
 from gateway.ws.keys import sealer
 from gateway.ws.paths import Target
 
 IN_FLIGHT_MAX = 1000
 IN_FLIGHT_BYTES_MAX = 16 << 20
 IN_FLIGHT_BYTES_OWN = 64 << 10
-"""Of one socket, which it has whatever the others hold: messages of a topic that takes none may wait for ever."""
+"""Bytes of one socket that do not count against all sockets: messages of other topics may be pending for ever."""
 ALL_IN_FLIGHT_BYTES_MAX = 48 << 20
-"""Of all sockets, beside what is their own; below the unsent bytes at which a connection to a broker is cut."""
+"""Bytes of all sockets beyond IN_FLIGHT_BYTES_OWN each. It is below the unsent bytes at which a broker's connection is
+closed."""
 ROUTING = {
     "SinglePartition": Routing.SINGLE,
     "RoundRobinPartition": Routing.ROUND_ROBIN,
@@ -38,11 +40,11 @@ _all_in_flight = Budget(ALL_IN_FLIGHT_BYTES_MAX)
 async def application(
     scope: sockets.Scope, receive: sockets.Receive, send: sockets.Send, target: Target
 ) -> None:
-    """The endpoint."""
+    """Serve the producer endpoint."""
     await sockets.run(scope, receive, send, lambda: _open(scope, target))
 
 
-async def _open(scope: sockets.Scope, target: Target) -> "Publishing":
+async def _open(scope: sockets.Scope, target: Target) -> "ProducerEndpoint":
     query = Query.parse(scope["query_string"])
     in_flight_max = IN_FLIGHT_MAX
     batching = None
@@ -57,12 +59,15 @@ async def _open(scope: sockets.Scope, target: Target) -> "Publishing":
         in_flight_max = min(pending_max or in_flight_max, in_flight_max)
     name = query.values.get("producerName")
     if name is not None and not name.strip():
-        raise RefusedError(400, "Invalid query params: producerName cannot be blank")
+        raise HandshakeRefusedError(400, "Invalid query params: producerName cannot be blank")
     sequence = query.number("initialSequenceId", -1, -(1 << 62), (1 << 62) - 1)
     routing = query.choice("messageRoutingMode", frames.ROUTINGS, "SinglePartition")
-    hashing = query.choice("hashingScheme", tuple(one.value for one in Hashing), "JavaStringHash")
+    schemes = tuple(scheme.value for scheme in Hashing)
+    hashing = query.choice("hashingScheme", schemes, "JavaStringHash")
     compression = "NONE"
-    if keys is None:  # else the client packs
+    if (
+        keys is None
+    ):  # A client that encrypts compresses by itself, since ciphertext cannot be compressed.
         compression = query.choice("compressionType", COMPRESSIONS, "NONE")
     settings = ProducerSettings(
         name=name,
@@ -76,52 +81,52 @@ async def _open(scope: sockets.Scope, target: Target) -> "Publishing":
         if keys is None and "encryptionKeys" in query.values
         else None,
     )
-    made = Publishing(in_flight_max, keys)
-    await made.open(target.topic, settings)
-    return made
+    endpoint = ProducerEndpoint(in_flight_max, keys)
+    await endpoint.open(target.topic, settings)
+    return endpoint
 
 
 def _keys(query: Query) -> bytes | None:
-    """Of a client that encrypts. Raises RefusedError."""
-    given = query.values.get("encryptionKeys")
-    if given is None:
+    """Return the serialized keys of a client that encrypts; None for any other client. Raises HandshakeRefusedError."""
+    text = query.values.get("encryptionKeys")
+    if text is None:
         return None
     try:
-        keys = key_fields(given)
+        keys = key_fields(text)
     except ValueError as error:
-        raise RefusedError(400, f"Invalid query params: {error}") from error
+        raise HandshakeRefusedError(400, f"Invalid query params: {error}") from error
     return keys
 
 
-class Publishing:
+class ProducerEndpoint:
     """One socket and its producer."""
 
     def __init__(self, in_flight_max: int, keys: bytes | None = None) -> None:
-        """``keys``: of a client that encrypts."""
+        """Create the endpoint; ``keys`` are the serialized keys of a client that encrypts."""
         self._keys = keys
         self._client = client()
         self._budget = Budget(
             IN_FLIGHT_BYTES_MAX,
             in_flight_max,
-            on_high=self._hold,
-            on_low=self._go_on,
+            on_high=self._pause_reading,
+            on_low=self._resume_reading,
             parent=_all_in_flight,
             share=IN_FLIGHT_BYTES_OWN,
         )
         self._producer: TopicProducer | None = None
         self._port: SocketPort | None = None
         self._tasks: TaskScope | None = None
-        """Made when the client lets answers wait, which few do."""
+        """Created when the client does not read its answers, which is rare."""
 
     async def open(self, topic: str, settings: ProducerSettings) -> None:
-        """Raises as TopicProducer.open."""
+        """Open the producer. Raises as ``TopicProducer.open`` does."""
         self._producer = await TopicProducer.open(
             self._client, topic, settings, budget=self._budget, on_results=self._answer
         )
 
     def accepted(self, port: SocketPort) -> None:
         self._port = port
-        port.listen(self._take)
+        port.listen(self._receive)
 
     async def close(self) -> None:
         if self._tasks is not None:
@@ -129,8 +134,8 @@ class Publishing:
         if self._producer is not None:
             await self._producer.close()
 
-    def _take(self, texts: list[str]) -> None:
-        """Publish the messages of one read of the socket; what is none is answered at once."""
+    def _receive(self, texts: list[str]) -> None:
+        """Publish the messages of one read of the socket; answer invalid frames at once."""
         assert self._producer is not None
         assert self._port is not None
         messages: list[OutgoingMessage] = []
@@ -138,7 +143,7 @@ class Publishing:
         for text in texts:
             try:
                 messages.append(frames.parse_message(text, now_ms, self._keys))
-            except frames.FrameError as error:
+            except frames.ProducerFrameError as error:
                 self._port.send_text(frames.not_sent(error.code, str(error), error.context))
         if messages:
             self._producer.send(messages)
@@ -146,10 +151,10 @@ class Publishing:
             self._wait_for_reader()
 
     def _answer(self, results: Sequence[SendResult]) -> None:
-        """W3. ``ok`` only with the broker's receipt in hand."""
+        """Answer messages; ``ok`` is sent only for a receipt of the broker (W3)."""
         port = self._port
         if port is None:
-            return  # not accepted yet, so nothing was sent
+            return  # The handshake is not accepted yet, so no message was received.
         for token, message_id, error in results:
             if message_id is not None:
                 port.send_text(frames.sent(message_id.serialized(), token))
@@ -158,18 +163,18 @@ class Publishing:
         if not port.writable:
             self._wait_for_reader()
 
-    # --- whether the socket is read ---------------------------------------------------------------
+    # --- backpressure -----------------------------------------------------------------------------
 
-    def _hold(self) -> None:
+    def _pause_reading(self) -> None:
         if self._port is not None:
             self._port.pause_reading()
 
-    def _go_on(self) -> None:
+    def _resume_reading(self) -> None:
         if self._port is not None and self._port.writable:
             self._port.resume_reading()
 
     def _wait_for_reader(self) -> None:
-        self._hold()
+        self._pause_reading()
         if self._tasks is None:
             self._tasks = TaskScope("publishing")
             self._tasks.spawn("wait for the reader", self._wait_drained())

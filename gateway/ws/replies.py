@@ -1,8 +1,8 @@
-"""What clients of the consumer and reader endpoints say, as values. Pure.
+"""Parsing of the frames that clients of the consumer and reader endpoints send. Pure.
 
-Pulsar's service reads these with Jackson, which takes any scalar for a text, and closes: without a close frame (the
-client sees 1006) when a frame is no JSON object or its fields are of the wrong kind, with 1011 when a message id is
-missing or no base64. What is behind the object is not looked at.
+Pulsar's service reads them with Jackson, which accepts any scalar as a text and ignores text behind the object. It
+closes the socket without a close frame (the client sees 1006) when a frame is not a JSON object or a field has the
+wrong type, and with 1011 when a message id is missing or not base64.
 """
 
 import binascii
@@ -22,7 +22,7 @@ _decode = JSONDecoder().raw_decode
 
 
 class ReplyError(Exception):
-    """A frame ends the socket with ``code``."""
+    """An invalid frame, after which the socket is closed with ``code``."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
@@ -30,7 +30,7 @@ class ReplyError(Exception):
 
 
 class NoJsonError(ReplyError):
-    """The socket ends without a close frame."""
+    """An invalid frame, after which the socket is closed without a close frame."""
 
     def __init__(self, text: str) -> None:
         super().__init__(1006, text)
@@ -38,12 +38,12 @@ class NoJsonError(ReplyError):
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """So many more messages may come, in pull mode."""
+    """A permit for more messages, in pull mode."""
 
     messages: int
 
     def checked(self) -> int:
-        """Raises ReplyError."""
+        """Return the number of messages. Raises ReplyError when it is out of range."""
         if not 0 < self.messages <= PERMITS_MAX:
             raise ReplyError(UNUSABLE, f"permitMessages: expected 1 to {PERMITS_MAX}")
         return self.messages
@@ -51,40 +51,43 @@ class Permit:
 
 @dataclass(frozen=True, slots=True)
 class EndOfTopicQuestion:
-    """Whether there will be more messages."""
+    """A request whether the end of the topic is reached."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unsubscription:
-    """The subscription ends."""
+    """A request to delete the subscription."""
 
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """Of a message, or the opposite. ``message_id`` None: missing."""
+    """An acknowledgement or negative acknowledgement. ``message_id`` is None when it is missing."""
 
     message_id: str | None
     negative: bool
 
     def text(self) -> str:
-        """Raises ReplyError."""
+        """Return the message id as sent. Raises ReplyError when it is missing."""
         if self.message_id is None:
             raise ReplyError(FAILED, "messageId: a base64 string is required")
         return self.message_id
 
 
 def simple_answer(text: str) -> str:
-    """The message id of a plain acknowledgement; any other text gives one that no message has."""
+    """Return the message id of a plain acknowledgement; empty, which no message id is, for any other text.
+
+    It avoids decoding JSON for nearly all frames.
+    """
     head = _HEADS[0] if text.startswith(_HEADS[0]) else _HEADS[1]
     if text.startswith(head) and text.endswith('"}'):
-        found = text[len(head) : -2]
-        if found.isascii() and '"' not in found and "\\" not in found:
-            return found
+        message_id = text[len(head) : -2]
+        if message_id.isascii() and '"' not in message_id and "\\" not in message_id:
+            return message_id
     return ""
 
 
 def parse_reply(text: str) -> Permit | EndOfTopicQuestion | Unsubscription | Acknowledgement:
-    """A frame. Raises ReplyError."""
+    """Decode a frame. Raises ReplyError."""
     try:
         body, _ = _decode(text.lstrip())
     except (ValueError, RecursionError) as error:
@@ -96,7 +99,7 @@ def parse_reply(text: str) -> Permit | EndOfTopicQuestion | Unsubscription | Ack
     kind = _text(body, "type")
     message_id = _text(body, "messageId")
     if kind == "permit":
-        return Permit(_whole(body.get("permitMessages")))
+        return Permit(_int32(body.get("permitMessages")))
     if kind == "isEndOfTopic":
         return EndOfTopicQuestion()
     if kind == "unsubscribe":
@@ -113,21 +116,21 @@ def _text(body: dict[str, Any], name: str) -> str | None:
     return json.dumps(value)
 
 
-def _whole(value: Any) -> int:
-    """A number of 32 bits; text that is one, too."""
+def _int32(value: Any) -> int:
+    """Return a number of 32 bits, which may be sent as text. Raises NoJsonError."""
     try:
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             raise ValueError("no number")
-        found = int(value)
+        number = int(value)
     except (ValueError, OverflowError) as error:
         raise NoJsonError(f"permitMessages: a number is required: {error}") from error
-    if not -(1 << 31) <= found < 1 << 31:
+    if not -(1 << 31) <= number < 1 << 31:
         raise NoJsonError("permitMessages: a number of 32 bits is required")
-    return found
+    return number
 
 
 def message_id_of(text: str) -> MessageId:
-    """Of a message id in base64, with or without its padding. Raises ReplyError."""
+    """Decode a message id in base64, with or without padding. Raises ReplyError."""
     try:
         data = binascii.a2b_base64(text + "=" * (-len(text) % 4), strict_mode=True)
     except (binascii.Error, ValueError):

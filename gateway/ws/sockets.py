@@ -1,7 +1,7 @@
-"""What the three data-plane endpoints share: the client, refusals, and one loop around a socket's life.
+"""The common part of the producer, consumer and reader endpoints: refusals, and the life cycle of a socket.
 
-They are plain ASGI callables under Channels' router and authentication: a Channels consumer starts a task and hops
-to a thread for every frame.
+They are plain ASGI callables below Channels' router and authentication. They are no Channels consumers, which start a
+task and switch to a thread for every frame.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from engine.client import errors
 from engine.client.errors import ServerError
 from gateway.http import refusal
 from gateway.http.socket_port import SocketPort, port_of
-from gateway.ws.frames import RefusedError
+from gateway.ws.frames import HandshakeRefusedError
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -34,8 +34,8 @@ _STATUS = {
 }
 
 
-def refused(error: MagnetarError) -> RefusedError:
-    """What the engine's client says, as an HTTP refusal."""
+def refused(error: MagnetarError) -> HandshakeRefusedError:
+    """Return an error of the engine's client as a refusal of the handshake."""
     status, reason = 500, str(error)
     if isinstance(error, errors.RefusedError):
         status, reason = _STATUS.get(error.code, 500), reason or error.code.name
@@ -43,29 +43,35 @@ def refused(error: MagnetarError) -> RefusedError:
         status = 504
     elif isinstance(error, errors.ClientError):
         status = 503
-    return RefusedError(status, f"Failed to create producer/consumer: {reason}")
+    return HandshakeRefusedError(status, f"Failed to create producer/consumer: {reason}")
 
 
-class Endpoint(Protocol):
-    """What a socket is for, once it is open."""
+class SocketEndpoint(Protocol):
+    """The handler of an open socket."""
 
     def accepted(self, port: SocketPort) -> None:
-        """The handshake is done."""
+        """Start to use the socket, whose handshake is complete."""
         ...
 
     async def close(self) -> None:
-        """The socket has ended."""
+        """Release the endpoint's resources after the socket has ended."""
         ...
 
 
 async def run(
-    scope: Scope, receive: Receive, send: Send, open_endpoint: Callable[[], Awaitable[Endpoint]]
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+    open_endpoint: Callable[[], Awaitable[SocketEndpoint]],
 ) -> None:
-    """Open the endpoint, accept, and close it when the socket has ended, whatever happens."""
+    """Open the endpoint, accept the handshake, and close the endpoint when the socket has ended.
+
+    An endpoint that was opened is closed also after an error or a cancellation.
+    """
     await receive()  # websocket.connect
     try:
         endpoint = await open_endpoint()
-    except RefusedError as error:
+    except HandshakeRefusedError as error:
         await refuse(send, error)
         return
     except MagnetarError as error:
@@ -80,6 +86,6 @@ async def run(
         await asyncio.shield(endpoint.close())
 
 
-async def refuse(send: Send, error: RefusedError) -> None:
-    """Turn a handshake down; the connect event was received."""
+async def refuse(send: Send, error: HandshakeRefusedError) -> None:
+    """Refuse a handshake whose connect event was received."""
     await refusal.refuse(send, error.status, error.text)

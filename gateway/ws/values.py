@@ -1,5 +1,8 @@
-"""Deliveries with the values of their messages, decoded by the schema that each names: for sockets that ask for it by
-``decode=true``, beside what Pulsar's frames say. Payloads go out as ever, also those that cannot be decoded."""
+"""Frames with the decoded values of messages, for sockets with ``decode=true``.
+
+A value is decoded by the schema version that its message names. It is added to the fields of Pulsar's frames, whose
+payloads are sent unchanged, also when a value cannot be decoded.
+"""
 
 import asyncio
 import json
@@ -21,15 +24,15 @@ from gateway.http.socket_port import SocketPort
 from gateway.ws.deliveries import DeliveryFrames
 
 VALUE_BYTES_MAX = 256 << 10
-"""Longer payloads are not decoded: all sockets of the process would wait for it."""
+"""Size of a payload up to which it is decoded; longer ones would delay all sockets of the process."""
 TURN_BYTES_MAX = 64 << 10
-"""Of payloads that are decoded in one turn of the loop, which one more may exceed."""
+"""Bytes of payloads decoded in one turn of the loop; the last of them may exceed it."""
 VERSIONS_MAX = 100
-ASKED_AGAIN_AFTER_S = 10.0
-"""For a version that no broker gave."""
+RETRY_AFTER_S = 10.0
+"""Time after which a schema version is requested again that no broker returned."""
 
 _shared: "WeakValueDictionary[tuple[Any, ...], Decoder]" = WeakValueDictionary()
-"""Sockets with the same schema share what decodes by it."""
+"""Decoders by schema, shared by all sockets."""
 _to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
@@ -38,24 +41,27 @@ class _Failure(NamedTuple):
     until: float
 
 
-class Schemas:
-    """Of one socket: each version is asked for once. Those of a topic are forgotten when the consumer comes to it
-    again, since another one of its name may stand in its place."""
+class SchemaCache:
+    """The schemas of one socket, each version requested once.
+
+    Those of a topic are dropped when the consumer attaches to it again, since the topic may have been deleted and
+    created again with other schemas.
+    """
 
     def __init__(self, client: PulsarClient) -> None:
         self._client = client
         self._loop = asyncio.get_running_loop()
         self._topics: dict[Any, tuple[object, str]] = {}
-        """By attachment: its consumer at the broker, and the topic whose partition it may be."""
+        """The consumer at the broker, and the name of the (partitioned) topic, by attachment."""
         self._known: dict[tuple[str, int], Decoder | _Failure] = {}
 
     def knows(self, message: Incoming) -> bool:
-        """Whether ``fields`` needs nothing that is not here."""
+        """Return whether ``fields`` can be called without a request to a broker."""
         version = version_of(message.metadata.schema_version)
         if version is None:
             return True
-        found = self._known.get((self._topic(message), version))
-        return isinstance(found, Decoder) or (found is not None and self._loop.time() < found.until)
+        known = self._known.get((self._topic(message), version))
+        return isinstance(known, Decoder) or (known is not None and self._loop.time() < known.until)
 
     def _topic(self, message: Incoming) -> str:
         source = message.source
@@ -71,41 +77,42 @@ class Schemas:
         return topic
 
     async def learn(self, message: Incoming) -> None:
-        """Ask for the version that a message names. Cancel-safe."""
+        """Request the schema version that a message names. Cancel-safe."""
         version = version_of(message.metadata.schema_version)
         if version is None:
             return
         topic = self._topic(message)
         failed = (topic, version) in self._known
-        found = await self._ask(topic, version, patient=not failed)
+        # Only the first request is retried, so that a missing schema delays the messages once.
+        outcome = await self._request(topic, version, patient=not failed)
         if len(self._known) >= VERSIONS_MAX:
             self._known.clear()
-        self._known[topic, version] = found
+        self._known[topic, version] = outcome
 
-    async def _ask(self, topic: str, version: int, *, patient: bool) -> Decoder | _Failure:
+    async def _request(self, topic: str, version: int, *, patient: bool) -> Decoder | _Failure:
         client = self._client
-        ask = partial(client.schema, topic, version_bytes(version))
+        request = partial(client.schema, topic, version_bytes(version))
         try:
             if patient:
-                body = await client.patiently(ask, timeout_s=client.operation_timeout_s)
+                body = await client.patiently(request, timeout_s=client.operation_timeout_s)
             else:
-                body = await ask()
+                body = await request()
             return _decoder(from_wire(body))
         except InvalidSchemaError as error:
             return _Failure(f"schema version {version}: {error}", float("inf"))
         except MagnetarError as error:
             text = str(error) or type(error).__name__
-            until = self._loop.time() + ASKED_AGAIN_AFTER_S
+            until = self._loop.time() + RETRY_AFTER_S
             return _Failure(f"schema version {version}: {text}", until)
 
     def fields(self, message: Incoming) -> str:
-        """Further fields of a message's frame, each behind a comma."""
+        """Return the additional fields of a message's frame, each with a comma before it."""
         version = version_of(message.metadata.schema_version)
-        named = "" if version is None else f',"schemaVersion":{version}'
+        version_field = "" if version is None else f',"schemaVersion":{version}'
         try:
-            return f'{named},"value":{_to_json(self._value(message, version))}'
+            return f'{version_field},"value":{_to_json(self._value(message, version))}'
         except UndecodableError as error:
-            return f'{named},"decodeError":{_to_json(str(error))}'
+            return f'{version_field},"decodeError":{_to_json(str(error))}'
 
     def _value(self, message: Incoming, version: int | None) -> JsonValue:
         content = message.content
@@ -118,24 +125,24 @@ class Schemas:
         if len(content) > VALUE_BYTES_MAX:
             text = f"{len(content)} bytes, at most {VALUE_BYTES_MAX} are decoded here"
             raise UndecodableError("", text)
-        found = self._known[self._topic(message), version]
-        if isinstance(found, _Failure):
-            raise UndecodableError("", found.text)
-        return found.value(content, key_bytes(message.own))
+        known = self._known[self._topic(message), version]
+        if isinstance(known, _Failure):
+            raise UndecodableError("", known.text)
+        return known.value(content, key_bytes(message.own))
 
 
 def _decoder(schema: Schema) -> Decoder:
     key = schema.kind, schema.data, frozenset(schema.properties.items())
-    found = _shared.get(key)
-    if found is None:
-        found = _shared[key] = decoder(schema)
-    return found
+    shared = _shared.get(key)
+    if shared is None:
+        shared = _shared[key] = decoder(schema)
+    return shared
 
 
 class ValueFrames(DeliveryFrames):
-    """Frames with values, of messages whose schema is known."""
+    """Frames with values, for messages whose schema is known."""
 
-    def __init__(self, schemas: Schemas) -> None:
+    def __init__(self, schemas: SchemaCache) -> None:
         super().__init__()
         self._schemas = schemas
 
@@ -143,38 +150,40 @@ class ValueFrames(DeliveryFrames):
         return f"{super().frame(message_id, message)[:-1]}{self._schemas.fields(message)}}}"
 
 
-class Turns:
-    """Hands messages on in their order, as many in one turn of the loop as do not hold it up, and none before its
-    schema is known."""
+class DecodeQueue:
+    """Messages that are delivered in order, a bounded number of bytes in each turn of the loop.
 
-    def __init__(self, schemas: Schemas, deliver: Callable[[Sequence[Incoming]], None]) -> None:
+    No message is delivered before its schema is known.
+    """
+
+    def __init__(self, schemas: SchemaCache, deliver: Callable[[Sequence[Incoming]], None]) -> None:
         self._schemas = schemas
         self._deliver = deliver
         self._waiting: deque[Incoming] = deque()
-        self.resting = False
-        """Somebody waits for ``rest``."""
+        self.draining = False
+        """True while a task runs ``drain``."""
 
-    def take(self, run: Sequence[Incoming]) -> bool:
-        """Whether all could be handed on; else somebody is to wait for ``rest``."""
+    def add(self, run: Sequence[Incoming]) -> bool:
+        """Deliver messages; return whether all were delivered. Else ``drain`` must be run."""
         self._waiting += run
-        self._turn()
+        self._deliver_turn()
         return not self._waiting
 
-    def _turn(self) -> None:
-        now: list[Incoming] = []
+    def _deliver_turn(self) -> None:
+        messages: list[Incoming] = []
         size = 0
         while self._waiting and size < TURN_BYTES_MAX and self._schemas.knows(self._waiting[0]):
-            now.append(self._waiting.popleft())
-            size += len(now[-1].content or b"")
-        if now:
-            self._deliver(now)
+            messages.append(self._waiting.popleft())
+            size += len(messages[-1].content or b"")
+        if messages:
+            self._deliver(messages)
 
-    async def rest(self, port: SocketPort) -> None:
-        """Hand on all that waits, at the reader's pace."""
+    async def drain(self, port: SocketPort) -> None:
+        """Deliver all waiting messages, as fast as the client reads them."""
         while self._waiting and not port.closed:
             await port.drained()
             if not self._schemas.knows(self._waiting[0]):
                 await self._schemas.learn(self._waiting[0])
-            self._turn()
+            self._deliver_turn()
             await asyncio.sleep(0)
-        self.resting = False
+        self.draining = False

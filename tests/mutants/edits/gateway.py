@@ -18,8 +18,8 @@ INDEX = "unit/gateway/services/index/test_topic_index.py"
 EDITS = (
     Edit(
         "one-permit-back-however-often-it-came",
-        "gateway/ws/consumer.py::Consuming._take",
-        "free += found[1]",
+        "gateway/ws/consumer.py::ConsumerEndpoint._receive",
+        "free += deliveries",
         "free += 1",
         (
             f"{WS}/test_consumer.py::test_messages_that_come_again_cost_no_room_for_good",
@@ -29,7 +29,7 @@ EDITS = (
     ),
     Edit(
         "permits-not-given-back",
-        "gateway/ws/consumer.py::Consuming._take",
+        "gateway/ws/consumer.py::ConsumerEndpoint._receive",
         "if free and not self._pull:",
         "if free and self._pull:",
         (f"{WS}/test_consumer.py::test_permits_are_conserved_in_push_mode",),
@@ -37,7 +37,7 @@ EDITS = (
     ),
     Edit(
         "delivery-without-permit",
-        "gateway/ws/consumer.py::Consuming.accepted",
+        "gateway/ws/consumer.py::ConsumerEndpoint.accepted",
         "if not self._pull:",
         "if True:",
         (f"{WS}/test_consumer.py::test_permits_are_conserved_in_pull_mode",),
@@ -45,7 +45,7 @@ EDITS = (
     ),
     Edit(
         "acknowledged-on-delivery",
-        "gateway/ws/consumer.py::Consuming.deliver",
+        "gateway/ws/consumer.py::ConsumerEndpoint.deliver",
         "delivered(message_id, message.given)",
         """
         delivered(message_id, message.given)
@@ -56,15 +56,15 @@ EDITS = (
     ),
     Edit(
         "negative-taken-for-positive",
-        "gateway/ws/consumer.py::Consuming._answer",
-        "(self.consumer.refuse if answer.negative else self.consumer.acknowledge)(found[0])",
-        "self.consumer.acknowledge(found[0])",
+        "gateway/ws/consumer.py::ConsumerEndpoint._settle",
+        "(self.consumer.refuse if answer.negative else self.consumer.acknowledge)(given)",
+        "self.consumer.acknowledge(given)",
         (f"{WS}/test_consumer.py::test_a_message_is_acknowledged_only_when_the_client_says_so",),
         "W2",
     ),
     Edit(
         "failure-answered-with-ok",
-        "gateway/ws/producer.py::Publishing._answer",
+        "gateway/ws/producer.py::ProducerEndpoint._answer",
         "port.send_text(frames.not_sent(frames.UNKNOWN_ERROR, str(error), token))",
         'port.send_text(frames.sent(b"", token))',
         (
@@ -74,7 +74,7 @@ EDITS = (
     ),
     Edit(
         "size-of-what-is-pending-unbounded",
-        "gateway/ws/producer.py::Publishing.__init__",
+        "gateway/ws/producer.py::ProducerEndpoint.__init__",
         "IN_FLIGHT_BYTES_MAX,",
         "1 << 62,",
         (f"{WS}/test_producer.py::test_the_socket_is_not_read_while_too_much_waits",),
@@ -82,7 +82,7 @@ EDITS = (
     ),
     Edit(
         "no-share-of-the-budget-of-all-sockets",
-        "gateway/ws/producer.py::Publishing.__init__",
+        "gateway/ws/producer.py::ProducerEndpoint.__init__",
         "share=IN_FLIGHT_BYTES_OWN,",
         "",
         (f"{WS}/test_producer.py::test_messages_that_wait_for_ever_stop_no_other_socket",),

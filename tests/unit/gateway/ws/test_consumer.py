@@ -47,7 +47,7 @@ class Talk:
     """A socket's life under way, its messages played by the test. ``out``: deliveries that the client has not answered,
     by message."""
 
-    def __init__(self, endpoint: consumer.Consuming) -> None:
+    def __init__(self, endpoint: consumer.ConsumerEndpoint) -> None:
         self.endpoint = endpoint
         made = ConsumerSettings("s", nack_delay_s=3600.0)
         endpoint.consumer = TopicConsumer(client_of(), made, endpoint.deliver, endpoint.end)
@@ -57,7 +57,7 @@ class Talk:
         self.out: Counter[int] = Counter()
 
     async def _application(self, scope: Any, receive: Any, send: Any) -> None:
-        async def opened() -> consumer.Consuming:
+        async def opened() -> consumer.ConsumerEndpoint:
             return self.endpoint
 
         await sockets.run(scope, receive, send, opened)
@@ -98,7 +98,9 @@ class Talk:
 async def talking(
     size: int = 1, *, pull: bool = False, reader: bool = False
 ) -> AsyncIterator[Talk]:
-    talk = Talk(consumer.Reading(size) if reader else consumer.Consuming(size, pull=pull))
+    talk = Talk(
+        consumer.ReaderEndpoint(size) if reader else consumer.ConsumerEndpoint(size, pull=pull)
+    )
     await talk.pair.opened()
     await settled()
     try:

@@ -60,7 +60,7 @@ def test_how_the_payload_was_packed_is_told() -> None:
 def test_what_cannot_be_used_is_answered_by_its_code(
     more: dict[str, Any], code: int, text: str
 ) -> None:
-    with pytest.raises(frames.FrameError, match=text) as caught:
+    with pytest.raises(frames.ProducerFrameError, match=text) as caught:
         entry({"payload": "", "context": "c", **more})
     assert (caught.value.code, caught.value.context) == (code, "c" if code == 7 else None)
 

@@ -37,7 +37,7 @@ def test_every_recorded_producer_frame_is_taken_or_refused_as_pulsar_did() -> No
         seen += 1
         try:
             message = frames.parse_message(text, 0)
-        except frames.FrameError as error:
+        except frames.ProducerFrameError as error:
             assert answer["result"] == f"send-error:{error.code}", text
             assert answer.get("context") == error.context, text
         else:
@@ -61,7 +61,7 @@ def test_receipts_have_the_recorded_bytes() -> None:
     ],
 )
 def test_a_bad_query_parameter_is_refused_by_name(query: str, status: int, text: str) -> None:
-    with pytest.raises(frames.RefusedError, match=text) as caught:
+    with pytest.raises(frames.HandshakeRefusedError, match=text) as caught:
         parsed = frames.Query.parse(query.encode())
         parsed.choice("compressionType", encryption.COMPRESSIONS, "NONE")
         parsed.number("sendTimeoutMillis", 5, 0, 10)
@@ -72,7 +72,7 @@ def test_a_bad_query_parameter_is_refused_by_name(query: str, status: int, text:
 def test_any_text_is_a_message_or_a_frame_error(text: str) -> None:
     try:
         frames.parse_message(text, 0)
-    except frames.FrameError as error:
+    except frames.ProducerFrameError as error:
         assert error.code in (frames.JSON_ERROR, frames.ENCODING_ERROR)
 
 
@@ -102,7 +102,7 @@ def test_any_text_is_a_message_or_a_frame_error(text: str) -> None:
 def test_any_object_is_a_message_or_a_frame_error(body: dict[str, Any]) -> None:
     try:
         message = frames.parse_message(json.dumps(body), 0)
-    except frames.FrameError:
+    except frames.ProducerFrameError:
         return
     assert isinstance(message.payload, bytes)
     EntryBuilder("p", 0).single(message, 0, 1)  # whatever was taken can be published
@@ -119,7 +119,7 @@ def test_times_of_a_message() -> None:
     assert (message.event_ms, message.deliver_at_ms) == (1000, 5)
     message = frames.parse_message(json.dumps({**frame, "deliverAfterMs": 7}), 100)
     assert message.deliver_at_ms == 107
-    with pytest.raises(frames.FrameError, match="from 1970 on"):
+    with pytest.raises(frames.ProducerFrameError, match="from 1970 on"):
         frames.parse_message(json.dumps({"payload": "", "eventTime": "1969-12-31T00:00:00Z"}), 0)
 
 
@@ -153,6 +153,6 @@ def test_numbers_stand_for_text() -> None:
 
 
 def test_null_is_a_message_without_payload() -> None:
-    with pytest.raises(frames.FrameError, match="payload") as caught:
+    with pytest.raises(frames.ProducerFrameError, match="payload") as caught:
         frames.parse_message("null", 0)
     assert caught.value.code == frames.ENCODING_ERROR

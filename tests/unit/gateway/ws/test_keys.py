@@ -6,12 +6,12 @@ import pytest
 from django.test import override_settings
 
 from gateway.ws import keys
-from gateway.ws.frames import RefusedError
+from gateway.ws.frames import HandshakeRefusedError
 from tests.support.net.sealing import Sealer
 
 
 def test_without_a_folder_nothing_is_encrypted_or_decrypted() -> None:
-    with pytest.raises(RefusedError, match="websocket_key_folder") as caught:
+    with pytest.raises(HandshakeRefusedError, match="websocket_key_folder") as caught:
         keys.sealer("a")
     assert caught.value.status == 500
     assert keys.opener() is None
@@ -23,5 +23,5 @@ def test_a_key_is_found_by_its_name(tmp_path: Path) -> None:
         fields, _ = keys.sealer("a").seal(b"")
         assert b"a" in fields
         assert keys.opener() is not None
-        with pytest.raises(RefusedError, match="Key b: no public key"):
+        with pytest.raises(HandshakeRefusedError, match="Key b: no public key"):
             keys.sealer("a,b")

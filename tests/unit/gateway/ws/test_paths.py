@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.ws.frames import RefusedError
+from gateway.ws.frames import HandshakeRefusedError
 from gateway.ws.paths import Target, parse
 
 GOOD = [
@@ -64,7 +64,7 @@ def test_a_path_names_its_target(path: str, target: Target) -> None:
 
 @pytest.mark.parametrize(("path", "status"), BAD)
 def test_a_path_is_refused_with_its_status(path: str, status: int) -> None:
-    with pytest.raises(RefusedError) as caught:
+    with pytest.raises(HandshakeRefusedError) as caught:
         parse(path.encode())
     assert caught.value.status == status
 
@@ -75,7 +75,7 @@ def test_a_path_is_refused_with_its_status(path: str, status: int) -> None:
 def test_any_path_is_a_target_or_a_refusal(parts: list[str]) -> None:
     try:
         target = parse("/".join(["", "ws", *parts]).encode())
-    except RefusedError as error:
+    except HandshakeRefusedError as error:
         assert 400 <= error.status <= 500
     else:
         assert ".." not in target.topic.split("/")

@@ -7,7 +7,7 @@ import pytest
 from engine.base.errors import MagnetarError
 from engine.client.errors import REFUSALS, NoAnswerError, NoBrokerError, ServerError
 from gateway.ws import sockets
-from gateway.ws.frames import RefusedError
+from gateway.ws.frames import HandshakeRefusedError
 
 
 async def answers(error: Exception) -> tuple[int, str]:
@@ -20,7 +20,7 @@ async def answers(error: Exception) -> tuple[int, str]:
     async def send(event: dict[str, Any]) -> None:
         said.append(event)
 
-    async def fail() -> sockets.Endpoint:
+    async def fail() -> sockets.SocketEndpoint:
         raise error
 
     await sockets.run({}, receive, send, fail)
@@ -32,7 +32,7 @@ async def answers(error: Exception) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("error", "status"),
     [
-        (RefusedError(418, "why"), 418),
+        (HandshakeRefusedError(418, "why"), 418),
         (NoBrokerError("why"), 503),
         (NoAnswerError("why"), 504),
         (REFUSALS[ServerError.ConsumerBusy]("why"), 409),

@@ -152,7 +152,7 @@ async def test_messages_whose_schema_nobody_gives_are_delivered_and_do_not_ask_e
             return await no_answer(name, number)
 
         monkeypatch.setattr(bench.schemas, "version", silent)
-        monkeypatch.setattr(values, "ASKED_AGAIN_AFTER_S", 3600.0)
+        monkeypatch.setattr(values, "RETRY_AFTER_S", 3600.0)
         publisher = await Publisher.to(clients.client())
         for _ in range(5):
             await publisher.entry(b"a", **by(0))
@@ -168,7 +168,7 @@ async def test_messages_whose_schema_nobody_gives_are_delivered_and_do_not_ask_e
 async def test_a_schema_that_nobody_gave_is_asked_for_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(values, "ASKED_AGAIN_AFTER_S", 0.05)
+    monkeypatch.setattr(values, "RETRY_AFTER_S", 0.05)
     async with opened(tmp_path, PATHS[0]) as (bench, [pair]):
         await registered(bench, TEXT)
         clients.client().operation_timeout_s = 0.3
@@ -187,10 +187,10 @@ async def test_a_schema_that_nobody_gave_is_asked_for_again(
 async def test_a_failure_nobody_expected_while_a_schema_is_asked_for_ends_the_socket(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def broken(self: values.Schemas, message: Any) -> None:
+    async def broken(self: values.SchemaCache, message: Any) -> None:
         raise ZeroDivisionError("a mistake of ours")
 
-    monkeypatch.setattr(values.Schemas, "learn", broken)
+    monkeypatch.setattr(values.SchemaCache, "learn", broken)
     async with opened(tmp_path, PATHS[0]) as (_, [pair]):
         publisher = await Publisher.to(clients.client())
         await publisher.entry(b"a", **by(0))
