@@ -1,4 +1,4 @@
-"""Runs of analyses, kept in the console's database: the truth about a run, whatever Celery or Spark think of it."""
+"""Runs of analyses in the console's database, which alone decides the state of a run; Celery and Spark do not."""
 
 import secrets
 from typing import Any
@@ -7,7 +7,7 @@ from django.db import models
 
 
 class RunState(models.TextChoices):
-    """queued → running → one of the last three; nothing leaves those."""
+    """States of a run: queued, running, then one of the last three, which are final."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -21,10 +21,10 @@ def new_run_id() -> str:
 
 
 class JobRun(models.Model):
-    """One run. Times are milliseconds since the epoch.
+    """A run of an analysis. Times are milliseconds since the epoch.
 
     Rows change only by compare-and-set on (attempt, state), so that a late message of a lost worker changes nothing.
-    ``lease_until_ms``: while running, the worker that holds the run renews this; when it lapses, the worker is lost.
+    ``lease_until_ms`` is renewed by the worker while the run is running; the worker is lost when it has expired.
     """
 
     id = models.CharField(primary_key=True, max_length=16, default=new_run_id, editable=False)

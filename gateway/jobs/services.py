@@ -1,4 +1,7 @@
-"""What can be done with runs: keyword-only functions, free of HTTP and Celery types. Changes: compare-and-set (J1)."""
+"""Operations on runs: keyword-only functions without types of HTTP or Celery.
+
+All changes are made by compare-and-set (J1).
+"""
 
 import logging
 import threading
@@ -21,14 +24,14 @@ from spark_jobs.catalogue import ANALYSES, Analysis
 log = logging.getLogger(__name__)
 LEASE_MS = 15_000
 SILENT_MS = 3_000
-"""A worker that holds a run renews its lease every half second; after this long it is said that it does not."""
+"""Age of a lease, which a worker renews every half second, from which on the run is shown as without an answer."""
 ATTEMPTS_MAX = 3
 QUEUE_PATIENCE_MS = 60_000
 WARM_INTERVAL_MS = 600_000
 SEND_S = 2.0
-"""How long Redis may take to accept a connection, and to answer."""
+"""Time within which Redis must accept a connection, and answer."""
 _sender = ThreadPoolExecutor(1, thread_name_prefix="to-redis")
-EXECUTE, WARM = "jobs.execute", "jobs.warm"  # names of the tasks in ``gateway.jobs.tasks``
+EXECUTE, WARM = "jobs.execute", "jobs.warm"  # Names of the tasks in ``gateway.jobs.tasks``.
 ERROR_CHARACTERS_MAX = 2_000
 
 
@@ -37,7 +40,7 @@ def now_ms() -> int:
 
 
 def check_parameters(*, analysis: str, parameters: Any) -> dict[str, Any]:
-    """The parameters with defaults filled in. Raises InvalidField."""
+    """Return the parameters with defaults filled in. Raises InvalidField."""
     known = ANALYSES.get(analysis)
     if known is None:
         raise InvalidField(
@@ -58,7 +61,9 @@ def check_parameters(*, analysis: str, parameters: Any) -> dict[str, Any]:
 
 
 def create(*, analysis: str, parameters: Any, user: str = "") -> JobRun:
-    """A queued run, handed to a worker after the transaction; by ``recover`` when Celery's broker is away just then.
+    """Create a queued run and send it to the workers after the transaction.
+
+    ``recover`` sends it again if Celery's broker is unavailable then.
 
     Raises InvalidField.
     """
@@ -75,7 +80,7 @@ def create(*, analysis: str, parameters: Any, user: str = "") -> JobRun:
     )
     with transaction.atomic():
         run.save(force_insert=True)
-        # not waited for: who asked would ask again, and that would be another run
+        # The caller does not wait for Redis: after a time-out it would send the request again and create another run.
         transaction.on_commit(
             lambda: in_background(lambda: enqueue(run_id=run.id, attempt=run.attempt))
         )
@@ -83,29 +88,30 @@ def create(*, analysis: str, parameters: Any, user: str = "") -> JobRun:
 
 
 def enqueue(*, run_id: str, attempt: int) -> bool:
-    """J4. Tell the workers; False when nobody could be told. ``recover`` makes up for that and for a lost message.
+    """Send a run to the workers; return False when the message could not be sent.
 
-    Blocks for at most about SEND_S, also while Redis accepts connections and does not answer.
+    ``recover`` sends the run again after that and after a lost message (J4). Blocks for at most about SEND_S, also
+    while Redis accepts connections and does not answer.
     """
     return _send(EXECUTE, (run_id, attempt))
 
 
 def in_background(work: Callable[[], object]) -> None:
-    """Have ``work``, which asks Redis, done soon: in the one thread that waits for Redis and for nothing else."""
+    """Run ``work``, which waits for Redis, in the single thread reserved for it; return at once."""
 
-    def done() -> None:
+    def run() -> None:
         try:
             work()
         except Exception:
-            log.exception("asking Redis failed")
+            log.exception("a request to Redis failed")
 
-    _sender.submit(done)
+    _sender.submit(run)
 
 
 def _send(task: str, arguments: tuple[Any, ...], **options: Any) -> bool:
-    from gateway.celery import app  # not at the gateway's start: Celery is slow to load
+    from gateway.celery import app  # Not at the gateway's start, since Celery is slow to import.
 
-    # A connection of its own: with time-outs, which the worker's own, that waits for messages, must not have.
+    # A connection of its own, with time-outs: the connection on which a worker waits for messages must have none.
     limits = {"socket_timeout": SEND_S, "socket_connect_timeout": SEND_S, "max_retries": 0}
     try:
         with app.connection_for_write(transport_options=limits) as connection:
@@ -113,7 +119,7 @@ def _send(task: str, arguments: tuple[Any, ...], **options: Any) -> bool:
                 task, arguments, ignore_result=True, connection=connection, retry=False, **options
             )
     except (OperationalError, OSError) as error:
-        log.warning("Celery's broker could not be told of %s%s: %s", task, arguments, error)
+        log.warning("%s%s could not be sent to Celery's broker: %s", task, arguments, error)
         return False
     return True
 
@@ -123,15 +129,15 @@ _warming = threading.Lock()
 
 
 def warm() -> None:
-    """Have a worker start Spark and open its session, unless that was asked for a moment ago or is being asked.
+    """Request a worker to start Spark and open its session, at most once in WARM_INTERVAL_MS.
 
-    Returns at once; a failure is logged, and the next call asks again.
+    Returns at once; a failure is logged, and the next call sends the request again.
     """
     if now_ms() - _warmed_ms > WARM_INTERVAL_MS and _warming.acquire(blocking=False):
-        in_background(_ask_to_warm)
+        in_background(_send_warm)
 
 
-def _ask_to_warm() -> None:
+def _send_warm() -> None:
     global _warmed_ms
     try:
         if _send(WARM, (), expires=60):
@@ -141,10 +147,10 @@ def _ask_to_warm() -> None:
 
 
 def cancel(*, run_id: str) -> JobRun:
-    """Cancel at once what is queued; ask the worker to stop what runs; leave alone what is over. Raises NotFound.
+    """Cancel a queued run at once, request the worker of a running one to stop; do nothing when it is over.
 
-    J3. One statement, so that a run which a worker takes or loses meanwhile does not slip through. It is final: from
-    now on the run can only end as cancelled.
+    The cancellation is final: the run can only end as cancelled (J3). It is a single statement, so that a run which a
+    worker claims or loses meanwhile is cancelled too. Raises NotFound.
     """
     queued = When(state=RunState.QUEUED, then=Value(RunState.CANCELLED.value))
     JobRun.objects.filter(id=run_id, state__in=(RunState.QUEUED, RunState.RUNNING)).update(
@@ -156,7 +162,7 @@ def cancel(*, run_id: str) -> JobRun:
 
 
 def get(*, run_id: str) -> JobRun:
-    """Raises NotFound."""
+    """Return a run. Raises NotFound."""
     run = JobRun.objects.filter(id=run_id).first()
     if run is None:
         raise NotFound(f"there is no run {run_id!r}")
@@ -164,12 +170,12 @@ def get(*, run_id: str) -> JobRun:
 
 
 def analyses() -> list[Analysis]:
-    """The analyses that can be launched."""
+    """Return the analyses that can be started."""
     return list(ANALYSES.values())
 
 
 def file_of(*, run_id: str, name: str) -> Path:
-    """A file of a finished run, which nobody changes any more. Raises NotFound."""
+    """Return the path of a file of a finished run; the file does not change any more. Raises NotFound."""
     run = get(run_id=run_id)
     if name not in [item["name"] for item in run.downloads]:
         raise NotFound(f"run {run_id} has no file {name!r}")
@@ -180,10 +186,10 @@ def file_of(*, run_id: str, name: str) -> Path:
 
 
 def stage_of(run: JobRun) -> str:
-    """Return what a run waits for or does; where it stopped when it is over.
+    """Return what a run does or waits for; the stage that it stopped at when it is over.
 
-    A running one whose worker has not renewed the lease for SILENT_MS waits for that, whatever it did before: the
-    worker may be gone, and the run is then tried again when the lease has lapsed.
+    A running one whose worker has not renewed the lease for SILENT_MS is shown as waiting for the worker: it may be
+    lost, and the run is then tried again when the lease has expired.
     """
     silent_ms = now_ms() - (run.lease_until_ms - LEASE_MS)
     if run.state != RunState.RUNNING or silent_ms < SILENT_MS:
@@ -195,7 +201,7 @@ def stage_of(run: JobRun) -> str:
 
 
 def history(*, topic: str = "", analysis: str = "") -> QuerySet[JobRun]:
-    """Newest first, without the results."""
+    """Return runs, newest first, without their results."""
     runs = JobRun.objects.defer("result")
     if topic:
         runs = runs.filter(topic=topic)
@@ -204,45 +210,46 @@ def history(*, topic: str = "", analysis: str = "") -> QuerySet[JobRun]:
     return runs
 
 
-# -- the worker's side
+# --- called by workers ------------------------------------------------------------------------------------------------
 
 
 def claim(*, run_id: str, attempt: int) -> JobRun | None:
-    """Take a queued run; None when it is no longer this attempt's to take."""
+    """Claim a queued run for an attempt; None when the run is not queued for it any more."""
     changed = JobRun.objects.filter(id=run_id, attempt=attempt, state=RunState.QUEUED).update(
         state=RunState.RUNNING,
         stage="starting",
         started_at=now_ms(),
         lease_until_ms=now_ms() + LEASE_MS,
     )
-    # by the attempt: a worker that stood still since may have lost the run to the next one
+    # Read by the attempt: a worker that was stopped since the update may have lost the run to the next attempt.
     return JobRun.objects.filter(id=run_id, attempt=attempt).first() if changed else None
 
 
-def _mine(run: JobRun) -> QuerySet[JobRun]:
+def _held(run: JobRun) -> QuerySet[JobRun]:
+    """Return the query of the run's row, empty when the run is over or belongs to another attempt."""
     return JobRun.objects.filter(id=run.id, attempt=run.attempt, state=RunState.RUNNING)
 
 
 def beat(*, run: JobRun) -> bool:
-    """Renew the lease; False when the run was cancelled or taken over, and the work should stop."""
-    _mine(run).update(lease_until_ms=now_ms() + LEASE_MS)
-    return _mine(run).filter(cancel_requested=False).exists()
+    """Renew the lease; return False when the run was cancelled or taken over, so that the work should stop."""
+    _held(run).update(lease_until_ms=now_ms() + LEASE_MS)
+    return _held(run).filter(cancel_requested=False).exists()
 
 
 def report(*, run: JobRun, stage: str, done: int, total: int) -> None:
-    """Progress; ``done / total`` never goes back, whatever order reports arrive in."""
-    mine = _mine(run).filter(cancel_requested=False)
-    mine.filter(done__lte=done).update(done=done, total=max(done, total))
-    mine.update(stage=stage)
+    """Store progress. ``done`` never decreases, in whatever order reports arrive."""
+    held = _held(run).filter(cancel_requested=False)
+    held.filter(done__lte=done).update(done=done, total=max(done, total))
+    held.update(stage=stage)
 
 
 def finish(
     *, run: JobRun, state: RunState, error: str = "", result: Any = None, downloads: Any = ()
 ) -> RunState | None:
-    """Close a run and say how; None when it was no longer this attempt's, and nothing changed.
+    """Close a run and return its final state; None, without a change, when it belongs to another attempt or is over.
 
-    A run that was asked to stop ends as cancelled and shows nothing, whatever its attempt came to. What did not
-    succeed keeps the stage that it stopped at.
+    A run whose cancellation was requested ends as cancelled, without error or result. A run that did not succeed keeps
+    the stage that it stopped at.
     """
     changes: dict[str, Any] = {
         "state": state,
@@ -253,46 +260,52 @@ def finish(
     }
     if state is RunState.SUCCEEDED:
         changes |= {"stage": state.value, "done": F("total")}
-    if _mine(run).filter(cancel_requested=False).update(**changes):
+    if _held(run).filter(cancel_requested=False).update(**changes):
         return state
     return RunState.CANCELLED if close_cancelled(run=run) else None
 
 
 def close_cancelled(*, run: JobRun) -> bool:
-    """Close a run that was asked to stop; False when it was not, or is over, or another attempt's."""
-    return bool(_mine(run).filter(cancel_requested=True).update(**_as_cancelled()))
+    """Close a run whose cancellation was requested; return whether it was closed.
+
+    It is not when no cancellation was requested, when it is over, or when it belongs to another attempt.
+    """
+    return bool(_held(run).filter(cancel_requested=True).update(**_cancelled()))
 
 
-def _as_cancelled() -> dict[str, Any]:
+def _cancelled() -> dict[str, Any]:
     return {"state": RunState.CANCELLED, "finished_at": now_ms()}
 
 
 def recover() -> list[str]:
-    """Queue again what lost its worker or its message; the ids of the runs that changed.
+    """Queue runs again that lost their worker or their message; return the ids of the changed runs.
 
-    Any number of workers may do so at once: of each run only what was read is changed, so one of them has it. A run
+    Several workers may do so at once: a run is changed only if it is as it was read, so one of them changes it. A run
     is tried at most ATTEMPTS_MAX times.
     """
     now = now_ms()
     lost = JobRun.objects.filter(state=RunState.RUNNING, lease_until_ms__lt=now)
-    touched = [run.id for run in lost if _worker_lost(run)]
+    changed = [run.id for run in lost if _worker_lost(run)]
     stale = JobRun.objects.filter(
         state=RunState.QUEUED,
         created_at__lt=now - QUEUE_PATIENCE_MS,
         lease_until_ms__lt=now - QUEUE_PATIENCE_MS,
     )
     for run in stale:
-        # the message may be lost or the worker busy: telling it twice is harmless, a run is claimed once
+        # The message may be lost or the workers busy. A second message is harmless, since a run is claimed once.
         if not _as_read(run).update(lease_until_ms=now):
             continue
-        touched.append(run.id)
+        changed.append(run.id)
         if not enqueue(run_id=run.id, attempt=run.attempt):
-            break  # nor could it be told of the others
-    return touched
+            break  # The broker is unavailable, so the other messages could not be sent either.
+    return changed
 
 
 def _as_read(run: JobRun) -> QuerySet[JobRun]:
-    """The run if it still stands as ``run`` was read: a claim, a heartbeat, a cancellation, another's recovery show."""
+    """Return the query of the run's row, empty when the row has changed since it was read.
+
+    A claim, a heartbeat, a cancellation and the recovery by another worker change it.
+    """
     return JobRun.objects.filter(
         id=run.id,
         attempt=run.attempt,
@@ -303,8 +316,9 @@ def _as_read(run: JobRun) -> QuerySet[JobRun]:
 
 
 def _worker_lost(run: JobRun) -> bool:
+    """Queue a run again whose lease has expired, or close it; return whether its row was changed."""
     if run.cancel_requested:
-        return bool(_as_read(run).update(**_as_cancelled()))
+        return bool(_as_read(run).update(**_cancelled()))
     if run.attempt >= ATTEMPTS_MAX:
         error = f"the worker was lost {run.attempt} times; see the worker's log"
         failed = {"state": RunState.FAILED, "finished_at": now_ms()}
@@ -312,7 +326,7 @@ def _worker_lost(run: JobRun) -> bool:
     queued = _as_read(run).update(
         state=RunState.QUEUED,
         attempt=run.attempt + 1,
-        lease_until_ms=now_ms(),  # patience with the new message begins here
+        lease_until_ms=now_ms(),  # QUEUE_PATIENCE_MS of the new message begins now.
         stage="the worker was lost, trying again",
     )
     if queued:

@@ -1,4 +1,4 @@
-"""The worker's Spark Connect session: made once per process, kept warm, made again when the server was restarted."""
+"""The worker's Spark Connect session, opened once per process and again when the server was restarted."""
 
 import logging
 import os
@@ -16,7 +16,8 @@ from gateway.jobs.models import JobRun
 
 log = logging.getLogger(__name__)
 START_TIMEOUT_S = 160.0
-"""Longer than the supervisor waits for a Spark that is at work, shorter than a run waits for a sign of life."""
+"""Time within which the supervisor must start Spark: longer than the supervisor itself waits for a busy Spark, shorter
+than ``gateway.jobs.tasks.SILENT_S``."""
 USER = "magnetar"
 STARTING = "starting Spark, which takes about ten seconds"
 RESTARTED = "Spark was stopped or restarted while the run was under way; start the run again"
@@ -27,22 +28,25 @@ _session: Any = None
 
 
 class SparkUnavailableError(Exception):
-    """The Spark server cannot be reached; the message names the hop."""
+    """The Spark server cannot be reached. The message names the hop that failed."""
 
 
 def session_id() -> str:
-    """One server-side session for all workers of an instance, so that any worker can interrupt a lost worker's job."""
+    """Return the id of the server-side session, the same for all workers of an instance.
+
+    So any worker can interrupt the operations of a lost one.
+    """
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"magnetar:{settings.ENVIRONMENT.data_dir}"))
 
 
 def session(waiting: Callable[[str], None] = lambda _: None) -> Any:
-    """The session; starts the supervised server if any. Raises SparkUnavailableError.
+    """Return the session; start the supervised server if there is one. Raises SparkUnavailableError.
 
-    ``waiting`` is told what is waited for.
+    ``waiting`` is called with a text of what it waits for.
     """
     global _session
     if _lock.locked():
-        waiting(STARTING)  # another thread of this worker does
+        waiting(STARTING)  # Another thread of this worker is starting it.
     with _lock:
         if _session is not None and _answers(_session):
             return _session
@@ -51,10 +55,9 @@ def session(waiting: Callable[[str], None] = lambda _: None) -> Any:
 
 
 def warm(spark: Any) -> None:
-    """Have Spark start its Python and read nothing with it once. Raises Spark's errors."""
-    from spark_jobs import (
-        warming,
-    )  # which its Python can import: this module needs Django's settings
+    """Run an empty read once, so that Spark starts its Python processes. Raises Spark's errors."""
+    # The code is in spark_jobs, since Spark's Python cannot import this module, which needs Django's settings.
+    from spark_jobs import warming
 
     warming.warm(spark)
 
@@ -63,11 +66,11 @@ def _answers(spark: Any) -> bool:
     from pyspark.errors import PySparkException
 
     try:
-        # a job: a server that was restarted answers what needs none, and refuses the session at the first one
+        # It must run a job: a restarted server answers requests without a job, and refuses the session at the first.
         return bool(spark.sql("select 1").count() == 1)
     except (PySparkException, OSError, RuntimeError, ValueError):
         return False
-    except Exception as error:  # grpc's errors share no base with pyspark's
+    except Exception as error:  # Errors of grpc have no base class in common with those of pyspark.
         if type(error).__module__.startswith("grpc"):
             return False
         raise
@@ -80,9 +83,9 @@ def _connect(waiting: Callable[[str], None]) -> Any:
             "no Spark: set SPARK_REMOTE to a Spark Connect URL (sc://host:port)"
         )
     waiting(STARTING)
-    with ThreadPoolExecutor(1) as beside:
-        starting = beside.submit(_start_supervised_server)
-        from pyspark.sql import SparkSession  # takes seconds, while the server starts
+    with ThreadPoolExecutor(1) as executor:
+        starting = executor.submit(_start_supervised_server)
+        from pyspark.sql import SparkSession  # The import takes seconds, while the server starts.
 
         starting.result()
     waiting("opening a session with Spark")
@@ -114,16 +117,18 @@ def tag(run: JobRun) -> str:
 
 
 def run_analysis(run: JobRun, staged: Path, progress: Any) -> dict[str, Any]:
-    """Run the analysis of ``run``; files go to ``staged``. Returns the result of docs/formats/analysis-result.md.
+    """Run the analysis of ``run`` with files in ``staged``; return a result as in docs/formats/analysis-result.md.
 
-    ``progress`` is called with stage, done and total; its ``sign`` whenever Spark tells how far it is.
+    ``progress`` is called with stage, done and total; its ``sign`` is called whenever Spark reports progress.
     """
     from spark_jobs.jobs import JOBS
 
     progress("asking Spark", 0, 0)
-    spark = session(lambda what: progress(what, 0, 0))
+    spark = session(lambda stage: progress(stage, 0, 0))
     for earlier in range(1, run.attempt):
-        spark.interruptTag(f"run-{run.id}-{earlier}")  # what a lost worker left running
+        spark.interruptTag(
+            f"run-{run.id}-{earlier}"
+        )  # A lost worker's operations may still be running.
     spark.addTag(tag(run))
     spark.registerProgressHandler(progress.sign)
     try:
@@ -144,13 +149,16 @@ def interrupt(run: JobRun) -> None:
 
 
 def explain(error: BaseException) -> str:
-    """One paragraph for people: what a task's Python raised, or the first lines of the message, no stacks."""
+    """Return one paragraph for users: the exception of a task's Python code, or the first lines of the message.
+
+    Stack traces are left out.
+    """
     if _SESSION_LOST.search(str(error)):
         return RESTARTED
     lines = [line for line in str(error).split("JVM stacktrace")[0].splitlines() if line.strip()]
-    raised = [line for line in lines if _CAUSE.match(line)]
-    if raised and "Traceback (most recent call last)" in str(error):
-        name, _, message = raised[-1].partition(": ")
+    causes = [line for line in lines if _CAUSE.match(line)]
+    if causes and "Traceback (most recent call last)" in str(error):
+        name, _, message = causes[-1].partition(": ")
         return f"{name.rpartition('.')[2]}: {message}"
-    kept = [line for line in lines if not line.lstrip().startswith(("at ", "File "))]
-    return f"{type(error).__name__}: {' '.join(kept[:4])}"
+    texts = [line for line in lines if not line.lstrip().startswith(("at ", "File "))]
+    return f"{type(error).__name__}: {' '.join(texts[:4])}"

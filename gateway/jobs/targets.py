@@ -10,14 +10,14 @@ from gateway.services import topics
 from gateway.services.engine_link import Engine
 
 FIELD = "parameters.topic"
-LOOK_S = 3.0
-"""How long brokers are asked whether a topic holds anything; after that the run finds out."""
+CHECK_S = 3.0
+"""Time within which brokers must report whether a topic holds messages; without an answer the run is queued."""
 
 
 async def completed(engine: Engine, parameters: dict[str, Any]) -> dict[str, Any]:
-    """The parameters with the full name of their topic, if they have one, which exists and holds messages.
+    """Return the parameters with the full name of their topic, if they have one.
 
-    All partitions of a partitioned topic count as one. Raises InvalidField.
+    The topic must be persistent, exist and hold messages, in any of its partitions. Raises InvalidField.
     """
     if "topic" not in parameters:
         return parameters
@@ -29,20 +29,23 @@ async def completed(engine: Engine, parameters: dict[str, Any]) -> dict[str, Any
         raise InvalidField(FIELD, f"{name} is not persistent: it keeps nothing that could be read")
     try:
         members = await topics.members(engine, name)
-        async with asyncio.timeout(LOOK_S):
+        async with asyncio.timeout(CHECK_S):
             empty = await _empty(engine, members)
     except NotFound as error:
         raise InvalidField(FIELD, f"there is no topic {name}: {error.reason}") from error
     except (TimeoutError, NotReady, Failed):
-        empty = False  # nobody knows now
+        empty = False  # Unknown: no broker answers now, and unknown is not empty.
     if empty:
         raise InvalidField(FIELD, f"{name} holds no messages")
     return {**parameters, "topic": str(name)}
 
 
 async def _empty(engine: Engine, members: list[TopicName]) -> bool:
-    """Whether no partition holds an entry. What the metadata say of closed ledgers is asked first, since nobody need
-    load the topic for it; then whoever owns it."""
+    """Return whether no partition holds an entry.
+
+    Closed ledgers in the metadata are read first, since no broker has to load the topic for them; then the owners are
+    asked for their open ledgers.
+    """
     for name in members:
         info = await engine.call(api.INTERNAL_INFO, api.OnTopic(name))
         if any(int(ledger.get("entries") or 0) for ledger in info["ledgers"]):

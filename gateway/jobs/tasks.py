@@ -1,4 +1,4 @@
-"""Celery tasks: run an analysis on Spark, keep Spark warm. What a run is and how it stands is the database's to say."""
+"""Celery tasks that run an analysis on Spark and keep Spark warm. The state of a run is in the database alone."""
 
 import asyncio
 import logging
@@ -10,7 +10,7 @@ from typing import Any
 import redis
 from celery.signals import worker_ready, worker_shutting_down
 from django.conf import settings
-from django.db import Error as DatabaseTrouble
+from django.db import Error as DatabaseError
 from django.db import close_old_connections
 from redis.exceptions import RedisError
 
@@ -24,58 +24,60 @@ from gateway.standalone.plan import WORKER_KEY
 log = logging.getLogger(__name__)
 BEAT_S = 0.5
 CANCEL_PATIENCE_S = 2.0
-"""How long a cancelled attempt may take to stop before its run is closed over its head."""
+"""Time within which a cancelled attempt must stop; then its run is closed while the attempt still runs."""
 ANNOUNCE_S = 1.0
-"""How long Redis may take to pass on that a run changed; the work waits for it."""
+"""Time within which Redis must forward that a run changed; the work waits for it."""
 END_PATIENCE_S = 10.0
-"""How long an attempt that is not wanted any more may go on before its process is ended, so that the worker has the
-slot back: what hangs in a call to Spark obeys nobody."""
+"""Time within which an attempt that should stop must end. Then its process is ended, so that the worker's slot is free:
+a call to Spark that hangs cannot be interrupted."""
 SILENT_S = 180.0
-"""How long a run goes on without a sign of life from Spark, which tells its progress all the time."""
+"""Time after which a run fails without a sign of life from Spark, which reports progress continuously."""
 WARM_S = 180.0
-"""How long warming Spark may take."""
+"""Time within which warming Spark must end."""
 RECOVER_S = 5.0
 SWEEP_S = 600.0
 
 
 @app.task(name=services.EXECUTE)  # type: ignore[untyped-decorator]
 def execute(run_id: str, attempt: int) -> None:
-    """Run one attempt to its end. A second delivery of the same message finds nothing to claim."""
+    """Run one attempt to its end. A second delivery of the same message has nothing to claim."""
     if not isinstance(run_id, str) or not isinstance(attempt, int):
         raise TypeError("jobs.execute takes a run id and an attempt number")
     run = services.claim(run_id=run_id, attempt=attempt)
     if run is None:
         return
-    heart = _Heart(run)
-    heart.start()
+    heartbeat = _Heartbeat(run)
+    heartbeat.start()
     try:
         notify(run.id)
-        _attempt(run, heart)
+        _attempt(run, heartbeat)
     finally:
-        heart.stop()
+        heartbeat.stop()
         outputs.discard(run)
         notify(run.id)
 
 
-def _attempt(run: JobRun, heart: "_Heart") -> None:
-    """Do the work and close the run. Database errors pass through: ``recover`` gives the run on."""
+def _attempt(run: JobRun, heartbeat: "_Heartbeat") -> None:
+    """Run the analysis and close the run. Errors of the database are raised: ``recover`` then queues the run again."""
     try:
         directory = outputs.create(run)
-        result = spark.run_analysis(run, directory, _Progress(run, heart))
+        result = spark.run_analysis(run, directory, _Progress(run, heartbeat))
         downloads = outputs.seal(directory)
-        _close(run, heart, RunState.SUCCEEDED, result=result, downloads=downloads)
-    except DatabaseTrouble:
+        _close(run, heartbeat, RunState.SUCCEEDED, result=result, downloads=downloads)
+    except DatabaseError:
         raise
     except Exception as error:
-        if _close(run, heart, RunState.FAILED, error=spark.explain(error)) is RunState.FAILED:
+        if _close(run, heartbeat, RunState.FAILED, error=spark.explain(error)) is RunState.FAILED:
             log.warning("run failed id=%s analysis=%s", run.id, run.analysis, exc_info=True)
 
 
-def _close(run: JobRun, heart: "_Heart", state: RunState, **outcome: Any) -> RunState | None:
-    """J5. How the run ended; None when it belongs to another attempt by now, or soon will."""
-    closed = None if heart.lost else services.finish(run=run, state=state, **outcome)
+def _close(
+    run: JobRun, heartbeat: "_Heartbeat", state: RunState, **outcome: Any
+) -> RunState | None:
+    """Close the run and return its final state; None when another attempt has it now or soon will (J5)."""
+    closed = None if heartbeat.lost else services.finish(run=run, state=state, **outcome)
     if closed is None:
-        level = logging.INFO if heart.closed else logging.WARNING
+        level = logging.INFO if heartbeat.closed else logging.WARNING
         log.log(
             level, "late outcome dropped run=%s attempt=%d %s", run.id, run.attempt, state.value
         )
@@ -84,7 +86,7 @@ def _close(run: JobRun, heart: "_Heart", state: RunState, **outcome: Any) -> Run
 
 @app.task(name=services.WARM)  # type: ignore[untyped-decorator]
 def warm() -> None:
-    """Start Spark and its Python and open this worker's session, so that the first click need not wait for it."""
+    """Start Spark and its Python and open this worker's session, so that the first analysis does not wait for it."""
     patience = threading.Timer(WARM_S, end_process, ("warming Spark",))
     patience.daemon = True
     patience.start()
@@ -97,14 +99,14 @@ def warm() -> None:
 
 
 def end_process(what: str) -> None:
-    """End this process of the worker's pool, in which ``what`` hangs; Celery starts another in its place."""
+    """End this process of the worker's pool, since ``what`` hangs in it; Celery starts another process."""
     log.warning("ending this process: %s does not end", what)
     logging.shutdown()
     os._exit(os.EX_TEMPFAIL)
 
 
 def notify(run_id: str) -> None:
-    """Wake the consoles that watch a run; they read the row themselves."""
+    """Notify the consoles that watch a run; they read the row themselves. An error is only logged."""
     from asgiref.sync import async_to_sync
     from channels.layers import get_channel_layer
 
@@ -118,53 +120,55 @@ def notify(run_id: str) -> None:
 
     try:
         async_to_sync(announce)()
-    except (RedisError, OSError) as error:  # the console's own polling still sees the row
+    except (RedisError, OSError) as error:  # The consoles poll the row as well.
         log.warning("could not announce run %s: %s", run_id, error)
 
 
 class _Progress:
-    """Progress of a run for its row and its heart."""
+    """Callback for the progress of a run, which is stored in its row and noted by its heartbeat."""
 
-    def __init__(self, run: JobRun, heart: "_Heart") -> None:
+    def __init__(self, run: JobRun, heartbeat: "_Heartbeat") -> None:
         self._run = run
-        self._heart = heart
+        self._heartbeat = heartbeat
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Store how far the run is, and announce it."""
-        self._heart.heard()
+        """Store the progress of the run and notify the consoles."""
+        self._heartbeat.note_sign_of_life()
         try:
             services.report(run=self._run, stage=stage, done=done, total=total)
-        except DatabaseTrouble as error:  # a busy database may cost a line of progress, not the run
+        except (
+            DatabaseError
+        ) as error:  # A busy database may lose a report of progress, but does not end the run.
             log.warning("could not report progress of run %s: %s", self._run.id, error)
         notify(self._run.id)
 
     def sign(self, **_: Any) -> None:
-        """Spark's progress handler: whatever it tells, it answers."""
-        self._heart.heard()
+        """Note a sign of life; Spark calls it with any report of progress."""
+        self._heartbeat.note_sign_of_life()
 
 
-class _Heart(threading.Thread):
-    """Renews the run's lease while it is worked on, and interrupts Spark when it should stop, again and again: what
-    the attempt had not begun yet is interrupted when it does.
+class _Heartbeat(threading.Thread):
+    """The thread that renews the lease of a run, and interrupts Spark when the attempt should stop.
 
-    ``lost``: no renewal succeeded for as long as a lease lasts. Another worker may have the run by now, so this one
-    renews nothing any more.
-
-    J6. A run that Spark has given no sign of life for SILENT_S fails. An attempt that goes on for END_PATIENCE_S after
-    it should have stopped ends with its process.
+    It interrupts repeatedly, since the attempt may start further operations. A run without a sign of life from Spark
+    for SILENT_S fails. The process of an attempt that still runs END_PATIENCE_S after it should have stopped is ended
+    (J6).
     """
 
     def __init__(self, run: JobRun) -> None:
-        super().__init__(name=f"heart-{run.id}", daemon=True)
+        super().__init__(name=f"heartbeat-{run.id}", daemon=True)
         self._run = run
         self._stopping = threading.Event()
         self._renewed_s = time.monotonic()
-        self._heard_s = time.monotonic()
+        self._sign_of_life_s = time.monotonic()
         self._unwanted_s: float | None = None
+        """The time since which the attempt should stop."""
         self._interrupt: threading.Thread | None = None
         self.lost = False
+        """True once no renewal succeeded for the duration of a lease. Another worker may have the run now, so the lease
+        is not renewed any more."""
         self.closed = False
-        """Whether the run was closed over the attempt's head, as cancelled or for want of a sign of life."""
+        """True once the run was closed while the attempt still ran: as cancelled, or without a sign of life."""
 
     def run(self) -> None:
         while not self._stopping.wait(BEAT_S):
@@ -177,7 +181,7 @@ class _Heart(threading.Thread):
                 close_old_connections()
 
     def _stop_attempt(self) -> None:
-        """Interrupt Spark without waiting for its answer; a cancelled run does not wait longer than its patience."""
+        """Interrupt Spark without waiting for its answer; close a cancelled run after CANCEL_PATIENCE_S."""
         now_s = time.monotonic()
         if self._interrupt is None or not self._interrupt.is_alive():
             self._interrupt = threading.Thread(
@@ -194,13 +198,13 @@ class _Heart(threading.Thread):
         if now_s - self._unwanted_s > END_PATIENCE_S:
             end_process(f"run {self._run.id}")
 
-    def heard(self) -> None:
-        """Note a sign of life of what the attempt waits for."""
-        self._heard_s = time.monotonic()
+    def note_sign_of_life(self) -> None:
+        """Restart the time of SILENT_S."""
+        self._sign_of_life_s = time.monotonic()
 
     def _is_silent(self) -> bool:
-        """Whether there has been no sign of life for SILENT_S; the run is closed then."""
-        if time.monotonic() - self._heard_s <= SILENT_S:
+        """Return whether there was no sign of life for SILENT_S; if so, close the run as failed."""
+        if time.monotonic() - self._sign_of_life_s <= SILENT_S:
             return False
         error = f"Spark has given no sign of life for {SILENT_S:.0f} s; restart it, then start the run again"
         if services.finish(run=self._run, state=RunState.FAILED, error=error):
@@ -210,11 +214,11 @@ class _Heart(threading.Thread):
         return True
 
     def _beat(self) -> bool:
-        """Whether to go on."""
+        """Renew the lease; return whether the attempt should continue."""
         began_s = time.monotonic()
         try:
             wanted = services.beat(run=self._run)
-        except DatabaseTrouble as error:
+        except DatabaseError as error:
             self.lost = time.monotonic() - self._renewed_s > services.LEASE_MS / 1000
             log.warning("heartbeat of run %s failed: %s", self._run.id, error)
             return not self.lost
@@ -229,7 +233,7 @@ class _Heart(threading.Thread):
 _stopping = threading.Event()
 
 
-def _recover_for_ever() -> None:
+def _recover_runs_for_ever() -> None:
     swept_s = 0.0
     while not _stopping.wait(RECOVER_S):
         try:
@@ -237,18 +241,20 @@ def _recover_for_ever() -> None:
                 notify(run_id)
             if not swept_s or time.monotonic() - swept_s > SWEEP_S:
                 outputs.sweep()
-                kept = settings.ENVIRONMENT
-                outputs.prune(days=kept.run_days, runs_max=kept.runs_max, now_ms=services.now_ms())
+                limits = settings.ENVIRONMENT
+                outputs.prune(
+                    days=limits.run_days, runs_max=limits.runs_max, now_ms=services.now_ms()
+                )
                 swept_s = time.monotonic()
         except Exception:
-            log.warning("looking for lost runs failed", exc_info=True)
+            log.warning("recovering lost runs failed", exc_info=True)
         finally:
             with contained("closing the database's connections"):
                 close_old_connections()
 
 
-def _be_heard() -> None:
-    """Set the key by which gateways and the supervisor see that there is a worker."""
+def _renew_worker_key_for_ever() -> None:
+    """Renew the key in Redis by which gateways and the supervisor detect that there is a worker."""
     failing = False
     client: redis.Redis | None = None
     while True:
@@ -260,10 +266,10 @@ def _be_heard() -> None:
             )
             client.set(WORKER_KEY, os.getpid(), ex=WORKER_KEY_S)
             failing = False
-        except Exception as error:  # whatever it is, a worker that works must be seen again
+        except Exception as error:  # After any error, a worker that works must be detected again.
             if not failing:
                 unexpected = not isinstance(error, RedisError | OSError)
-                log.warning("gateways cannot hear this worker: %s", error, exc_info=unexpected)
+                log.warning("gateways cannot detect this worker: %s", error, exc_info=unexpected)
             failing = True
         if _stopping.wait(WORKER_PERIOD_S):
             return
@@ -271,13 +277,14 @@ def _be_heard() -> None:
 
 @worker_ready.connect  # type: ignore[untyped-decorator]
 def _begin_recovery(**_: Any) -> None:
-    threading.Thread(target=_recover_for_ever, name="recover-runs", daemon=True).start()
+    threading.Thread(target=_recover_runs_for_ever, name="recover-runs", daemon=True).start()
     if app.conf.broker_url.startswith("redis"):
-        threading.Thread(target=_be_heard, name="be-heard", daemon=True).start()
+        threading.Thread(target=_renew_worker_key_for_ever, name="worker-key", daemon=True).start()
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]
 def _end_recovery(**_: Any) -> None:
     _stopping.set()
-    # Whoever ends the worker ends its pool with it; a run that was under way is tried again when its lease is over.
+    # The supervisor ends the pool's processes with the worker, for which Celery would log stack traces. A run that was
+    # under way is tried again when its lease has expired.
     logging.getLogger("celery.worker.request").setLevel(logging.CRITICAL)

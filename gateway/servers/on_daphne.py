@@ -1,4 +1,7 @@
-"""Serve by Daphne. Importing this installs Twisted's reactor, so only ``gateway.serve`` does, and only for Daphne."""
+"""The gateway served by Daphne.
+
+Importing this module installs Twisted's reactor, so only ``gateway.serve`` imports it, and only to serve by Daphne.
+"""
 
 import asyncio
 import socket
@@ -23,24 +26,26 @@ from gateway.servers.websocket import Application, Sockets
 
 reactor: Any = _reactor
 BUFFERED_BYTES_MAX = 1 << 18
-"""Of a long answer so much may wait for its reader before the next piece is taken."""
+"""Bytes of a long answer that may be buffered before its next piece is accepted."""
 POLL_S = 0.02
 IDLE_S = 60
-"""As in ``gateway.servers.on_uvicorn``."""
+"""See ``gateway.servers.on_uvicorn.IDLE_S``."""
 
 
 class _Request(WebRequest):  # type: ignore[misc]
-    """Daphne's request with its body in memory, which ``_Channel`` bounds: Twisted would write it to a file."""
+    """Daphne's request with its body in memory, where ``_Channel`` bounds it. Twisted would write it to a file."""
 
     def gotLength(self, length: int | None) -> None:
         self.content = BytesIO()
 
 
 class _Channel(http.HTTPChannel):
-    """Twisted's HTTP connection with bounds on what comes (W5): one deadline for a head, however it drips, another one
-    for a body, and no more of a body than the application takes. A body that is longer, as announced or as it came, is
-    cut, which the application sees and refuses; what still comes is dropped. A head with a folded line is refused, as
-    uvicorn does."""
+    """Twisted's HTTP connection with bounds on received data (W5).
+
+    A head has one deadline, however slowly its bytes arrive, and a body another one. A body above the application's
+    limit, by its Content-Length or by the bytes received, is cut off; the application refuses it, and further data is
+    dropped. A head with a folded line is refused, as in uvicorn.
+    """
 
     transport: Any
 
@@ -48,7 +53,7 @@ class _Channel(http.HTTPChannel):
         super().__init__()  # type: ignore[no-untyped-call]
         self._addresses = addresses
         self._counted = False
-        self._cut = False  # of this body no more is taken
+        self._cut = False  # No more data of the current body is accepted.
         self._lingers = False
         self._dropped = 0
 
@@ -61,7 +66,7 @@ class _Channel(http.HTTPChannel):
             reactor.callLater(LINGER_S, self.transport.abortConnection)
 
     def connectionLost(self, reason: Any = connectionDone) -> None:
-        """Not called for a connection that became a WebSocket."""
+        """Release the address. Not called for a connection that became a WebSocket."""
         if self._counted:
             self._addresses.leave(self.transport.getPeer().host)
         super().connectionLost(reason)  # type: ignore[no-untyped-call]
@@ -72,12 +77,13 @@ class _Channel(http.HTTPChannel):
             if self._dropped > DROPPED_BYTES_MAX:
                 self.transport.abortConnection()
         elif not self._counted:
-            self._refuse(self._addresses.refusal)  # clients expect no answer before they asked
+            # Only now: clients do not expect an answer before they have sent a request.
+            self._refuse(self._addresses.refusal)
         else:
             super().dataReceived(data)  # type: ignore[no-untyped-call]
 
     def resetTimeout(self) -> None:
-        """What comes moves no deadline."""
+        """Keep the deadline, which Twisted would extend for all data received."""
 
     def lineReceived(self, line: bytes) -> None:
         if line[:1] in (b" ", b"\t"):
@@ -88,7 +94,7 @@ class _Channel(http.HTTPChannel):
     def allHeadersReceived(self) -> None:
         if self.length is not None and self.length > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
             self._cut = True
-            self.length = 0  # the application refuses it by its Content-Length
+            self.length = 0  # The application refuses the request by its Content-Length.
             self.requests[-1].requestHeaders.removeHeader(b"Expect")
         super().allHeadersReceived()  # type: ignore[no-untyped-call]
         if self._cut:
@@ -98,7 +104,7 @@ class _Channel(http.HTTPChannel):
 
     def rawDataReceived(self, data: bytes) -> None:
         if self._cut:
-            return  # of the same read as the head
+            return  # Data of the same read as the head.
         receives = not self._handlingRequest
         super().rawDataReceived(data)
         if not receives or self._handlingRequest:
@@ -106,7 +112,7 @@ class _Channel(http.HTTPChannel):
         if self.requests[-1].content.tell() > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
             self._cut = True
             self.persistent = 0
-            self.allContentReceived()  # the application refuses it by its size
+            self.allContentReceived()  # The application refuses the body by its size.
 
     def allContentReceived(self) -> None:
         super().allContentReceived()  # type: ignore[no-untyped-call]
@@ -125,12 +131,12 @@ class _Channel(http.HTTPChannel):
         else:
             super().loseConnection()  # type: ignore[no-untyped-call]
 
-    def _refuse(self, said: bytes) -> None:
-        self.transport.write(said)
+    def _refuse(self, refusal: bytes) -> None:
+        self.transport.write(refusal)
         self._linger()
 
     def _linger(self) -> None:
-        """Hang up once the peer could read the answer."""
+        """Close the connection after the peer had time to read the answer."""
         if not self._lingers:
             self._lingers = True
             self.setTimeout(None)  # type: ignore[no-untyped-call]
@@ -140,15 +146,15 @@ class _Channel(http.HTTPChannel):
 
 
 class _Transport(asyncio.Transport):
-    """Twisted's transport with the methods of asyncio's that a ``Connection`` uses."""
+    """Twisted's transport with the methods of asyncio's that a ``SocketConnection`` uses."""
 
     def __init__(self, transport: Any, owner: asyncio.Protocol) -> None:
         self._transport = transport
         self._owner = owner
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """``low`` is nothing at all: Twisted tells when the buffer is empty."""
-        self._transport.unregisterProducer()  # that of the HTTP channel before us
+        """Set ``high``. ``low`` is ignored: Twisted resumes when the buffer is empty."""
+        self._transport.unregisterProducer()  # The producer of the HTTP channel is registered.
         self._transport.bufferSize = high
         self._transport.registerProducer(self, True)
 
@@ -159,19 +165,24 @@ class _Transport(asyncio.Transport):
         self._owner.resume_writing()
 
     def stopProducing(self) -> None:
-        """Twisted's, when the connection is lost."""
+        """Do nothing. Twisted calls it when the connection is lost."""
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """At once when nothing waits: Twisted would ask the kernel first, twice, and write a turn of the loop later."""
-        if not _waiting(self._transport) and not self.is_closing():
+        """Write at once when nothing is buffered.
+
+        Twisted would make two more system calls first and write in the next turn of the loop.
+        """
+        if not _buffered_bytes(self._transport) and not self.is_closing():
             sent = self._transport.writeSomeData(data)
-            if isinstance(sent, int):  # else the connection is lost, as the next write finds out
+            if isinstance(
+                sent, int
+            ):  # Else it is the error of a lost connection, which the next write reports.
                 data = memoryview(data)[sent:]
         if data:
             self._transport.write(bytes(data))
 
     def get_write_buffer_size(self) -> int:
-        return _waiting(self._transport)
+        return _buffered_bytes(self._transport)
 
     def pause_reading(self) -> None:
         self._transport.pauseProducing()
@@ -189,20 +200,20 @@ class _Transport(asyncio.Transport):
         self._transport.loseWriteConnection()
 
     def close(self) -> None:
-        self._transport.unregisterProducer()  # it would wait for us
+        self._transport.unregisterProducer()  # Twisted waits for a registered producer before it closes.
         self._transport.loseConnection()
 
     def abort(self) -> None:
         self._transport.abortConnection()
 
     def get_extra_info(self, name: str, default: Any = None) -> tuple[str, int]:
-        at = self._transport.getPeer() if name == "peername" else self._transport.getHost()
-        return str(at.host), int(at.port)
+        address = self._transport.getPeer() if name == "peername" else self._transport.getHost()
+        return str(address.host), int(address.port)
 
 
 def _socket_of(sockets: Sockets) -> type:
     class Socket:
-        """What Daphne hands an upgraded connection to, with the request as it was."""
+        """The protocol that Daphne passes an upgraded connection to, together with the bytes of its request."""
 
         factory: Any = None
 
@@ -225,32 +236,32 @@ def _socket_of(sockets: Sockets) -> type:
 
 
 class _Server(Server):  # type: ignore[misc]
-    """Daphne's server, whose ``send`` waits for a reader that does not take a long answer."""
+    """Daphne's server, whose ``send`` waits while a client does not read a long answer."""
 
     async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
-        """Cancelled while it waits, it cuts the reader off."""
+        """Send a message and wait until its bytes fit the buffer. A cancellation closes the connection."""
         await super().handle_reply(protocol, message)
         if not message.get("more_body"):
             return
         transport = protocol.transport
         try:
-            # Twisted tells only that all has left
-            while not transport.disconnected and _waiting(transport) > BUFFERED_BYTES_MAX:  # noqa: ASYNC110
+            # Polled, since Twisted notifies only when the buffer is empty.
+            while not transport.disconnected and _buffered_bytes(transport) > BUFFERED_BYTES_MAX:  # noqa: ASYNC110
                 await asyncio.sleep(POLL_S)
         except asyncio.CancelledError:
             transport.abortConnection()
             raise
 
 
-def _waiting(transport: Any) -> int:
-    """Bytes that Twisted's transport holds for its reader."""
+def _buffered_bytes(transport: Any) -> int:
+    """Return the bytes buffered by Twisted's transport."""
     return len(transport.dataBuffer) - int(transport.offset) + int(transport._tempDataLen)
 
 
 def loop() -> asyncio.AbstractEventLoop:
-    """The event loop that serves."""
-    found: asyncio.AbstractEventLoop = reactor._asyncioEventloop
-    return found
+    """Return the event loop of Twisted's reactor."""
+    event_loop: asyncio.AbstractEventLoop = reactor._asyncioEventloop
+    return event_loop
 
 
 def serve(
@@ -260,14 +271,14 @@ def serve(
     *,
     connections_per_address: int,
 ) -> None:
-    """Serve what connects to ``listeners`` until SIGINT or SIGTERM."""
-    # Twisted would accept all that wait, and leave none to those who share a listener with us.
+    """Serve connections of ``listeners`` until SIGINT or SIGTERM."""
+    # Twisted would accept all pending connections, and none would be left for processes that share the listener.
     Port.numberAccepts = property(lambda port: 1, lambda port, number: None)  # type: ignore[assignment]
     addresses = Addresses(connections_per_address)
 
     def channel(factory: Any) -> Any:
-        made: Any = _Channel(addresses)
-        return http._GenericHTTPChannelProtocol(made)
+        http_channel: Any = _Channel(addresses)
+        return http._GenericHTTPChannelProtocol(http_channel)
 
     HTTPFactory.protocol = channel
     sockets = Sockets(application, name, on_lost=addresses.leave)

@@ -1,4 +1,4 @@
-"""Serve by uvicorn with httptools, with the bounds that Daphne brings along: on heads of requests and on idle peers."""
+"""The gateway served by uvicorn with httptools, with bounds that Daphne has: on heads of requests and on idle peers."""
 
 import asyncio
 import contextlib
@@ -13,23 +13,24 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from engine.net.http import LINGER_S
 from gateway.servers.connections import Addresses
-from gateway.servers.websocket import Application, Connection, Sockets
+from gateway.servers.websocket import Application, SocketConnection, Sockets
 
 HEAD_BYTES_MAX = 16 << 10
 HEADERS_MAX = 500
 IDLE_S = 60
-"""How long a connection may take from its start, or from its last answer, to the end of the next request's head; and
-between two pieces of a body."""
-LOOK_S = 5.0
+"""Time from a connection's start, or from its last answer, to the end of the next request's head; and between two
+pieces of a body."""
+CHECK_INTERVAL_S = 5.0
 BACKLOG = 1024
 ACCEPTS = 1
-"""Connections accepted in a turn of the loop: one that takes all that wait would leave none to those beside it."""
+"""Connections accepted in a turn of the loop. If a process accepted all pending ones, none would be left for the others
+that share the listener."""
 END_S = 5
-"""How long requests may go on once the server stops."""
+"""Time within which open requests must end once the server stops."""
 
 
 class Http(HttpToolsProtocol):
-    """uvicorn's protocol of one connection (W5). A head that grows above a bound is answered by 400."""
+    """uvicorn's protocol of one connection. A head longer than a bound is answered with 400 (W5)."""
 
     _in_head = False
     _head_bytes = 0
@@ -49,7 +50,7 @@ class Http(HttpToolsProtocol):
             self.loop.call_later(LINGER_S, transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Not called for a connection that became a WebSocket."""
+        """Release the address. Not called for a connection that became a WebSocket."""
         if self._counted:
             self._addresses.leave(self.transport.get_extra_info("peername")[0])
         super().connection_lost(exc)
@@ -57,13 +58,13 @@ class Http(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if not self._counted:
             if not self._refused:
-                self._refused = True  # only now: clients expect no answer before they asked
+                # Only now: clients do not expect an answer before they have sent a request.
+                self._refused = True
                 self.transport.write(self._addresses.refusal)
                 self.transport.write_eof()
             return
-        if (
-            self._in_head
-        ):  # httptools tells of a header when it is whole, and keeps what comes until then
+        if self._in_head:
+            # httptools reports a header when it is complete, and buffers its bytes until then without a bound.
             self._head_bytes += len(data)
             if self._head_bytes > HEAD_BYTES_MAX:
                 self.send_400_response("The head of the request is too long.")
@@ -81,9 +82,8 @@ class Http(HttpToolsProtocol):
         super().on_header(name, value)
         self._head_bytes += len(name) + len(value)
         if self._head_bytes > HEAD_BYTES_MAX or len(self.headers) > HEADERS_MAX:
-            raise ValueError(
-                "the head of the request is too long"
-            )  # httptools makes it a parser's error
+            # httptools turns it into an error of the parser, which is answered with 400.
+            raise ValueError("the head of the request is too long")
 
     def on_headers_complete(self) -> None:
         self._in_head = False
@@ -94,14 +94,14 @@ class Http(HttpToolsProtocol):
         super().on_response_complete()
 
     def end_if_idle(self, now: float) -> None:
-        """Close a connection that we wait for since ``IDLE_S``, be it for a head or for more of a body."""
-        waits = self._in_head or self.cycle is None or self.cycle.response_complete
-        if (waits or self.cycle.more_body) and now - self._since > IDLE_S:
+        """Close a connection that has sent nothing for ``IDLE_S`` of an expected head or body."""
+        between_requests = self._in_head or self.cycle is None or self.cycle.response_complete
+        if (between_requests or self.cycle.more_body) and now - self._since > IDLE_S:
             self.transport.close()
 
 
 class _Server(Server):
-    """uvicorn's server on an event loop that is there; it ends as asked by a signal, and does not die of it."""
+    """uvicorn's server on a given event loop. A signal ends it orderly and is not raised again afterwards."""
 
     def __init__(self, config: Config, sockets: Sockets) -> None:
         super().__init__(config)
@@ -112,15 +112,15 @@ class _Server(Server):
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.handle_exit, number, None)
-        self._look()
+        self._close_idle()
         try:
             yield
         finally:
             self._timer.cancel()
 
-    def _look(self) -> None:
+    def _close_idle(self) -> None:
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(LOOK_S, self._look)
+        self._timer = loop.call_later(CHECK_INTERVAL_S, self._close_idle)
         now = loop.time()
         for connection in list(self.server_state.connections):
             if isinstance(connection, Http):
@@ -129,7 +129,7 @@ class _Server(Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         for sock in sockets or ():
-            sock.listen(BACKLOG)  # asyncio has made the queue as short as ACCEPTS
+            sock.listen(BACKLOG)  # asyncio has set the backlog to ACCEPTS.
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for server in self.servers:
@@ -146,11 +146,11 @@ def serve(
     *,
     connections_per_address: int,
 ) -> None:
-    """Serve what connects to ``listeners`` on ``loop`` until SIGINT or SIGTERM."""
+    """Serve connections of ``listeners`` on ``loop`` until SIGINT or SIGTERM."""
     addresses = Addresses(connections_per_address)
     sockets = Sockets(application, name, on_lost=addresses.leave)
 
-    def upgraded(**_: Any) -> Connection:
+    def upgraded(**_: Any) -> SocketConnection:
         return sockets.open()
 
     config = Config(

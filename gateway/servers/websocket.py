@@ -1,9 +1,9 @@
-"""One WebSocket connection, the same under every server: its handshake, frames, limits, close codes and end.
+"""One WebSocket connection, the same for every server: handshake, frames, limits, close codes and end.
 
-The protocol is websockets' own without its I/O; compression is never agreed on, so a message is as large as its bytes
-say. A server hands over a connection that asks for an upgrade together with the request that it read, and what
-arrives from then on. The application is called as ASGI says, with ``websocket.http.response`` for refusals and a
-``gateway.http.socket_port.SocketPort`` for the work per message.
+The protocol is that of the library websockets, without its I/O. Compression is never negotiated, so a message is as
+large as its bytes on the wire. A server passes a connection that requests an upgrade, with the bytes of the request and
+all further data. The application is called by ASGI's events, with ``websocket.http.response`` for refusals, and handles
+messages by a ``gateway.http.socket_port.SocketPort``.
 """
 
 import asyncio
@@ -27,25 +27,27 @@ from gateway.http.socket_port import EXTENSION
 
 log = logging.getLogger("gateway")
 
-MESSAGE_BYTES_MAX = 1 << 20  # webSocketMaxTextFrameSize; bytes of one message, all its frames
+MESSAGE_BYTES_MAX = (
+    1 << 20
+)  # Of all frames of a message; the default of Pulsar's webSocketMaxTextFrameSize.
 UNSENT_BYTES_HIGH = 1 << 20
 UNSENT_BYTES_LOW = 256 << 10
 FLUSH_BYTES = 64 << 10
 EARLY_BYTES_MAX = 64 << 10
 MESSAGES_WAITING_MAX = 64
 WAITING_BYTES_MAX = 1 << 20
-"""Of messages that nobody listens for: with so many, or so much of them, the peer is not read until half is taken."""
+"""Limits of messages received before a listener is set: at one of them, reading is paused until half is consumed."""
 REASON_BYTES_MAX = 123
 LINGER_S = 5.0
-"""How long a peer may take to hang up once a close frame or a refusal was sent."""
+"""Time within which a peer must close the connection once a close frame or a refusal was sent."""
 APPLICATION_END_S = 10.0
-"""How long the application may go on once its socket ended."""
+"""Time within which the application must end once its socket has ended."""
 BEAT_S = 1.0
 BEATS = 20
-"""Each socket is looked after once in ``BEATS``: a ping then, unless it said nothing since the last one."""
+"""Number of beats in which each socket is checked once: it is pinged, or closed if silent since the last ping."""
 
 _ENDPOINT, _INBOX, _UNREAD = 1, 2, 4
-"""Why a peer is not read, as bits: its endpoint says so, too many messages wait for one, or it does not read itself."""
+"""Reasons to pause reading, as bits: the endpoint's request, a full inbox, or a peer that does not read itself."""
 
 Event = dict[str, Any]
 Application = Callable[
@@ -54,24 +56,27 @@ Application = Callable[
 ]
 
 
-class Protocol(ServerProtocol):
-    """websockets' protocol of a server that says Pulsar's words about a message that is too large."""
+class _Protocol(ServerProtocol):
+    """websockets' protocol of a server, with Pulsar's text for a message that is too large."""
 
     def __init__(self) -> None:
         super().__init__(max_size=MESSAGE_BYTES_MAX)
 
     def fail(self, code: CloseCode | int, reason: str = "") -> None:
-        error = sys.exception()  # the parser fails a connection from where it caught what was wrong
+        error = sys.exception()  # The parser calls ``fail`` while it handles the error.
         if isinstance(error, PayloadTooBig):
             size = (error.current_size or 0) + (error.size or 0)
-            said = f"[{size}] is too large for configured max of [{MESSAGE_BYTES_MAX}]"
-            reason = f"Resulting message size {said}"
+            text = f"[{size}] is too large for configured max of [{MESSAGE_BYTES_MAX}]"
+            reason = f"Resulting message size {text}"
         super().fail(code, reason)
 
 
 class Sockets:
-    """All WebSockets of one process. ``name`` goes into the ``Server`` header of answers to handshakes; ``on_lost`` is
-    called with the address of each whose connection has ended."""
+    """All WebSockets of one process.
+
+    ``name`` is the ``Server`` header of answers to handshakes. ``on_lost`` is called with the peer's address when a
+    connection has ended.
+    """
 
     def __init__(
         self,
@@ -82,25 +87,26 @@ class Sockets:
         self.on_lost = on_lost
         self.application = application
         self.name = name
-        self._beats: list[set[Connection]] = [set() for _ in range(BEATS)]
+        self._groups: list[set[SocketConnection]] = [set() for _ in range(BEATS)]
+        """Open connections by the beat that checks them, so that a beat visits only a part of them."""
         self._beat = 0
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._made = 0
+        self._opened = 0
 
-    def open(self) -> "Connection":
-        """The protocol of one connection, on the running event loop."""
+    def open(self) -> "SocketConnection":
+        """Return the protocol of a new connection, on the running event loop."""
         if self._timer is None:
             self.call_last = last_call(asyncio.get_running_loop())
-            self._timer = asyncio.get_running_loop().call_later(BEAT_S, self._look)
-        self._made += 1
-        home = self._beats[self._made % BEATS]
-        made = Connection(self, home)
-        home.add(made)
-        return made
+            self._timer = asyncio.get_running_loop().call_later(BEAT_S, self._run_beat)
+        self._opened += 1
+        group = self._groups[self._opened % BEATS]
+        connection = SocketConnection(self, group)
+        group.add(connection)
+        return connection
 
     def spawn(self, work: Any) -> asyncio.Task[None]:
-        """Run an application for as long as it wants."""
+        """Start a task that runs an application to its end."""
         task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -110,7 +116,7 @@ class Sockets:
         """Close all sockets with 1012 (the service restarts) and end their applications."""
         if self._timer is not None:
             self._timer.cancel()
-        for connection in [one for home in self._beats for one in home]:
+        for connection in [connection for group in self._groups for connection in group]:
             connection.close(CloseCode.SERVICE_RESTART, "the gateway stops")
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=LINGER_S)
@@ -118,29 +124,30 @@ class Sockets:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _look(self) -> None:
+    def _run_beat(self) -> None:
         self._beat = (self._beat + 1) % BEATS
-        for connection in list(self._beats[self._beat]):
+        for connection in list(self._groups[self._beat]):
             connection.beat()
-        self._timer = asyncio.get_running_loop().call_later(BEAT_S, self._look)
+        self._timer = asyncio.get_running_loop().call_later(BEAT_S, self._run_beat)
 
 
-class Connection(asyncio.Protocol):
-    """One connection: what the server calls (``asyncio.Protocol``), what ASGI calls, and the port of its endpoint."""
+class SocketConnection(asyncio.Protocol):
+    """One connection: a protocol for the server, ``receive`` and ``send`` for ASGI, and a port for its endpoint."""
 
     __slots__ = (
         "_application_task",
         "_drains",
         "_early",
         "_flushing",
-        "_heard",
-        "_holds",
-        "_home",
+        "_fragments",
+        "_group",
         "_inbox",
         "_inbox_bytes",
         "_listener",
+        "_paused_for",
         "_protocol",
         "_queued",
+        "_received",
         "_receiver",
         "_refusal",
         "_response",
@@ -148,45 +155,48 @@ class Connection(asyncio.Protocol):
         "_text",
         "_transport",
         "_unread_bytes",
-        "_whole",
         "closed",
         "ended",
         "writable",
     )
 
-    def __init__(self, sockets: Sockets, home: set["Connection"]) -> None:
+    def __init__(self, sockets: Sockets, group: set["SocketConnection"]) -> None:
         self._sockets = sockets
-        self._home = home
-        self._protocol = Protocol()
+        self._group = group
+        self._protocol = _Protocol()
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
         self._application_task: asyncio.Task[None] | None = None
-        self._response: Response | None = None  # the handshake's, until the application decided
+        self._response: Response | None = (
+            None  # Of the handshake, until the application accepts or refuses it.
+        )
         self._refusal: tuple[int, list[tuple[bytes, bytes]], bytearray] | None = None
-        self._early: bytearray | None = bytearray()  # what came before the handshake was answered
+        self._early: bytearray | None = (
+            bytearray()
+        )  # Data received before the handshake was answered.
         self._inbox: deque[Event] = deque([{"type": "websocket.connect"}])
         self._inbox_bytes = 0
         self._receiver: asyncio.Future[None] | None = None
         self._listener: Callable[[list[str]], None] | None = None
-        self._whole: bytearray | None = None  # of a message in several frames
-        self._text = False
-        self._queued = 0
-        self._flushing = False
+        self._fragments: bytearray | None = None  # Of a message in several frames.
+        self._text = False  # Whether ``_fragments`` are a text message.
+        self._queued = 0  # Bytes of messages that were not yet passed to the transport.
+        self._flushing = False  # Whether a flush is scheduled for the end of this turn of the loop.
         self._drains: list[asyncio.Future[None]] = []
-        self._heard = True
-        self._holds = 0  # why the peer is not read
-        self._unread_bytes = 0  # what waited for the peer at the last beat
+        self._received = True  # Whether data was received since the last beat.
+        self._paused_for = 0  # The reasons for which reading is paused.
+        self._unread_bytes = 0  # Bytes that were buffered for the peer at the last beat.
         self.closed = False
         self.writable = True
         self.ended = False
 
-    # what the server calls
+    # --- called by the server ---------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(UNSENT_BYTES_HIGH, UNSENT_BYTES_LOW)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._home.discard(self)
+        self._group.discard(self)
         if self._transport is not None:
             self._sockets.on_lost(self._transport.get_extra_info("peername")[0])
         received = self._protocol.close_rcvd
@@ -198,19 +208,21 @@ class Connection(asyncio.Protocol):
         self._protocol.parser.close()
 
     def eof_received(self) -> bool:
-        return False  # the transport closes: a peer that sends no more frames is gone
+        return (
+            False  # The transport closes, since a peer cannot even answer a close frame any more.
+        )
 
     def pause_writing(self) -> None:
         self.writable = False
-        self._hold(_UNREAD)  # W4: whatever it sends may have to be answered, pings too
+        self._pause(_UNREAD)  # All received data may have to be answered, pings too (W4).
 
     def resume_writing(self) -> None:
         self.writable = True
-        self._let_go(_UNREAD)
+        self._resume(_UNREAD)
         self._wake_drains()
 
     def data_received(self, data: bytes) -> None:
-        self._heard = True
+        self._received = True
         if self._early is not None and self._response is not None:
             self._early += data
             if len(self._early) > EARLY_BYTES_MAX:
@@ -222,11 +234,11 @@ class Connection(asyncio.Protocol):
             if isinstance(event, Frame):
                 if self.closed:
                     continue
-                self._take(event, texts)
+                self._handle_frame(event, texts)
             elif isinstance(event, Request):
-                self._begin(event)
+                self._begin_handshake(event)
         if texts:
-            self._tell(texts)
+            self._deliver(texts)
         if self._protocol.close_rcvd is not None:
             self._end(self._protocol.close_rcvd.code)
         elif self._protocol.parser_exc is not None:
@@ -235,33 +247,36 @@ class Connection(asyncio.Protocol):
         self._flush()
 
     def shutdown(self) -> None:
-        """The server stops."""
+        """Close the socket, since the server stops."""
         self.close(CloseCode.SERVICE_RESTART, "the gateway stops")
 
     def beat(self) -> None:
-        """Ping the peer, or give it up: when it was silent since the last ping; when it is not read because it does not
-        read, and took nothing since the last beat; when its handshake takes too long."""
+        """Ping the peer, or close its connection.
+
+        It is closed when it was silent since the last ping, or when it does not read and the buffer has not become
+        smaller since the last beat. An application that has not answered the handshake in time is cancelled.
+        """
         if self.closed:
-            return  # it lingers for LINGER_S
+            return  # The connection is closed after LINGER_S at the latest.
         before, self._unread_bytes = self._unread_bytes, self._transport.get_write_buffer_size()
         if self._response is not None:
-            if not self._heard and self._application_task is not None:
+            if not self._received and self._application_task is not None:
                 self._application_task.cancel()
-            self._heard = False
-        elif self._holds & _UNREAD:
-            if not self._heard and self._unread_bytes >= before:
+            self._received = False
+        elif self._paused_for & _UNREAD:
+            if not self._received and self._unread_bytes >= before:
                 self._transport.abort()
-            self._heard = False
-        elif self._heard or self._holds:
-            self._heard = False
+            self._received = False
+        elif self._received or self._paused_for:
+            self._received = False
             self._protocol.send_ping(b"")
             self._flush()
         else:
             self._transport.abort()
 
-    # the handshake
+    # --- the handshake ----------------------------------------------------------------------------
 
-    def _begin(self, request: Request) -> None:
+    def _begin_handshake(self, request: Request) -> None:
         response = self._protocol.accept(request)
         if response.status_code != 101:
             reason = response.body.decode(errors="replace")
@@ -297,8 +312,8 @@ class Connection(asyncio.Protocol):
     def _accept(self, subprotocol: str | None, headers: Iterable[tuple[bytes, bytes]]) -> None:
         response, self._response = self._response, None
         assert response is not None
-        # a beat during the handshake was no ping that a silent peer left unanswered
-        self._heard = True
+        # A beat during the handshake sent no ping, so the peer could not answer one.
+        self._received = True
         response.headers["Server"] = self._sockets.name
         if subprotocol is not None:
             response.headers["Sec-WebSocket-Protocol"] = subprotocol
@@ -313,22 +328,22 @@ class Connection(asyncio.Protocol):
     def _refuse(
         self, status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]] | None = None
     ) -> None:
-        """Answer the handshake by an HTTP response; the peer hangs up, or is hung up on."""
-        told = Headers({"Server": self._sockets.name})
+        """Answer the handshake with an HTTP response; the connection is closed by the peer, or after LINGER_S."""
+        fields = Headers({"Server": self._sockets.name})
         if headers is None:
-            told["Content-Type"] = refusal.CONTENT_TYPE
+            fields["Content-Type"] = refusal.CONTENT_TYPE
         for name, value in headers or ():
-            told[name.decode("latin-1").title()] = value.decode("latin-1")
-        if "Content-Length" not in told:
-            told["Content-Length"] = str(len(body))
-        told["Connection"] = "close"
+            fields[name.decode("latin-1").title()] = value.decode("latin-1")
+        if "Content-Length" not in fields:
+            fields["Content-Length"] = str(len(body))
+        fields["Connection"] = "close"
         self._response = None
         self._early = None
-        self._protocol.send_response(Response(status, refusal.phrase_of(status), told, body))
+        self._protocol.send_response(Response(status, refusal.phrase_of(status), fields, body))
         self._end(CloseCode.ABNORMAL_CLOSURE)
         self._flush()
 
-    # what ASGI calls
+    # --- called by the ASGI application -----------------------------------------------------------
 
     async def _run(self, scope: dict[str, Any]) -> None:
         try:
@@ -344,7 +359,7 @@ class Connection(asyncio.Protocol):
             self.close()
 
     async def receive(self) -> Event:
-        """ASGI's. Cancel-safe."""
+        """Return the next ASGI event; the same ``websocket.disconnect`` for ever at the end. Cancel-safe."""
         while not self._inbox:
             self._receiver = asyncio.get_running_loop().create_future()
             try:
@@ -353,16 +368,16 @@ class Connection(asyncio.Protocol):
                 self._receiver = None
         event = self._inbox[0]
         if event["type"] == "websocket.disconnect":
-            return event  # however often it is asked for
+            return event
         self._inbox.popleft()
         self._inbox_bytes -= _size_of(event)
-        many = len(self._inbox) > MESSAGES_WAITING_MAX // 2
-        if not many and self._inbox_bytes <= WAITING_BYTES_MAX // 2:
-            self._let_go(_INBOX)
+        few = len(self._inbox) <= MESSAGES_WAITING_MAX // 2
+        if few and self._inbox_bytes <= WAITING_BYTES_MAX // 2:
+            self._resume(_INBOX)
         return event
 
     async def send(self, event: Event) -> None:
-        """ASGI's; waits for a slow reader. Nothing is sent once the socket ended."""
+        """Handle an event of the ASGI application; wait while the peer does not read. Ignored once the socket ended."""
         if self.ended:
             return
         match event["type"]:
@@ -393,11 +408,11 @@ class Connection(asyncio.Protocol):
             case other:
                 raise ValueError(f"unknown ASGI event {other!r}")
 
-    # the endpoint's port: gateway.http.socket_port.SocketPort
+    # --- called by the endpoint: gateway.http.socket_port.SocketPort ------------------------------
 
     @property
     def _can_send(self) -> bool:
-        # A peer's close is answered as soon as it is parsed: before the listener has the texts that stood before it.
+        # A close frame is answered when it is parsed, which is before the listener receives the texts before it.
         return not self.closed and self._protocol.state is State.OPEN
 
     def send_text(self, text: str) -> None:
@@ -413,8 +428,8 @@ class Connection(asyncio.Protocol):
             self._sockets.call_last(self._flush)
 
     def buffered_bytes(self) -> int:
-        waiting = self._transport.get_write_buffer_size() if self._transport is not None else 0
-        return self._queued + waiting
+        buffered = self._transport.get_write_buffer_size() if self._transport is not None else 0
+        return self._queued + buffered
 
     async def drained(self) -> None:
         while not (self.writable or self.closed):
@@ -424,18 +439,18 @@ class Connection(asyncio.Protocol):
 
     def listen(self, on_texts: Callable[[list[str]], None]) -> None:
         self._listener = on_texts
-        came = [event["text"] for event in self._inbox if "text" in event]
+        texts = [event["text"] for event in self._inbox if "text" in event]
         self._inbox = deque(e for e in self._inbox if e["type"] != "websocket.receive")
         self._inbox_bytes = 0
-        self._let_go(_INBOX)
-        if came:
-            self._tell(came)
+        self._resume(_INBOX)
+        if texts:
+            self._deliver(texts)
 
     def pause_reading(self) -> None:
-        self._hold(_ENDPOINT)
+        self._pause(_ENDPOINT)
 
     def resume_reading(self) -> None:
-        self._let_go(_ENDPOINT)
+        self._resume(_ENDPOINT)
 
     def close(self, code: int = 1000, reason: str = "") -> None:
         if self.closed or self._response is not None:
@@ -453,50 +468,51 @@ class Connection(asyncio.Protocol):
             self._flush()
             self._transport.close()
 
-    # inside
+    # --- internals --------------------------------------------------------------------------------
 
-    def _hold(self, why: int) -> None:
-        """Do not read the peer until each reason is gone."""
+    def _pause(self, reason: int) -> None:
+        """Stop reading from the peer, until all reasons are resumed."""
         if self.closed:
             return
-        if not self._holds:
+        if not self._paused_for:
             self._transport.pause_reading()
-        self._holds |= why
+        self._paused_for |= reason
 
-    def _let_go(self, why: int) -> None:
-        held, self._holds = self._holds, self._holds & ~why
-        if held and not self._holds and self._transport is not None:
+    def _resume(self, reason: int) -> None:
+        before, self._paused_for = self._paused_for, self._paused_for & ~reason
+        if before and not self._paused_for and self._transport is not None:
             self._transport.resume_reading()
 
-    def _take(self, frame: Frame, texts: list[str]) -> None:
-        """A frame of the peer's; whole texts go to ``texts``."""
+    def _handle_frame(self, frame: Frame, texts: list[str]) -> None:
+        """Handle a frame of the peer; append complete text messages to ``texts``."""
         opcode = frame.opcode
         try:
             if opcode is Opcode.TEXT and frame.fin:
                 texts.append(str(frame.data, "utf-8"))
             elif opcode is Opcode.TEXT or opcode is Opcode.BINARY:
                 self._text = opcode is Opcode.TEXT
-                self._whole = bytearray(frame.data)
+                self._fragments = bytearray(frame.data)
                 if frame.fin:
-                    self._take_whole(texts)
+                    self._complete_message(texts)
             elif opcode is Opcode.CONT:
-                assert self._whole is not None  # the protocol refuses a continuation of nothing
-                self._whole += frame.data
+                # The protocol refuses a continuation frame without a first frame.
+                assert self._fragments is not None
+                self._fragments += frame.data
                 if frame.fin:
-                    self._take_whole(texts)
+                    self._complete_message(texts)
         except UnicodeDecodeError as error:
             reason = f"text is not UTF-8: {error.reason} at byte {error.start}"
             self.close(CloseCode.INVALID_DATA, reason)
 
-    def _take_whole(self, texts: list[str]) -> None:
-        whole, self._whole = self._whole, None
-        assert whole is not None
+    def _complete_message(self, texts: list[str]) -> None:
+        message, self._fragments = self._fragments, None
+        assert message is not None
         if self._text:
-            texts.append(whole.decode())
+            texts.append(message.decode())
         elif self._listener is None:
-            self._put({"type": "websocket.receive", "bytes": bytes(whole)})
+            self._put({"type": "websocket.receive", "bytes": bytes(message)})
 
-    def _tell(self, texts: list[str]) -> None:
+    def _deliver(self, texts: list[str]) -> None:
         if self._listener is None:
             for text in texts:
                 self._put({"type": "websocket.receive", "text": text})
@@ -513,10 +529,10 @@ class Connection(asyncio.Protocol):
         if self._receiver is not None and not self._receiver.done():
             self._receiver.set_result(None)
         if len(self._inbox) > MESSAGES_WAITING_MAX or self._inbox_bytes > WAITING_BYTES_MAX:
-            self._hold(_INBOX)
+            self._pause(_INBOX)
 
     def _end(self, code: int) -> None:
-        """Nothing more comes or goes, but for the close handshake. Safe to call twice."""
+        """End the socket for its endpoint; only the close handshake follows. Safe to call twice."""
         self.closed = True
         if self.ended:
             return
@@ -525,37 +541,38 @@ class Connection(asyncio.Protocol):
         self._wake_drains()
         loop = asyncio.get_running_loop()
         if self._transport is not None:
-            self._let_go(_ENDPOINT | _INBOX | _UNREAD)  # for the peer's half of the close handshake
-            loop.call_later(LINGER_S, self._hang_up)
+            # The peer's half of the close handshake must be read, whatever paused reading before.
+            self._resume(_ENDPOINT | _INBOX | _UNREAD)
+            loop.call_later(LINGER_S, self._abort_transport)
         if self._application_task is not None and not self._application_task.done():
             loop.call_later(APPLICATION_END_S, self._application_task.cancel)
 
-    def _hang_up(self) -> None:
+    def _abort_transport(self) -> None:
         if self._transport is not None:
             self._transport.abort()
 
     def _wake_drains(self) -> None:
-        waiting, self._drains = self._drains, []
-        for waiter in waiting:
+        waiters, self._drains = self._drains, []
+        for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
 
     def _flush(self) -> None:
-        """Give the transport all that is to be sent, in one write."""
+        """Pass all pending bytes of the protocol to the transport in one write."""
         self._flushing = False
         self._queued = 0
         out = self._protocol.data_to_send()
         if not out or self._transport is None or self._transport.is_closing():
             return
         self._transport.write(b"".join(out))
-        if out[-1] == b"":  # the protocol's last word
+        if out[-1] == b"":  # The protocol's end of file: no more data follows.
             if self._protocol.close_rcvd is not None:
                 self._transport.close()
             elif self._transport.can_write_eof():
-                # Closing at once would reset the connection under what the peer still sends, and lose our last frame.
+                # Closing at once resets the connection if the peer still sends, and the last frame would be lost.
                 self._transport.write_eof()
 
 
 def _size_of(event: Event) -> int:
-    """Of what a peer sent, roughly in bytes."""
+    """Return the approximate size of a message event in bytes."""
     return len(event.get("text") or event.get("bytes") or "")

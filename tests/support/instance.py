@@ -39,8 +39,8 @@ STARVED = (
     r"WARNING engine\.\S+ (topic not loaded|cursor is not persisted|ledger failed) .*(timed|no answer|lost|expired)",
     r"WARNING bookie\.\S+ registration failed, trying again ",
     r"WARNING gateway\.\S+ (no fresh numbers for the console|figures of before are not known) ",
-    r"WARNING gateway\.jobs\.tasks (gateways cannot hear this worker|heartbeat of run) ",
-    r"WARNING gateway\.jobs\.services Celery's broker could not be told of .*Timeout",
+    r"WARNING gateway\.jobs\.tasks (gateways cannot detect this worker|heartbeat of run) ",
+    r"WARNING gateway\.jobs\.services .* could not be sent to Celery's broker: .*Timeout",
     r"WARNING asyncio Executing .* took ",
 )
 """Complaints of a busy machine, never counted: a healthy run must not fail by them."""

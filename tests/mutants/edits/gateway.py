@@ -114,7 +114,7 @@ EDITS = (
     ),
     Edit(
         "a-lost-socket-counts-for-ever",
-        "gateway/servers/websocket.py::Connection.connection_lost",
+        "gateway/servers/websocket.py::SocketConnection.connection_lost",
         'self._sockets.on_lost(self._transport.get_extra_info("peername")[0])',
         "pass",
         (f"{SERVERS}::test_an_address_has_only_so_many_connections",),
@@ -183,8 +183,8 @@ EDITS = (
     ),
     Edit(
         "pings-answered-without-bound",
-        "gateway/servers/websocket.py::Connection.pause_writing",
-        "self._hold(_UNREAD)",
+        "gateway/servers/websocket.py::SocketConnection.pause_writing",
+        "self._pause(_UNREAD)",
         "pass",
         (
             "unit/gateway/servers/test_websocket.py::test_a_client_that_reads_no_answers_is_not_read",
@@ -193,7 +193,7 @@ EDITS = (
     ),
     Edit(
         "attempts-not-compared",
-        f"{SERVICES}::_mine",
+        f"{SERVICES}::_held",
         "attempt=run.attempt, ",
         "",
         (
@@ -221,7 +221,7 @@ EDITS = (
     ),
     Edit(
         "running-attempt-swept",
-        "gateway/jobs/outputs.py::_is_left",
+        "gateway/jobs/outputs.py::_is_leftover",
         "state not in (RunState.RUNNING, RunState.SUCCEEDED)",
         "state is not RunState.SUCCEEDED",
         (
@@ -232,8 +232,8 @@ EDITS = (
     Edit(
         "cancelled-run-succeeds",
         f"{SERVICES}::finish",
-        "if _mine(run).filter(cancel_requested=False).update(**changes):",
-        "if _mine(run).update(**changes):",
+        "if _held(run).filter(cancel_requested=False).update(**changes):",
+        "if _held(run).update(**changes):",
         (f"{ATTEMPTS}::test_a_cancellation_is_final",),
         "J3",
     ),
@@ -256,7 +256,7 @@ EDITS = (
     Edit(
         "outcome-after-the-lease",
         "gateway/jobs/tasks.py::_close",
-        "None if heart.lost else services.finish(run=run, state=state, **outcome)",
+        "None if heartbeat.lost else services.finish(run=run, state=state, **outcome)",
         "services.finish(run=run, state=state, **outcome)",
         (f"{WORKER}::test_a_worker_that_cannot_renew_its_lease_stops_and_closes_nothing",),
         "J5",
@@ -271,8 +271,8 @@ EDITS = (
     Edit(
         "progress-goes-back",
         f"{SERVICES}::report",
-        "mine.filter(done__lte=done).update",
-        "mine.update",
+        "held.filter(done__lte=done).update",
+        "held.update",
         ("unit/gateway/jobs/test_progress.py::test_progress_never_goes_back",),
     ),
     Edit(

@@ -29,8 +29,8 @@ EDITS = (
     Edit(
         "a-start-of-a-run-waits-for-redis",
         "gateway/jobs/services.py::in_background",
-        "_sender.submit(done)",
-        "done()",
+        "_sender.submit(run)",
+        "run()",
         (f"{SILENT}::test_a_run_is_taken_at_once_though_redis_is_silent",),
         holds="J4",
     ),
@@ -50,7 +50,7 @@ EDITS = (
     ),
     Edit(
         "a-cancelled-run-that-hangs-keeps-its-slot",
-        "gateway/jobs/tasks.py::_Heart._stop_attempt",
+        "gateway/jobs/tasks.py::_Heartbeat._stop_attempt",
         "now_s - self._unwanted_s > END_PATIENCE_S",
         "False",
         (f"{WORKER}::test_a_cancelled_run_that_hangs_gives_its_slot_back",),
@@ -58,8 +58,8 @@ EDITS = (
     ),
     Edit(
         "a-spark-that-hangs-is-waited-for-for-ever",
-        "gateway/jobs/tasks.py::_Heart._is_silent",
-        "time.monotonic() - self._heard_s <= SILENT_S",
+        "gateway/jobs/tasks.py::_Heartbeat._is_silent",
+        "time.monotonic() - self._sign_of_life_s <= SILENT_S",
         "True",
         (f"{WORKER}::test_a_run_without_a_sign_of_life_from_spark_fails_and_gives_its_slot_back",),
         holds="J6",
@@ -67,7 +67,7 @@ EDITS = (
     Edit(
         "sparks-own-signs-of-life-do-not-count",
         "gateway/jobs/tasks.py::_Progress.sign",
-        "self._heart.heard()",
+        "self._heartbeat.note_sign_of_life()",
         "pass",
         (f"{WORKER}::test_a_long_run_of_which_spark_tells_goes_on",),
     ),
@@ -165,11 +165,11 @@ EDITS = (
     ),
     Edit(
         "a-worker-is-not-seen-again-after-an-unexpected-error",
-        "gateway/jobs/tasks.py::_be_heard",
+        "gateway/jobs/tasks.py::_renew_worker_key_for_ever",
         "except Exception as error:",
         "except (RedisError, OSError) as error:",
         (
-            "unit/gateway/jobs/test_be_heard.py::"
+            "unit/gateway/jobs/test_worker_key.py::"
             "test_a_worker_is_seen_again_and_each_episode_is_logged_once",
         ),
     ),

@@ -72,7 +72,7 @@ def main(server: str, port: str, idle_s: str, address_max: str) -> None:
         from gateway.servers import on_uvicorn
 
         on_uvicorn.IDLE_S = int(idle_s)
-        on_uvicorn.LOOK_S = 0.1
+        on_uvicorn.CHECK_INTERVAL_S = 0.1
         loop = EventLoop()
         on_uvicorn.serve(application, [listener], NAME, loop, connections_per_address=most)
     else:

@@ -8,7 +8,7 @@ from websockets.frames import Frame, Opcode
 from websockets.http11 import Response
 from websockets.uri import parse_uri
 
-from gateway.servers.websocket import Application, Connection, Sockets
+from gateway.servers.websocket import Application, SocketConnection, Sockets
 
 TIMEOUT_S = 60.0
 
@@ -81,7 +81,7 @@ class SocketPair:
         self, application: Application, path: str, headers: dict[str, str] | None = None
     ) -> None:
         self.sockets = Sockets(application, "magnetar")
-        self.connection: Connection = self.sockets.open()
+        self.connection: SocketConnection = self.sockets.open()
         self.transport = MemoryTransport(self)
         self.client = ClientProtocol(parse_uri(f"ws://127.0.0.1:8080{path}"))
         self.reads = True

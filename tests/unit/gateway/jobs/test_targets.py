@@ -93,7 +93,7 @@ async def test_a_topic_that_no_broker_can_tell_of_is_left_to_the_run(
     bench: AdminBench, away: NotReady | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await topics.create(bench.engine, PLAIN, {})
-    monkeypatch.setattr(targets, "LOOK_S", 0.05)
+    monkeypatch.setattr(targets, "CHECK_S", 0.05)
 
     async def call(*_: Any, **__: Any) -> Any:
         if away is not None:

@@ -37,7 +37,7 @@ def until_interrupted(bench: Bench, *, obeys: bool) -> Any:
 
 
 def hearts() -> list[str]:
-    return [one.name for one in threading.enumerate() if one.name.startswith("heart-")]
+    return [one.name for one in threading.enumerate() if one.name.startswith("heartbeat-")]
 
 
 @pytest.mark.parametrize("obeys", [True, False])

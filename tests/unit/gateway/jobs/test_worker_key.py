@@ -51,7 +51,7 @@ def test_a_worker_is_seen_again_and_each_episode_is_logged_once(
     monkeypatch.setattr(tasks.redis, "from_url", from_url)
     monkeypatch.setattr(tasks, "_stopping", Turns(len(OUTCOMES) + 1))
     with caplog.at_level(logging.WARNING):
-        tasks._be_heard()
+        tasks._renew_worker_key_for_ever()
     assert (seen, left) == (3, [])
     said = [record.getMessage() for record in caplog.records]
     assert [text.rpartition(": ")[2] for text in said] == ["no such URL", "unexpected", "away"]
