@@ -1,41 +1,46 @@
-"""What the admin views share."""
+"""The base of the resources of Pulsar's REST interface: views, one for each path of the table of routes."""
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
 from engine.base.errors import NotBuilt
 from gateway.http.view import RestView
-from gateway.rest.routes import Route
+from gateway.rest.routes import RestRoute
 
 
-class AdminView(RestView):
-    """Base of the admin views. ``route`` is set by the URL table: documented methods without a handler answer 501."""
+class AdminResource(RestView):
+    """Base of the resources.
+
+    ``route`` is set by the URL table. A documented method without a handler is answered with 501.
+    """
 
     permission = "cluster"
     write_permission = "cluster"
     keeps_body = True
-    route: Route | None = None
+    route: RestRoute | None = None
 
     def refuse_method(self, request: HttpRequest) -> HttpResponseBase:
-        """501 for a documented call that is not built, else 405."""
+        """Raise NotBuilt (501) for a documented call that is not built; return 405 for any other."""
         if self.route is not None and request.method in self.route.methods:
             raise NotBuilt(f"{request.method} {self.route.template} is not built yet")
         return super().refuse_method(request)
 
     @property
     def allowed_methods(self) -> list[str]:
-        """For the Allow header."""
+        """The methods of the Allow header, those that are not built included."""
         documented = self.route.methods if self.route is not None else set()
         return sorted({*super().allowed_methods, *documented})
 
 
 def web_url(request: HttpRequest) -> str:
-    """Where the REST interface is, by the name it was called: of HTTP, brokers serve only the private admin RPC, whose
-    address is of no use to a caller."""
+    """Return the URL of the REST interface, with the host that the client sent.
+
+    It stands for a broker's HTTP address: brokers serve only the private admin RPC, which clients cannot use.
+    """
     return f"{request.scheme}://{request.META['HTTP_HOST']}"
 
 
-class UnbuiltView(AdminView):
-    """Answers every documented call of a path of which nothing is built."""
+class UnbuiltResource(AdminResource):
+    """A path of which no call is built: every documented one is answered with 501."""
 
-    keeps_body = False  # it may be a message
+    keeps_body = False  # The body may be a message, which the audit log must not store.

@@ -10,27 +10,27 @@ from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpRespons
 from engine.base.metrics import METRICS_TYPE
 from engine.base.names import DOMAINS
 from gateway.http.bodies import json_answer, no_content, plain_text
-from gateway.rest.base import AdminView, web_url
+from gateway.rest.base import AdminResource, web_url
 from gateway.rest.permissions import PUBLIC
 from gateway.services import brokers, metrics, topics
 
 
-class Brokers(AdminView):
-    """Ids of live brokers."""
+class BrokersResource(AdminResource):
+    """The ids of live brokers."""
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         return json_answer(await self.work(brokers.ids))
 
 
-class BrokersOfCluster(AdminView):
-    """Ids of live brokers; the name is not looked at, as in Pulsar."""
+class BrokersOfClusterResource(AdminResource):
+    """The ids of live brokers; the cluster's name is ignored, as in Pulsar."""
 
     async def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         return json_answer(await self.work(brokers.ids))
 
 
-class Health(AdminView):
-    """``ok`` when a broker can do its work."""
+class HealthResource(AdminResource):
+    """The health check: ``ok`` when a broker reports that it can do its work."""
 
     quiet = True
 
@@ -42,8 +42,8 @@ class Health(AdminView):
         return plain_text("ok")
 
 
-class Ready(AdminView):
-    """``ok`` when requests can be answered."""
+class ReadyResource(AdminResource):
+    """The readiness check: ``ok`` when requests can be answered."""
 
     quiet = True
 
@@ -52,22 +52,22 @@ class Ready(AdminView):
         return plain_text("ok")
 
 
-class Version(AdminView):
-    """The version of Pulsar whose interface this is, as bare text."""
+class VersionResource(AdminResource):
+    """The version of Pulsar whose interface is served, as unquoted text."""
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         return plain_text(settings.PULSAR_VERSION)
 
 
-class Leader(AdminView):
-    """BrokerInfo of the elected broker."""
+class LeaderResource(AdminResource):
+    """The BrokerInfo of the elected leader."""
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         return json_answer({**await self.work(brokers.leader), "serviceUrl": web_url(request)})
 
 
-class InternalConfiguration(AdminView):
-    """Where the metadata lives, for tools that read it themselves."""
+class InternalConfigurationResource(AdminResource):
+    """The address of the metadata store, for tools that read it directly."""
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         url = settings.METADATA_URL
@@ -82,67 +82,67 @@ class InternalConfiguration(AdminView):
         )
 
 
-class RuntimeConfiguration(AdminView):
-    """Settings in force under Pulsar's names, as text: a broker's, and the gateway's own in front of them."""
+class RuntimeConfigurationResource(AdminResource):
+    """The effective settings of a broker by Pulsar's names, as text, overridden by the gateway's own."""
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        known = settings.ENVIRONMENT
+        environment = settings.ENVIRONMENT
         return json_answer(
             {
                 **await self.work(brokers.runtime_settings),
-                "clusterName": known.cluster_name,
+                "clusterName": environment.cluster_name,
                 "metadataStoreUrl": settings.METADATA_URL,
                 "configurationMetadataStoreUrl": settings.METADATA_URL,
-                "brokerServicePort": str(known.broker_port),
-                "webServicePort": str(known.http_port),
+                "brokerServicePort": str(environment.broker_port),
+                "webServicePort": str(environment.http_port),
                 "webSocketServiceEnabled": "true",
-                "authenticationEnabled": str(known.authentication_enabled).lower(),
+                "authenticationEnabled": str(environment.authentication_enabled).lower(),
             }
         )
 
 
-class DynamicNames(AdminView):
-    """Names of settings that may change while brokers run."""
+class DynamicSettingNamesResource(AdminResource):
+    """The names of settings that may change while brokers run."""
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         names, _ = await self.work(brokers.dynamic_settings)
         return json_answer(names)
 
 
-class DynamicValues(AdminView):
-    """Those that were changed, as text."""
+class DynamicSettingsResource(AdminResource):
+    """The values of dynamic settings that were changed, as text."""
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         _, values = await self.work(brokers.dynamic_settings)
         return json_answer(values)
 
 
-class RemovedSetting(AdminView):
-    """Having the brokers' own setting hold again. Answers 200, not 204: as Pulsar."""
+class DynamicSettingResource(AdminResource):
+    """The removal of a dynamic setting, after which the brokers' own applies. Answers 200, not 204, as Pulsar."""
 
     async def delete(self, request: HttpRequest, configName: str) -> HttpResponse:
         await self.work(lambda engine: brokers.change_setting(engine, configName, None))
         return no_content(200)
 
 
-class ChangedSetting(AdminView):
-    """A setting changed for all brokers. Answers 200, not 204: as Pulsar."""
+class DynamicSettingValueResource(AdminResource):
+    """The change of a dynamic setting for all brokers. Answers 200, not 204, as Pulsar."""
 
     async def post(self, request: HttpRequest, configName: str, configValue: str) -> HttpResponse:
         await self.work(lambda engine: brokers.change_setting(engine, configName, configValue))
         return no_content(200)
 
 
-class BacklogQuotaCheck(AdminView):
-    """Have backlog quotas looked at, and acted upon, now. A GET: as Pulsar."""
+class BacklogQuotaCheckResource(AdminResource):
+    """An immediate check of backlog quotas and its consequences. A GET, as in Pulsar."""
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         await self.work(brokers.check_quotas)
         return no_content()
 
 
-class OwnedNamespaces(AdminView):
-    """Bundles a broker owns."""
+class OwnedNamespacesResource(AdminResource):
+    """The bundles that a broker owns."""
 
     async def get(self, request: HttpRequest, cluster: str, brokerId: str) -> HttpResponse:
         return json_answer(
@@ -150,34 +150,34 @@ class OwnedNamespaces(AdminView):
         )
 
 
-class Lookup(AdminView):
-    """Which broker serves a topic."""
+class LookupResource(AdminResource):
+    """The broker that serves a topic."""
 
     permission = "topic"
 
-    async def get(self, request: HttpRequest, domain: str, **where: str) -> HttpResponse:
+    async def get(self, request: HttpRequest, domain: str, **names: str) -> HttpResponse:
         if domain not in DOMAINS:
             raise Http404
-        name = topics.topic_name(domain, **where)
-        found = await self.work(lambda engine: topics.lookup(engine, name))
-        found["httpUrl"] = web_url(request)
-        return json_answer(found)
+        name = topics.topic_name(domain, **names)
+        answer = await self.work(lambda engine: topics.lookup(engine, name))
+        answer["httpUrl"] = web_url(request)
+        return json_answer(answer)
 
 
-class LookupBundle(AdminView):
-    """Which hash range holds a topic, as bare text."""
+class LookupBundleResource(AdminResource):
+    """The bundle of a topic, as unquoted text."""
 
     permission = "topic"
 
-    async def get(self, request: HttpRequest, domain: str, **where: str) -> HttpResponse:
+    async def get(self, request: HttpRequest, domain: str, **names: str) -> HttpResponse:
         if domain not in DOMAINS:
             raise Http404
-        name = topics.topic_name(domain, **where)
+        name = topics.topic_name(domain, **names)
         return plain_text(await self.work(lambda engine: topics.bundle_of(engine, name)))
 
 
-class Status(AdminView):
-    """``OK`` for load balancers, while the file that says so is there."""
+class StatusResource(AdminResource):
+    """The status page for load balancers: ``OK`` while the file of ``status_file_path`` exists."""
 
     permission = PUBLIC
     quiet = True
@@ -190,18 +190,18 @@ class Status(AdminView):
         return HttpResponse("OK", content_type="text/plain")
 
 
-class Metrics(AdminView):
-    """Prometheus text of the gateway and all brokers."""
+class MetricsResource(AdminResource):
+    """The metrics of the gateway and all brokers in Prometheus' text format."""
 
     permission = PUBLIC
-    negotiates = False  # scrapers ask for text
+    negotiates = False  # Scrapers accept only text.
 
     async def get(self, request: HttpRequest) -> StreamingHttpResponse:
         pieces = await self.work(metrics.document)
-        return StreamingHttpResponse(_each(pieces), content_type=METRICS_TYPE)
+        return StreamingHttpResponse(_stream(pieces), content_type=METRICS_TYPE)
 
 
-async def _each(pieces: list[bytes]) -> AsyncIterator[bytes]:
+async def _stream(pieces: list[bytes]) -> AsyncIterator[bytes]:
     for piece in pieces:
         yield piece
 
@@ -209,25 +209,25 @@ async def _each(pieces: list[bytes]) -> AsyncIterator[bytes]:
 _BROKERS = "/admin/v2/brokers"
 _LOOKUP = "/lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}"
 _OLD_LOOKUP = "/lookup/v2/destination/{domain}/{tenant}/{cluster}/{namespace}/{topic}"
-ROUTES: list[tuple[str, type[AdminView]]] = [
-    (_BROKERS, Brokers),
-    (f"{_BROKERS}/health", Health),
-    (f"{_BROKERS}/ready", Ready),
-    (f"{_BROKERS}/version", Version),
-    (f"{_BROKERS}/leaderBroker", Leader),
-    (f"{_BROKERS}/backlog-quota-check", BacklogQuotaCheck),
-    (f"{_BROKERS}/internal-configuration", InternalConfiguration),
-    (f"{_BROKERS}/configuration/runtime", RuntimeConfiguration),
-    (f"{_BROKERS}/configuration", DynamicNames),
-    (f"{_BROKERS}/configuration/values", DynamicValues),
-    (f"{_BROKERS}/configuration/{{configName}}", RemovedSetting),
-    (f"{_BROKERS}/configuration/{{configName}}/{{configValue}}", ChangedSetting),
-    (f"{_BROKERS}/{{cluster}}", BrokersOfCluster),
-    (f"{_BROKERS}/{{cluster}}/{{brokerId}}/ownedNamespaces", OwnedNamespaces),
-    (_LOOKUP, Lookup),
-    (f"{_LOOKUP}/bundle", LookupBundle),
-    (_OLD_LOOKUP, Lookup),
-    (f"{_OLD_LOOKUP}/bundle", LookupBundle),
-    ("/metrics", Metrics),
-    ("/status.html", Status),
+ROUTES: list[tuple[str, type[AdminResource]]] = [
+    (_BROKERS, BrokersResource),
+    (f"{_BROKERS}/health", HealthResource),
+    (f"{_BROKERS}/ready", ReadyResource),
+    (f"{_BROKERS}/version", VersionResource),
+    (f"{_BROKERS}/leaderBroker", LeaderResource),
+    (f"{_BROKERS}/backlog-quota-check", BacklogQuotaCheckResource),
+    (f"{_BROKERS}/internal-configuration", InternalConfigurationResource),
+    (f"{_BROKERS}/configuration/runtime", RuntimeConfigurationResource),
+    (f"{_BROKERS}/configuration", DynamicSettingNamesResource),
+    (f"{_BROKERS}/configuration/values", DynamicSettingsResource),
+    (f"{_BROKERS}/configuration/{{configName}}", DynamicSettingResource),
+    (f"{_BROKERS}/configuration/{{configName}}/{{configValue}}", DynamicSettingValueResource),
+    (f"{_BROKERS}/{{cluster}}", BrokersOfClusterResource),
+    (f"{_BROKERS}/{{cluster}}/{{brokerId}}/ownedNamespaces", OwnedNamespacesResource),
+    (_LOOKUP, LookupResource),
+    (f"{_LOOKUP}/bundle", LookupBundleResource),
+    (_OLD_LOOKUP, LookupResource),
+    (f"{_OLD_LOOKUP}/bundle", LookupBundleResource),
+    ("/metrics", MetricsResource),
+    ("/status.html", StatusResource),
 ]

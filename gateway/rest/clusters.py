@@ -12,30 +12,30 @@ from engine.tenancy.clusters import (
     update_cluster,
 )
 from gateway.http.bodies import json_answer, json_body, kind_of, no_content, object_body
-from gateway.rest.base import AdminView
+from gateway.rest.base import AdminResource
 
 
-class Clusters(AdminView):
-    """Names of clusters."""
+class ClustersResource(AdminResource):
+    """The names of clusters."""
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         return json_answer(await self.work(lambda engine: list_clusters(engine.store)))
 
 
-class Cluster(AdminView):
-    """One cluster's definition. Creating and replacing answer 200, not 204: as Pulsar."""
+class ClusterResource(AdminResource):
+    """The definition of a cluster. Creating and replacing it answer 200, not 204, as Pulsar."""
 
     async def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         return json_answer(await self.work(lambda engine: get_cluster(engine.store, cluster)))
 
     async def put(self, request: HttpRequest, cluster: str) -> HttpResponse:
-        given = object_body(request)
-        await self.work(lambda engine: create_cluster(engine.store, cluster, given))
+        definition = object_body(request)
+        await self.work(lambda engine: create_cluster(engine.store, cluster, definition))
         return no_content(200)
 
     async def post(self, request: HttpRequest, cluster: str) -> HttpResponse:
-        given = object_body(request)
-        await self.work(lambda engine: update_cluster(engine.store, cluster, given))
+        definition = object_body(request)
+        await self.work(lambda engine: update_cluster(engine.store, cluster, definition))
         return no_content(200)
 
     async def delete(self, request: HttpRequest, cluster: str) -> HttpResponse:
@@ -43,24 +43,24 @@ class Cluster(AdminView):
         return no_content()
 
 
-class Peers(AdminView):
-    """Peer clusters."""
+class PeerClustersResource(AdminResource):
+    """The peers of a cluster."""
 
     async def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
-        found = await self.work(lambda engine: get_cluster(engine.store, cluster))
-        peers = found.get("peerClusterNames")
+        definition = await self.work(lambda engine: get_cluster(engine.store, cluster))
+        peers = definition.get("peerClusterNames")
         return no_content(200) if not peers else json_answer(peers)
 
     async def post(self, request: HttpRequest, cluster: str) -> HttpResponse:
-        given = json_body(request)
-        if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
-            raise InvalidField("body", f"expected an array of strings, got {kind_of(given)}")
-        await self.work(lambda engine: set_peer_clusters(engine.store, cluster, given))
+        peers = json_body(request)
+        if not isinstance(peers, list) or not all(isinstance(name, str) for name in peers):
+            raise InvalidField("body", f"expected an array of strings, got {kind_of(peers)}")
+        await self.work(lambda engine: set_peer_clusters(engine.store, cluster, peers))
         return no_content()
 
 
-ROUTES: list[tuple[str, type[AdminView]]] = [
-    ("/admin/v2/clusters", Clusters),
-    ("/admin/v2/clusters/{cluster}", Cluster),
-    ("/admin/v2/clusters/{cluster}/peers", Peers),
+ROUTES: list[tuple[str, type[AdminResource]]] = [
+    ("/admin/v2/clusters", ClustersResource),
+    ("/admin/v2/clusters/{cluster}", ClusterResource),
+    ("/admin/v2/clusters/{cluster}/peers", PeerClustersResource),
 ]

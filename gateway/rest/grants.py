@@ -1,4 +1,4 @@
-"""What roles may do in a namespace, with a topic or a subscription: kept and answered, nobody asks for it yet."""
+"""Permissions of roles on namespaces, topics and subscriptions. They are stored and answered, but not enforced yet."""
 
 from typing import Any
 
@@ -10,26 +10,26 @@ from engine.tenancy import grants
 from engine.tenancy.checks import read_actions, read_roles
 from engine.tenancy.namespaces import namespace_name
 from gateway.http.bodies import json_answer, json_body, no_content
-from gateway.rest.base import AdminView
-from gateway.rest.topics import TopicView
+from gateway.rest.base import AdminResource
+from gateway.rest.topics import TopicPathResource
 from gateway.services import topics
 
 
-class _OfNamespace(AdminView):
+class _NamespaceGrantsBase(AdminResource):
     permission = "tenant"
     write_permission = "tenant"
 
 
-class NamespaceGrants(_OfNamespace):
-    """Actions by role."""
+class NamespaceGrantsResource(_NamespaceGrantsBase):
+    """The actions granted on a namespace, by role."""
 
     async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         name = namespace_name(tenant, namespace)
         return json_answer(await self.work(lambda engine: grants.of_namespace(engine.store, name)))
 
 
-class NamespaceGrant(_OfNamespace):
-    """Of one role."""
+class NamespaceGrantResource(_NamespaceGrantsBase):
+    """The actions granted to one role on a namespace."""
 
     async def post(
         self, request: HttpRequest, tenant: str, namespace: str, role: str
@@ -46,8 +46,8 @@ class NamespaceGrant(_OfNamespace):
         return no_content()
 
 
-class SubscriptionGrants(_OfNamespace):
-    """Roles by subscription."""
+class SubscriptionGrantsResource(_NamespaceGrantsBase):
+    """The roles that may use subscriptions of a namespace, by subscription."""
 
     async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         name = namespace_name(tenant, namespace)
@@ -56,8 +56,8 @@ class SubscriptionGrants(_OfNamespace):
         )
 
 
-class SubscriptionGrant(_OfNamespace):
-    """The roles of one subscription."""
+class SubscriptionGrantResource(_NamespaceGrantsBase):
+    """The roles that may use one subscription."""
 
     async def post(
         self, request: HttpRequest, tenant: str, namespace: str, subscription: str
@@ -69,8 +69,8 @@ class SubscriptionGrant(_OfNamespace):
         return no_content()
 
 
-class SubscriptionRevocation(_OfNamespace):
-    """Takes one role from a subscription."""
+class SubscriptionRevocationResource(_NamespaceGrantsBase):
+    """The removal of one role from a subscription."""
 
     async def delete(
         self, request: HttpRequest, tenant: str, namespace: str, subscription: str, role: str
@@ -82,68 +82,68 @@ class SubscriptionRevocation(_OfNamespace):
         return no_content()
 
 
-class _OfTopic(TopicView):
+class _TopicGrantsBase(TopicPathResource):
     permission = "tenant"
     write_permission = "tenant"
 
 
-class TopicGrants(_OfTopic):
-    """Actions by role, those of the namespace included."""
+class TopicGrantsResource(_TopicGrantsBase):
+    """The actions granted on a topic by role, those of its namespace included."""
 
-    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
-        name = self.name(**where)
+    async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
+        name = self.name(**path)
         return json_answer(await self.work(lambda engine: topics.grants_on(engine, name)))
 
 
-class TopicGrant(_OfTopic):
-    """Of one role."""
+class TopicGrantResource(_TopicGrantsBase):
+    """The actions granted to one role on a topic."""
 
-    async def post(self, request: HttpRequest, *, role: str, **where: str) -> HttpResponse:
-        name, actions = self.name(**where), read_actions(json_body(request))
+    async def post(self, request: HttpRequest, *, role: str, **path: str) -> HttpResponse:
+        name, actions = self.name(**path), read_actions(json_body(request))
         await self.work(lambda engine: topics.grant(engine, name, role, actions))
         return no_content()
 
-    async def delete(self, request: HttpRequest, *, role: str, **where: str) -> HttpResponse:
-        name = self.name(**where)
+    async def delete(self, request: HttpRequest, *, role: str, **path: str) -> HttpResponse:
+        name = self.name(**path)
         await self.work(lambda engine: topics.revoke(engine, name, role))
         return no_content()
 
 
-class GrantsOnTopics(AdminView):
-    """Grants several at once, one after the other: when one is refused, those before it are there."""
+class GrantsOnTopicsResource(AdminResource):
+    """Grants on several topics, made one after the other. When one is refused, those before it remain."""
 
     permission = "tenant"
     write_permission = "tenant"
 
     async def post(self, request: HttpRequest) -> HttpResponse:
-        asked = [
-            (*_topic_and_role(one), read_actions(one.get("actions")))
-            for one in _options(json_body(request))
+        requested = [
+            (*_topic_and_role(option), read_actions(option.get("actions")))
+            for option in _options(json_body(request))
         ]
-        await self.work(lambda engine: topics.grant_each(engine, asked))
+        await self.work(lambda engine: topics.grant_each(engine, requested))
         return no_content()
 
 
-class RevocationsOnTopics(AdminView):
-    """Revokes several at once, one after the other."""
+class RevocationsOnTopicsResource(AdminResource):
+    """Revocations on several topics, made one after the other."""
 
     permission = "tenant"
     write_permission = "tenant"
 
     async def post(self, request: HttpRequest) -> HttpResponse:
-        asked = [_topic_and_role(one) for one in _options(json_body(request))]
-        await self.work(lambda engine: topics.revoke_each(engine, asked))
+        requested = [_topic_and_role(option) for option in _options(json_body(request))]
+        await self.work(lambda engine: topics.revoke_each(engine, requested))
         return no_content()
 
 
-def _options(given: Any) -> list[dict[str, Any]]:
-    if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
+def _options(body: Any) -> list[dict[str, Any]]:
+    if not isinstance(body, list) or not all(isinstance(option, dict) for option in body):
         raise InvalidField("body", "expected an array of objects")
-    return given
+    return body
 
 
-def _topic_and_role(given: dict[str, Any]) -> tuple[TopicName, str]:
-    topic, role = given.get("topic"), given.get("role")
+def _topic_and_role(option: dict[str, Any]) -> tuple[TopicName, str]:
+    topic, role = option.get("topic"), option.get("role")
     for field, value in (("topic", topic), ("role", role)):
         if not isinstance(value, str):
             raise InvalidField(field, "expected a text")
@@ -152,14 +152,14 @@ def _topic_and_role(given: dict[str, Any]) -> tuple[TopicName, str]:
 
 _NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}/permissions"
 _TOPIC = "/admin/v2/persistent/{tenant}/{namespace}/{topic}/permissions"
-ROUTES: list[tuple[str, type[AdminView]]] = [
-    (_NAMESPACE, NamespaceGrants),
-    (f"{_NAMESPACE}/{{role}}", NamespaceGrant),
-    (f"{_NAMESPACE}/subscription", SubscriptionGrants),
-    (f"{_NAMESPACE}/subscription/{{subscription}}", SubscriptionGrant),
-    (f"{_NAMESPACE}/{{subscription}}/{{role}}", SubscriptionRevocation),
-    (_TOPIC, TopicGrants),
-    (f"{_TOPIC}/{{role}}", TopicGrant),
-    ("/admin/v2/namespaces/grantPermissionsOnTopics", GrantsOnTopics),
-    ("/admin/v2/namespaces/revokePermissionsOnTopics", RevocationsOnTopics),
+ROUTES: list[tuple[str, type[AdminResource]]] = [
+    (_NAMESPACE, NamespaceGrantsResource),
+    (f"{_NAMESPACE}/{{role}}", NamespaceGrantResource),
+    (f"{_NAMESPACE}/subscription", SubscriptionGrantsResource),
+    (f"{_NAMESPACE}/subscription/{{subscription}}", SubscriptionGrantResource),
+    (f"{_NAMESPACE}/{{subscription}}/{{role}}", SubscriptionRevocationResource),
+    (_TOPIC, TopicGrantsResource),
+    (f"{_TOPIC}/{{role}}", TopicGrantResource),
+    ("/admin/v2/namespaces/grantPermissionsOnTopics", GrantsOnTopicsResource),
+    ("/admin/v2/namespaces/revokePermissionsOnTopics", RevocationsOnTopicsResource),
 ]

@@ -15,9 +15,10 @@ WORDS = {"earliest": EARLIEST_MESSAGE, "latest": LATEST_MESSAGE}
 
 
 def message_position(body: Any) -> MessagePosition | None:
-    """A ResetCursorData, a MessageId, or the word ``"earliest"`` or ``"latest"``; None without a body.
+    """Return the position in a body; None without a body.
 
-    Raises InvalidField naming the member.
+    It is a ResetCursorData, a MessageId, or the word ``"earliest"`` or ``"latest"``. Raises InvalidField with the
+    member's name.
     """
     if body is None:
         return None
@@ -42,7 +43,7 @@ def message_position(body: Any) -> MessagePosition | None:
 
 
 def required_position(request: HttpRequest) -> MessagePosition:
-    """Of the body. Raises InvalidField."""
+    """Return the position in the body. Raises InvalidField, also without a body."""
     position = message_position(json_body(request))
     if position is None:
         raise InvalidField("body", 'expected a message id, "earliest" or "latest"')
@@ -56,20 +57,21 @@ def _within(body: dict[str, Any], member: str, high: int) -> int:
     return value
 
 
-def message_answer(found: dict[str, Any]) -> HttpResponse:
-    """The payload as body, its metadata as ``X-Pulsar-*`` headers."""
+def message_answer(message: dict[str, Any]) -> HttpResponse:
+    """Return an answer with the message's payload as body and its metadata as ``X-Pulsar-*`` headers."""
     try:
-        body = base64.b64decode(found["body"], validate=True)
+        body = base64.b64decode(message["body"], validate=True)
     except binascii.Error as error:
         raise RuntimeError("the broker sent a message that is not base64") from error
     answer = WithRepeatedHeaders(body, content_type="application/json")
-    for name, value in found["headers"].items():
-        texts = [_header_text(each) for each in (value if isinstance(value, list) else [value])]
+    for name, value in message["headers"].items():
+        values = value if isinstance(value, list) else [value]
+        texts = [_header_text(item) for item in values]
         answer.headers[name] = texts[0]
         answer.repeated_headers += [(name, text) for text in texts[1:]]
     return answer
 
 
 def _header_text(value: Any) -> str:
-    """Header values are bytes on the wire; properties may hold any text."""
+    """Return any text, such as a property, as a header value: its UTF-8 bytes without line breaks."""
     return str(value).encode().decode("latin-1").replace("\r", " ").replace("\n", " ")

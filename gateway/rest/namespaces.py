@@ -30,15 +30,15 @@ from gateway.http.bodies import (
     string_map,
     whole_number,
 )
-from gateway.rest.base import AdminView
+from gateway.rest.base import AdminResource
 from gateway.services import namespaces, topics
 
 MANY_TIMEOUT_S = 55.0
-"""For what is done to every topic of a namespace: Pulsar's administrators wait a minute for an answer."""
+"""Time limit of calls that change every topic of a namespace; Pulsar's admin clients wait a minute for an answer."""
 
 
-class NamespacesOfTenant(AdminView):
-    """Names ``tenant/namespace``."""
+class NamespacesOfTenantResource(AdminResource):
+    """The namespaces of a tenant, as ``tenant/namespace``."""
 
     permission = "tenant"
     write_permission = "tenant"
@@ -49,20 +49,20 @@ class NamespacesOfTenant(AdminView):
         )
 
 
-class NamespacesOfCluster(AdminView):
-    """Names ``tenant/cluster/namespace``, of the older form alone."""
+class NamespacesOfClusterResource(AdminResource):
+    """The namespaces with names of the older form, ``tenant/cluster/namespace``."""
 
     permission = "tenant"
 
     async def get(self, request: HttpRequest, tenant: str, cluster: str) -> HttpResponse:
-        found = await self.work(
+        names = await self.work(
             lambda engine: list_namespaces_of_cluster(engine.store, tenant, cluster)
         )
-        return await json_list(found)
+        return await json_list(names)
 
 
-class Namespace(AdminView):
-    """One namespace: its policies, creation, deletion."""
+class NamespaceResource(AdminResource):
+    """A namespace: its policies, creation and deletion."""
 
     permission = "namespace"
     write_permission = "tenant"
@@ -89,8 +89,8 @@ class Namespace(AdminView):
         return no_content()
 
 
-class Topics(AdminView):
-    """Concrete topics of a namespace."""
+class NamespaceTopicsResource(AdminResource):
+    """The topics of a namespace, partitions included."""
 
     permission = "namespace"
     write_permission = "namespace"
@@ -108,25 +108,25 @@ class Topics(AdminView):
         )
 
 
-class Bundles(AdminView):
-    """The namespace's hash ranges."""
+class BundlesResource(AdminResource):
+    """The bundles of a namespace."""
 
     permission = "namespace"
     write_permission = "namespace"
 
     async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         name = namespace_name(tenant, namespace)
-        found = await self.work(lambda engine: get_bundles(engine.store, name))
-        return json_answer(found.document)
+        bundles = await self.work(lambda engine: get_bundles(engine.store, name))
+        return json_answer(bundles.document)
 
 
-class _OfNamespace(AdminView):
+class _NamespaceBase(AdminResource):
     permission = "namespace"
     write_permission = "namespace"
 
 
-class Properties(_OfNamespace):
-    """What users keep at a namespace, by name."""
+class NamespacePropertiesResource(_NamespaceBase):
+    """The properties that users set on a namespace."""
 
     async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         name = namespace_name(tenant, namespace)
@@ -134,8 +134,8 @@ class Properties(_OfNamespace):
 
     async def put(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         name = namespace_name(tenant, namespace)
-        given = string_map(object_body(request), "properties")
-        await self.work(lambda engine: change_namespace_properties(engine.store, name, given))
+        properties = string_map(object_body(request), "properties")
+        await self.work(lambda engine: change_namespace_properties(engine.store, name, properties))
         return no_content()
 
     async def delete(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
@@ -144,15 +144,15 @@ class Properties(_OfNamespace):
         return no_content()
 
 
-class Property(_OfNamespace):
-    """One of them; Pulsar answers its bare text."""
+class NamespacePropertyResource(_NamespaceBase):
+    """A property of a namespace, answered as unquoted text as in Pulsar."""
 
     async def get(
         self, request: HttpRequest, tenant: str, namespace: str, key: str
     ) -> HttpResponse:
         name = namespace_name(tenant, namespace)
-        found = await self.work(lambda engine: namespace_properties(engine.store, name))
-        return _bare(found.get(key))
+        properties = await self.work(lambda engine: namespace_properties(engine.store, name))
+        return _text_or_empty(properties.get(key))
 
     async def delete(
         self, request: HttpRequest, tenant: str, namespace: str, key: str
@@ -161,11 +161,11 @@ class Property(_OfNamespace):
         before = await self.work(
             lambda engine: change_namespace_properties(engine.store, name, {key: None})
         )
-        return _bare(before.get(key))
+        return _text_or_empty(before.get(key))
 
 
-class SetProperty(_OfNamespace):
-    """One of them, with its value in the path."""
+class NamespacePropertyValueResource(_NamespaceBase):
+    """The change of a property, with its value in the path."""
 
     async def put(
         self, request: HttpRequest, tenant: str, namespace: str, key: str, value: str
@@ -177,12 +177,15 @@ class SetProperty(_OfNamespace):
         return no_content()
 
 
-def _bare(text: str | None) -> HttpResponse:
+def _text_or_empty(text: str | None) -> HttpResponse:
     return no_content(200) if text is None else plain_text(text)
 
 
-class AntiAffinity(AdminView):
-    """The group of namespaces that brokers of one failure domain are not to serve together; kept, not acted upon."""
+class AntiAffinityResource(AdminResource):
+    """The anti-affinity group of a namespace, whose members brokers of one failure domain should not serve together.
+
+    It is stored, but has no effect.
+    """
 
     permission = "namespace"
     write_permission = "cluster"
@@ -206,8 +209,8 @@ class AntiAffinity(AdminView):
         return no_content()
 
 
-class AntiAffinityMembers(AdminView):
-    """Namespaces of a tenant in such a group."""
+class AntiAffinityMembersResource(AdminResource):
+    """The namespaces of an anti-affinity group."""
 
     permission = "tenant"
     parameter = "tenant"
@@ -221,22 +224,22 @@ class AntiAffinityMembers(AdminView):
         )
 
 
-class OlderAntiAffinityMembers(AntiAffinityMembers):
-    """Java's administrators ask by the older path, where the tenant is a property."""
+class OlderAntiAffinityMembersResource(AntiAffinityMembersResource):
+    """The same by the older path, which Java's admin client uses, and where a tenant is called a property."""
 
     parameter = "property"
 
 
-class BookieAffinity(AdminView):
-    """The groups of bookies that hold the namespace's ledgers; setting one is not built."""
+class BookieAffinityResource(AdminResource):
+    """The groups of bookies that store a namespace's ledgers."""
 
     permission = "namespace"
     write_permission = "cluster"
 
     async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         name = namespace_name(tenant, namespace)
-        found = await self.work(lambda engine: bookie_affinity(engine.store, name))
-        return no_content() if found is None else json_answer(found)
+        groups = await self.work(lambda engine: bookie_affinity(engine.store, name))
+        return no_content() if groups is None else json_answer(groups)
 
     async def post(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         name, given = namespace_name(tenant, namespace), object_body(request)
@@ -249,8 +252,8 @@ class BookieAffinity(AdminView):
         return no_content()
 
 
-class Unload(AdminView):
-    """Give up every bundle."""
+class NamespaceUnloadResource(AdminResource):
+    """The unload of all bundles of a namespace from their brokers."""
 
     write_permission = "cluster"
 
@@ -260,8 +263,8 @@ class Unload(AdminView):
         return no_content()
 
 
-class UnloadBundle(AdminView):
-    """Give up one bundle."""
+class BundleUnloadResource(AdminResource):
+    """The unload of one bundle from its broker."""
 
     write_permission = "cluster"
 
@@ -274,8 +277,8 @@ class UnloadBundle(AdminView):
         return no_content()
 
 
-class SplitBundle(AdminView):
-    """Cut one bundle in parts."""
+class BundleSplitResource(AdminResource):
+    """The split of one bundle."""
 
     write_permission = "cluster"
 
@@ -284,10 +287,10 @@ class SplitBundle(AdminView):
     ) -> HttpResponse:
         name = namespace_name(tenant, namespace)
         algorithm = request.GET.get("splitAlgorithmName") or ""
-        positions = json_body(request) or []
-        if not isinstance(positions, list):
+        hashes = json_body(request) or []
+        if not isinstance(hashes, list):
             raise InvalidField("body", "expected an array of hashes")
-        edges = [whole_number(one, "body") for one in positions]
+        edges = [whole_number(item, "body") for item in hashes]
         unload = flag(request, "unload")
         await self.work(
             lambda engine: namespaces.split_bundle(
@@ -297,8 +300,8 @@ class SplitBundle(AdminView):
         return no_content()
 
 
-class ClearBacklog(_OfNamespace):
-    """Acknowledge everything of a subscription, or of all, in the namespace or one bundle of it."""
+class NamespaceClearBacklogResource(_NamespaceBase):
+    """The clearing of backlogs of one subscription or of all, in a namespace or one bundle of it."""
 
     work_timeout_s = MANY_TIMEOUT_S
 
@@ -315,8 +318,8 @@ class ClearBacklog(_OfNamespace):
         return no_content()
 
 
-class Unsubscribe(_OfNamespace):
-    """Delete a subscription in the namespace or one bundle of it."""
+class NamespaceUnsubscribeResource(_NamespaceBase):
+    """The deletion of a subscription from the topics of a namespace or of one bundle of it."""
 
     work_timeout_s = MANY_TIMEOUT_S
 
@@ -328,32 +331,33 @@ class Unsubscribe(_OfNamespace):
         subscription: str,
         bundle: str | None = None,
     ) -> HttpResponse:
-        name, title = namespace_name(tenant, namespace), topics.subscription_name(subscription)
-        await self.work(lambda engine: namespaces.unsubscribe(engine, name, bundle, title))
+        name = namespace_name(tenant, namespace)
+        checked = topics.subscription_name(subscription)
+        await self.work(lambda engine: namespaces.unsubscribe(engine, name, bundle, checked))
         return no_content()
 
 
-_ONE = "/admin/v2/namespaces/{tenant}/{namespace}"
-ROUTES: list[tuple[str, type[AdminView]]] = [
-    ("/admin/v2/namespaces/{tenant}", NamespacesOfTenant),
-    ("/admin/namespaces/{tenant}/{cluster}", NamespacesOfCluster),
-    (_ONE, Namespace),
-    (f"{_ONE}/topics", Topics),
-    (f"{_ONE}/bundles", Bundles),
-    (f"{_ONE}/properties", Properties),
-    (f"{_ONE}/property/{{key}}", Property),
-    (f"{_ONE}/property/{{key}}/{{value}}", SetProperty),
-    (f"{_ONE}/antiAffinity", AntiAffinity),
-    ("/admin/v2/namespaces/{cluster}/antiAffinity/{group}", AntiAffinityMembers),
-    ("/admin/namespaces/{cluster}/antiAffinity/{group}", OlderAntiAffinityMembers),
-    (f"{_ONE}/persistence/bookieAffinity", BookieAffinity),
-    (f"{_ONE}/unload", Unload),
-    (f"{_ONE}/{{bundle}}/unload", UnloadBundle),
-    (f"{_ONE}/{{bundle}}/split", SplitBundle),
-    (f"{_ONE}/clearBacklog", ClearBacklog),
-    (f"{_ONE}/clearBacklog/{{subscription}}", ClearBacklog),
-    (f"{_ONE}/{{bundle}}/clearBacklog", ClearBacklog),
-    (f"{_ONE}/{{bundle}}/clearBacklog/{{subscription}}", ClearBacklog),
-    (f"{_ONE}/unsubscribe/{{subscription}}", Unsubscribe),
-    (f"{_ONE}/{{bundle}}/unsubscribe/{{subscription}}", Unsubscribe),
+_NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
+ROUTES: list[tuple[str, type[AdminResource]]] = [
+    ("/admin/v2/namespaces/{tenant}", NamespacesOfTenantResource),
+    ("/admin/namespaces/{tenant}/{cluster}", NamespacesOfClusterResource),
+    (_NAMESPACE, NamespaceResource),
+    (f"{_NAMESPACE}/topics", NamespaceTopicsResource),
+    (f"{_NAMESPACE}/bundles", BundlesResource),
+    (f"{_NAMESPACE}/properties", NamespacePropertiesResource),
+    (f"{_NAMESPACE}/property/{{key}}", NamespacePropertyResource),
+    (f"{_NAMESPACE}/property/{{key}}/{{value}}", NamespacePropertyValueResource),
+    (f"{_NAMESPACE}/antiAffinity", AntiAffinityResource),
+    ("/admin/v2/namespaces/{cluster}/antiAffinity/{group}", AntiAffinityMembersResource),
+    ("/admin/namespaces/{cluster}/antiAffinity/{group}", OlderAntiAffinityMembersResource),
+    (f"{_NAMESPACE}/persistence/bookieAffinity", BookieAffinityResource),
+    (f"{_NAMESPACE}/unload", NamespaceUnloadResource),
+    (f"{_NAMESPACE}/{{bundle}}/unload", BundleUnloadResource),
+    (f"{_NAMESPACE}/{{bundle}}/split", BundleSplitResource),
+    (f"{_NAMESPACE}/clearBacklog", NamespaceClearBacklogResource),
+    (f"{_NAMESPACE}/clearBacklog/{{subscription}}", NamespaceClearBacklogResource),
+    (f"{_NAMESPACE}/{{bundle}}/clearBacklog", NamespaceClearBacklogResource),
+    (f"{_NAMESPACE}/{{bundle}}/clearBacklog/{{subscription}}", NamespaceClearBacklogResource),
+    (f"{_NAMESPACE}/unsubscribe/{{subscription}}", NamespaceUnsubscribeResource),
+    (f"{_NAMESPACE}/{{bundle}}/unsubscribe/{{subscription}}", NamespaceUnsubscribeResource),
 ]

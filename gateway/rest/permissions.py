@@ -1,7 +1,7 @@
-"""The one class that enforces what views declare in ``permission`` and ``write_permission``.
+"""Enforcement of the levels that views declare in ``permission`` and ``write_permission``.
 
-Authentication is off by default, and then the gateway is bound to loopback and everything is open. With it on, reading
-asks for a signed-in user and changing for a superuser; ``public`` stays open.
+Authentication is off by default; then the gateway is bound to loopback and every view may be used. When it is on,
+reading requires a signed-in user and changing a superuser. The level ``public`` never requires a user.
 """
 
 from typing import Any
@@ -15,10 +15,10 @@ READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Declared(BasePermission):
-    """Refuses views that declare nothing: forgetting must not open a door."""
+    """The permission by the view's declared level. A view without one is refused, so that none is open by mistake."""
 
     def has_permission(self, request: Any, view: Any) -> bool:
-        """Whether this user may use this view with this method."""
+        """Return whether the request's user may use the view with its method."""
         attribute = "permission" if request.method in READING else "write_permission"
         level = getattr(view, attribute, None)
         if level not in LEVELS:

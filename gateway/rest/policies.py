@@ -1,6 +1,5 @@
-"""The routes of policies, made from their table: read, set and remove, for a namespace and for a topic."""
+"""Resources that read, set and remove policies of namespaces and topics, generated from the table of policies."""
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -17,9 +16,9 @@ from engine.tenancy.policies.table import (
     SUBSCRIPTION_RATE,
 )
 from gateway.http.bodies import flag, json_answer, json_body, no_content
-from gateway.rest.base import AdminView
+from gateway.rest.base import AdminResource
 from gateway.rest.routes import routes, shape
-from gateway.rest.topics import TopicView
+from gateway.rest.topics import TopicPathResource
 from gateway.services import policies
 
 QUOTAS = {"destination_storage": SIZE_QUOTA, "message_age": AGE_QUOTA}
@@ -30,35 +29,38 @@ TOPIC_ANSWERED_204 = {
     "publishRate",
     "maxMessageSize",
 }
-"""Policies of which Pulsar answers 204 instead of an empty 200 when they are not set."""
+"""Policies for which Pulsar answers 204 instead of an empty 200 when they are not set."""
 
 STORED_200 = {"replication", "allowedClusters", "offloadThresholdInSeconds"}
-"""Policies of namespaces of which Pulsar answers 200 instead of 204 when they are set."""
+"""Policies of namespaces for which Pulsar answers a change with 200 instead of 204."""
 ONLY_HERE = {"schemaCompatibilityStrategy", "schemaValidationEnforced"}
-"""Policies of topics that Pulsar has in one cluster only: ``isGlobal`` is ignored."""
+"""Policies of topics that Pulsar stores for one cluster only: ``isGlobal`` is ignored."""
 NEVER_APPLIED = {
     "publishRate",
     "maxMessageSize",
     "deduplicationSnapshotInterval",
     "subscriptionTypesEnabled",
 }
-"""Policies of which Pulsar answers the topic's own also when what is in force is asked for."""
+"""Policies for which Pulsar ignores ``applied`` and answers the topic's own value."""
 REMOVED_BY_NULL = {"deduplicationSnapshotInterval"}
-"""Whole numbers that an empty body removes."""
+"""Numeric policies that an empty body removes."""
 
 
-def value_of(policy: Policy, given: Any) -> Any:
-    """What is to be stored of a body; none for an object or a word removes the policy, as in Pulsar."""
+def value_of(policy: Policy, body: Any) -> Any:
+    """Return the value to store for a body; None removes the policy.
+
+    As in Pulsar, a missing body removes a policy that is an object or a word. Raises InvalidField.
+    """
     removes = isinstance(policy.form, Fields | Choice) or policy.name in REMOVED_BY_NULL
-    if given is None and removes:
+    if body is None and removes:
         return None
-    if given is None and isinstance(policy.form, Names):
-        given = []
-    return policy.read(given)
+    if body is None and isinstance(policy.form, Names):
+        body = []
+    return policy.read(body)
 
 
 def quota(request: HttpRequest) -> Policy:
-    """The row of ``backlogQuotaType``; 404 for an unknown one, as in Pulsar."""
+    """Return the policy of the query's ``backlogQuotaType``. Raises Http404 for an unknown one, as Pulsar answers."""
     name = request.GET.get("backlogQuotaType") or "destination_storage"
     if name not in QUOTAS:
         raise Http404
@@ -66,16 +68,16 @@ def quota(request: HttpRequest) -> Policy:
 
 
 def everywhere(request: HttpRequest, policy: Policy) -> bool:
-    """Whether the call is about what a topic has in all clusters that replicate it."""
+    """Return whether the call is about the topic's policy in all clusters that replicate the topic."""
     return flag(request, "isGlobal") and policy.topic_name not in ONLY_HERE
 
 
 def own_part(request: HttpRequest, policy: Policy) -> str:
-    """Of what TOPIC_POLICIES says: the topic's own value that the call is about."""
+    """Return the field of a TOPIC_POLICIES row that holds the topic's own value for the call."""
     return "everywhere" if everywhere(request, policy) else "own"
 
 
-class _OnNamespace(AdminView):
+class _NamespacePolicyBase(AdminResource):
     permission = "namespace"
     write_permission = "namespace"
 
@@ -89,17 +91,17 @@ class _OnNamespace(AdminView):
         return no_content()
 
 
-class NamespacePolicy(_OnNamespace):
-    """One policy of a namespace."""
+class NamespacePolicyResource(_NamespacePolicyBase):
+    """A policy of a namespace."""
 
     policy: ClassVar[Policy]
 
     async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         value = await self.value(tenant, namespace, self.policy)
-        found = self.policy.unset if value is None else value
-        if found is None:
+        value = self.policy.unset if value is None else value
+        if value is None:
             return no_content(204 if self.policy.name in ANSWERED_204 else 200)
-        return json_answer(found)
+        return json_answer(value)
 
     async def store(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         value = value_of(self.policy, json_body(request))
@@ -110,8 +112,8 @@ class NamespacePolicy(_OnNamespace):
         return await self.set(tenant, namespace, self.policy, None)
 
 
-class NamespaceQuota(_OnNamespace):
-    """A backlog quota; the query names its type. NamespaceQuotas reads it."""
+class NamespaceQuotaResource(_NamespacePolicyBase):
+    """The change of a namespace's backlog quota, whose type is in the query. NamespaceQuotasResource reads it."""
 
     async def post(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         policy = quota(request)
@@ -121,28 +123,25 @@ class NamespaceQuota(_OnNamespace):
         return await self.set(tenant, namespace, quota(request), None)
 
 
-class NamespaceQuotas(_OnNamespace):
-    """Both quotas by type, those that are set."""
+class NamespaceQuotasResource(_NamespacePolicyBase):
+    """The backlog quotas of a namespace that are set, by type."""
 
     async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
-        found = {kind: await self.value(tenant, namespace, row) for kind, row in QUOTAS.items()}
-        return json_answer({kind: value for kind, value in found.items() if value is not None})
+        quotas = {
+            kind: await self.value(tenant, namespace, policy) for kind, policy in QUOTAS.items()
+        }
+        return json_answer({kind: value for kind, value in quotas.items() if value is not None})
 
 
-class _OnTopic(TopicView):
-    async def found(
-        self, request: HttpRequest, tenant: str, namespace: str, topic: str
-    ) -> Callable[[Policy], Any]:
-        """What the topic itself says of a policy, or with ``applied`` what is in force."""
+class _TopicPolicyBase(TopicPathResource):
+    async def value(
+        self, request: HttpRequest, tenant: str, namespace: str, topic: str, policy: Policy
+    ) -> Any:
+        """Return the topic's own value of a policy, or with ``applied`` the effective one; None when there is none."""
         name = self.name(tenant, namespace, topic)
-        said = await self.work(lambda engine: policies.of_topic(engine, name))
-        applied = flag(request, "applied")
-
-        def of(policy: Policy) -> Any:
-            is_applied = applied and policy.topic_name not in NEVER_APPLIED
-            return said[policy.name]["value" if is_applied else own_part(request, policy)]
-
-        return of
+        rows = await self.work(lambda engine: policies.of_topic(engine, name))
+        is_applied = flag(request, "applied") and policy.topic_name not in NEVER_APPLIED
+        return rows[policy.name]["value" if is_applied else own_part(request, policy)]
 
     async def set(
         self,
@@ -160,15 +159,15 @@ class _OnTopic(TopicView):
         return no_content()
 
 
-class TopicPolicy(_OnTopic):
-    """One policy of a topic; with ``applied`` what is in force when it says nothing."""
+class TopicPolicyResource(_TopicPolicyBase):
+    """A policy of a topic; with ``applied`` the effective one, also when the topic has none of its own."""
 
     policy: ClassVar[Policy]
 
     async def get(
         self, request: HttpRequest, tenant: str, namespace: str, topic: str
     ) -> HttpResponse:
-        value = (await self.found(request, tenant, namespace, topic))(self.policy)
+        value = await self.value(request, tenant, namespace, topic, self.policy)
         value = self.policy.topic_unset if value is None else value
         if value is None:
             return no_content(204 if self.policy.topic_name in TOPIC_ANSWERED_204 else 200)
@@ -177,7 +176,7 @@ class TopicPolicy(_OnTopic):
     async def store(
         self, request: HttpRequest, tenant: str, namespace: str, topic: str
     ) -> HttpResponse:
-        query = request.GET.get(self.policy.topic_name)  # messageTTL comes so
+        query = request.GET.get(self.policy.topic_name)  # Clients send messageTTL in the query.
         value = value_of(self.policy, json_body(request) if query is None else query)
         return await self.set(request, tenant, namespace, topic, self.policy, value)
 
@@ -187,23 +186,23 @@ class TopicPolicy(_OnTopic):
         return await self.set(request, tenant, namespace, topic, self.policy, None)
 
 
-class SubscriptionRate(_OnTopic):
-    """The dispatch rate of one subscription; with ``applied`` what is in force when it has none."""
+class SubscriptionRateResource(_TopicPolicyBase):
+    """The dispatch rate of a subscription; with ``applied`` the effective one, also when it has none of its own."""
 
     async def get(
         self, request: HttpRequest, tenant: str, namespace: str, topic: str, subName: str
     ) -> HttpResponse:
         name = self.name(tenant, namespace, topic)
-        every = await self.work(lambda engine: policies.of_topic(engine, name))
-        said = every[SUBSCRIPTION_RATE.name]
+        rows = await self.work(lambda engine: policies.of_topic(engine, name))
+        row = rows[SUBSCRIPTION_RATE.name]
         own = (
             "subscriptions_everywhere"
             if everywhere(request, SUBSCRIPTION_RATE)
             else "subscriptions"
         )
-        value = said[own].get(subName)
+        value = row[own].get(subName)
         if value is None and flag(request, "applied"):
-            value = said["value"]
+            value = row["value"]
         return no_content(200) if value is None else json_answer(value)
 
     async def post(
@@ -231,8 +230,8 @@ class SubscriptionRate(_OnTopic):
         return no_content()
 
 
-class TopicQuota(_OnTopic):
-    """A backlog quota; the query names its type. TopicQuotas reads it."""
+class TopicQuotaResource(_TopicPolicyBase):
+    """The change of a topic's backlog quota, whose type is in the query. TopicQuotasResource reads it."""
 
     async def post(
         self, request: HttpRequest, tenant: str, namespace: str, topic: str
@@ -247,16 +246,19 @@ class TopicQuota(_OnTopic):
         return await self.set(request, tenant, namespace, topic, quota(request), None)
 
 
-class TopicQuotas(_OnTopic):
-    """Both quotas by type: those that are set, or with ``applied`` those of the nearest level that sets any: Apache's
-    answers so, and Terraform takes a quota beside the topic's own for drift."""
+class TopicQuotasResource(_TopicPolicyBase):
+    """The backlog quotas of a topic by type.
+
+    They are those that the topic sets, or with ``applied`` those of the nearest level that sets any. Apache Pulsar
+    answers like that, and Terraform reports drift for a quota beside the topic's own.
+    """
 
     async def get(
         self, request: HttpRequest, tenant: str, namespace: str, topic: str
     ) -> HttpResponse:
         name = self.name(tenant, namespace, topic)
-        said = await self.work(lambda engine: policies.of_topic(engine, name))
-        rows = {kind: said[row.name] for kind, row in QUOTAS.items()}
+        all_rows = await self.work(lambda engine: policies.of_topic(engine, name))
+        rows = {kind: all_rows[policy.name] for kind, policy in QUOTAS.items()}
         if not flag(request, "applied"):
             part = own_part(request, SIZE_QUOTA)
             own = {kind: row[part] for kind, row in rows.items()}
@@ -268,17 +270,17 @@ class TopicQuotas(_OnTopic):
         )
 
 
-class RemoveOffloading(_OnNamespace):
-    """Removes a namespace's offload policies, by a path of its own."""
+class OffloadPoliciesRemovalResource(_NamespacePolicyBase):
+    """The removal of a namespace's offload policies, which has its own path."""
 
     async def delete(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         return await self.set(tenant, namespace, OFFLOADING, None)
 
 
-def _of(
-    base: type[NamespacePolicy | TopicPolicy], template: str, policy: Policy
-) -> tuple[str, type[AdminView]]:
-    """The route and its view, which stores and removes by the methods that Pulsar documents."""
+def _route(
+    base: type[NamespacePolicyResource | TopicPolicyResource], template: str, policy: Policy
+) -> tuple[str, type[AdminResource]]:
+    """Return a route and its resource, which stores and removes by the methods that Pulsar documents."""
     documented = routes()[shape(template)].methods
     methods = {
         "PUT": ("put", base.store),
@@ -291,22 +293,22 @@ def _of(
 
 _NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
 _TOPIC = "/admin/v2/persistent/{tenant}/{namespace}/{topic}"
-_PLAIN = [policy for policy in POLICIES if policy not in QUOTAS.values()]
-ROUTES: list[tuple[str, type[AdminView]]] = [
+_SINGLE_VALUED = [policy for policy in POLICIES if policy not in QUOTAS.values()]
+ROUTES: list[tuple[str, type[AdminResource]]] = [
     *(
-        _of(NamespacePolicy, f"{_NAMESPACE}/{policy.name}", policy)
-        for policy in _PLAIN
+        _route(NamespacePolicyResource, f"{_NAMESPACE}/{policy.name}", policy)
+        for policy in _SINGLE_VALUED
         if policy.key
     ),
-    (f"{_NAMESPACE}/removeOffloadPolicies", RemoveOffloading),
-    (f"{_NAMESPACE}/backlogQuota", NamespaceQuota),
-    (f"{_NAMESPACE}/backlogQuotaMap", NamespaceQuotas),
+    (f"{_NAMESPACE}/removeOffloadPolicies", OffloadPoliciesRemovalResource),
+    (f"{_NAMESPACE}/backlogQuota", NamespaceQuotaResource),
+    (f"{_NAMESPACE}/backlogQuotaMap", NamespaceQuotasResource),
     *(
-        _of(TopicPolicy, f"{_TOPIC}/{policy.topic_name}", policy)
-        for policy in _PLAIN
+        _route(TopicPolicyResource, f"{_TOPIC}/{policy.topic_name}", policy)
+        for policy in _SINGLE_VALUED
         if policy.topic_name
     ),
-    (f"{_TOPIC}/{{subName}}/dispatchRate", SubscriptionRate),
-    (f"{_TOPIC}/backlogQuota", TopicQuota),
-    (f"{_TOPIC}/backlogQuotaMap", TopicQuotas),
+    (f"{_TOPIC}/{{subName}}/dispatchRate", SubscriptionRateResource),
+    (f"{_TOPIC}/backlogQuota", TopicQuotaResource),
+    (f"{_TOPIC}/backlogQuotaMap", TopicQuotasResource),
 ]

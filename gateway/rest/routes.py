@@ -1,8 +1,8 @@
-"""Every path of Pulsar's REST interface (``routes.csv``), and which of them we serve.
+"""The table of all paths of Pulsar's REST interface, read from ``routes.csv``.
 
-One table drives routing, the 501 answers of what is not built, the 405 answers, and the tests that walk it. Paths of
-equal shape (``{topic}`` here, ``{bundle}`` there) share one entry. The non-persistent tree inherits the persistent one,
-the trees for names in four parts those for three.
+It determines routing, answers 501 (documented, but not built) and 405, and is enumerated by tests. Paths of equal shape
+(``{topic}`` in one, ``{bundle}`` in the other) share one entry. The non-persistent tree is derived from the persistent
+one, and the trees for names in four parts from those for names in three.
 """
 
 import csv
@@ -29,7 +29,7 @@ _LEGACY = {
     "/admin/v2/schemas/": "/admin/schemas/",
     "/admin/v2/resource-quotas/": "/admin/resource-quotas/",
 }
-"""Trees of which there is another for names in four parts."""
+"""Trees for names in three parts, and those for names in four parts."""
 _OLDER = {
     "/admin/v2/brokers": "/admin/brokers",
     "/admin/v2/broker-stats": "/admin/broker-stats",
@@ -37,50 +37,55 @@ _OLDER = {
     "/admin/v2/tenants": "/admin/properties",
     "/admin/v2/resource-quotas": "/admin/resource-quotas",
 }
-"""Trees that hold no namespaces' names, by their older paths: what they answer is the same."""
+"""Trees without names of namespaces, and their older paths, which have the same answers."""
 _LISTED = "/admin/v2/namespaces/{tenant}"
 
 
 @dataclass(slots=True)
-class Route:
-    """One shape of path. ``template`` as documented, with ``{names}``; ``methods`` Pulsar answers on it."""
+class RestRoute:
+    """A shape of paths."""
 
     template: str
+    """The documented path, with ``{names}``."""
     methods: set[str] = field(default_factory=set)
+    """The methods that Pulsar documents for it."""
 
     @property
     def django_route(self) -> str:
         """The template in Django's syntax, each variable with its converter."""
         template = self.template[1:].replace(LEGACY_NAMESPACE, "<two:namespace>")
-        return _VARIABLE.sub(lambda found: f"<{converter(found[1])}:{found[1]}>", template)
+        return _VARIABLE.sub(lambda match: f"<{converter(match[1])}:{match[1]}>", template)
 
     @property
     def order(self) -> list[tuple[bool, str]]:
-        """Sort key: at each segment a literal wins over a variable, as in Pulsar."""
+        """A sort key by which a literal segment precedes a variable, as in Pulsar."""
         return [("{" in segment, segment) for segment in self.template.split("/")]
 
 
 def converter(variable: str) -> str:
-    """Name of the path converter for a template's variable."""
+    """Return the name of the path converter for a template's variable."""
     if variable in _NUMBERS:
         return "number"
     return "twice" if variable in _TWICE else "seg"
 
 
 def shape(template: str) -> str:
-    """The template without its variables' names; a number is another shape than a name."""
-    return _VARIABLE.sub(lambda found: "{number}" if found[1] in _NUMBERS else "{}", template)
+    """Return the template without the names of its variables; a number differs in shape from a name."""
+    return _VARIABLE.sub(lambda match: "{number}" if match[1] in _NUMBERS else "{}", template)
 
 
 def legacy(template: str) -> str | None:
-    """The older path of a call: for names in four parts (``tenant/cluster/namespace/topic``) from that for names in
-    three, of other calls that of the interface's first version; None when there is no such call."""
+    """Return the older path of a call; None when there is none.
+
+    It is the path for names in four parts (``tenant/cluster/namespace/topic``) of a path for names in three, and the
+    path in the interface's first version of any other.
+    """
     for tree, old in _LEGACY.items():
         if template.startswith(f"{tree}{{tenant}}/{{namespace}}"):
-            found = template.replace(tree, old, 1).replace("{namespace}", LEGACY_NAMESPACE, 1)
-            if found == f"/admin/namespaces/{{tenant}}/{LEGACY_NAMESPACE}/topics":
-                return found.replace("/topics", "/destinations")
-            return found
+            older = template.replace(tree, old, 1).replace("{namespace}", LEGACY_NAMESPACE, 1)
+            if older == f"/admin/namespaces/{{tenant}}/{LEGACY_NAMESPACE}/topics":
+                return older.replace("/topics", "/destinations")
+            return older
     if template == _LISTED:
         return template.replace("/v2/", "/", 1)
     for tree, old in _OLDER.items():
@@ -104,9 +109,9 @@ def _documented() -> Iterator[tuple[str, str]]:
 
 
 @cache
-def routes() -> dict[str, Route]:
-    """All routes by shape, in the order in which they must be tried."""
-    found: dict[str, Route] = {}
+def routes() -> dict[str, RestRoute]:
+    """Return all routes by shape, in the order in which they must be tried."""
+    by_shape: dict[str, RestRoute] = {}
     for method, template in _documented():
-        found.setdefault(shape(template), Route(template)).methods.add(method)
-    return dict(sorted(found.items(), key=lambda item: item[1].order))
+        by_shape.setdefault(shape(template), RestRoute(template)).methods.add(method)
+    return dict(sorted(by_shape.items(), key=lambda item: item[1].order))

@@ -1,4 +1,4 @@
-"""``/admin/v2/schemas``: versions of a topic's schema. The topic need not exist."""
+"""``/admin/v2/schemas``: the versions of a topic's schema. The topic need not exist."""
 
 from django.http import HttpRequest, HttpResponse
 
@@ -6,12 +6,12 @@ from engine.admin.api import GivenSchema
 from engine.base.errors import InvalidField
 from engine.base.names import TopicName
 from gateway.http.bodies import flag, json_answer, no_content, object_body, string_map
-from gateway.rest.base import AdminView
+from gateway.rest.base import AdminResource
 from gateway.services import schemas
 from gateway.services.topics import topic_name
 
 
-class _SchemaView(AdminView):
+class _SchemaBase(AdminResource):
     permission = "topic"
     write_permission = "topic"
 
@@ -19,7 +19,7 @@ class _SchemaView(AdminView):
         return topic_name("persistent", tenant, namespace, topic)
 
     def given(self, request: HttpRequest, tenant: str, namespace: str, topic: str) -> GivenSchema:
-        """The body as PostSchemaPayload. Raises InvalidField."""
+        """Return the schema in the body, a PostSchemaPayload. Raises InvalidField."""
         body = object_body(request)
         if body is None:
             raise InvalidField("body", "expected an object with type, schema and properties")
@@ -32,8 +32,8 @@ class _SchemaView(AdminView):
         return GivenSchema(self.name(tenant, namespace, topic), kind, definition or "", properties)
 
 
-class LatestSchema(_SchemaView):
-    """The newest version; adding one; deleting all."""
+class LatestSchemaResource(_SchemaBase):
+    """The newest version of a schema; the addition of one; the deletion of all."""
 
     async def get(
         self, request: HttpRequest, tenant: str, namespace: str, topic: str
@@ -57,8 +57,8 @@ class LatestSchema(_SchemaView):
         return json_answer({"version": number})
 
 
-class OneSchema(_SchemaView):
-    """One version."""
+class SchemaVersionResource(_SchemaBase):
+    """One version of a schema."""
 
     async def get(
         self, request: HttpRequest, tenant: str, namespace: str, topic: str, version: str
@@ -71,30 +71,30 @@ class OneSchema(_SchemaView):
         )
 
 
-class AllSchemas(_SchemaView):
-    """All versions."""
+class SchemaVersionsResource(_SchemaBase):
+    """All versions of a schema."""
 
     async def get(
         self, request: HttpRequest, tenant: str, namespace: str, topic: str
     ) -> HttpResponse:
         name = self.name(tenant, namespace, topic)
-        found = await self.work(lambda engine: schemas.versions(engine, name))
-        return json_answer({"getSchemaResponses": found})
+        versions = await self.work(lambda engine: schemas.versions(engine, name))
+        return json_answer({"getSchemaResponses": versions})
 
 
-class SchemaPlaces(_SchemaView):
-    """Ledger and entry of each version."""
+class SchemaMetadataResource(_SchemaBase):
+    """The ledger and entry of each version."""
 
     async def get(
         self, request: HttpRequest, tenant: str, namespace: str, topic: str
     ) -> HttpResponse:
         name = self.name(tenant, namespace, topic)
-        found = await self.work(lambda engine: schemas.metadata(engine, name))
-        return json_answer(found) if found else no_content(200)
+        metadata = await self.work(lambda engine: schemas.metadata(engine, name))
+        return json_answer(metadata) if metadata else no_content(200)
 
 
-class SchemaCheck(_SchemaView):
-    """Whether a schema could be the next version; nothing is changed."""
+class SchemaCompatibilityResource(_SchemaBase):
+    """A check whether a schema could be the next version, without a change."""
 
     reading_methods = frozenset({"POST"})
 
@@ -102,12 +102,12 @@ class SchemaCheck(_SchemaView):
         self, request: HttpRequest, tenant: str, namespace: str, topic: str
     ) -> HttpResponse:
         given = self.given(request, tenant, namespace, topic)
-        found = await self.work(lambda engine: schemas.check(engine, given))
-        return json_answer(found, status=202)
+        verdict = await self.work(lambda engine: schemas.check(engine, given))
+        return json_answer(verdict, status=202)
 
 
-class SchemaNumber(_SchemaView):
-    """Which version a schema is."""
+class SchemaLookupResource(_SchemaBase):
+    """The version number of a given schema."""
 
     reading_methods = frozenset({"POST"})
 
@@ -119,11 +119,11 @@ class SchemaNumber(_SchemaView):
 
 
 _TOPIC = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
-ROUTES: list[tuple[str, type[AdminView]]] = [
-    (f"{_TOPIC}/schema", LatestSchema),
-    (f"{_TOPIC}/schema/{{version}}", OneSchema),
-    (f"{_TOPIC}/schemas", AllSchemas),
-    (f"{_TOPIC}/metadata", SchemaPlaces),
-    (f"{_TOPIC}/compatibility", SchemaCheck),
-    (f"{_TOPIC}/version", SchemaNumber),
+ROUTES: list[tuple[str, type[AdminResource]]] = [
+    (f"{_TOPIC}/schema", LatestSchemaResource),
+    (f"{_TOPIC}/schema/{{version}}", SchemaVersionResource),
+    (f"{_TOPIC}/schemas", SchemaVersionsResource),
+    (f"{_TOPIC}/metadata", SchemaMetadataResource),
+    (f"{_TOPIC}/compatibility", SchemaCompatibilityResource),
+    (f"{_TOPIC}/version", SchemaLookupResource),
 ]

@@ -1,7 +1,6 @@
-"""Functions, connectors, packages and transactions: what a Pulsar answers in which they are switched off.
+"""Functions, connectors, packages and transactions, with the answers of a Pulsar in which they are switched off.
 
-Their calls are refused before anything of them is looked at, as Apache's broker does; nothing here is an event for the
-log.
+Their calls are refused before the request is checked, as Apache's broker does. The refusals are not logged.
 """
 
 from typing import ClassVar
@@ -9,8 +8,8 @@ from typing import ClassVar
 from django.http import HttpRequest, HttpResponse
 
 from engine.base.errors import Conflict, NotFound, NotReady, PreconditionFailed, Refusal
-from gateway.rest.base import AdminView
-from gateway.rest.routes import Route, routes
+from gateway.rest.base import AdminResource
+from gateway.rest.routes import RestRoute, routes
 
 NO_WORKER = Conflict(
     "Pulsar Function Worker is not enabled, probably functionsWorkerEnabled is set to false"
@@ -28,26 +27,26 @@ _TREES: dict[str, Refusal] = {
     "/admin/v3/transactions/transactionBufferInternalStats/": NO_SNAPSHOT,
     "/admin/v3/transactions/": NO_TRANSACTIONS,
 }
-"""Beginnings of paths; the first that fits counts."""
+"""Refusals by the start of the path; the first match counts."""
 PACKAGES = ("function", "sink", "source")
 
 
-class SwitchedOff(AdminView):
-    """Refuses each documented call. Bodies are not read, so that any type of one is fine."""
+class SwitchedOffResource(AdminResource):
+    """A path whose documented calls are refused. Bodies are not parsed, so any content type is accepted."""
 
     quiet = True
     negotiates = False
     refusal: ClassVar[Refusal]
 
-    async def refuse(self, request: HttpRequest, **where: str) -> HttpResponse:
-        """Raises what this tree answers; PreconditionFailed for a kind of package that there is not."""
-        kind = where.get("type", PACKAGES[0])
+    async def refuse(self, request: HttpRequest, **names: str) -> HttpResponse:
+        """Raise the refusal of the tree, or PreconditionFailed for an unknown kind of package."""
+        kind = names.get("type", PACKAGES[0])
         if kind not in PACKAGES:
             raise PreconditionFailed(f"Invalid package domain: '{kind}'")
         raise type(self.refusal)(self.refusal.reason)
 
 
-def _refused() -> list[tuple[str, type[AdminView]]]:
+def _refused() -> list[tuple[str, type[AdminResource]]]:
     return [
         (route.template, _view(route, refusal))
         for route in routes().values()
@@ -56,12 +55,12 @@ def _refused() -> list[tuple[str, type[AdminView]]]:
 
 
 def _refusal_of(template: str) -> Refusal | None:
-    return next((what for start, what in _TREES.items() if template.startswith(start)), None)
+    return next((reason for start, reason in _TREES.items() if template.startswith(start)), None)
 
 
-def _view(route: Route, refusal: Refusal) -> type[AdminView]:
-    methods = {method.lower(): SwitchedOff.refuse for method in route.methods}
-    return type("SwitchedOffCall", (SwitchedOff,), {"refusal": refusal, **methods})
+def _view(route: RestRoute, refusal: Refusal) -> type[AdminResource]:
+    methods = {method.lower(): SwitchedOffResource.refuse for method in route.methods}
+    return type("SwitchedOffCall", (SwitchedOffResource,), {"refusal": refusal, **methods})
 
 
-ROUTES: list[tuple[str, type[AdminView]]] = _refused()
+ROUTES: list[tuple[str, type[AdminResource]]] = _refused()

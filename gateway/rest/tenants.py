@@ -11,19 +11,19 @@ from engine.tenancy.tenants import (
     update_tenant,
 )
 from gateway.http.bodies import flag, json_answer, json_list, no_content, object_body, string_list
-from gateway.rest.base import AdminView
+from gateway.rest.base import AdminResource
 
 
 def tenant_info(request: HttpRequest) -> dict[str, list[str]] | None:
-    """The body as TenantInfo, None without one. Raises InvalidField."""
+    """Return the body as TenantInfo; None without a body. Raises InvalidField."""
     given = object_body(request)
     if given is None:
         return None
     return {field: string_list(given, field) for field in ("adminRoles", "allowedClusters")}
 
 
-class Tenants(AdminView):
-    """Names of tenants."""
+class TenantsResource(AdminResource):
+    """The names of tenants."""
 
     permission = "tenant"
 
@@ -31,8 +31,8 @@ class Tenants(AdminView):
         return await json_list(await self.work(lambda engine: list_tenants(engine.store)))
 
 
-class Tenant(AdminView):
-    """One tenant."""
+class TenantResource(AdminResource):
+    """A tenant: its definition, creation and deletion."""
 
     permission = "tenant"
     write_permission = "cluster"
@@ -58,7 +58,7 @@ class Tenant(AdminView):
         return no_content()
 
 
-ROUTES: list[tuple[str, type[AdminView]]] = [
-    ("/admin/v2/tenants", Tenants),
-    ("/admin/v2/tenants/{tenant}", Tenant),
+ROUTES: list[tuple[str, type[AdminResource]]] = [
+    ("/admin/v2/tenants", TenantsResource),
+    ("/admin/v2/tenants/{tenant}", TenantResource),
 ]

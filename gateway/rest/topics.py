@@ -1,4 +1,4 @@
-"""``/admin/v2/persistent`` and ``/admin/v2/non-persistent``: topics."""
+"""``/admin/v2/persistent`` and ``/admin/v2/non-persistent``: the topics of a namespace."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from gateway.http.bodies import (
     string_map,
     whole_number,
 )
-from gateway.rest.base import AdminView
+from gateway.rest.base import AdminResource
 from gateway.rest.messages import message_answer, required_position
 from gateway.services import topics
 
@@ -31,80 +31,80 @@ STATS_FLAGS = {
 }
 
 
-class TopicView(AdminView):
-    """Base: path segments to a topic's name."""
+class TopicPathResource(AdminResource):
+    """Base of resources whose path holds a topic's name."""
 
     permission = "topic"
     write_permission = "topic"
     domain = "persistent"
 
     def name(self, tenant: str, namespace: str, topic: str) -> TopicName:
-        """The topic the path names. Raises PreconditionFailed."""
+        """Return the topic that the path names. Raises PreconditionFailed."""
         return topics.topic_name(self.domain, tenant, namespace, topic)
 
 
 def stats_flags(request: HttpRequest) -> dict[str, bool]:
-    """The flags of the stats routes under the names of ``engine.admin.api.TopicStats``."""
+    """Return the query's flags of the stats routes by the names of ``engine.admin.api.TopicStats``."""
     return {
         name: flag(request, parameter, default=default)
         for name, (parameter, default) in STATS_FLAGS.items()
     }
 
 
-class TopicsOfNamespace(TopicView):
-    """Concrete topics, partitions included."""
+class TopicsOfNamespaceResource(TopicPathResource):
+    """The topics of a namespace, partitions included."""
 
     permission = "namespace"
 
     async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
-        where = namespace_name(tenant, namespace)
+        parent = namespace_name(tenant, namespace)
         bundle = request.GET.get("bundle") or None
         system = flag(request, "includeSystemTopic")
-        found = await self.work(
+        names = await self.work(
             lambda engine: topics.list_topics(
-                engine, self.domain, where, bundle=bundle, include_system=system
+                engine, self.domain, parent, bundle=bundle, include_system=system
             )
         )
-        return await json_list(found)
+        return await json_list(names)
 
 
-class PartitionedTopics(TopicView):
-    """Partitioned topics."""
+class PartitionedTopicsResource(TopicPathResource):
+    """The partitioned topics of a namespace."""
 
     permission = "namespace"
 
     async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
-        where = namespace_name(tenant, namespace)
-        found = await self.work(
-            lambda engine: metadata.list_partitioned(engine.store, where, self.domain)
+        parent = namespace_name(tenant, namespace)
+        names = await self.work(
+            lambda engine: metadata.list_partitioned(engine.store, parent, self.domain)
         )
-        return await json_list(found)
+        return await json_list(names)
 
 
-class Topic(TopicView):
-    """A plain topic: creation and deletion."""
+class TopicResource(TopicPathResource):
+    """A topic without partitions: its creation and deletion."""
 
     write_permission = "namespace"
 
-    async def put(self, request: HttpRequest, **where: str) -> HttpResponse:
+    async def put(self, request: HttpRequest, **path: str) -> HttpResponse:
         properties = string_map(object_body(request), "properties")
-        name = self.name(**where)
+        name = self.name(**path)
         await self.work(lambda engine: topics.create(engine, name, properties))
         return no_content()
 
-    async def delete(self, request: HttpRequest, **where: str) -> HttpResponse:
-        name, force = self.name(**where), flag(request, "force")
+    async def delete(self, request: HttpRequest, **path: str) -> HttpResponse:
+        name, force = self.name(**path), flag(request, "force")
         await self.work(lambda engine: topics.delete(engine, name, force=force))
         return no_content()
 
 
-class Partitions(TopicView):
-    """A partitioned topic: its record, creation, growth, deletion."""
+class PartitionsResource(TopicPathResource):
+    """A partitioned topic: its number of partitions, creation, growth and deletion."""
 
     write_permission = "namespace"
 
-    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
-        name = self.name(**where)
+    async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
+        name = self.name(**path)
         missing_ok = flag(request, "checkAllowAutoCreation")
         return json_answer(
             await self.work(
@@ -112,26 +112,29 @@ class Partitions(TopicView):
             )
         )
 
-    async def put(self, request: HttpRequest, **where: str) -> HttpResponse:
+    async def put(self, request: HttpRequest, **path: str) -> HttpResponse:
         count, properties = partition_count(request)
-        name = self.name(**where)
+        name = self.name(**path)
         await self.work(lambda engine: topics.create_partitioned(engine, name, count, properties))
         return no_content()
 
-    async def post(self, request: HttpRequest, **where: str) -> HttpResponse:
+    async def post(self, request: HttpRequest, **path: str) -> HttpResponse:
         count, _ = partition_count(request)
-        name = self.name(**where)
+        name = self.name(**path)
         await self.work(lambda engine: topics.grow(engine, name, count))
         return no_content()
 
-    async def delete(self, request: HttpRequest, **where: str) -> HttpResponse:
-        name, force = self.name(**where), flag(request, "force")
+    async def delete(self, request: HttpRequest, **path: str) -> HttpResponse:
+        name, force = self.name(**path), flag(request, "force")
         await self.work(lambda engine: topics.delete_partitioned(engine, name, force=force))
         return no_content()
 
 
 def partition_count(request: HttpRequest) -> tuple[int, dict[str, str]]:
-    """A bare number, or ``{"partitions": n, "properties": {…}}``. Raises InvalidField."""
+    """Return the number of partitions and the properties in a body.
+
+    It is a number, or ``{"partitions": n, "properties": {…}}``. Raises InvalidField.
+    """
     body: Any = json_body(request, also=("text/plain",))
     if body is None:
         raise InvalidField("body", "The request entity cannot be empty.")
@@ -141,101 +144,103 @@ def partition_count(request: HttpRequest) -> tuple[int, dict[str, str]]:
     return whole_number(body, "partitions"), {}
 
 
-class MissedPartitions(TopicView):
-    """Make partitions that are missing."""
+class MissedPartitionsResource(TopicPathResource):
+    """The creation of partitions that are missing."""
 
     write_permission = "namespace"
 
-    async def post(self, request: HttpRequest, **where: str) -> HttpResponse:
-        name = self.name(**where)
+    async def post(self, request: HttpRequest, **path: str) -> HttpResponse:
+        name = self.name(**path)
         await self.work(lambda engine: topics.create_missed(engine, name))
         return no_content()
 
 
-class Properties(TopicView):
-    """What users noted about the topic."""
+class TopicPropertiesResource(TopicPathResource):
+    """The properties that users set on a topic."""
 
     write_permission = "namespace"
 
-    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
-        name = self.name(**where)
+    async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
+        name = self.name(**path)
         return json_answer(await self.work(lambda engine: topics.properties(engine, name)))
 
-    async def put(self, request: HttpRequest, **where: str) -> HttpResponse:
-        name, given = self.name(**where), string_map(object_body(request), "properties")
+    async def put(self, request: HttpRequest, **path: str) -> HttpResponse:
+        name, given = self.name(**path), string_map(object_body(request), "properties")
         await self.work(lambda engine: topics.set_properties(engine, name, given))
         return no_content()
 
-    async def delete(self, request: HttpRequest, **where: str) -> HttpResponse:
-        name, key = self.name(**where), request.GET.get("key")
+    async def delete(self, request: HttpRequest, **path: str) -> HttpResponse:
+        name, key = self.name(**path), request.GET.get("key")
         if key is None:
             raise InvalidField("key", "is missing")
         await self.work(lambda engine: topics.remove_property(engine, name, key))
         return no_content()
 
 
-class Stats(TopicView):
-    """Live numbers."""
+class TopicStatsResource(TopicPathResource):
+    """The statistics of a topic."""
 
-    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
-        name, flags = self.name(**where), stats_flags(request)
+    async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
+        name, flags = self.name(**path), stats_flags(request)
         return json_answer(await self.work(lambda engine: topics.stats(engine, name, flags)))
 
 
-class PartitionedStats(TopicView):
-    """Live numbers, summed over partitions."""
+class PartitionedStatsResource(TopicPathResource):
+    """The statistics of a partitioned topic, summed over its partitions."""
 
-    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
-        name, flags = self.name(**where), stats_flags(request)
-        each = flag(request, "perPartition", default=True)
-        found = await self.work(
-            lambda engine: topics.partitioned_stats(engine, name, flags, per_partition=each)
+    async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
+        name, flags = self.name(**path), stats_flags(request)
+        per_partition = flag(request, "perPartition", default=True)
+        stats = await self.work(
+            lambda engine: topics.partitioned_stats(
+                engine, name, flags, per_partition=per_partition
+            )
         )
-        return json_answer(found)
+        return json_answer(stats)
 
 
-class InternalStats(TopicView):
-    """Ledgers and cursors."""
+class InternalStatsResource(TopicPathResource):
+    """The ledgers and cursors of a topic."""
 
-    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
-        name, details = self.name(**where), flag(request, "metadata")
-        found = await self.work(
+    async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
+        name, details = self.name(**path), flag(request, "metadata")
+        stats = await self.work(
             lambda engine: topics.internal_stats(engine, name, with_metadata=details)
         )
-        return json_answer(found)
+        return json_answer(stats)
 
 
-class PartitionedInternalStats(TopicView):
-    """Ledgers and cursors of each partition."""
+class PartitionedInternalStatsResource(TopicPathResource):
+    """The ledgers and cursors of each partition."""
 
-    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
-        name = self.name(**where)
+    async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
+        name = self.name(**path)
         return json_answer(
             await self.work(lambda engine: topics.partitioned_internal_stats(engine, name))
         )
 
 
-class InternalInfo(TopicView):
-    """Ledgers and cursors as they are stored."""
+class InternalInfoResource(TopicPathResource):
+    """The ledgers and cursors as they are stored in the metadata."""
 
-    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
-        name = self.name(**where)
+    async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
+        name = self.name(**path)
         return json_answer(await self.work(lambda engine: topics.internal_info(engine, name)))
 
 
-class LastMessageId(TopicView):
-    """Id of the newest message."""
+class LastMessageIdResource(TopicPathResource):
+    """The id of the newest message."""
 
-    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
-        name = self.name(**where)
+    async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
+        name = self.name(**path)
         return json_answer(await self.work(lambda engine: topics.last_message_id(engine, name)))
 
 
-class MessageIdByTime(TopicView):
-    """Id of the first message published at or after a time."""
+class MessageIdByTimeResource(TopicPathResource):
+    """The id of the first message published at or after a time."""
 
-    async def get(self, request: HttpRequest, timestamp: int, **where: str) -> HttpResponse:
-        name = self.name(**where)
+    async def get(self, request: HttpRequest, timestamp: int, **path: str) -> HttpResponse:
+        name = self.name(**path)
         return json_answer(
             await self.work(
                 lambda engine: topics.message_id_by_time(engine, name, max(0, timestamp))
@@ -243,81 +248,81 @@ class MessageIdByTime(TopicView):
         )
 
 
-class Terminate(TopicView):
-    """Seal the topic."""
+class TerminateResource(TopicPathResource):
+    """The termination of a topic, which then accepts no further messages."""
 
     write_permission = "namespace"
 
-    async def post(self, request: HttpRequest, **where: str) -> HttpResponse:
-        name = self.name(**where)
+    async def post(self, request: HttpRequest, **path: str) -> HttpResponse:
+        name = self.name(**path)
         return json_answer(await self.work(lambda engine: topics.terminate(engine, name)))
 
 
-class TerminatePartitions(TopicView):
-    """Seal every partition."""
+class TerminatePartitionsResource(TopicPathResource):
+    """The termination of every partition."""
 
     write_permission = "namespace"
 
-    async def post(self, request: HttpRequest, **where: str) -> HttpResponse:
-        name = self.name(**where)
+    async def post(self, request: HttpRequest, **path: str) -> HttpResponse:
+        name = self.name(**path)
         return json_answer(
             await self.work(lambda engine: topics.terminate_partitions(engine, name))
         )
 
 
-class Unload(TopicView):
-    """Close the topic on its broker; clients reconnect."""
+class TopicUnloadResource(TopicPathResource):
+    """The unload of a topic from its broker; clients reconnect."""
 
     write_permission = "namespace"
 
-    async def put(self, request: HttpRequest, **where: str) -> HttpResponse:
-        name = self.name(**where)
+    async def put(self, request: HttpRequest, **path: str) -> HttpResponse:
+        name = self.name(**path)
         await self.work(lambda engine: topics.unload(engine, name))
         return no_content()
 
 
-class Trim(TopicView):
-    """Delete ledgers that nobody needs."""
+class TrimResource(TopicPathResource):
+    """The deletion of ledgers that no cursor and no retention needs."""
 
     write_permission = "namespace"
 
-    async def post(self, request: HttpRequest, **where: str) -> HttpResponse:
-        name = self.name(**where)
+    async def post(self, request: HttpRequest, **path: str) -> HttpResponse:
+        name = self.name(**path)
         await self.work(lambda engine: topics.trim(engine, name))
         return no_content(200)
 
 
-class Truncate(TopicView):
-    """Delete all messages but those of the open ledger."""
+class TruncateResource(TopicPathResource):
+    """The deletion of all messages except those of the open ledger."""
 
     write_permission = "namespace"
 
-    async def delete(self, request: HttpRequest, **where: str) -> HttpResponse:
-        name = self.name(**where)
+    async def delete(self, request: HttpRequest, **path: str) -> HttpResponse:
+        name = self.name(**path)
         await self.work(lambda engine: topics.truncate(engine, name))
         return no_content()
 
 
-class Compaction(TopicView):
-    """Keep the last message of each key, in the background."""
+class CompactionResource(TopicPathResource):
+    """The compaction of a topic in the background, and its status."""
 
     permission = write_permission = "namespace"
 
-    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
-        name = self.name(**where)
+    async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
+        name = self.name(**path)
         return json_answer(await self.work(lambda engine: topics.compaction_status(engine, name)))
 
-    async def put(self, request: HttpRequest, **where: str) -> HttpResponse:
-        name = self.name(**where)
+    async def put(self, request: HttpRequest, **path: str) -> HttpResponse:
+        name = self.name(**path)
         await self.work(lambda engine: topics.compact(engine, name))
         return no_content()
 
 
-class Examine(TopicView):
-    """The nth message from an end."""
+class ExamineResource(TopicPathResource):
+    """The nth message from the start or the end of a topic."""
 
-    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
-        name = self.name(**where)
+    async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
+        name = self.name(**path)
         initial = request.GET.get("initialPosition", "latest")
         try:
             nth = int(request.GET.get("messagePosition", "1"))
@@ -329,13 +334,13 @@ class Examine(TopicView):
         )
 
 
-class MessageById(TopicView):
-    """One message by its place."""
+class MessageByIdResource(TopicPathResource):
+    """A message by its position."""
 
     async def get(
-        self, request: HttpRequest, ledgerId: int, entryId: int, **where: str
+        self, request: HttpRequest, ledgerId: int, entryId: int, **path: str
     ) -> HttpResponse:
-        name = self.name(**where)
+        name = self.name(**path)
         if ledgerId < 0 or entryId < 0:
             raise InvalidField("ledgerId" if ledgerId < 0 else "entryId", "must not be negative")
         return message_answer(
@@ -344,60 +349,60 @@ class MessageById(TopicView):
 
 
 _TREE = "/admin/v2/persistent/{tenant}/{namespace}"
-_ONE = f"{_TREE}/{{topic}}"
+_TOPIC = f"{_TREE}/{{topic}}"
 
 
-class BacklogSize(TopicView):
-    """Bytes stored behind a message."""
+class BacklogSizeResource(TopicPathResource):
+    """The size in bytes of the messages behind a position."""
 
     reading_methods = frozenset({"PUT"})
 
-    async def put(self, request: HttpRequest, **where: str) -> HttpResponse:
-        name, position = self.name(**where), required_position(request)
+    async def put(self, request: HttpRequest, **path: str) -> HttpResponse:
+        name, position = self.name(**path), required_position(request)
         return json_answer(
             await self.work(lambda engine: topics.backlog_size(engine, name, position))
         )
 
 
-class Offload(TopicView):
-    """Moving ledgers to other storage, which nothing does: it never ran."""
+class OffloadResource(TopicPathResource):
+    """The offload of ledgers to other storage, which is not supported: its status is that it never ran."""
 
     write_permission = "namespace"
 
-    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
-        name = self.name(**where)
+    async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
+        name = self.name(**path)
         return json_answer(await self.work(lambda engine: topics.offload_status(engine, name)))
 
-    async def put(self, request: HttpRequest, **where: str) -> HttpResponse:
-        name, given = self.name(**where), object_body(request)
+    async def put(self, request: HttpRequest, **path: str) -> HttpResponse:
+        name, given = self.name(**path), object_body(request)
         if given is None:
             raise InvalidRequest("messageId is null")
         await self.work(lambda engine: topics.offload(engine, name))
         return no_content()
 
 
-ROUTES: list[tuple[str, type[AdminView]]] = [
-    (_TREE, TopicsOfNamespace),
-    (f"{_TREE}/partitioned", PartitionedTopics),
-    (_ONE, Topic),
-    (f"{_ONE}/partitions", Partitions),
-    (f"{_ONE}/createMissedPartitions", MissedPartitions),
-    (f"{_ONE}/properties", Properties),
-    (f"{_ONE}/stats", Stats),
-    (f"{_ONE}/partitioned-stats", PartitionedStats),
-    (f"{_ONE}/internalStats", InternalStats),
-    (f"{_ONE}/partitioned-internalStats", PartitionedInternalStats),
-    (f"{_ONE}/internal-info", InternalInfo),
-    (f"{_ONE}/backlogSize", BacklogSize),
-    (f"{_ONE}/offload", Offload),
-    (f"{_ONE}/lastMessageId", LastMessageId),
-    (f"{_ONE}/messageid/{{timestamp}}", MessageIdByTime),
-    (f"{_ONE}/terminate", Terminate),
-    (f"{_ONE}/terminate/partitions", TerminatePartitions),
-    (f"{_ONE}/unload", Unload),
-    (f"{_ONE}/trim", Trim),
-    (f"{_ONE}/truncate", Truncate),
-    (f"{_ONE}/compaction", Compaction),
-    (f"{_ONE}/examinemessage", Examine),
-    (f"{_ONE}/ledger/{{ledgerId}}/entry/{{entryId}}", MessageById),
+ROUTES: list[tuple[str, type[AdminResource]]] = [
+    (_TREE, TopicsOfNamespaceResource),
+    (f"{_TREE}/partitioned", PartitionedTopicsResource),
+    (_TOPIC, TopicResource),
+    (f"{_TOPIC}/partitions", PartitionsResource),
+    (f"{_TOPIC}/createMissedPartitions", MissedPartitionsResource),
+    (f"{_TOPIC}/properties", TopicPropertiesResource),
+    (f"{_TOPIC}/stats", TopicStatsResource),
+    (f"{_TOPIC}/partitioned-stats", PartitionedStatsResource),
+    (f"{_TOPIC}/internalStats", InternalStatsResource),
+    (f"{_TOPIC}/partitioned-internalStats", PartitionedInternalStatsResource),
+    (f"{_TOPIC}/internal-info", InternalInfoResource),
+    (f"{_TOPIC}/backlogSize", BacklogSizeResource),
+    (f"{_TOPIC}/offload", OffloadResource),
+    (f"{_TOPIC}/lastMessageId", LastMessageIdResource),
+    (f"{_TOPIC}/messageid/{{timestamp}}", MessageIdByTimeResource),
+    (f"{_TOPIC}/terminate", TerminateResource),
+    (f"{_TOPIC}/terminate/partitions", TerminatePartitionsResource),
+    (f"{_TOPIC}/unload", TopicUnloadResource),
+    (f"{_TOPIC}/trim", TrimResource),
+    (f"{_TOPIC}/truncate", TruncateResource),
+    (f"{_TOPIC}/compaction", CompactionResource),
+    (f"{_TOPIC}/examinemessage", ExamineResource),
+    (f"{_TOPIC}/ledger/{{ledgerId}}/entry/{{entryId}}", MessageByIdResource),
 ]

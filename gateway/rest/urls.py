@@ -1,4 +1,4 @@
-"""The admin REST's URL table: every documented path, served by its view or answered 501."""
+"""The URL table of Pulsar's REST interface: every documented path, served by its resource or answered with 501."""
 
 from collections import defaultdict
 from typing import Any
@@ -18,18 +18,18 @@ from gateway.rest import (
     tenants,
     topics,
 )
-from gateway.rest.base import AdminView, UnbuiltView
+from gateway.rest.base import AdminResource, UnbuiltResource
 from gateway.rest.cluster import bookies, broker_stats, isolation, shares
 from gateway.rest.produce import views as produce
-from gateway.rest.routes import NON_PERSISTENT, PERSISTENT, Route, legacy, routes, shape
+from gateway.rest.routes import NON_PERSISTENT, PERSISTENT, RestRoute, legacy, routes, shape
 
 PREFIX_SEGMENTS = 3
-"""Routes are grouped by ``admin/v2/<resource>/``, so that a request tries its own group only."""
+"""Segments of the prefix, ``admin/v2/<resource>/``, by which routes are grouped: a request tries only its own group."""
 
 
-def built() -> dict[str, tuple[str, type[AdminView], dict[str, Any]]]:
-    """Template, view and view arguments by shape."""
-    found: dict[str, tuple[str, type[AdminView], dict[str, Any]]] = {}
+def built() -> dict[str, tuple[str, type[AdminResource], dict[str, Any]]]:
+    """Return the template, resource and its arguments of each path that is built, by shape."""
+    by_shape: dict[str, tuple[str, type[AdminResource], dict[str, Any]]] = {}
     for module in (
         clusters,
         isolation,
@@ -48,42 +48,42 @@ def built() -> dict[str, tuple[str, type[AdminView], dict[str, Any]]]:
         switched_off,
     ):
         for template, view in module.ROUTES:
-            made: list[tuple[str, dict[str, Any]]] = [(template, {})]
+            variants: list[tuple[str, dict[str, Any]]] = [(template, {})]
             if template.startswith(PERSISTENT):
-                other = NON_PERSISTENT + template.removeprefix(PERSISTENT)
-                made.append((other, {"domain": "non-persistent"}))
-            for one, arguments in made:
-                found[shape(one)] = (one, view, arguments)
-                old = legacy(one)
-                if old is not None:
-                    found[shape(old)] = (old, view, arguments)
-    return found
+                non_persistent = NON_PERSISTENT + template.removeprefix(PERSISTENT)
+                variants.append((non_persistent, {"domain": "non-persistent"}))
+            for variant, arguments in variants:
+                by_shape[shape(variant)] = (variant, view, arguments)
+                older = legacy(variant)
+                if older is not None:
+                    by_shape[shape(older)] = (older, view, arguments)
+    return by_shape
 
 
-def table() -> list[tuple[Route, type[AdminView], dict[str, Any]]]:
-    """Every route with its view, in the order in which they must be tried."""
-    ours = built()
-    rows: list[tuple[Route, type[AdminView], dict[str, Any]]] = []
+def table() -> list[tuple[RestRoute, type[AdminResource], dict[str, Any]]]:
+    """Return every route with its resource and arguments, in the order in which they must be tried."""
+    remaining = built()
+    rows: list[tuple[RestRoute, type[AdminResource], dict[str, Any]]] = []
     for form, route in routes().items():
-        template, view, arguments = ours.pop(form, (route.template, UnbuiltView, {}))
-        rows.append((Route(template, route.methods), view, arguments))
-    assert not ours, f"views for undocumented paths: {sorted(ours)}"
+        template, view, arguments = remaining.pop(form, (route.template, UnbuiltResource, {}))
+        rows.append((RestRoute(template, route.methods), view, arguments))
+    assert not remaining, f"views for undocumented paths: {sorted(remaining)}"
     return rows
 
 
 def patterns() -> list[URLPattern | URLResolver]:
-    """The table as Django URL patterns."""
+    """Return the table as Django URL patterns."""
     groups: dict[str, list[URLPattern]] = defaultdict(list)
-    alone: list[URLPattern | URLResolver] = []
+    ungrouped: list[URLPattern | URLResolver] = []
     for route, view, arguments in table():
         handler = view.as_view(route=route, **arguments)
         segments = route.django_route.split("/")
         if len(segments) <= PREFIX_SEGMENTS:
-            alone.append(path(route.django_route, handler))
+            ungrouped.append(path(route.django_route, handler))
         else:
             prefix = "/".join(segments[:PREFIX_SEGMENTS]) + "/"
             groups[prefix].append(path(route.django_route.removeprefix(prefix), handler))
-    return [*alone, *(path(prefix, include(group)) for prefix, group in groups.items())]
+    return [*ungrouped, *(path(prefix, include(group)) for prefix, group in groups.items())]
 
 
 urlpatterns = patterns()

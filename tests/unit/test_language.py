@@ -33,7 +33,6 @@ PENDING: tuple[str, ...] = (
     "engine/wire",
     "gateway/celery.py",
     "gateway/environment.py",
-    "gateway/rest",
     "gateway/secret_key.py",
     "gateway/serve.py",
     "gateway/services/backlogs.py",

@@ -1,1 +1,1 @@
-"""Routes about the machines of a cluster and the shares that namespaces have of them."""
+"""Resources for the machines of a cluster and their allocation to namespaces."""

@@ -10,26 +10,26 @@ from engine.tenancy.resources.racks import (
     set_rack,
 )
 from gateway.http.bodies import json_answer, no_content, object_body
-from gateway.rest.base import AdminView
+from gateway.rest.base import AdminResource
 
 
-class Bookies(AdminView):
-    """Ids of all that ever registered."""
+class BookiesResource(AdminResource):
+    """The ids of all bookies that ever registered."""
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        found = await self.work(lambda engine: all_bookies(engine.store))
-        return json_answer({"bookies": [{"bookieId": bookie} for bookie in found]})
+        bookies = await self.work(lambda engine: all_bookies(engine.store))
+        return json_answer({"bookies": [{"bookieId": bookie} for bookie in bookies]})
 
 
-class Racks(AdminView):
-    """What operators told of all bookies, by group."""
+class RacksResource(AdminResource):
+    """The racks that operators set for all bookies, by group."""
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         return json_answer(await self.work(lambda engine: get_racks(engine.store)))
 
 
-class Rack(AdminView):
-    """What operators told of one bookie; the query names its group."""
+class RackResource(AdminResource):
+    """The rack that operators set for one bookie; the query names its group."""
 
     async def get(self, request: HttpRequest, bookie: str) -> HttpResponse:
         return json_answer(await self.work(lambda engine: get_rack(engine.store, bookie)))
@@ -44,8 +44,8 @@ class Rack(AdminView):
         return no_content()
 
 
-ROUTES: list[tuple[str, type[AdminView]]] = [
-    ("/admin/v2/bookies/all", Bookies),
-    ("/admin/v2/bookies/racks-info", Racks),
-    ("/admin/v2/bookies/racks-info/{bookie}", Rack),
+ROUTES: list[tuple[str, type[AdminResource]]] = [
+    ("/admin/v2/bookies/all", BookiesResource),
+    ("/admin/v2/bookies/racks-info", RacksResource),
+    ("/admin/v2/bookies/racks-info/{bookie}", RackResource),
 ]

@@ -1,45 +1,45 @@
-"""``/admin/v2/broker-stats``. Where Pulsar tells of the broker that is asked, this tells of all brokers together."""
+"""``/admin/v2/broker-stats``: the statistics of all brokers, while Pulsar answers for the requested broker alone."""
 
 from django.http import Http404, HttpRequest, HttpResponse
 
 from gateway.http.bodies import json_answer
-from gateway.rest.base import AdminView, web_url
+from gateway.rest.base import AdminResource, web_url
 from gateway.services import brokers
 
 
-class Topics(AdminView):
-    """What every loaded topic does, by namespace, bundle and domain."""
+class BrokerTopicsResource(AdminResource):
+    """The statistics of all loaded topics, by namespace, bundle and domain."""
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         return json_answer(await self.work(brokers.topics_stats))
 
 
-class Metrics(AdminView):
-    """What the topics of each namespace do together, broker by broker."""
+class BrokerMetricsResource(AdminResource):
+    """The statistics of the topics of each namespace together, by broker."""
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         return json_answer(await self.work(brokers.metrics))
 
 
-class LoadReport(AdminView):
-    """What one broker has to do, the first by id that answers."""
+class LoadReportResource(AdminResource):
+    """The load report of one broker, the first by id that answers."""
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         report = await self.work(brokers.load_report)
         return json_answer({**report, "webServiceUrl": web_url(request)})
 
 
-class Destinations(AdminView):
-    """Documented, but Pulsar 4.0 has no such path."""
+class DestinationsResource(AdminResource):
+    """A documented path that Pulsar 4.0 does not have, answered with 404."""
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         raise Http404
 
 
 _STATS = "/admin/v2/broker-stats"
-ROUTES: list[tuple[str, type[AdminView]]] = [
-    (f"{_STATS}/topics", Topics),
-    (f"{_STATS}/metrics", Metrics),
-    (f"{_STATS}/load-report", LoadReport),
-    (f"{_STATS}/destinations", Destinations),
+ROUTES: list[tuple[str, type[AdminResource]]] = [
+    (f"{_STATS}/topics", BrokerTopicsResource),
+    (f"{_STATS}/metrics", BrokerMetricsResource),
+    (f"{_STATS}/load-report", LoadReportResource),
+    (f"{_STATS}/destinations", DestinationsResource),
 ]

@@ -1,4 +1,4 @@
-"""Below ``/admin/v2/clusters/{cluster}``: failure domains and namespace isolation policies."""
+"""Failure domains and namespace isolation policies, below ``/admin/v2/clusters/{cluster}``."""
 
 from django.http import HttpRequest, HttpResponse
 
@@ -16,12 +16,12 @@ from engine.tenancy.resources.isolation import (
     set_isolation_policy,
 )
 from gateway.http.bodies import json_answer, no_content, object_body
-from gateway.rest.base import AdminView
+from gateway.rest.base import AdminResource
 from gateway.services import brokers
 
 
-class FailureDomains(AdminView):
-    """All of a cluster by name."""
+class FailureDomainsResource(AdminResource):
+    """The failure domains of a cluster by name."""
 
     async def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         return json_answer(
@@ -29,8 +29,8 @@ class FailureDomains(AdminView):
         )
 
 
-class FailureDomain(AdminView):
-    """One by name. Removing answers 200, not 204: as Pulsar."""
+class FailureDomainResource(AdminResource):
+    """A failure domain. Its removal answers 200, not 204, as Pulsar."""
 
     async def get(self, request: HttpRequest, cluster: str, domainName: str) -> HttpResponse:
         return json_answer(
@@ -47,8 +47,8 @@ class FailureDomain(AdminView):
         return no_content(200)
 
 
-class Policies(AdminView):
-    """All isolation policies of a cluster by name."""
+class IsolationPoliciesResource(AdminResource):
+    """The isolation policies of a cluster by name."""
 
     async def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         return json_answer(
@@ -56,8 +56,8 @@ class Policies(AdminView):
         )
 
 
-class Policy(AdminView):
-    """One isolation policy."""
+class IsolationPolicyResource(AdminResource):
+    """An isolation policy."""
 
     async def get(self, request: HttpRequest, cluster: str, policyName: str) -> HttpResponse:
         return json_answer(
@@ -76,8 +76,8 @@ class Policy(AdminView):
         return no_content()
 
 
-class Brokers(AdminView):
-    """Which policies name which live broker."""
+class IsolationOfBrokersResource(AdminResource):
+    """The isolation policies that name each live broker."""
 
     async def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         ids = await self.work(brokers.ids)
@@ -86,22 +86,20 @@ class Brokers(AdminView):
         )
 
 
-class Broker(AdminView):
-    """Which policies name a broker, live or not."""
+class IsolationOfBrokerResource(AdminResource):
+    """The isolation policies that name a broker, live or not."""
 
     async def get(self, request: HttpRequest, cluster: str, broker: str) -> HttpResponse:
-        found = await self.work(
-            lambda engine: isolation_of_brokers(engine.store, cluster, [broker])
-        )
-        return json_answer(found[0])
+        rows = await self.work(lambda engine: isolation_of_brokers(engine.store, cluster, [broker]))
+        return json_answer(rows[0])
 
 
 _CLUSTER = "/admin/v2/clusters/{cluster}"
-ROUTES: list[tuple[str, type[AdminView]]] = [
-    (f"{_CLUSTER}/failureDomains", FailureDomains),
-    (f"{_CLUSTER}/failureDomains/{{domainName}}", FailureDomain),
-    (f"{_CLUSTER}/namespaceIsolationPolicies", Policies),
-    (f"{_CLUSTER}/namespaceIsolationPolicies/brokers", Brokers),
-    (f"{_CLUSTER}/namespaceIsolationPolicies/brokers/{{broker}}", Broker),
-    (f"{_CLUSTER}/namespaceIsolationPolicies/{{policyName}}", Policy),
+ROUTES: list[tuple[str, type[AdminResource]]] = [
+    (f"{_CLUSTER}/failureDomains", FailureDomainsResource),
+    (f"{_CLUSTER}/failureDomains/{{domainName}}", FailureDomainResource),
+    (f"{_CLUSTER}/namespaceIsolationPolicies", IsolationPoliciesResource),
+    (f"{_CLUSTER}/namespaceIsolationPolicies/brokers", IsolationOfBrokersResource),
+    (f"{_CLUSTER}/namespaceIsolationPolicies/brokers/{{broker}}", IsolationOfBrokerResource),
+    (f"{_CLUSTER}/namespaceIsolationPolicies/{{policyName}}", IsolationPolicyResource),
 ]

@@ -1,4 +1,4 @@
-"""``/admin/v2/resourcegroups``, a namespace's group, and ``/admin/v2/resource-quotas`` of bundles."""
+"""Resource groups (``/admin/v2/resourcegroups``) and resource quotas of bundles (``/admin/v2/resource-quotas``)."""
 
 from django.http import HttpRequest, HttpResponse
 
@@ -12,12 +12,12 @@ from engine.tenancy.resources.bundle_quotas import (
     set_quota,
 )
 from gateway.http.bodies import json_answer, json_list, no_content, object_body, plain_text
-from gateway.rest.base import AdminView
+from gateway.rest.base import AdminResource
 from gateway.services import namespaces
 
 
-class Groups(AdminView):
-    """Names of resource groups."""
+class ResourceGroupsResource(AdminResource):
+    """The names of resource groups."""
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         return await json_list(
@@ -25,8 +25,8 @@ class Groups(AdminView):
         )
 
 
-class Group(AdminView):
-    """One resource group."""
+class ResourceGroupResource(AdminResource):
+    """A resource group."""
 
     async def get(self, request: HttpRequest, resourcegroup: str) -> HttpResponse:
         return json_answer(
@@ -49,8 +49,8 @@ class Group(AdminView):
         return no_content()
 
 
-class GroupOfNamespace(AdminView):
-    """The group that a namespace is in, as bare text; leaving it."""
+class NamespaceResourceGroupResource(AdminResource):
+    """The resource group of a namespace, as unquoted text; the removal of the namespace from it."""
 
     permission = "namespace"
     write_permission = "tenant"
@@ -69,8 +69,8 @@ class GroupOfNamespace(AdminView):
         return no_content()
 
 
-class Joining(AdminView):
-    """Having a namespace join a group."""
+class ResourceGroupMembershipResource(AdminResource):
+    """The addition of a namespace to a resource group."""
 
     write_permission = "tenant"
 
@@ -84,8 +84,8 @@ class Joining(AdminView):
         return no_content()
 
 
-class DefaultQuota(AdminView):
-    """Of bundles of which nothing is said."""
+class DefaultBundleQuotaResource(AdminResource):
+    """The resource quota of bundles without one of their own."""
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         return json_answer(await self.work(lambda engine: get_default_quota(engine.store)))
@@ -96,41 +96,43 @@ class DefaultQuota(AdminView):
         return no_content()
 
 
-class Quota(AdminView):
-    """Of one bundle."""
+class BundleQuotaResource(AdminResource):
+    """The resource quota of one bundle."""
 
     async def get(
         self, request: HttpRequest, tenant: str, namespace: str, bundle: str
     ) -> HttpResponse:
         name = namespace_name(tenant, namespace)
-        found = await self.work(lambda engine: namespaces.one_bundle(engine, name, bundle))
-        return json_answer(await self.work(lambda engine: get_quota(engine.store, name, found)))
+        bundle_range = await self.work(lambda engine: namespaces.one_bundle(engine, name, bundle))
+        return json_answer(
+            await self.work(lambda engine: get_quota(engine.store, name, bundle_range))
+        )
 
     async def post(
         self, request: HttpRequest, tenant: str, namespace: str, bundle: str
     ) -> HttpResponse:
         given = object_body(request)
         name = namespace_name(tenant, namespace)
-        found = await self.work(lambda engine: namespaces.one_bundle(engine, name, bundle))
-        await self.work(lambda engine: set_quota(engine.store, name, found, given))
+        bundle_range = await self.work(lambda engine: namespaces.one_bundle(engine, name, bundle))
+        await self.work(lambda engine: set_quota(engine.store, name, bundle_range, given))
         return no_content()
 
     async def delete(
         self, request: HttpRequest, tenant: str, namespace: str, bundle: str
     ) -> HttpResponse:
         name = namespace_name(tenant, namespace)
-        found = await self.work(lambda engine: namespaces.one_bundle(engine, name, bundle))
-        await self.work(lambda engine: delete_quota(engine.store, name, found))
+        bundle_range = await self.work(lambda engine: namespaces.one_bundle(engine, name, bundle))
+        await self.work(lambda engine: delete_quota(engine.store, name, bundle_range))
         return no_content()
 
 
 _NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
 _QUOTAS = "/admin/v2/resource-quotas"
-ROUTES: list[tuple[str, type[AdminView]]] = [
-    ("/admin/v2/resourcegroups", Groups),
-    ("/admin/v2/resourcegroups/{resourcegroup}", Group),
-    (f"{_NAMESPACE}/resourcegroup", GroupOfNamespace),
-    (f"{_NAMESPACE}/resourcegroup/{{resourcegroup}}", Joining),
-    (_QUOTAS, DefaultQuota),
-    (f"{_QUOTAS}/{{tenant}}/{{namespace}}/{{bundle}}", Quota),
+ROUTES: list[tuple[str, type[AdminResource]]] = [
+    ("/admin/v2/resourcegroups", ResourceGroupsResource),
+    ("/admin/v2/resourcegroups/{resourcegroup}", ResourceGroupResource),
+    (f"{_NAMESPACE}/resourcegroup", NamespaceResourceGroupResource),
+    (f"{_NAMESPACE}/resourcegroup/{{resourcegroup}}", ResourceGroupMembershipResource),
+    (_QUOTAS, DefaultBundleQuotaResource),
+    (f"{_QUOTAS}/{{tenant}}/{{namespace}}/{{bundle}}", BundleQuotaResource),
 ]

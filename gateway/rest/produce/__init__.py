@@ -1,1 +1,1 @@
-"""Messages published over HTTP: what bodies say, and how they are answered."""
+"""Messages published over HTTP: the parsing of requests, and their answers."""

@@ -1,7 +1,7 @@
-"""Bodies of Pulsar's REST produce (``ProducerMessages``) as values. Pure.
+"""Parsing of the bodies of Pulsar's REST produce (``ProducerMessages``). Pure.
 
-Scalars stand for text and text for numbers, as Pulsar takes them, and what it does not know it passes over; what it
-would store as something else than was given is refused by name.
+As in Pulsar, scalars are accepted as text, text as numbers, and unknown fields are ignored. A value that Pulsar would
+store as another one is refused with the field's name.
 """
 
 import base64
@@ -17,19 +17,22 @@ from gateway.http.bodies import kind_of, string_list, string_map, text_of, whole
 from gateway.http.json_bodies import decode_body
 
 MESSAGES_MAX = 1_000
-"""In a request."""
+"""Messages in a request."""
 LONG_MAX = (1 << 63) - 1
 NAME_BYTES_MAX = 1_024
-"""As brokers take them."""
+"""Length of a producer's name that brokers accept."""
 NOWHERE_ELSE = "__local__"
-"""Stands for the clusters of a message that is not replicated."""
+"""The cluster list of a message that is not replicated."""
 _BYTES = "BYTES"
 _DEFAULT = Schema(SchemaKind.STRING, b"", {"__charset": "UTF-8"})
 
 
 @dataclass(frozen=True, slots=True)
 class GivenMessage:
-    """Times are epoch milliseconds, 0 for none. ``sequence_id`` None: not given, or 0, which clients send for that."""
+    """A message of a request. Times are milliseconds since the epoch, 0 for none.
+
+    ``sequence_id`` is None when it is missing, or 0, which clients send instead.
+    """
 
     payload: str
     key: str | None
@@ -42,7 +45,10 @@ class GivenMessage:
 
 @dataclass(frozen=True, slots=True)
 class ProduceRequest:
-    """``schema_version`` None: ``schema`` is what messages are written by."""
+    """The messages of a request, their producer's name and schema.
+
+    When ``schema_version`` is None, messages are encoded by ``schema``.
+    """
 
     name: str | None
     schema_version: int | None
@@ -51,7 +57,10 @@ class ProduceRequest:
 
 
 def parse_request(body: dict[str, Any] | None, now_ms: int) -> ProduceRequest:
-    """Raises InvalidField naming the member, Unprocessable for a schema whose definition is none."""
+    """Return the request in a body.
+
+    Raises InvalidField with the member's name, Unprocessable for a schema whose definition is invalid.
+    """
     if body is None:
         raise InvalidField("body", "expected an object with messages")
     given = body.get("messages")
@@ -60,64 +69,69 @@ def parse_request(body: dict[str, Any] | None, now_ms: int) -> ProduceRequest:
     if len(given) > MESSAGES_MAX:
         raise InvalidField("messages", f"at most {MESSAGES_MAX} in a request, got {len(given)}")
     version = _number(body, "schemaVersion", "schemaVersion", low=-1, default=-1)
-    messages = [_message(one, f"messages[{index}]", now_ms) for index, one in enumerate(given)]
+    messages = [_message(item, f"messages[{index}]", now_ms) for index, item in enumerate(given)]
     name = _text(body.get("producerName"), "producerName") or None
     if name is not None and (not name.strip() or len(name.encode()) > NAME_BYTES_MAX):
         raise InvalidField("producerName", f"expected 1 to {NAME_BYTES_MAX} bytes, not only blanks")
     _check_sequence(messages)
-    if name is None:  # a sequence id says something only together with the producer whose it is
-        messages = [replace(one, sequence_id=None) for one in messages]
+    if (
+        name is None
+    ):  # Brokers compare sequence ids by the producer's name, so without one they have no meaning.
+        messages = [replace(message, sequence_id=None) for message in messages]
     schema = _DEFAULT if version >= 0 else _schema_of(body)
     return ProduceRequest(name, version if version >= 0 else None, schema, messages)
 
 
-def _message(given: Any, where: str, now_ms: int) -> GivenMessage:
+def _message(given: Any, path: str, now_ms: int) -> GivenMessage:
     if not isinstance(given, dict):
-        raise InvalidField(where, f"expected an object, got {kind_of(given)}")
-    payload = _text(given.get("payload"), f"{where}.payload")
+        raise InvalidField(path, f"expected an object, got {kind_of(given)}")
+    payload = _text(given.get("payload"), f"{path}.payload")
     if payload is None:
-        raise InvalidField(f"{where}.payload", "is missing")
+        raise InvalidField(f"{path}.payload", "is missing")
     local = given.get("disableReplication")
     if local is not None and not isinstance(local, bool):
         raise InvalidField(
-            f"{where}.disableReplication", f"expected a boolean, got {kind_of(local)}"
+            f"{path}.disableReplication", f"expected a boolean, got {kind_of(local)}"
         )
     clusters = string_list(
-        {f"{where}.replicationClusters": given.get("replicationClusters")},
-        f"{where}.replicationClusters",
+        {f"{path}.replicationClusters": given.get("replicationClusters")},
+        f"{path}.replicationClusters",
     )
-    after_ms = _number(given, "deliverAfterMs", f"{where}.deliverAfterMs", high=LONG_MAX - now_ms)
-    at_ms = _number(given, "deliverAt", f"{where}.deliverAt")
+    after_ms = _number(given, "deliverAfterMs", f"{path}.deliverAfterMs", high=LONG_MAX - now_ms)
+    at_ms = _number(given, "deliverAt", f"{path}.deliverAt")
     return GivenMessage(
         payload,
-        _text(given.get("key"), f"{where}.key"),
-        string_map(given.get("properties"), f"{where}.properties"),
-        _number(given, "eventTime", f"{where}.eventTime"),
+        _text(given.get("key"), f"{path}.key"),
+        string_map(given.get("properties"), f"{path}.properties"),
+        _number(given, "eventTime", f"{path}.eventTime"),
         at_ms or (now_ms + after_ms if after_ms else 0),
         [NOWHERE_ELSE] if local else clusters,
-        _number(given, "sequenceId", f"{where}.sequenceId") or None,
+        _number(given, "sequenceId", f"{path}.sequenceId") or None,
     )
 
 
 def _check_sequence(messages: list[GivenMessage]) -> None:
-    """All or none have a sequence id, above the one before it: brokers that deduplicate drop all others."""
+    """Check that all messages or none have a sequence id, and that they increase.
+
+    Brokers that deduplicate would drop any other message. Raises InvalidField.
+    """
     before = 0
-    given = [one.sequence_id is not None for one in messages]
-    for index, one in enumerate(messages):
-        where = f"messages[{index}].sequenceId"
-        if one.sequence_id is None:
-            if any(given):
+    has_any = any(message.sequence_id is not None for message in messages)
+    for index, message in enumerate(messages):
+        path = f"messages[{index}].sequenceId"
+        if message.sequence_id is None:
+            if has_any:
                 raise InvalidField(
-                    where, "missing, or 0: all messages of a request have one, or none"
+                    path, "missing, or 0: all messages of a request have one, or none"
                 )
             continue
-        if one.sequence_id <= before:
-            raise InvalidField(where, f"must be above the one before it ({before})")
-        before = one.sequence_id
+        if message.sequence_id <= before:
+            raise InvalidField(path, f"must be above the one before it ({before})")
+        before = message.sequence_id
 
 
 def _schema_of(body: dict[str, Any]) -> Schema:
-    """STRING without any, KEY_VALUE with its key apart when there is one of the key."""
+    """Return the schema of a body: STRING when there is none, a separated KEY_VALUE when the key has one."""
     value = _schema(body, "valueSchema") or ("String", _DEFAULT)
     key = _schema(body, "keySchema")
     schema = value[1] if key is None else _key_value(key, value)
@@ -129,7 +143,7 @@ def _schema_of(body: dict[str, Any]) -> Schema:
 
 
 def _schema(body: dict[str, Any], field: str) -> tuple[str, Schema] | None:
-    """Name and schema of a SchemaInfo, which is JSON in a text; None without one."""
+    """Return the name and schema of a SchemaInfo, which is JSON in a string; None without one."""
     text = body.get(field)
     if text is None or text == "":
         return None
@@ -158,7 +172,7 @@ def _kind(name: Any, field: str) -> SchemaKind:
             return SchemaKind.NONE if name == _BYTES else SchemaKind(name)
         except ValueError:
             pass
-    known = ", ".join([_BYTES, *(one.value for one in SchemaKind)])
+    known = ", ".join([_BYTES, *(kind.value for kind in SchemaKind)])
     raise InvalidField(field, f"expected one of {known}")
 
 
@@ -167,15 +181,15 @@ def _key_value(key: tuple[str, Schema], value: tuple[str, Schema]) -> Schema:
     for part, (name, schema) in (("key", key), ("value", value)):
         if schema.kind is SchemaKind.KEY_VALUE:
             raise InvalidField(f"{part}Schema.type", "KEY_VALUE: not within a KEY_VALUE")
-        none = schema.kind is SchemaKind.NONE
+        is_bytes = schema.kind is SchemaKind.NONE
         properties[f"{part}.schema.name"] = name
-        properties[f"{part}.schema.type"] = _BYTES if none else schema.kind.value
+        properties[f"{part}.schema.type"] = _BYTES if is_bytes else schema.kind.value
         properties[f"{part}.schema.properties"] = json.dumps(dict(schema.properties))
     return Schema(SchemaKind.KEY_VALUE, joined(key[1].data, value[1].data), properties)
 
 
 def _text(value: Any, field: str) -> str | None:
-    """A string, or what JSON prints of a number or a truth value."""
+    """Return a string, or the JSON text of a number or boolean; None for null. Raises InvalidField."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, dict | list):
@@ -195,7 +209,7 @@ def _number(
     value = body.get(name)
     if value is None or value == "":
         return default
-    found = whole_number(value, field)
-    if not low <= found <= high:
+    number = whole_number(value, field)
+    if not low <= number <= high:
         raise InvalidField(field, f"must be from {low} to {high}")
-    return found
+    return number

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gateway.rest import permissions
-from gateway.rest.base import UnbuiltView
+from gateway.rest.base import UnbuiltResource
 from gateway.rest.urls import table
 
 Call = Callable[..., Any]
@@ -246,7 +246,7 @@ def test_every_route_declares_its_permissions() -> None:
         assert view.permission in permissions.LEVELS, route.template
         assert view.write_permission in permissions.LEVELS, route.template
     changing = {"post", "put", "delete", "patch"}
-    built = [row for row in table() if row[1] is not UnbuiltView]
+    built = [row for row in table() if row[1] is not UnbuiltResource]
     for route, view, _ in built:
         if changing & set(vars(view)):
             assert view.write_permission != permissions.PUBLIC, route.template

@@ -286,13 +286,13 @@ def test_a_long_request_is_encoded_beside_the_loop(
     call: Call, publisher: Publisher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[int] = []
-    encode = views._encoded
+    encode = views._encode
 
     def encoded(*given: Any) -> list[Outgoing]:
         threads.append(threading.get_ident())
         return encode(*given)
 
-    monkeypatch.setattr(views, "_encoded", encoded)
+    monkeypatch.setattr(views, "_encode", encoded)
     assert call("POST", PATH, {"messages": [{"payload": "a"}]}).status == 200
     long = {"messages": [{"payload": "a" * views.TURN_CHARS}, {"payload": "b"}]}
     assert call("POST", PATH, long).status == 200
