@@ -1,1 +1,1 @@
-"""The Django project: admin REST, console API, live sockets, Celery; turns HTTP into engine calls."""
+"""The Django project: Pulsar's REST and WebSocket interfaces, the console's API and live sockets, and Celery tasks."""

@@ -1,9 +1,9 @@
-"""Django's view of the gateway: it only brings management commands and services, no models."""
+"""The gateway as an app of Django, without models."""
 
 from django.apps import AppConfig
 
 
 class GatewayConfig(AppConfig):
-    """Registered as ``gateway``."""
+    """The app ``gateway``."""
 
     name = "gateway"

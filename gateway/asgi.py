@@ -1,5 +1,4 @@
-"""The gateway's front door: HTTP to Django, WebSockets to their consumers. A server of ``gateway.servers`` runs
-``application``."""
+"""The ASGI application, which a server of ``gateway.servers`` runs: HTTP by Django, WebSockets by their endpoints."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The Celery application; tasks are found in the Django apps' ``tasks`` modules."""
+"""The Celery application. Tasks are in the ``tasks`` modules of Django's apps."""
 
 import logging
 import os
@@ -17,12 +17,12 @@ from engine.base import log as logs
 SEMAPHORES = "/dev/shm"
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gateway.settings")
 
-# In a container everything runs as root. What root makes dangerous is pickle, and the worker takes JSON alone.
+# In a container all processes run as root. Celery warns because of pickle, but the worker accepts only JSON.
 warnings.filterwarnings("ignore", category=SecurityWarning)
 
 
 def set_up_log(**_: object) -> None:
-    """The worker's log has the form of all programs: Celery leaves logging to whoever answers its signal."""
+    """Configure the worker's log as in all programs; Celery configures none when its signal has a receiver."""
     configure_logging(settings.LOGGING_CONFIG, settings.LOGGING)
 
 
@@ -30,7 +30,7 @@ setup_logging.connect(set_up_log)
 
 
 def begin_worker(**_: object) -> None:
-    """Have its files be its user's alone; end it where no process of its pool could start."""
+    """Make the worker's files private to its user; end the worker where no process of its pool could start."""
     logs.keep_private()
     if not os.access(SEMAPHORES, os.W_OK):
         refuse(f"{SEMAPHORES} cannot be written, where the semaphores of Celery's processes lie")
@@ -39,22 +39,22 @@ def begin_worker(**_: object) -> None:
 celeryd_init.connect(begin_worker)
 
 
-def refuse_nonsense() -> None:
-    """End the worker, which reads its settings here first, with one line that names the setting."""
+def check_settings() -> None:
+    """Read the settings for the first time; end the worker with one line that names an invalid one."""
     try:
         settings.INSTALLED_APPS  # noqa: B018
     except ImproperlyConfigured as error:
         refuse(str(error))
 
 
-def refuse(why: str) -> None:
-    """End the worker for good: trying again will not help."""
+def refuse(reason: str) -> None:
+    """End the worker with the exit code after which the supervisor does not restart it."""
     logs.configure()
-    logging.getLogger("worker").critical("cannot start: %s", why)
+    logging.getLogger("worker").critical("cannot start: %s", reason)
     sys.exit(os.EX_CONFIG)
 
 
-refuse_nonsense()
+check_settings()
 app = Celery("magnetar")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()

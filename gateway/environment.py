@@ -1,4 +1,4 @@
-"""What the gateway and its worker are told from outside, checked once: nonsense stops the process at start."""
+"""Settings of the gateway and its worker, checked once: an invalid one ends the process at its start."""
 
 import os
 import re
@@ -20,28 +20,28 @@ _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:.]+\])(:[0-9]
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Of the gateway itself and its worker, which share ``data_dir``."""
+    """Settings of the gateway itself and its worker, which share ``data_dir``."""
 
     data_dir: Path = folder("data", "holds the console's database, keys and results of analyses")
     http_port: int = port(8080, "console, REST, WebSocket endpoints (webServicePort)")
-    asgi_server: str = text("daphne", "what serves it", choices=("daphne", "uvicorn"))
-    broker_port: int = port(6650, "Pulsar's protocol, as told in a broker's configuration")
+    asgi_server: str = text("daphne", "the ASGI server", choices=("daphne", "uvicorn"))
+    broker_port: int = port(6650, "Pulsar's protocol, as reported in a broker's configuration")
     redis_url: str = text("", "queue of the worker and fan-out between gateways; empty: none")
     cluster_name: str = text("standalone", "the cluster it administers (clusterName)")
     internal_token: str = text(
-        "", "by which the instance's processes know each other; empty: the file in data_dir"
+        "", "authenticates the instance's processes to each other; empty: the file in data_dir"
     )
     websocket_key_folder: str = text(
         "",
-        "holds <name>.public.pem and <name>.private.pem, by which WebSocket producers are encrypted and consumers "
-        "decrypted; empty: none (cryptoKeyReaderFactoryClassName)",
+        "folder of <name>.public.pem and <name>.private.pem, with which messages of WebSocket producers are encrypted "
+        "and those of consumers decrypted; empty: none (cryptoKeyReaderFactoryClassName)",
     )
     status_file_path: str = text(
         "",
-        "/status.html answers OK while this file is there, else 404; empty: always 404 (statusFilePath)",
+        "/status.html answers OK while this file exists, else 404; empty: always 404 (statusFilePath)",
     )
     secret_key: str = text("", "signs sessions; empty: the file in data_dir")
-    allowed_hosts: str = text("", "further Host headers it answers to, with commas between")
+    allowed_hosts: str = text("", "further Host headers that are accepted, with commas between")
     allowed_origins: str = text(
         "",
         "origins (scheme://host[:port], or null) of pages served elsewhere that may open WebSockets and call REST; "
@@ -51,7 +51,9 @@ class Environment:
         10_000,
         "HTTP connections and WebSockets of one client address that a gateway keeps open; 0: no limit",
     )
-    control_socket: str = text("", "where the supervisor listens, by which Spark is started")
+    control_socket: str = text(
+        "", "the supervisor's socket, by which Spark is started; empty: none"
+    )
     audit_days: int = count(
         365, "days for which the audit log keeps an entry; 0: no limit", high=DAYS_MAX
     )
@@ -69,9 +71,9 @@ class Environment:
     authentication_enabled: bool = flag(False, "true is not supported yet (authenticationEnabled)")
 
     def __post_init__(self) -> None:
-        """Raises SettingsError."""
+        """Check the values. Raises SettingsError."""
         if self.authentication_enabled:
-            # Nobody could sign in, and the WebSocket endpoints would not ask.
+            # No user could sign in, and the WebSocket endpoints do not check users.
             raise SettingsError("authentication_enabled must be false: not supported yet")
         for origin in self.origins:
             if origin != "null" and not _ORIGIN.fullmatch(origin):
@@ -84,12 +86,13 @@ class Environment:
 
     @property
     def origins(self) -> list[str]:
-        return [one.strip().lower() for one in self.allowed_origins.split(",") if one.strip()]
+        origins = (origin.strip().lower() for origin in self.allowed_origins.split(","))
+        return [origin for origin in origins if origin]
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """Everything that is not Django's."""
+class GatewaySettings:
+    """All settings of the gateway besides Django's."""
 
     environment: Environment
     tenants: TenantLimits
@@ -97,13 +100,15 @@ class Settings:
     log: LogSettings
 
 
-PROGRAM = Program("gateway", Settings)
+PROGRAM = Program("gateway", GatewaySettings)
 
 
-def load(environ: Mapping[str, str] | None = None, directory: Path | None = None) -> Settings:
-    """From ``MAGNETAR_*`` variables and ``magnetar.toml`` in ``directory``, by default where we were started.
+def load(
+    environ: Mapping[str, str] | None = None, directory: Path | None = None
+) -> GatewaySettings:
+    """Load the settings from ``MAGNETAR_*`` variables and ``magnetar.toml`` in ``directory``.
 
-    Raises ImproperlyConfigured naming the setting and the rule it breaks.
+    The default is the current directory. Raises ImproperlyConfigured with the setting and the rule that it violates.
     """
     try:
         return PROGRAM.load(os.environ if environ is None else environ, directory or Path.cwd())

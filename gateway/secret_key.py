@@ -1,4 +1,4 @@
-"""The key that signs console sessions: made once, kept in the data directory, readable by its owner only."""
+"""The key that signs console sessions: created once, in the data directory, readable by its owner only."""
 
 import os
 from pathlib import Path
@@ -9,8 +9,11 @@ FILE_NAME = "secret_key"
 
 
 def read_or_create(data_dir: Path) -> str:
-    """The key in ``data_dir``; made (mode 0600) when absent. Safe when several processes start at once: the first
-    to link its file wins and the others read it. Raises OSError when the directory cannot be written."""
+    """Return the key in ``data_dir``; create it (mode 0600) when it does not exist.
+
+    Several processes may call it at once: the first to link its file wins, and the others read that file. Raises
+    OSError when the directory cannot be written.
+    """
     path = data_dir / FILE_NAME
     if not path.exists():
         data_dir.mkdir(parents=True, exist_ok=True)
@@ -24,7 +27,7 @@ def read_or_create(data_dir: Path) -> str:
         try:
             os.link(draft, path)
         except FileExistsError:
-            pass  # another process was first; its key counts
+            pass  # Another process was first, and its key is used.
         finally:
             draft.unlink()
     return path.read_text().strip()

@@ -1,4 +1,4 @@
-"""Bring the console's database up to date, then serve the gateway by Daphne or uvicorn: ``python -m gateway.serve``."""
+"""The gateway's process, ``python -m gateway.serve``: migrates the console's database, then serves the gateway."""
 
 import argparse
 import fcntl
@@ -26,12 +26,12 @@ BACKLOG = 1024
 
 
 def migrate() -> None:
-    """Apply migrations that the database lacks; a look at the migration table when it lacks none.
+    """Apply migrations that the database lacks; only the table of migrations is read when it lacks none.
 
-    One process at a time: those that start together wait for the first, and then find nothing to do.
+    Processes that start together migrate one after the other, and those after the first have nothing to do.
     """
     with (settings.ENVIRONMENT.data_dir / "migrations.lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # ends with the process, however that ends
+        fcntl.flock(lock, fcntl.LOCK_EX)  # The kernel releases it when the process ends in any way.
         _apply_migrations()
 
 
@@ -47,7 +47,7 @@ def _apply_migrations() -> None:
 
 
 def prepare(host: str) -> None:
-    """Make the data folder. Raises ImproperlyConfigured when it cannot be, and for an address that others reach."""
+    """Create the data folder. Raises ImproperlyConfigured when that fails, and for a host that is not loopback."""
     if not is_loopback(host):
         raise ImproperlyConfigured(
             f"host {host} is not loopback: without authentication only loopback is served"
@@ -73,11 +73,11 @@ def main() -> None:
     try:
         django.setup()
         shared = [] if args.listener is None else [inherited(args.listener)]
-        for host in (args.host, *(one.getsockname()[0] for one in shared)):
+        for host in (args.host, *(listener.getsockname()[0] for listener in shared)):
             prepare(host)
     except ImproperlyConfigured as error:
         log.critical("cannot start: %s", error)
-        sys.exit(os.EX_CONFIG)  # trying again will not help
+        sys.exit(os.EX_CONFIG)  # The supervisor does not restart a process that ends with it.
     migrate()
     port = settings.ENVIRONMENT.http_port if args.port is None else args.port
     try:
@@ -89,13 +89,15 @@ def main() -> None:
 
 
 def inherited(descriptor: int) -> socket.socket:
-    """A listening socket that whoever started us holds. Raises ImproperlyConfigured when it is none, and when nothing
-    but this process's memory would join those that share it."""
+    """Return a listening socket inherited from the parent process, which several gateways share.
+
+    Raises ImproperlyConfigured when it is not one, and without Redis, by which the gateways exchange events.
+    """
     try:
         listener = socket.socket(fileno=descriptor)
         listener.setblocking(False)
         if not listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-            raise OSError(0, "it does not listen")
+            raise OSError(0, "it is not a listening socket")
     except OSError as error:
         raise ImproperlyConfigured(f"--listener {descriptor}: {error.strerror}") from error
     if not settings.ENVIRONMENT.redis_url:
@@ -104,9 +106,9 @@ def inherited(descriptor: int) -> socket.socket:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket to which clients connect from now on. Raises OSError."""
+    """Return a listening socket. Raises OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio sets TCP_NODELAY only for sockets that say their protocol
+    # asyncio sets TCP_NODELAY only for sockets with an explicit protocol.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -120,23 +122,26 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def settle() -> None:
-    """Routes and all that they import are made now: collections, which hold up every request, need not look at them."""
-    get_resolver().url_patterns  # noqa: B018 - read at the first request otherwise
+    """Create routes and import their modules now, and exclude these objects from later garbage collections.
+
+    Collections delay all requests.
+    """
+    get_resolver().url_patterns  # noqa: B018 - created at the first request otherwise
     shorten_collections()
 
 
 def record_history() -> None:
-    """From the first second on, whether or not somebody looks."""
+    """Start to record the history at once, also while no console is open."""
     from gateway.services.history import recorder
 
     recorder.start()
 
 
 def serve(listeners: list[socket.socket]) -> None:
-    """Serve by the server that is set, until SIGINT or SIGTERM. Only one of the two is imported."""
+    """Serve by the configured server until SIGINT or SIGTERM; the other one is not imported."""
     from gateway.services import engine_link
 
-    most = settings.ENVIRONMENT.max_connections_per_address
+    limit = settings.ENVIRONMENT.max_connections_per_address
     if settings.ENVIRONMENT.asgi_server == "uvicorn":
         from gateway.servers import on_uvicorn
 
@@ -146,16 +151,16 @@ def serve(listeners: list[socket.socket]) -> None:
 
         settle()
         record_history()
-        on_uvicorn.serve(application, listeners, NAME, loop, connections_per_address=most)
+        on_uvicorn.serve(application, listeners, NAME, loop, connections_per_address=limit)
     else:
-        from gateway.servers import on_daphne  # installs Twisted's reactor
+        from gateway.servers import on_daphne  # Installs Twisted's reactor.
 
         engine_link.live_on(on_daphne.loop())
         from gateway.asgi import application
 
         settle()
         record_history()
-        on_daphne.serve(application, listeners, NAME, connections_per_address=most)
+        on_daphne.serve(application, listeners, NAME, connections_per_address=limit)
 
 
 if __name__ == "__main__":

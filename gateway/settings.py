@@ -1,4 +1,4 @@
-"""Django settings, one file, what may be set from outside is in gateway.environment."""
+"""Django's settings. Those that may be set from outside are in ``gateway.environment``."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -15,9 +15,9 @@ ENVIRONMENT = replace(_LOADED.environment, data_dir=_LOADED.environment.data_dir
 
 VERSION = "0.1.0"
 PULSAR_VERSION = "4.0.8"
-"""The Apache Pulsar release whose contracts we speak; its tools ask for it and compare it."""
+"""The release of Apache Pulsar whose interfaces are served; Pulsar's tools request and compare it."""
 DEBUG = False
-# Read at first use, so that importing the settings (type checker, tests) writes no file.
+# Read at its first use, so that importing the settings (type checker, tests) creates no file.
 SECRET_KEY = cast(
     str,
     SimpleLazyObject(
@@ -42,7 +42,7 @@ INSTALLED_APPS = [
     "admin_ui",
 ]
 
-# All are asynchronous; an ordinary one would cost every request a thread's turn, twice.
+# All are asynchronous: a synchronous one would make every request wait for a thread twice.
 MIDDLEWARE = [
     "gateway.http.entrance.Entrance",
     "gateway.http.identity.Identity",
@@ -51,14 +51,14 @@ MIDDLEWARE = [
 ROOT_URLCONF = "gateway.urls"
 ASGI_APPLICATION = "gateway.asgi.application"
 TEMPLATES: list[dict[str, Any]] = []
-APPEND_SLASH = False  # a redirect would lose the body of a PUT
+APPEND_SLASH = False  # A redirect would lose the body of a PUT.
 
 DATABASES = {
     "default": {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": ENVIRONMENT.data_dir / "console.sqlite3",
         "OPTIONS": {
-            # Writers wait for each other instead of failing, and an audit entry is on disk when it is committed.
+            # Writers wait for each other instead of failing, and an audit entry is durable when it is committed.
             "timeout": 10,
             "transaction_mode": "IMMEDIATE",
             "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
@@ -71,7 +71,7 @@ if ENVIRONMENT.redis_url:
     CHANNEL_LAYERS: dict[str, Any] = {
         "default": {
             "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-            # redis-py 8 times a socket out after 5 s by default, which would end idle subscriptions.
+            # redis-py 8 closes a socket after 5 s without data by default, which would end idle subscriptions.
             "CONFIG": {"hosts": [{"address": ENVIRONMENT.redis_url, "socket_timeout": None}]},
         }
     }
@@ -108,12 +108,12 @@ LOGGING = {
     },
     "root": {"handlers": ["stderr"], "level": _LOADED.log.log_level},
     "loggers": {
-        # Django repeats every 4xx and 5xx answer; ours are logged once where they arise.
+        # Django logs every 4xx and 5xx answer again; the gateway logs an error once, where it arises.
         "django.request": {"level": "CRITICAL"},
         "django.security.DisallowedHost": {"level": "CRITICAL"},
         "daphne.http_protocol": {"level": "WARNING"},
         "daphne.server": {"level": "WARNING"},
-        # a line for each malformed request, and for each socket that opens or closes
+        # uvicorn logs a line for each malformed request, and for each socket that opens or closes.
         "uvicorn.error": {"level": "ERROR"},
         "websockets": {"level": "WARNING"},
         "kazoo": {"level": "WARNING"},

@@ -1,4 +1,4 @@
-"""WebSocket routes: those of installed apps, and Pulsar's data-plane endpoints."""
+"""WebSocket routes of installed apps and of Pulsar's data plane."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -18,17 +18,19 @@ async def unknown(
     receive: Callable[[], Awaitable[dict[str, Any]]],
     send: Callable[[dict[str, Any]], Awaitable[None]],
 ) -> None:
-    """Refuse a handshake on a path that is none of ours (the client sees HTTP 404)."""
+    """Refuse a handshake on an unknown path with HTTP status 404."""
     await receive()
     await refuse(send, 404)
 
 
 def router() -> URLRouter:
-    """All WebSocket routes. Only those of apps look for a session's user: it would cost Pulsar's endpoints, which have
-    no use for it, 7 KB for each socket."""
-    rest: Any = unknown
+    """Return all WebSocket routes.
+
+    Only those of apps read the user of a session. Pulsar's endpoints do not need it, and it takes 7 KB for each socket.
+    """
+    not_found: Any = unknown
     installed = [
         route for name in app_attributes("websocket_routes") for route in import_string(name)
     ]
-    signed_in: Any = AuthMiddlewareStack(URLRouter([*installed, re_path("^.*$", rest)]))
+    signed_in: Any = AuthMiddlewareStack(URLRouter([*installed, re_path("^.*$", not_found)]))
     return URLRouter([*websocket_urlpatterns, re_path("", signed_in)])

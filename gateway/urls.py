@@ -1,4 +1,4 @@
-"""Routes of the gateway: includes, and what speaks WebSocket only."""
+"""HTTP routes of the gateway: those of REST and of installed apps, and the paths of WebSocket endpoints."""
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import include, path, re_path
@@ -9,7 +9,7 @@ from gateway.http.installed import app_attributes
 
 
 async def _only_websockets(request: HttpRequest) -> HttpResponse:
-    """What a data-plane endpoint of ``gateway.ws`` answers to plain HTTP."""
+    """Answer plain HTTP on the path of an endpoint of ``gateway.ws``."""
     return container.empty(405)
 
 

@@ -1,4 +1,4 @@
-"""The command line of one instance: ``manage.py standalone run | status | demo``, ``stop | kill | start NAME``."""
+"""The command line of an instance: ``manage.py standalone run | status | demo``, ``stop | kill | start NAME``."""
 
 import argparse
 import asyncio
@@ -25,24 +25,24 @@ from gateway.standalone.programs import (
     zookeeper_classpath,
 )
 from gateway.standalone.settings import GATEWAYS_MAX, PROGRAM, StandaloneSettings
-from gateway.standalone.supervisor import Supervisor, fail, say, speak
+from gateway.standalone.supervisor import Supervisor, configure_output, fail, report
 
 BACKLOG = 1024
 ANSWER_S = 180.0
-"""Of a running instance, which waits for a child that starts."""
+"""Time within which a running instance must answer, while it may wait for a child that starts."""
 BOOKIE_BYTES = 300 << 20
-"""What a bookie takes at once, two journal files of 64 MiB, and room to begin with."""
-OURS = (
+"""Free space that a new bookie needs: two journal files of 64 MiB, and space for its first data."""
+OWN_PATHS = (
     *("zookeeper", "redis", "spark", "logs", "runs", "java", "bookie-*"),
     *("console.sqlite3*", "history.sqlite3*", "*.lock", "log4j2.properties"),
 )
-"""What an instance keeps in its data folder."""
+"""Patterns of the files and folders that an instance creates in its data folder."""
 CHILDREN_END_S = 20.0
-"""How long the children of a killed supervisor may take to end."""
+"""Time within which the children of a killed supervisor must end."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """Entry; the exit code."""
+    """Run the command line; return the exit code."""
     parser = argparse.ArgumentParser(prog="manage.py standalone", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
     run = verbs.add_parser("run", help="start an instance and stay in the foreground")
@@ -53,9 +53,11 @@ def main(argv: Sequence[str]) -> int:
     )
     run.add_argument("--clusters", help="not built yet: several clusters in one instance")
     verbs.add_parser("status", help="list the children of the running instance")
-    verbs.add_parser("demo", help="fill a few topics of the running instance to look at")
+    verbs.add_parser(
+        "demo", help="publish example messages to a few topics of the running instance"
+    )
     for verb, text in (
-        ("stop", "end a child; it stays down"),
+        ("stop", "stop a child; it stays down"),
         ("kill", "kill -9 a child, as a crash would"),
         ("start", "start a child that is down"),
     ):
@@ -71,31 +73,33 @@ def main(argv: Sequence[str]) -> int:
     data_dir = settings.instance.data_dir.resolve()
     if args.verb == "run":
         logs.configure(settings.log)
-        speak(settings.log.log_format)
+        configure_output(settings.log.log_format)
         return _run(args, data_dir, settings)
     if args.verb == "demo":
-        speak("text")
+        configure_output("text")
         return _demo(data_dir)
     return _control(args.verb, getattr(args, "name", ""), data_dir)
 
 
 def _demo(data_dir: Path) -> int:
-    from gateway.standalone import demo  # the client is of no use to the other verbs
+    from gateway.standalone import demo  # The other verbs do not need the client.
 
-    ports = {child["name"]: child["ports"] for child in _asked("status", "", data_dir)["children"]}
+    ports = {
+        child["name"]: child["ports"] for child in _request("status", "", data_dir)["children"]
+    }
     host = plan.HOST
     gateway = ports.get("gateway") or ports["gateway-1"]
     http = f"http://{host}:{gateway['http']}"
     try:
-        demo.fill(http, f"pulsar://{host}:{ports['broker-1']['pulsar']}", say)
+        demo.fill(http, f"pulsar://{host}:{ports['broker-1']['pulsar']}", report)
     except demo.DemoError as error:
         fail(f"the demo stopped: {error}")
-    say(f"look at {http}: open a topic of {demo.NAMESPACE}, then Analyse")
+    report(f"look at {http}: open a topic of {demo.NAMESPACE}, then Analyse")
     return 0
 
 
-def _asked(verb: str, name: str, data_dir: Path) -> dict[str, Any]:
-    """The running instance's answer."""
+def _request(verb: str, name: str, data_dir: Path) -> dict[str, Any]:
+    """Return the answer of the running instance to a request; exit with a message when there is none."""
     try:
         answer = ask(plan.control_socket(data_dir), verb, name, timeout_s=ANSWER_S)
     except NotRunningError:
@@ -109,7 +113,7 @@ def _asked(verb: str, name: str, data_dir: Path) -> dict[str, Any]:
 
 
 def _control(verb: str, name: str, data_dir: Path) -> int:
-    answer = _asked(verb, name, data_dir)
+    answer = _request(verb, name, data_dir)
     row = "{:<12} {:>8} {:<10} {:>8}  {}"
     print(row.format("name", "pid", "state", "restarts", "ports"))
     for child in answer["children"]:
@@ -123,7 +127,7 @@ def _control(verb: str, name: str, data_dir: Path) -> int:
 def _run(args: argparse.Namespace, data_dir: Path, settings: StandaloneSettings) -> int:
     if args.clusters:
         fail("--clusters is not built yet: one instance has one cluster, `standalone`")
-    options = plan.Options(
+    options = plan.InstanceOptions(
         data_dir=data_dir,
         settings=settings,
         bookies=args.bookies,
@@ -143,14 +147,14 @@ def _run(args: argparse.Namespace, data_dir: Path, settings: StandaloneSettings)
     except (ProgramMissingError, plan.PlanError) as error:
         fail(str(error))
     socket_path = plan.control_socket(data_dir)
-    socket_path.unlink(missing_ok=True)  # of one that was killed
-    end_leftovers(data_dir / "logs", CHILDREN_END_S, say)
+    socket_path.unlink(missing_ok=True)  # A killed instance leaves it behind.
+    end_leftovers(data_dir / "logs", CHILDREN_END_S, report)
     _make_private(data_dir)
     for child in children:
         for label, port in child.ports.items():
-            if problem := _taken_port(options.host, port, child.name, label):
+            if problem := _port_problem(options.host, port, child.name, label):
                 fail(problem)
-    if problem := _no_room(data_dir, options.bookies):
+    if problem := _room_problem(data_dir, options.bookies):
         fail(problem)
     listeners = _listeners(options.host, children)
     _prepare_folders(options, children)
@@ -171,7 +175,7 @@ def _run(args: argparse.Namespace, data_dir: Path, settings: StandaloneSettings)
 
 
 def _lock_data(data_dir: Path) -> IO[str]:
-    """Make the folders and take the instance's lock, which ends with this process however it ends."""
+    """Create the folders and acquire the instance's lock; the kernel releases it when this process ends in any way."""
     try:
         (data_dir / "logs").mkdir(parents=True, exist_ok=True)
         lock = (data_dir / "instance.lock").open("a+")
@@ -195,18 +199,23 @@ def _lock_data(data_dir: Path) -> IO[str]:
 
 
 def _make_private(data_dir: Path) -> None:
-    """Close to others what earlier versions left open. The data folder itself may hold more than ours: it stays."""
-    for pattern in OURS:
+    """Remove other users' access to the instance's files, which earlier versions allowed.
+
+    The data folder itself is not changed, since it may hold files of other programs.
+    """
+    for pattern in OWN_PATHS:
         for path in data_dir.glob(pattern):
             mode = stat.S_IMODE(path.lstat().st_mode)
             if mode & logs.OTHERS and not path.is_symlink():
-                with suppress(OSError):  # another user's: then it is theirs to close
+                with suppress(OSError):  # A file of another user cannot be changed.
                     path.chmod(mode & ~logs.OTHERS)
 
 
-def _no_room(data_dir: Path, bookies: int) -> str:
-    """What is wrong when new bookies would not find the room that they need; bookies that have data may start with
-    little, to be read."""
+def _room_problem(data_dir: Path, bookies: int) -> str:
+    """Return the problem when new bookies have too little free space, else an empty text.
+
+    Bookies that have data may start with little space, so that the data can be read.
+    """
     new = sum(not (data_dir / f"bookie-{number + 1}").exists() for number in range(bookies))
     free = shutil.disk_usage(data_dir).free
     if free >= new * BOOKIE_BYTES:
@@ -218,24 +227,24 @@ def _no_room(data_dir: Path, bookies: int) -> str:
 
 
 def _listeners(host: str, children: Sequence[plan.Child]) -> dict[int, socket.socket]:
-    """The sockets that children share, by port; held for as long as the instance runs."""
-    made: dict[int, socket.socket] = {}
+    """Return the listening sockets that children share, by port; they are open while the instance runs."""
+    listeners: dict[int, socket.socket] = {}
     for port in sorted({child.listener for child in children if child.listener}):
-        made[port] = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        if problem := _bound(made[port], host, port, "gateways, http"):
+        listeners[port] = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        if problem := _bind(listeners[port], host, port, "gateways, http"):
             fail(problem)
-        made[port].listen(BACKLOG)
-    return made
+        listeners[port].listen(BACKLOG)
+    return listeners
 
 
-def _taken_port(host: str, port: int, child: str, label: str) -> str:
-    """What is wrong with a port and how to mend it; empty when it is free."""
+def _port_problem(host: str, port: int, child: str, label: str) -> str:
+    """Return the problem with a port and its remedy; empty when the port is free."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        return _bound(probe, host, port, f"{child}, {label}")
+        return _bind(probe, host, port, f"{child}, {label}")
 
 
-def _bound(sock: socket.socket, host: str, port: int, user: str) -> str:
-    """Bind ``sock``; what is wrong, and how to mend it, when that cannot be."""
+def _bind(sock: socket.socket, host: str, port: int, user: str) -> str:
+    """Bind ``sock``; return the problem and its remedy when that fails, else an empty text."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((host, port))
@@ -247,12 +256,12 @@ def _bound(sock: socket.socket, host: str, port: int, user: str) -> str:
     return ""
 
 
-def _prepare_folders(options: plan.Options, children: Sequence[plan.Child]) -> None:
+def _prepare_folders(options: plan.InstanceOptions, children: Sequence[plan.Child]) -> None:
     data_dir = options.data_dir
     for name in ("zookeeper", "redis", "spark"):
         (data_dir / name).mkdir(parents=True, exist_ok=True)
     (data_dir / "spark" / "tmp").mkdir(exist_ok=True)
-    _bring_home(data_dir / "zookeeper")
+    _move_misplaced_data(data_dir / "zookeeper")
     zookeeper = next(child for child in children if child.name == "zookeeper")
     config = plan.zookeeper_config(
         data_dir / "zookeeper", options.host, zookeeper.ports["zookeeper"]
@@ -261,15 +270,17 @@ def _prepare_folders(options: plan.Options, children: Sequence[plan.Child]) -> N
     (data_dir / "log4j2.properties").write_text(plan.LOG4J)
 
 
-def _bring_home(folder: Path) -> None:
-    """Move ZooKeeper's data to where it belongs: earlier versions had it beside a data folder with letters other than
-    ASCII, since ZooKeeper misread the path."""
-    elsewhere = plan.misread_by_java(folder) / "version-2"
-    if elsewhere.is_dir() and not (folder / "version-2").exists():
-        shutil.move(elsewhere, folder / "version-2")
+def _move_misplaced_data(folder: Path) -> None:
+    """Move ZooKeeper's data into ``folder``.
+
+    ZooKeeper misread a path with other than ASCII letters in earlier versions, and stored its data beside the folder.
+    """
+    misplaced = plan.misread_by_java(folder) / "version-2"
+    if misplaced.is_dir() and not (folder / "version-2").exists():
+        shutil.move(misplaced, folder / "version-2")
 
 
-def _banner(options: plan.Options, children: Sequence[plan.Child]):  # type: ignore[no-untyped-def]
+def _banner(options: plan.InstanceOptions, children: Sequence[plan.Child]):  # type: ignore[no-untyped-def]
     ports = {child.name: child.ports for child in children}
     http_port = options.ports()["HTTP"]
 

@@ -1,4 +1,4 @@
-"""Talk to a running instance: one JSON line to its control socket, one back."""
+"""Requests to a running instance: one line of JSON to its control socket, and one line back."""
 
 import json
 import os
@@ -17,10 +17,10 @@ class NotRunningError(Exception):
 
 @contextmanager
 def reachable(path: Path) -> Iterator[str]:
-    """Yield a name for the socket ``path``, within this block, whatever the length of ``path``.
+    """Yield a short name for the socket ``path``, which is valid within the context.
 
-    Unix sockets take names of at most 107 bytes. The name goes through a descriptor of the folder, so that the socket
-    need not lie elsewhere, such as in /tmp, where other users could be first. Raises OSError.
+    Names of Unix sockets have at most 107 bytes. The name uses a descriptor of the folder, so that the socket need not
+    be in another folder such as /tmp, where another user could create it first. Raises OSError.
     """
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
     try:
@@ -30,9 +30,9 @@ def reachable(path: Path) -> Iterator[str]:
 
 
 def ask(path: Path, verb: str, child: str = "", timeout_s: float = 180.0) -> dict[str, Any]:
-    """Send ``verb`` and the name of a child, and return the answer: ``{"children": […]}`` or ``{"error": …}``.
+    """Send ``verb`` and the name of a child; return the answer, ``{"children": […]}`` or ``{"error": …}``.
 
-    Blocks up to ``timeout_s``. Raises NotRunningError when nothing listens or answers there.
+    Blocks up to ``timeout_s``. Raises NotRunningError when no instance listens or answers.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
         link.settimeout(timeout_s)

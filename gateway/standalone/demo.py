@@ -1,7 +1,7 @@
-"""Fill a few topics of a running instance, so that there is something to look at: ``manage.py standalone demo``.
+"""Example messages in a few topics of a running instance: ``manage.py standalone demo``.
 
-Everything goes into the namespace ``public/demo``, whose retention keeps it, acknowledged or not. Run again, it
-publishes the same messages once more.
+All topics are in the namespace ``public/demo``, whose retention keeps messages, acknowledged or not. Each call
+publishes the same messages again.
 """
 
 import asyncio
@@ -31,28 +31,31 @@ REQUEST_S = 30.0
 
 
 class DemoError(Exception):
-    """The instance refused something or does not answer; the text names it."""
+    """The instance refused a request or does not answer. The text names the request."""
 
 
 @dataclass(frozen=True, slots=True)
 class DemoTopic:
-    """``body(number)``: key and payload. ``partitions``: 0 for none. ``subscription``: has all as its backlog."""
+    """A topic and the messages to publish to it."""
 
     name: str
     count: int
     body: Callable[[int], tuple[str, dict[str, Any]]]
+    """Returns the key and the payload of a message by its number."""
     partitions: int = 0
+    """Number of partitions; 0 for a topic without."""
     subscription: str = ""
+    """A subscription that has all messages as its backlog; empty for none."""
     settings: ProducerSettings = BATCHED
 
     @property
     def path(self) -> str:
-        """Below ``/admin/v2``."""
+        """The topic's path below ``/admin/v2``."""
         return f"/persistent/{NAMESPACE}/{self.name}"
 
 
 def _order(number: int) -> tuple[str, dict[str, Any]]:
-    """Of a few customers most come from one."""
+    """Return an order; about a third of all orders are of one customer, so that keys are skewed."""
     customer = f"customer-{0 if number % 3 == 0 else number * 7919 % 97:02d}"
     items = 1 + number * 31 % 7
     return customer, {"order": number, "customer": customer, "items": items, "cents": 499 * items}
@@ -86,8 +89,8 @@ TOPICS: Sequence[DemoTopic] = (
 )
 
 
-def fill(http: str, pulsar: str, say: Callable[[str], None]) -> None:
-    """Make namespace and topics by REST at ``http``, publish through the broker at ``pulsar``. Raises DemoError."""
+def fill(http: str, pulsar: str, report: Callable[[str], None]) -> None:
+    """Create the namespace and topics by REST at ``http``, publish by the broker at ``pulsar``. Raises DemoError."""
     _rest(http, "PUT", f"/namespaces/{NAMESPACE}", allow=409)
     _rest(http, "POST", f"/namespaces/{NAMESPACE}/retention", RETENTION)
     for topic in TOPICS:
@@ -98,13 +101,13 @@ def fill(http: str, pulsar: str, say: Callable[[str], None]) -> None:
         if topic.subscription:
             _rest(http, "PUT", f"{topic.path}/subscription/{topic.subscription}", allow=409)
     try:
-        asyncio.run(_publish_all(pulsar, say))
+        asyncio.run(_publish_all(pulsar, report))
     except MagnetarError as error:
         raise DemoError(f"{pulsar}: {error}") from error
 
 
 def _rest(http: str, method: str, path: str, body: Any = None, allow: int = 204) -> None:
-    """Call ``path``; status ``allow`` is as good as 204. Raises DemoError."""
+    """Call ``path``; status ``allow`` counts as success. Raises DemoError."""
     data = b"" if body is None else json.dumps(body).encode()
     request = urllib.request.Request(
         f"{http}/admin/v2{path}", data, {"Content-Type": "application/json"}, method=method
@@ -121,7 +124,7 @@ def _rest(http: str, method: str, path: str, body: Any = None, allow: int = 204)
         raise DemoError(f"{method} {request.full_url}: {error}") from error
 
 
-async def _publish_all(pulsar: str, say: Callable[[str], None]) -> None:
+async def _publish_all(pulsar: str, report: Callable[[str], None]) -> None:
     async def brokers() -> Sequence[str]:
         return [pulsar]
 
@@ -131,25 +134,25 @@ async def _publish_all(pulsar: str, say: Callable[[str], None]) -> None:
     try:
         for topic in TOPICS:
             await _publish(client, topic)
-            say(f"{topic.count} messages in persistent://{NAMESPACE}/{topic.name}")
+            report(f"{topic.count} messages in persistent://{NAMESPACE}/{topic.name}")
     finally:
         await client.close()
 
 
 async def _publish(client: PulsarClient, topic: DemoTopic) -> None:
-    """Publish run after run, each when the one before is stored. Raises the first failure."""
+    """Publish the messages in runs, each after the one before is stored. Raises the first error."""
     results: asyncio.Queue[SendResult] = asyncio.Queue()
 
-    def note(found: Sequence[SendResult]) -> None:
-        for one in found:
-            results.put_nowait(one)
+    def enqueue(run: Sequence[SendResult]) -> None:
+        for result in run:
+            results.put_nowait(result)
 
     producer = await TopicProducer.open(
         client,
         f"persistent://{NAMESPACE}/{topic.name}",
         topic.settings,
         budget=Budget(64 << 20),
-        on_results=note,
+        on_results=enqueue,
     )
     try:
         for run in _runs(topic):

@@ -1,4 +1,4 @@
-"""What a supervisor that was killed left behind: its children are told to end by the kernel; some may not listen."""
+"""Processes that a killed supervisor left behind. The kernel sends them SIGTERM, which some may ignore."""
 
 import os
 import re
@@ -8,61 +8,61 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-LOOK_S = 0.1
+CHECK_INTERVAL_S = 0.1
 PART_LOG = re.compile(r"(zookeeper|redis|bookie-\d+|broker-\d+|gateway(-\d+)?|worker|spark)\.log")
-"""The logs that ``plan.children`` have; what ran as a process says nothing: Redis overwrites its environment."""
+"""Names of the logs of ``plan.children``. Processes are detected by them and not by their environment, which Redis
+overwrites."""
 KILLED_S = 5.0
 
 
 def leftovers(log_dir: Path) -> list[int]:
-    """Return this user's processes whose standard output is the log of a part in ``log_dir``: children of an instance,
-    and theirs.
+    """Return the ids of this user's processes whose standard output is the log of a part in ``log_dir``.
 
-    Whoever else writes into that folder, a supervisor with redirected output for one, is none; nor are this process
-    and those above it, whatever they write to.
+    They are children of an instance, and their descendants. Other processes that write into the folder are not
+    returned, such as a supervisor with redirected output; nor are this process and its ancestors.
     """
     own = _lineage()
-    found = []
+    pids = []
     for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # ended, or another user's
+        with suppress(OSError):  # The process has ended, or is another user's.
             output = (folder / "fd" / "1").readlink()
-            ours = output.parent == log_dir and PART_LOG.fullmatch(output.name)
-            if ours and int(folder.name) not in own:
-                found.append(int(folder.name))
-    return sorted(found)
+            is_part = output.parent == log_dir and PART_LOG.fullmatch(output.name)
+            if is_part and int(folder.name) not in own:
+                pids.append(int(folder.name))
+    return sorted(pids)
 
 
 def _lineage() -> set[int]:
-    """Return this process and all above it."""
+    """Return the ids of this process and its ancestors."""
     lineage: set[int] = set()
     pid = os.getpid()
     while pid > 0 and pid not in lineage:
         lineage.add(pid)
         try:
             stat = Path(f"/proc/{pid}/stat").read_text()
-        except OSError:  # ended meanwhile: what is left of the line belongs to init
+        except OSError:  # It has ended meanwhile, so the process below it is now a child of init.
             break
         pid = int(stat.rpartition(")")[2].split()[1])
     return lineage
 
 
-def end_leftovers(log_dir: Path, patience_s: float, say: Callable[[str], None]) -> None:
+def end_leftovers(log_dir: Path, patience_s: float, report: Callable[[str], None]) -> None:
     """Wait until the children of an earlier instance have ended; kill those that take longer than ``patience_s``.
 
-    They would hold ports and the locks of their data. Call it with the instance's lock held. Blocks.
+    They would hold ports and the locks of their data. The caller must hold the instance's lock. Blocks.
     """
     began = time.monotonic()
     killed: set[int] = set()
-    while left := leftovers(log_dir):
-        names = ", ".join(map(str, left))
+    while pids := leftovers(log_dir):
+        names = ", ".join(map(str, pids))
         waited_s = time.monotonic() - began
         if waited_s > patience_s + KILLED_S:
-            say(f"processes of an earlier instance do not end: {names}")
+            report(f"processes of an earlier instance do not end: {names}")
             return
-        if waited_s >= patience_s and not killed.issuperset(left):
-            say(f"killing what an earlier instance left behind: process {names}")
-            for pid in left:
+        if waited_s >= patience_s and not killed.issuperset(pids):
+            report(f"killing what an earlier instance left behind: process {names}")
+            for pid in pids:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            killed.update(left)
-        time.sleep(LOOK_S)
+            killed.update(pids)
+        time.sleep(CHECK_INTERVAL_S)

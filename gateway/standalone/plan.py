@@ -1,4 +1,4 @@
-"""Which processes make an instance, on which ports, with which environment. Pure: values in, specifications out."""
+"""The specifications of an instance's processes: command lines, ports, environment, readiness. Pure."""
 
 import os
 import sys
@@ -13,10 +13,10 @@ from gateway.standalone.settings import StandaloneSettings
 HOST = "127.0.0.1"
 COUNT_MAX = 16
 WORKER_KEY = "magnetar:worker"
-"""A worker sets it in Redis once a second, to its process id, for as long as it takes work."""
-# Java reads names of files by the locale; under plain C it finds none with other letters than ASCII.
+"""The key in Redis that a worker sets once a second to its process id while it accepts tasks."""
+# Java decodes file names by the locale; with the locale C it finds no file with other than ASCII letters.
 JAVA_LOCALE = {"LC_ALL": "C.UTF-8"}
-# Large receive buffers come and go all the time on the hot path: keep malloc from returning them to the kernel.
+# Large receive buffers are allocated and freed continuously, so malloc must not return them to the kernel each time.
 MALLOC = {
     "MALLOC_MMAP_THRESHOLD_": str(64 << 20),
     "MALLOC_TRIM_THRESHOLD_": str(256 << 20),
@@ -29,15 +29,15 @@ LISTENER = "{listener}"
 
 
 class PlanError(Exception):
-    """An option is out of range, or ports meet; the message names them."""
+    """An option is out of range, or two parts have the same port. The message names them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """How to tell that a child serves.
+    """The check by which a child is ready.
 
-    ``zookeeper`` asks srvr, ``redis`` asks PING, which is refused while it loads its file, ``worker`` asks Redis at
-    ``port`` whether this very process set WORKER_KEY, ``tcp`` connects, ``http`` wants status 200.
+    ``zookeeper`` sends ``srvr``. ``redis`` sends PING, which is refused while Redis loads its file. ``worker`` checks
+    at the Redis on ``port`` that the process itself has set WORKER_KEY. ``tcp`` connects, ``http`` expects status 200.
     """
 
     kind: Literal["zookeeper", "redis", "worker", "tcp", "http", "alive"]
@@ -47,30 +47,28 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """One supervised process. ``needs`` are children that must be ready before it starts.
-
-    ``serves``: what of the instance is missing without it; an instance is ready before such a child is, and stays
-    without it. Empty: nothing is ready without it.
-
-    ``listener``: a port to which the supervisor listens, for this child and others; its descriptor is put in the place
-    of ``LISTENER`` in ``argv``.
-    """
+    """The specification of a supervised process."""
 
     name: str
     argv: tuple[str, ...]
     ports: Mapping[str, int]
     ready: Ready
     needs: tuple[str, ...] = ()
+    """Children that must be ready before it starts."""
     env: Mapping[str, str] = field(default_factory=dict)
     on_demand: bool = False
     serves: str = ""
+    """The function that the instance lacks without the child. The instance is ready before such a child is, and stays
+    so without it. Empty for a child without which the instance is not ready."""
     listener: int = 0
+    """A port on which the supervisor listens for this child and others. Its descriptor replaces ``LISTENER`` in
+    ``argv``."""
     stop_timeout_s: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What the command line and the settings ask for; ``spark_remote`` is somebody else's Spark Connect server."""
+class InstanceOptions:
+    """The options of the command line, and the settings. ``spark_remote`` is an external Spark Connect server."""
 
     data_dir: Path
     settings: StandaloneSettings
@@ -84,7 +82,7 @@ class Options:
         return self.settings.instance.gateways
 
     def ports(self) -> dict[str, int]:
-        """As given, else the default plus ``port_offset``. Raises PlanError."""
+        """Return all ports by name: as set, else the default plus ``port_offset``. Raises PlanError."""
         named = self.settings.instance.ports()
         offset = self.settings.offset.port_offset
         if problem := refusal(offset, self.bookies, self.brokers, named, self.gateways):
@@ -93,7 +91,7 @@ class Options:
 
 
 def zookeeper_config(data_dir: Path, host: str, port: int) -> str:
-    """Contents of ZooKeeper's configuration file: one node, synced writes, snapshots cleaned up."""
+    """Return ZooKeeper's configuration file: one node, synced writes, old snapshots deleted."""
     return (
         f"tickTime=500\ndataDir={_property(str(data_dir))}\nclientPort={port}\nclientPortAddress={host}\n"
         "maxClientCnxns=0\nmaxSessionTimeout=60000\nadmin.enableServer=false\n"
@@ -102,7 +100,7 @@ def zookeeper_config(data_dir: Path, host: str, port: int) -> str:
 
 
 def _property(text: str) -> str:
-    """A value of a properties file, which Java reads as Latin-1 with escapes of UTF-16."""
+    """Return the encoding of a value in a properties file, which Java reads as Latin-1 with escapes of UTF-16."""
     units = text.encode("utf-16-be", "surrogatepass")
     codes = [int.from_bytes(units[i : i + 2], "big") for i in range(0, len(units), 2)]
     return "".join(
@@ -111,12 +109,12 @@ def _property(text: str) -> str:
 
 
 def misread_by_java(path: Path) -> Path:
-    """Return what Java made of ``path`` where it was written to a properties file as UTF-8."""
+    """Return the path that Java read when ``path`` was written to a properties file as UTF-8."""
     return Path(os.fsencode(path).decode("latin-1"))
 
 
-# For ZooKeeper and Spark. The loggers named here warn of what is as we want it: no limit of connections, no native
-# Hadoop, a data source registered again by each run, a folder of Spark's own bookkeeping passed over.
+# For ZooKeeper and Spark. The loggers named here warn about intended conditions: no limit of connections, no native
+# Hadoop, a data source that each run registers again, and an ignored folder of Spark's own files.
 LOG4J = (
     "rootLogger.level=warn\nrootLogger.appenderRef.c.ref=C\nappender.c.type=Console\nappender.c.name=C\n"
     "appender.c.layout.type=PatternLayout\nappender.c.layout.pattern=%d{ISO8601} %p %c{1} %m%n\n"
@@ -134,9 +132,9 @@ LOG4J = (
 
 
 def children(
-    options: Options, *, java_home: Path, classpath: str, redis: str, spark_home: Path
+    options: InstanceOptions, *, java_home: Path, classpath: str, redis: str, spark_home: Path
 ) -> list[Child]:
-    """All children of an instance in start order. Raises PlanError."""
+    """Return all children of an instance in start order. Raises PlanError."""
     for name, count in (("--bookies", options.bookies), ("--brokers", options.brokers)):
         if not 1 <= count <= COUNT_MAX:
             raise PlanError(f"{name} must be from 1 to {COUNT_MAX}, not {count}")
@@ -158,7 +156,7 @@ def children(
         "SPARK_REMOTE": options.spark_remote or f"sc://{host}:{spark_port}",
         "PYTHONUNBUFFERED": "1",
     }
-    # Three copies where there are three bookies, confirmed by most of them: one may be lost, and writing goes on.
+    # Three copies if there are three bookies, with a majority as ack quorum: writing continues without one of them.
     quorum = min(options.bookies, 3)
     out = [
         Child(
@@ -198,8 +196,8 @@ def children(
         )
         own_ports = {"bookie": bookie_port + i, "http": bookie_http + i}
         ready = Ready("http", bookie_http + i, "/ready")
-        # The id is bound to the disks; by default it holds the port, which may be another one tomorrow.
-        # The same goes for where the data lies.
+        # A bookie's disks are bound to its id, which by default holds the port, and to their path. Both may change
+        # between two starts of an instance.
         own = {"MAGNETAR_BOOKIE_BOOKIE_ID": name, "MAGNETAR_BOOKIE_MOVABLE_DATA": "true"}
         env = {**shared, **MALLOC, **own}
         out.append(Child(name, argv, own_ports, ready, ("zookeeper",), env))
@@ -253,9 +251,9 @@ def children(
 
 
 def _gateways(
-    options: Options, host: str, port: int, own_port: int, env: Mapping[str, str]
+    options: InstanceOptions, host: str, port: int, own_port: int, env: Mapping[str, str]
 ) -> list[Child]:
-    """One on ``port``, or several that share it and have a port of their own each, by which they are told apart."""
+    """Return one gateway on ``port``, or several that share it and have a port of their own each."""
     several = options.gateways > 1
     out = []
     for i in range(options.gateways):
@@ -273,9 +271,11 @@ def _gateways(
     return out
 
 
-def _refuse_shared_ports(made: Sequence[Child]) -> None:
-    users: dict[int, str] = {child.listener: "gateways (http)" for child in made if child.listener}
-    for child in made:
+def _refuse_shared_ports(children: Sequence[Child]) -> None:
+    users: dict[int, str] = {
+        child.listener: "gateways (http)" for child in children if child.listener
+    }
+    for child in children:
         for label, port in child.ports.items():
             user = f"{child.name} ({label})"
             if port in users:
@@ -286,8 +286,8 @@ def _refuse_shared_ports(made: Sequence[Child]) -> None:
 def _spark(
     host: str, port: int, data: Path, java_home: Path, spark_home: Path, shared: Mapping[str, str]
 ) -> Child:
-    """The Spark Connect server; started on demand, since it takes ten seconds and a gigabyte."""
-    # what is heavy is done in Python: Java's second compiler and its collector's threads would only compete with it
+    """Return the Spark Connect server; it is started on demand, since it takes ten seconds and a gigabyte."""
+    # The heavy work is done in Python, with which Java's second compiler and parallel collector would compete.
     quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     settings = {
         "spark.connect.grpc.binding.address": host,
@@ -299,11 +299,11 @@ def _spark(
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={data}/log4j2.properties {quick}",
         "spark.python.daemon.module": "spark_jobs.daemon",
         "spark.connect.progress.reportInterval": "200ms",
-        # the workers' session outlives any pause: Spark never opens a session of the same id again
+        # The workers' session must never expire: Spark does not open a session with the same id again.
         "spark.connect.session.manager.defaultSessionTimeout": "-1",
         "spark.sql.python.filterPushdown.enabled": "true",
         "spark.scheduler.mode": "FAIR",
-        # the results are small: two hundred tiny tasks would cost more than the work
+        # The results are small; Spark's default of two hundred tasks would cost more than the work itself.
         "spark.sql.shuffle.partitions": "4",
         "spark.driver.memory": "1g",
     }
@@ -330,5 +330,5 @@ def _spark(
 
 
 def control_socket(data_dir: Path) -> Path:
-    """Where a running instance listens for ``status``, ``stop`` and the like; reached by ``control.reachable``."""
+    """Return the path of a running instance's control socket; connect to it by ``control.reachable``."""
     return data_dir / "control.sock"

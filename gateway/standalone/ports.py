@@ -1,4 +1,4 @@
-"""The ports of an instance, and which offsets let it run beside one that has none. Pure."""
+"""The ports of an instance, and the offsets with which it can run beside an instance without one. Pure."""
 
 from collections.abc import Collection
 
@@ -15,9 +15,9 @@ DEFAULTS = {
     "REDIS": 16379,
 }
 BROKER_STEP = 10
-"""Between the ports of two brokers; the port after a broker's own stays free for TLS."""
+"""Difference between the ports of two brokers. The port after a broker's own is reserved for TLS."""
 
-# Ports that browsers refuse to open: "bad ports" of https://fetch.spec.whatwg.org, those above 1023.
+# Ports that browsers refuse to open: the "bad ports" of https://fetch.spec.whatwg.org above 1023.
 BROWSERS_REFUSE = frozenset(
     {
         *(1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566),
@@ -25,58 +25,59 @@ BROWSERS_REFUSE = frozenset(
     }
 )
 _OUTGOING = 32768
-"""From here on Linux gives ports to outgoing connections: one may be taken at the moment it is wanted."""
+"""First port that Linux assigns to outgoing connections, which may use it when the instance needs it."""
 
 
 def default_ports(bookies: int, brokers: int, gateways: int = 1) -> dict[int, str]:
-    """Every port of an instance without offset → the name of its setting."""
-    found = {port: name for name, port in DEFAULTS.items()}
+    """Return the ports of an instance without offset, with the names of their settings."""
+    ports = {port: name for name, port in DEFAULTS.items()}
     for i in range(bookies):
-        found[DEFAULTS["BOOKIE"] + i] = "BOOKIE"
-        found[DEFAULTS["BOOKIE_HTTP"] + i] = "BOOKIE_HTTP"
+        ports[DEFAULTS["BOOKIE"] + i] = "BOOKIE"
+        ports[DEFAULTS["BOOKIE_HTTP"] + i] = "BOOKIE_HTTP"
     for i in range(brokers):
-        found[DEFAULTS["BROKER"] + BROKER_STEP * i] = "BROKER"
-        found[DEFAULTS["BROKER"] + BROKER_STEP * i + 1] = "BROKER"
-        found[DEFAULTS["BROKER_HTTP"] + BROKER_STEP * i] = "BROKER_HTTP"
+        ports[DEFAULTS["BROKER"] + BROKER_STEP * i] = "BROKER"
+        ports[DEFAULTS["BROKER"] + BROKER_STEP * i + 1] = "BROKER"
+        ports[DEFAULTS["BROKER_HTTP"] + BROKER_STEP * i] = "BROKER_HTTP"
     for i in range(gateways if gateways > 1 else 0):
-        found[DEFAULTS["GATEWAY_HTTP"] + i] = "GATEWAY_HTTP"
-    return found
+        ports[DEFAULTS["GATEWAY_HTTP"] + i] = "GATEWAY_HTTP"
+    return ports
 
 
 def refusal(
     offset: int, bookies: int, brokers: int, named: Collection[str] = (), gateways: int = 1
 ) -> str:
-    """Why an instance of this size cannot use ``offset``, and the nearest offset that it can; empty when it can.
+    """Return why an instance of this size cannot use ``offset``, and the nearest offset that it can; empty when it can.
 
-    ``named``: settings that have a port of their own, which no offset moves. Two offsets that are both good may still
-    lie apart by a bad one.
+    ``named`` are settings with a port of their own, which the offset does not move. Only collisions with an instance
+    without offset are checked: two instances with valid offsets may still collide with each other.
     """
-    plain = default_ports(bookies, brokers, gateways)
-    why = _wrong(offset, plain, named)
-    if not why:
+    unmoved = default_ports(bookies, brokers, gateways)
+    problem = _problem(offset, unmoved, named)
+    if not problem:
         return ""
-    round_ones = sorted(range(100, PORT_MAX, 100), key=lambda other: abs(other - offset))
-    good = next(
+    candidates = sorted(range(100, PORT_MAX, 100), key=lambda other: abs(other - offset))
+    nearest = next(
         other
-        for other in round_ones
-        if max(plain) + other < _OUTGOING and not _wrong(other, plain, named)
+        for other in candidates
+        if max(unmoved) + other < _OUTGOING and not _problem(other, unmoved, named)
     )
-    return (
-        f"MAGNETAR_PORT_OFFSET {offset} puts the {why}. The nearest round one that works is {good}"
-    )
+    return f"MAGNETAR_PORT_OFFSET {offset} puts the {problem}. The nearest round one that works is {nearest}"
 
 
-def _wrong(offset: int, plain: dict[int, str], named: Collection[str]) -> str:
+def _problem(offset: int, unmoved: dict[int, str], named: Collection[str]) -> str:
+    """Return which port an offset moves to where it cannot be; empty when there is none."""
     if offset == 0:
         return ""
-    for port, name in plain.items():
+    for port, name in unmoved.items():
         moved = port + offset
         if name in named:
             continue
         if moved > PORT_MAX:
             return f"{name} port above {PORT_MAX}"
-        if moved in plain:
-            return f"{name} port on {moved}, the {plain[moved]} port of an instance without offset"
+        if moved in unmoved:
+            return (
+                f"{name} port on {moved}, the {unmoved[moved]} port of an instance without offset"
+            )
         if name == "HTTP" and moved in BROWSERS_REFUSE:
             return f"{name} port on {moved}, which browsers refuse to open"
     return ""

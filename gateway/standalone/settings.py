@@ -1,4 +1,4 @@
-"""What an instance's supervisor is told from outside; it tells its children by ``MAGNETAR_*`` variables."""
+"""Settings of an instance's supervisor, which passes settings to its children by ``MAGNETAR_*`` variables."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,7 @@ def _port(name: str, help: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class InstanceSettings:
-    """Where its data lies, and ports that are given; of several bookies or brokers the first one's."""
+    """The data folder, and ports that differ from the default; of several bookies or brokers those of the first."""
 
     data_dir: Path = folder("data", "everything an instance keeps; deleting it gives a new one")
     zookeeper_port: int | None = _port("ZOOKEEPER", "ZooKeeper")
@@ -33,14 +33,14 @@ class InstanceSettings:
     gateways: int = count(1, "gateways behind http_port", low=1, high=GATEWAYS_MAX)
 
     def ports(self) -> dict[str, int]:
-        """Those that are given, by their names in ``ports.DEFAULTS``."""
+        """Return the ports that are set, by their names in ``ports.DEFAULTS``."""
         values = {name: getattr(self, f"{name.lower()}_port") for name in DEFAULTS}
         return {name: value for name, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class StandaloneSettings:
-    """Everything the supervisor is told."""
+    """All settings of the supervisor."""
 
     instance: InstanceSettings = field(default_factory=InstanceSettings)
     offset: PortOffset = field(default_factory=PortOffset)

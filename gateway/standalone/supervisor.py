@@ -1,4 +1,4 @@
-"""Start an instance's children, keep them running, answer the control socket, stop them in order."""
+"""The supervisor of an instance, which starts its children, restarts them, serves the control socket and stops them."""
 
 import asyncio
 import contextlib
@@ -29,31 +29,31 @@ DELAY_S = 0.5
 DELAY_MAX_S = 10.0
 STEADY_S = 5.0
 READY_S = 60.0
-"""How long a child that is waited for may neither compute nor say anything."""
+"""Time for which a starting child may be inactive: without processor time, log output or a restart."""
 READY_MAX_S = 150.0
 QUIET_S = 10.0
 REQUEST_MAX = 4096
 REQUEST_S = 30.0
 LOG_KEEP_BYTES = 64 << 20
-LOG_LOOK_S = 5.0
-LAST_WORDS_MAX = 300
+LOG_CHECK_S = 5.0
+LAST_MESSAGE_MAX = 300
 STACK_LINES = 60
 CAUSE = "Caused by: "
 HARMLESS = re.compile(r"WARNING: ")
-"""What Java says of its own options and modules."""
+"""Java's warnings about its own options and modules."""
 NO_LISTENERS: Mapping[int, socket.socket] = {}
 
 
 log = logging.getLogger("magnetar")
 
 
-def say(text: str) -> None:
-    """One line to whoever started the instance."""
+def report(text: str) -> None:
+    """Log one line for the user who started the instance."""
     log.info("%s", text)
 
 
-def speak(form: str) -> None:
-    """What is said goes to standard output from now on: ``text`` for people, who see it live, or ``json``."""
+def configure_output(form: str) -> None:
+    """Send reports to standard output, as ``text`` for people or as ``json``."""
     handler = logging.StreamHandler(sys.stdout)
     plain = logging.Formatter("%(name)s: %(message)s")
     handler.setFormatter(logs.formatter(form) if form == "json" else plain)
@@ -63,12 +63,12 @@ def speak(form: str) -> None:
 
 
 def fail(text: str) -> None:
-    """One line that says what is wrong and how to mend it, then exit 1."""
+    """Print one line with the problem and its remedy, then exit with code 1."""
     sys.exit(f"magnetar: {text}")
 
 
-class State(Enum):
-    """Life of a child. ``backoff``: it ended by itself and will be started again; ``stopped``: on request."""
+class ChildState(Enum):
+    """State of a child. ``backoff``: it ended by itself and will be started again; ``stopped``: it ended on request."""
 
     DOWN = "down"
     STARTING = "starting"
@@ -78,16 +78,16 @@ class State(Enum):
 
 
 class LogFile:
-    """Where a child writes: at most about ``2 * keep_bytes`` on disk, the older half in ``<name>.log.1``."""
+    """The output of a child: at most about ``2 * keep_bytes`` on disk, the older half in ``<name>.log.1``."""
 
     def __init__(self, path: Path, keep_bytes: int = LOG_KEEP_BYTES) -> None:
         self.path = path
         self._keep_bytes = keep_bytes
 
-    def turn(self) -> None:
-        """When it has become long, keep the end as ``.log.1`` and begin again.
+    def rotate(self) -> None:
+        """Copy the end of a file longer than ``keep_bytes`` to ``.log.1`` and truncate the file.
 
-        The child's own descriptor stays valid; lines written between the copy and the cut are lost, as with
+        The child's own descriptor stays valid. Lines written between the copy and the truncation are lost, as with
         logrotate's copytruncate.
         """
         try:
@@ -101,9 +101,12 @@ class LogFile:
         except FileNotFoundError:
             return
 
-    def last_words(self) -> str:
-        """What the child said at the end, at most 300 characters: why it gave up, in its own words, else the innermost
-        cause in a stack of Java's, else its last error, else its last line."""
+    def last_message(self) -> str:
+        """Return the line that explains best why the child ended, at most 300 characters; empty without one.
+
+        It is the last critical record, else the innermost cause of a Java stack trace, else the last error, else the
+        last line.
+        """
         try:
             with self.path.open("rb") as log:
                 log.seek(max(self.path.stat().st_size - 8192, 0))
@@ -116,11 +119,11 @@ class LogFile:
             line.removeprefix(CAUSE) for line in lines[-STACK_LINES:] if line.startswith(CAUSE)
         ]
         errors = [line for line in lines[-20:] if " ERROR " in line]
-        return logs.one_line((critical or causes or errors or lines or [""])[-1][:LAST_WORDS_MAX])
+        return logs.one_line((critical or causes or errors or lines or [""])[-1][:LAST_MESSAGE_MAX])
 
 
 def _as_text(line: str) -> str:
-    """A record of ``log_format`` json as one of ``text``; any other line as it is."""
+    """Return a record of ``log_format`` json in the form of ``text``; any other line unchanged."""
     try:
         record = json.loads(line)
         return " ".join(str(record[name]) for name in ("time", "level", "logger", "message"))
@@ -129,14 +132,17 @@ def _as_text(line: str) -> str:
 
 
 def _die_with_parent(supervisor: int) -> None:
-    """In the child between fork and exec: end when the supervisor ends, however it ends, even before this line."""
+    """Make this process end when the supervisor ends in any way, even before this call.
+
+    Called in the child between fork and exec.
+    """
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != supervisor:
         os._exit(1)
 
 
 async def is_ready(ready: Ready, host: str, pid: int = 0) -> bool:
-    """Try once whether the process ``pid`` is ready; takes two seconds at most."""
+    """Return whether the process ``pid`` is ready; takes two seconds at most."""
     if ready.kind == "alive":
         return True
     try:
@@ -150,10 +156,10 @@ async def is_ready(ready: Ready, host: str, pid: int = 0) -> bool:
                     return await reader.readline() == b"+PONG\r\n"
                 if ready.kind == "worker":
                     writer.write(f"GET {WORKER_KEY}\r\n".encode())
-                    await reader.readline()  # the length of what follows
+                    await reader.readline()  # The length of the value.
                     return await reader.readline() == f"{pid}\r\n".encode()
                 if ready.kind == "zookeeper":
-                    writer.write(b"srvr")  # ruok says yes before there is a database
+                    writer.write(b"srvr")  # ``ruok`` is answered before the database is loaded.
                     return (await reader.readline()).startswith(b"Zookeeper version")
                 writer.write(
                     f"GET {ready.path} HTTP/1.0\r\nHost: {host}:{ready.port}\r\n\r\n".encode()
@@ -166,79 +172,82 @@ async def is_ready(ready: Ready, host: str, pid: int = 0) -> bool:
         return False
 
 
-class Running:
-    """A child and its present process.
+class ChildProcess:
+    """A child and its current process.
 
-    One task makes the processes, one after the other; everyone else says what is wanted. An order holds for the
-    process that is there and for the one that is being made, so it is told at once or right after the spawn.
+    One task spawns the processes, one after the other; all other callers set what is wanted. A request applies to the
+    current process and to one that is being spawned, so it is carried out at once or right after the spawn.
     """
 
     def __init__(
         self,
         spec: Child,
         log_dir: Path,
-        say: Callable[[str], None],
+        report: Callable[[str], None],
         host: str,
         listener: socket.socket | None = None,
     ) -> None:
         self.spec = spec
         self._listener = listener
-        self.state = State.DOWN
+        self.state = ChildState.DOWN
         self.restarts = 0
         self.process: asyncio.subprocess.Process | None = None
         self.ready = asyncio.Event()
         self.wanted = False
         self.refused = asyncio.Event()
         self.log = LogFile(log_dir / f"{spec.name}.log")
-        self._say = say
+        self._report = report
         self._host = host
-        self._keeper: asyncio.Task[None] | None = None
-        self._again = asyncio.Event()
-        self._gone = asyncio.Event()
-        self._gone.set()
-        self._doomed = False
-        self._stop_asked = False
-        self._hurried = False
-        self._patience: asyncio.TimerHandle | None = None
+        self._supervisor_task: asyncio.Task[None] | None = None
+        self._wake = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._ended.set()
+        self._signalled = False
+        self._stop_requested = False
+        self._kill_at_once = False
+        self._kill_timer: asyncio.TimerHandle | None = None
         self._ready_at = 0.0
 
     def start(self) -> None:
-        """Want it running; what is running stays, and what waits for its next try starts at once.
+        """Request that the child runs.
 
-        After ``stop``, even one that is under way, a new process comes.
+        A running process is kept, and a delayed restart happens at once. After ``stop``, even one that is not finished,
+        a new process is started.
         """
         self.wanted = True
-        self._again.set()
-        if self._keeper is None or self._keeper.done():
-            self._keeper = asyncio.get_running_loop().create_task(self._keep())
+        self._wake.set()
+        if self._supervisor_task is None or self._supervisor_task.done():
+            self._supervisor_task = asyncio.get_running_loop().create_task(self._supervise())
 
     async def stop(self) -> None:
-        """SIGTERM, then SIGKILL after the child's own time-out; returns when it is gone. It stays down until
-        ``start``. Cancelled: it is stopped all the same."""
-        self._ask_to_end()
-        await self._gone.wait()
+        """Send SIGTERM, then SIGKILL after the child's own time-out; return when the process has ended.
+
+        The child stays down until ``start``. A cancelled call stops it nevertheless.
+        """
+        self._request_end()
+        await self._ended.wait()
 
     def end_now(self) -> None:
-        """As ``stop``, by SIGKILL and without waiting. A ``stop`` that comes later has no patience either."""
-        self._hurried = True
-        self._ask_to_end()
+        """Stop the child by SIGKILL without waiting. A later ``stop`` sends SIGKILL at once, too."""
+        self._kill_at_once = True
+        self._request_end()
 
-    def _ask_to_end(self) -> None:
+    def _request_end(self) -> None:
         self.wanted = False
-        self._stop_asked = True
-        self._again.set()
-        if self._gone.is_set():
-            self.state = State.STOPPED
+        self._stop_requested = True
+        self._wake.set()
+        if self._ended.is_set():
+            self.state = ChildState.STOPPED
         else:
             self._terminate()
 
     def kill(self) -> None:
-        """SIGKILL to the whole process group, as a crash would; the child is started again by itself."""
+        """Send SIGKILL to the process group, as a crash would end it; the child is then restarted."""
         if self._alive():
-            self._doom(signal.SIGKILL)
+            self._signal_end(signal.SIGKILL)
 
-    def work(self) -> tuple[int, int, int]:
-        """Return what grows while the child is at work: starts, its processor time in ticks, bytes of its log."""
+    def activity(self) -> tuple[int, int, int]:
+        """Return numbers that grow while the child works: its restarts, processor time in ticks, and bytes of log."""
         ticks = size = 0
         with contextlib.suppress(OSError):
             size = self.log.path.stat().st_size
@@ -260,9 +269,9 @@ class Running:
     def _alive(self) -> bool:
         return self.process is not None and self.process.returncode is None
 
-    def _doom(self, number: int) -> None:
-        """Signal the present process; it is ready for nobody any more."""
-        self._doomed = True
+    def _signal_end(self, number: int) -> None:
+        """Signal the current process to end; it is not ready any more."""
+        self._signalled = True
         self.ready.clear()
         self._signal(number)
 
@@ -273,77 +282,81 @@ class Running:
 
     def _terminate(self) -> None:
         if not self._alive():
-            return  # the spawn under way looks when it is done
-        if self._hurried:
-            self._doom(signal.SIGKILL)
-        elif self._patience is None:
-            self._doom(signal.SIGTERM)
+            return  # A spawn that is under way checks the request when it is done.
+        if self._kill_at_once:
+            self._signal_end(signal.SIGKILL)
+        elif self._kill_timer is None:
+            self._signal_end(signal.SIGTERM)
             loop = asyncio.get_running_loop()
-            self._patience = loop.call_later(self.spec.stop_timeout_s, self._out_of_patience)
+            self._kill_timer = loop.call_later(self.spec.stop_timeout_s, self._kill_overdue)
 
-    def _out_of_patience(self) -> None:
-        self._say(f"{self.spec.name} did not stop in {self.spec.stop_timeout_s:.0f} s: killed")
+    def _kill_overdue(self) -> None:
+        self._report(f"{self.spec.name} did not stop in {self.spec.stop_timeout_s:.0f} s: killed")
         self._signal(signal.SIGKILL)
 
-    async def _keep(self) -> None:
-        """Run the child again and again until it is no longer wanted."""
+    async def _supervise(self) -> None:
+        """Run the child and restart it until it is no longer wanted."""
         delay_s = DELAY_S
         while self.wanted:
             began = time.monotonic()
-            code, words = await self._run_once()
-            if self._stop_asked:
-                delay_s = DELAY_S  # who wants it again after a stop wants it now
+            code, message = await self._run_once()
+            if self._stop_requested:
+                delay_s = DELAY_S  # A start after a stop is a request of its own, not a retry after a failure.
                 continue
             self.restarts += 1
             if self._ready_at > began and time.monotonic() - self._ready_at > STEADY_S:
-                delay_s = DELAY_S  # it served: whatever ended it is no reason to hesitate
-            cause = f"signal {-code}" if code < 0 else f"exit {code}: {words}"
+                delay_s = (
+                    DELAY_S  # It served for a while, so an immediate restart is likely to succeed.
+                )
+            cause = f"signal {-code}" if code < 0 else f"exit {code}: {message}"
             if code == os.EX_CONFIG:
                 without = f": {self.spec.serves} cannot run" if self.spec.serves else ""
-                self._say(f"{self.spec.name} refuses its settings ({cause}){without}")
+                self._report(f"{self.spec.name} refuses its settings ({cause}){without}")
                 self.refused.set()
                 break
-            self.state = State.BACKOFF
+            self.state = ChildState.BACKOFF
             without = f" {self.spec.serves} cannot run meanwhile;" if self.spec.serves else ""
-            self._say(
+            self._report(
                 f"{self.spec.name} ended ({cause});{without} again in {delay_s:.1f} s; log: {self.log.path}"
             )
-            self._again.clear()
+            self._wake.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._again.wait(), delay_s)
+                await asyncio.wait_for(self._wake.wait(), delay_s)
             delay_s = min(delay_s * 2, DELAY_MAX_S)
-        self.state = State.STOPPED
+        self.state = ChildState.STOPPED
 
     async def _run_once(self) -> tuple[int, str]:
-        """One process from its spawn to its end: exit code and last words."""
-        self._gone.clear()
-        self._stop_asked = self._doomed = False
-        self.state = State.STARTING
+        """Run one process from its spawn to its end; return its exit code and last message."""
+        self._ended.clear()
+        self._stop_requested = self._signalled = False
+        self.state = ChildState.STARTING
         try:
             if problem := await self._spawn():
                 return 127, problem
-            if self._stop_asked:
+            if self._stop_requested:
                 self._terminate()
-            return await self._until_end(), self.log.last_words()
+            return await self._wait_for_end(), self.log.last_message()
         finally:
-            if self._patience is not None:
-                self._patience.cancel()
-                self._patience = None
+            if self._kill_timer is not None:
+                self._kill_timer.cancel()
+                self._kill_timer = None
             self.ready.clear()
-            self._gone.set()
+            self._ended.set()
 
     async def _spawn(self) -> str:
-        """Make the process; what is wrong when that cannot be done."""
+        """Spawn the process; return the problem when that fails, else an empty text."""
         try:
-            log = self.log.path.open("ab")  # appending, so that it may be cut below its writer
+            log = self.log.path.open(
+                "ab"
+            )  # In append mode, so that the file may be truncated while it is written.
         except OSError as error:
             return f"cannot open its log: {error.strerror}"
-        passed = () if self._listener is None else (self._listener.fileno(),)
+        descriptors = () if self._listener is None else (self._listener.fileno(),)
         with log:
             try:
                 self.process = await asyncio.create_subprocess_exec(
-                    *(word if word != LISTENER else str(*passed) for word in self.spec.argv),
-                    pass_fds=passed,
+                    *(word if word != LISTENER else str(*descriptors) for word in self.spec.argv),
+                    pass_fds=descriptors,
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -355,21 +368,23 @@ class Running:
                 return f"cannot run {self.spec.argv[0]}: {error.strerror}"
         return ""
 
-    async def _until_end(self) -> int:
-        """Look until the process is ready, wait until it ends; its exit code."""
+    async def _wait_for_end(self) -> int:
+        """Poll until the process is ready, then wait until it ends; return its exit code."""
         assert self.process is not None
         ended = asyncio.get_running_loop().create_task(self.process.wait())
         pause_s = POLL_S
-        while not (ended.done() or self._doomed or self.ready.is_set()):
+        while not (ended.done() or self._signalled or self.ready.is_set()):
             if not await is_ready(self.spec.ready, self._host, self.process.pid):
                 await asyncio.wait([ended], timeout=pause_s)
                 pause_s = min(pause_s * 1.1, POLL_MAX_S)
-            elif not (ended.done() or self._doomed):
-                self.state = State.RUNNING
+            elif not (ended.done() or self._signalled):
+                self.state = ChildState.RUNNING
                 self._ready_at = time.monotonic()
                 self.ready.set()
         code = await ended
-        self._signal(signal.SIGKILL)  # what the dead child left behind, pool children for one
+        self._signal(
+            signal.SIGKILL
+        )  # Descendants in its process group may still run, such as a worker's pool.
         return code
 
 
@@ -384,11 +399,11 @@ class Supervisor:
         host: str,
         control_socket: Path,
         listeners: Mapping[int, socket.socket] = NO_LISTENERS,
-        say: Callable[[str], None] = say,
+        report: Callable[[str], None] = report,
     ) -> None:
-        self._say = say
-        self._children: Mapping[str, Running] = {
-            spec.name: Running(spec, log_dir, self._say, host, listeners.get(spec.listener))
+        self._report = report
+        self._children: Mapping[str, ChildProcess] = {
+            spec.name: ChildProcess(spec, log_dir, self._report, host, listeners.get(spec.listener))
             for spec in specs
         }
         self._socket_path = control_socket
@@ -398,11 +413,11 @@ class Supervisor:
         self._exit_code = 0
 
     async def run(self, banner: Callable[[float], str]) -> int:
-        """Start everything and serve until SIGINT or SIGTERM; the exit code.
+        """Start all children and serve until SIGINT or SIGTERM; return the exit code.
 
-        1 when a child says on its first start that its settings are wrong.
+        It is 1 when a child refuses its settings before the instance is ready.
         """
-        # for all that time: Python 3.13 looks at the name again when the server ends
+        # The name must be valid to the end: Python 3.13 reads it again when the server closes.
         with reachable(self._socket_path) as name:
             return await self._run(banner, name)
 
@@ -413,9 +428,9 @@ class Supervisor:
             loop.add_signal_handler(number, self._on_signal, number)
         server = await asyncio.start_unix_server(self._serve, socket_name)
         os.chmod(self._socket_path, 0o600)
-        work = [
+        tasks = [
             loop.create_task(self._start_all(began, banner)),
-            loop.create_task(self._turn_logs()),
+            loop.create_task(self._rotate_logs()),
             *(
                 loop.create_task(self._stop_when_refused(child))
                 for child in self._children.values()
@@ -423,37 +438,37 @@ class Supervisor:
         ]
         await self._stopping.wait()
         self.closing = True
-        self._say("stopping; Ctrl-C kills what is left")
-        for task in work:
+        self._report("stopping; Ctrl-C kills what is left")
+        for task in tasks:
             task.cancel()
-        await asyncio.wait(work)  # nobody starts a child from here on
+        await asyncio.wait(tasks)  # No task starts a child from here on.
         server.close()
         await self._stop_all()
         self._socket_path.unlink(missing_ok=True)
         return self._exit_code
 
     def _on_signal(self, number: int) -> None:
-        # Some who end a program send SIGTERM to it and to its parent, which passes it on: two of them mean no hurry.
+        # A second SIGTERM does not kill: some programs send it to a process and to its parent, which forwards it.
         if self._stopping.is_set() and number == signal.SIGINT:
-            self._say("killing what is left")
+            self._report("killing what is left")
             for child in self._children.values():
                 child.end_now()
         self._stopping.set()
 
-    async def _stop_when_refused(self, child: Running) -> None:
+    async def _stop_when_refused(self, child: ChildProcess) -> None:
         await child.refused.wait()
         if not self._serving and not child.spec.serves:
             self._exit_code = 1
             self._stopping.set()
 
-    async def _turn_logs(self) -> None:
+    async def _rotate_logs(self) -> None:
         while True:
-            await asyncio.sleep(LOG_LOOK_S)
+            await asyncio.sleep(LOG_CHECK_S)
             for child in self._children.values():
                 try:
-                    child.log.turn()
-                except OSError as error:  # a full disk, for one
-                    self._say(f"cannot shorten {child.log.path}: {error.strerror}")
+                    child.log.rotate()
+                except OSError as error:  # For example a full disk.
+                    self._report(f"cannot shorten {child.log.path}: {error.strerror}")
 
     async def _start_all(self, began: float, banner: Callable[[float], str]) -> None:
         waiting = [child for child in self._children.values() if not child.spec.on_demand]
@@ -462,46 +477,48 @@ class Supervisor:
                 group.create_task(self._start_when_due(child))
             group.create_task(self._report_progress(waiting, began, banner))
 
-    async def _start_when_due(self, child: Running) -> None:
+    async def _start_when_due(self, child: ChildProcess) -> None:
         for need in child.spec.needs:
             await self._children[need].ready.wait()
-        if (
-            child.state is not State.STOPPED
-        ):  # somebody stopped it meanwhile: then it waits for whoever starts it
+        # A child that was stopped by a request meanwhile stays down until it is started by one.
+        if child.state is not ChildState.STOPPED:
             child.start()
         await child.ready.wait()
 
     async def _report_progress(
-        self, waiting: Sequence[Running], began: float, banner: Callable[[float], str]
+        self, waiting: Sequence[ChildProcess], began: float, banner: Callable[[float], str]
     ) -> None:
-        """Say when a child becomes ready, and when the instance is; while nothing moves whom that waits for, after ten
-        seconds and then ever more rarely."""
-        left = list(waiting)
+        """Report when a child becomes ready, and when the instance is.
+
+        While nothing changes, report the children that are not ready, after QUIET_S and then in growing intervals.
+        """
+        starting = list(waiting)
         quiet_since, quiet_s = time.monotonic(), QUIET_S
-        while left:
-            done = [child for child in left if child.ready.is_set()]
-            for child in done:
+        while starting:
+            ready = [child for child in starting if child.ready.is_set()]
+            for child in ready:
                 took = time.monotonic() - began
                 ports = ", ".join(f"{label} {port}" for label, port in child.spec.ports.items())
-                self._say(
+                self._report(
                     f"{child.spec.name} is ready after {took:.1f} s{': ' if ports else ''}{ports}"
                 )
                 quiet_since, quiet_s = time.monotonic(), QUIET_S
-            left = [child for child in left if child not in done]
-            if not self._serving and all(child.spec.serves for child in left):
+            starting = [child for child in starting if child not in ready]
+            if not self._serving and all(child.spec.serves for child in starting):
                 self._serving = True
-                self._say(banner(time.monotonic() - began))
-            if left and time.monotonic() - quiet_since > quiet_s:
-                self._say(f"still waiting for {', '.join(child.spec.name for child in left)}")
+                self._report(banner(time.monotonic() - began))
+            if starting and time.monotonic() - quiet_since > quiet_s:
+                names = ", ".join(child.spec.name for child in starting)
+                self._report(f"still waiting for {names}")
                 quiet_since, quiet_s = time.monotonic(), quiet_s * 1.5
             await asyncio.sleep(POLL_S)
 
     async def _stop_all(self) -> None:
-        """From the outside in: nobody loses the server it needs to finish properly."""
+        """Stop each kind of child before the servers that it needs to end properly."""
         order = ("worker", "gateway", "spark", "broker", "bookie", "redis", "zookeeper")
         for kind in order:
-            some = [c for name, c in self._children.items() if name.split("-")[0] == kind]
-            await asyncio.gather(*(child.stop() for child in some))
+            of_kind = [c for name, c in self._children.items() if name.split("-")[0] == kind]
+            await asyncio.gather(*(child.stop() for child in of_kind))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -514,9 +531,9 @@ class Supervisor:
         except asyncio.CancelledError:
             if not self.closing:
                 raise
-            # The loop ends under a client that said nothing; asyncio's streams would report a cancelled handler.
+            # The loop ends while a client has sent no request; asyncio's streams would log a cancelled handler.
         except (OSError, TimeoutError, ValueError) as error:
-            self._say(f"a control request failed: {error}")
+            self._report(f"a control request failed: {error}")
         finally:
             writer.close()
 
@@ -547,29 +564,34 @@ class Supervisor:
                 return {"error": problem, "children": [child.describe()]}
         return {"children": [child.describe()]}
 
-    def _find(self, name: str) -> Running | None:
-        """Return the child of this name; a broker also by the id it registers with, ``host:HTTP port``, which is all
-        that a console knows of it. The host may be any that it advertises: ports are unique within an instance."""
-        named = self._children.get(name)
-        port = name.rpartition(":")[2]
-        if named is not None or not port.isdecimal():
-            return named
-        brokers = (one for one in self._children.values() if "pulsar" in one.spec.ports)
-        return next((one for one in brokers if one.spec.ports.get("http") == int(port)), None)
+    def _find(self, name: str) -> ChildProcess | None:
+        """Return the child of this name; a broker also by the id it registers with, ``host:HTTP port``.
 
-    async def _until_ready(self, child: Running) -> str:
-        """Wait for the child for as long as it is at work, but not while the instance ends; what is in the way when it
-        is not ready."""
+        A console knows only the id. The host may be any that the broker advertises, since ports are unique within an
+        instance.
+        """
+        child = self._children.get(name)
+        port = name.rpartition(":")[2]
+        if child is not None or not port.isdecimal():
+            return child
+        brokers = (child for child in self._children.values() if "pulsar" in child.spec.ports)
+        return next((child for child in brokers if child.spec.ports.get("http") == int(port)), None)
+
+    async def _until_ready(self, child: ChildProcess) -> str:
+        """Wait until the child is ready; return the problem when it does not become ready, else an empty text.
+
+        Waits while the child is active, at most READY_MAX_S, and not while the instance stops.
+        """
         loop = asyncio.get_running_loop()
-        waits = [loop.create_task(one.wait()) for one in (child.ready, self._stopping)]
-        began = moved = time.monotonic()
-        work = child.work()
+        waits = [loop.create_task(event.wait()) for event in (child.ready, self._stopping)]
+        began = active = time.monotonic()
+        activity = child.activity()
         while not (child.ready.is_set() or self._stopping.is_set()):
             await asyncio.wait(waits, timeout=POLL_MAX_S, return_when=asyncio.FIRST_COMPLETED)
             now = time.monotonic()
-            if (latest := child.work()) != work:
-                work, moved = latest, now
-            if now - moved > READY_S or now - began > READY_MAX_S:
+            if (latest := child.activity()) != activity:
+                activity, active = latest, now
+            if now - active > READY_S or now - began > READY_MAX_S:
                 break
         for wait in waits:
             wait.cancel()
@@ -577,6 +599,6 @@ class Supervisor:
             return ""
         if self._stopping.is_set():
             return "the instance is stopping"
-        words = child.log.last_words()
+        message = child.log.last_message()
         took_s = time.monotonic() - began
-        return f"{child.spec.name} was started but is not ready after {took_s:.0f} s; its log ends: {words}"
+        return f"{child.spec.name} was started but is not ready after {took_s:.0f} s; its log ends: {message}"

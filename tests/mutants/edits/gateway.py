@@ -417,9 +417,9 @@ EDITS = (
     ),
     Edit(
         "stop-under-a-spawn-not-told",
-        "gateway/standalone/supervisor.py::Running._run_once",
+        "gateway/standalone/supervisor.py::ChildProcess._run_once",
         """
-        if self._stop_asked:
+        if self._stop_requested:
             self._terminate()
         """,
         "pass",

@@ -20,8 +20,8 @@ EDITS = (
     Edit(
         "a-start-ends-itself",
         "gateway/standalone/leftovers.py::leftovers",
-        "ours and int(folder.name) not in own",
-        "ours",
+        "is_part and int(folder.name) not in own",
+        "is_part",
         (
             f"{LEFTOVERS}::test_a_supervisor_whose_output_goes_to_the_logs_folder_does_not_end_itself",
         ),
@@ -126,8 +126,8 @@ EDITS = (
     Edit(
         "an-instance-waits-for-what-only-analyses-need",
         "gateway/standalone/supervisor.py::Supervisor._report_progress",
-        "all(child.spec.serves for child in left)",
-        "not left",
+        "all(child.spec.serves for child in starting)",
+        "not starting",
         (
             f"{SUPERVISOR}::test_an_instance_without_a_part_that_only_analyses_need_is_ready_and_says_so",
         ),
@@ -141,8 +141,8 @@ EDITS = (
     ),
     Edit(
         "metadata-of-a-misread-path-stays-behind",
-        "gateway/standalone/cli.py::_bring_home",
-        "elsewhere.is_dir()",
+        "gateway/standalone/cli.py::_move_misplaced_data",
+        "misplaced.is_dir()",
         "False",
         (f"{FOLDERS}::test_data_that_zookeeper_kept_under_a_misread_path_comes_home",),
     ),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.standalone.cli import _bring_home, _no_room
+from gateway.standalone.cli import _move_misplaced_data, _room_problem
 from gateway.standalone.plan import misread_by_java, zookeeper_config
 
 
@@ -13,13 +13,15 @@ def test_room_for_new_bookies_is_looked_for_before_anything_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(0, 0, 20 << 20))  # type: ignore[attr-defined]
-    told = _no_room(tmp_path, 3)
+    told = _room_problem(tmp_path, 3)
     assert told.startswith(f"{tmp_path} has 20 MiB free; 3 new bookies need 900. Make room")
     (tmp_path / "bookie-1").mkdir()
-    assert _no_room(tmp_path, 1) == "", "one that has data may start on a full disk, to be read"
-    assert "; 1 new bookie need 300" in _no_room(tmp_path, 2)
+    assert _room_problem(tmp_path, 1) == "", (
+        "one that has data may start on a full disk, to be read"
+    )
+    assert "; 1 new bookie need 300" in _room_problem(tmp_path, 2)
     monkeypatch.undo()
-    assert _no_room(tmp_path, 1) == ""
+    assert _room_problem(tmp_path, 1) == ""
 
 
 def java_reads(line: bytes) -> str:
@@ -56,8 +58,8 @@ def test_data_that_zookeeper_kept_under_a_misread_path_comes_home(
     (elsewhere / "version-2").mkdir()
     (elsewhere / "version-2" / "log.1").write_text("all metadata")
     for _ in range(2):
-        _bring_home(folder)
+        _move_misplaced_data(folder)
         assert (folder / "version-2" / "log.1").read_text() == "all metadata"
     (elsewhere / "version-2").mkdir(exist_ok=True)
-    _bring_home(folder)
+    _move_misplaced_data(folder)
     assert (folder / "version-2" / "log.1").exists(), "what is in its place stays"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.standalone.leftovers import PART_LOG, end_leftovers, leftovers
-from gateway.standalone.plan import Options, children
+from gateway.standalone.plan import InstanceOptions, children
 from gateway.standalone.settings import PROGRAM
 
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
@@ -88,7 +88,7 @@ def test_every_part_of_an_instance_has_a_log_by_which_it_is_found() -> None:
     here = Path("/nowhere")
     settings = PROGRAM.load({"MAGNETAR_GATEWAYS": "2"}, here)
     made = children(
-        Options(here, settings, bookies=2, brokers=2),
+        InstanceOptions(here, settings, bookies=2, brokers=2),
         java_home=here,
         classpath="",
         redis="redis-server",

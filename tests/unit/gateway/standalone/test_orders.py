@@ -11,7 +11,7 @@ import pytest
 
 from gateway.standalone import supervisor
 from gateway.standalone.plan import Child, Ready
-from gateway.standalone.supervisor import Running, State
+from gateway.standalone.supervisor import ChildProcess, ChildState
 from tests.support.waiting import until
 
 TURNS = range(1, 10)
@@ -27,7 +27,7 @@ class Bench:
         self.lines: list[str] = []
         self._mark = str(next(_durations))
         spec = Child("bookie-1", argv or ("sleep", self._mark), {}, Ready("alive"))
-        self.one = Running(spec, folder, self.lines.append, "127.0.0.1")
+        self.one = ChildProcess(spec, folder, self.lines.append, "127.0.0.1")
         self._stops: list[asyncio.Task[None]] = []
 
     def order(self, verb: str) -> None:
@@ -85,7 +85,7 @@ async def test_the_last_order_holds_at_every_turn(
         if last == "start":
             await until(bench.serving, case)
             await asyncio.wait_for(bench.one.stop(), 120)
-        assert bench.one.state is State.STOPPED, case
+        assert bench.one.state is ChildState.STOPPED, case
         assert bench.one.describe()["pid"] is None, case
         assert bench.processes() == [], case
 
@@ -112,7 +112,7 @@ async def test_a_child_that_ends_with_0_is_named_and_started_again(tmp_path: Pat
     await until(lambda: bench.one.restarts >= 2)
     await bench.one.stop()
     assert bench.lines[0].startswith("bookie-1 ended (exit 0: done); again in 0.5 s")
-    assert bench.one.state is State.STOPPED
+    assert bench.one.state is ChildState.STOPPED
 
 
 @pytest.mark.parametrize("gap", TURNS)
@@ -123,7 +123,7 @@ async def test_a_stop_meets_a_child_that_ends_at_once(tmp_path: Path, gap: int) 
         await turns(gap)
         bench.order("stop")
         await bench.settled()
-        assert (bench.one.state, bench.one.describe()["pid"]) == (State.STOPPED, None)
+        assert (bench.one.state, bench.one.describe()["pid"]) == (ChildState.STOPPED, None)
 
 
 async def test_a_log_that_cannot_be_opened_is_named_and_the_child_tried_again(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.settings import SettingsError
-from gateway.standalone.plan import Child, Options, PlanError, children
+from gateway.standalone.plan import Child, InstanceOptions, PlanError, children
 from gateway.standalone.settings import PROGRAM
 
 HERE = Path("/nowhere")
@@ -13,7 +13,7 @@ HERE = Path("/nowhere")
 
 def plan(**settings: str) -> dict[str, Child]:
     counts = {key: int(settings.pop(key)) for key in ("bookies", "brokers") if key in settings}
-    options = Options(
+    options = InstanceOptions(
         data_dir=HERE,
         settings=PROGRAM.load(settings, HERE),
         spark_remote=settings.get("SPARK_REMOTE", ""),

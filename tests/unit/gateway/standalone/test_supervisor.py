@@ -16,7 +16,15 @@ import pytest
 from gateway.standalone import supervisor as supervising
 from gateway.standalone.control import ask
 from gateway.standalone.plan import Child, Ready, control_socket
-from gateway.standalone.supervisor import LogFile, Running, State, Supervisor, is_ready, say, speak
+from gateway.standalone.supervisor import (
+    ChildProcess,
+    ChildState,
+    LogFile,
+    Supervisor,
+    configure_output,
+    is_ready,
+    report,
+)
 
 SLEEPER = (sys.executable, "-c", "import time; time.sleep(60)")
 STUBBORN = (
@@ -32,8 +40,8 @@ def child(name: str, argv: tuple[str, ...] = SLEEPER, **rest: object) -> Child:
 
 
 @asynccontextmanager
-async def running(tmp_path: Path, spec: Child, lines: list[str]) -> AsyncIterator[Running]:
-    one = Running(spec, tmp_path, lines.append, "127.0.0.1")
+async def running(tmp_path: Path, spec: Child, lines: list[str]) -> AsyncIterator[ChildProcess]:
+    one = ChildProcess(spec, tmp_path, lines.append, "127.0.0.1")
     one.start()
     try:
         await asyncio.wait_for(one.ready.wait(), 120)
@@ -57,7 +65,7 @@ async def test_a_stopped_child_stays_down_until_started(tmp_path: Path) -> None:
     async with running(tmp_path, child("redis"), []) as one:
         pid = one.describe()["pid"]
         await one.stop()
-        assert one.state is State.STOPPED
+        assert one.state is ChildState.STOPPED
         assert one.describe()["pid"] is None
         assert not Path(f"/proc/{pid}").exists()
         one.start()
@@ -68,7 +76,7 @@ async def test_a_stopped_child_stays_down_until_started(tmp_path: Path) -> None:
 async def test_a_child_that_ignores_sigterm_is_killed_after_its_time(tmp_path: Path) -> None:
     lines: list[str] = []
     async with running(tmp_path, child("broker-1", STUBBORN, stop_timeout_s=0.5), lines) as one:
-        while one.log.last_words() != "deaf":
+        while one.log.last_message() != "deaf":
             await asyncio.sleep(0.01)
         await one.stop()
         assert one.describe()["pid"] is None
@@ -87,7 +95,7 @@ async def test_control_socket_answers_status_and_names_what_is_wrong(
         log_dir=tmp_path,
         host="127.0.0.1",
         control_socket=path,
-        say=lambda text: None,
+        report=lambda text: None,
     )
     ready = asyncio.Event()
 
@@ -154,7 +162,7 @@ async def test_requests_under_way_end_with_the_instance(
     path = tmp_path / "control.sock"
     silent, writer = await asyncio.open_unix_connection(str(path))
     starting = asyncio.create_task(asyncio.to_thread(ask, path, "start", "spark"))
-    while supervisor._children["spark"].state is not State.STARTING:
+    while supervisor._children["spark"].state is not ChildState.STARTING:
         await asyncio.sleep(0.001)
     supervisor._on_signal(signal.SIGINT)
     assert (await starting)["error"] == "the instance is stopping"
@@ -178,7 +186,7 @@ async def test_a_child_that_refuses_its_settings_ends_the_instance_with_its_word
         log_dir=tmp_path,
         host="127.0.0.1",
         control_socket=tmp_path / "control.sock",
-        say=lines.append,
+        report=lines.append,
     )
     # "alive" counts as ready at once; a port that nobody opens does not
     spec = supervisor._children["broker-1"].spec
@@ -192,7 +200,7 @@ async def test_a_child_that_refuses_its_settings_ends_the_instance_with_its_word
 async def test_a_child_that_ends_is_named_with_its_last_error(tmp_path: Path) -> None:
     lines: list[str] = []
     talk = "print('12:00 CRITICAL bookie cannot start: no disk'); print('bye'); exit(3)"
-    one = Running(
+    one = ChildProcess(
         child("bookie-1", (sys.executable, "-c", talk)), tmp_path, lines.append, "127.0.0.1"
     )
     one.start()
@@ -207,15 +215,15 @@ def test_last_words_are_read_in_either_form_and_cannot_move_the_cursor(tmp_path:
     log.path.write_text(
         '{"time": "12:00", "level": "CRITICAL", "logger": "engine", "message": "no disk\\u001b[2J"}\n{"x": 1}\nbye\n'
     )
-    assert log.last_words() == "12:00 CRITICAL engine no disk\\u001b[2J"
+    assert log.last_message() == "12:00 CRITICAL engine no disk\\u001b[2J"
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_what_the_supervisor_says_has_the_form_of_the_log(
     form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    speak(form)
-    say("broker-1 is ready")
+    configure_output(form)
+    report("broker-1 is ready")
     line = capsys.readouterr().out
     if form == "json":
         assert json.loads(line)["message"] == "broker-1 is ready"
@@ -225,7 +233,7 @@ def test_what_the_supervisor_says_has_the_form_of_the_log(
 
 async def test_a_program_that_is_not_there_is_named_and_tried_again(tmp_path: Path) -> None:
     lines: list[str] = []
-    one = Running(child("redis", ("/nowhere/redis",)), tmp_path, lines.append, "127.0.0.1")
+    one = ChildProcess(child("redis", ("/nowhere/redis",)), tmp_path, lines.append, "127.0.0.1")
     one.start()
     while not lines:
         await asyncio.sleep(0.01)
@@ -239,7 +247,7 @@ def test_a_long_log_keeps_its_end_and_begins_again_under_its_writer(tmp_path: Pa
         for number in range(300):
             writer.write(b"line %04d\n" % number)
         writer.flush()
-        log.turn()
+        log.rotate()
         assert log.path.stat().st_size == 0
         writer.write(b"after\n")
         writer.flush()
@@ -247,7 +255,7 @@ def test_a_long_log_keeps_its_end_and_begins_again_under_its_writer(tmp_path: Pa
     kept = (tmp_path / "broker-1.log.1").read_bytes()
     assert len(kept) == 1000
     assert kept.endswith(b"line 0299\n")
-    assert log.last_words() == "after"
+    assert log.last_message() == "after"
 
 
 def made(tmp_path: Path, lines: list[str], *specs: Child) -> Supervisor:
@@ -256,7 +264,7 @@ def made(tmp_path: Path, lines: list[str], *specs: Child) -> Supervisor:
         log_dir=tmp_path,
         host="127.0.0.1",
         control_socket=tmp_path / "control.sock",
-        say=lines.append,
+        report=lines.append,
     )
 
 
@@ -277,7 +285,7 @@ async def test_a_signal_in_the_midst_of_the_first_start_ends_everything(
         await asyncio.sleep(0)
     supervisor._on_signal(signal.SIGINT)
     assert await asyncio.wait_for(serving, 120) == 0
-    assert {one.state for one in supervisor._children.values()} == {State.STOPPED}
+    assert {one.state for one in supervisor._children.values()} == {ChildState.STOPPED}
     assert pids(supervisor) == []
 
 
@@ -288,7 +296,7 @@ async def test_a_second_ctrl_c_kills_what_takes_its_time(tmp_path: Path) -> None
     ]
     supervisor = made(tmp_path, lines, *patient)
     serving = asyncio.get_running_loop().create_task(supervisor.run(lambda took_s: "ready"))
-    while any(one.log.last_words() != "deaf" for one in supervisor._children.values()):
+    while any(one.log.last_message() != "deaf" for one in supervisor._children.values()):
         await asyncio.sleep(0.01)
     os.kill(os.getpid(), signal.SIGINT)
     while not any(line.startswith("stopping") for line in lines):
@@ -313,7 +321,7 @@ async def test_a_child_stopped_before_its_first_start_waits_for_whoever_starts_i
     zookeeper.ready.set()
     for _ in range(10):
         await asyncio.sleep(0)
-    assert gateway.state is State.STOPPED
+    assert gateway.state is ChildState.STOPPED
     gateway.start()
     await asyncio.wait_for(gateway.ready.wait(), 120)
     supervisor._on_signal(signal.SIGTERM)
@@ -342,7 +350,7 @@ async def test_a_child_stopped_before_its_first_start_waits_for_whoever_starts_i
 )
 def test_last_words_are_the_cause(tmp_path: Path, said: str, told: str) -> None:
     (tmp_path / "x.log").write_text(said)
-    assert LogFile(tmp_path / "x.log").last_words() == told
+    assert LogFile(tmp_path / "x.log").last_message() == told
 
 
 async def test_a_child_that_starts_slowly_is_waited_for_while_it_is_at_work(
@@ -356,27 +364,27 @@ async def test_a_child_that_starts_slowly_is_waited_for_while_it_is_at_work(
     one = supervisor._children["spark"]
     looks: list[float] = []
 
-    def work() -> tuple[int, int, int]:
+    def activity() -> tuple[int, int, int]:
         looks.append(now[0])
         now[0] += 20
         if len(looks) == 6:  # 100 s after the start it is ready
             one.ready.set()
         return 0, len(looks), 0
 
-    monkeypatch.setattr(one, "work", work)
+    monkeypatch.setattr(one, "activity", activity)
     monkeypatch.setattr(supervising, "POLL_MAX_S", 0.001)
     assert await supervisor._until_ready(one) == ""
     one.ready.clear()
     looks.clear()
-    monkeypatch.setattr(one, "work", lambda: now.__setitem__(0, now[0] + 20) or (0, 7, 0))
+    monkeypatch.setattr(one, "activity", lambda: now.__setitem__(0, now[0] + 20) or (0, 7, 0))
     assert "spark was started but is not ready after 100 s" in await supervisor._until_ready(one)
 
 
 async def test_a_process_that_computes_is_at_work(tmp_path: Path) -> None:
     busy = (sys.executable, "-c", "while True: pass")
     async with running(tmp_path, child("spark", busy), []) as one:
-        before = one.work()
-        while one.work() == before:
+        before = one.activity()
+        while one.activity() == before:
             await asyncio.sleep(0.01)
 
 
