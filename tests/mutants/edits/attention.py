@@ -256,7 +256,7 @@ EDITS = (
     Edit(
         "a-broker-cannot-be-started-by-its-id",
         "gateway/standalone/supervisor.py::Supervisor._find",
-        'if "pulsar" in one.spec.ports',
+        'if "pulsar" in child.spec.ports',
         "if False",
         (
             "unit/gateway/standalone/test_supervisor.py::test_a_broker_is_found_by_the_id_it_registers_with",
