@@ -22,9 +22,8 @@ class _NotFiniteError(ValueError):
 def decode_body(body: bytes) -> Any:
     """Return the JSON value of ``body``. Raises InvalidField, which names the wrong member if it is known."""
     try:
-        text = body.decode(
-            json.detect_encoding(body)
-        )  # Strict, while ``json.loads`` itself accepts surrogates.
+        # Decoded strictly, while ``json.loads`` itself accepts surrogates.
+        text = body.decode(json.detect_encoding(body))
         value = _DECODER.decode(text)
     except RecursionError:
         raise _too_deep() from None

@@ -126,9 +126,8 @@ def run_analysis(run: JobRun, staged: Path, progress: Any) -> dict[str, Any]:
     progress("asking Spark", 0, 0)
     spark = session(lambda stage: progress(stage, 0, 0))
     for earlier in range(1, run.attempt):
-        spark.interruptTag(
-            f"run-{run.id}-{earlier}"
-        )  # A lost worker's operations may still be running.
+        # A lost worker's operations may still be running.
+        spark.interruptTag(f"run-{run.id}-{earlier}")
     spark.addTag(tag(run))
     spark.registerProgressHandler(progress.sign)
     try:

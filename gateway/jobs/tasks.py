@@ -136,9 +136,8 @@ class _Progress:
         self._heartbeat.note_sign_of_life()
         try:
             services.report(run=self._run, stage=stage, done=done, total=total)
-        except (
-            DatabaseError
-        ) as error:  # A busy database may lose a report of progress, but does not end the run.
+        except DatabaseError as error:
+            # A busy database may lose a report of progress, but does not end the run.
             log.warning("could not report progress of run %s: %s", self._run.id, error)
         notify(self._run.id)
 

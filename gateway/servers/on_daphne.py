@@ -174,9 +174,8 @@ class _Transport(asyncio.Transport):
         """
         if not _buffered_bytes(self._transport) and not self.is_closing():
             sent = self._transport.writeSomeData(data)
-            if isinstance(
-                sent, int
-            ):  # Else it is the error of a lost connection, which the next write reports.
+            # Else it is the error of a lost connection, which the next write reports.
+            if isinstance(sent, int):
                 data = memoryview(data)[sent:]
         if data:
             self._transport.write(bytes(data))
@@ -228,8 +227,8 @@ def _socket_of(sockets: Sockets) -> type:
         def connectionLost(self, reason: Any) -> None:
             clean = reason.check(ConnectionDone) is not None
             self._connection.connection_lost(None if clean else reason.value)
-            # The HTTP channel before us is in a circle with its request, and keeps the transport: what that did not
-            # send goes now.
+            # The HTTP channel before the upgrade is in a reference cycle with its request and holds the transport.
+            # Data that was not sent is released now and not with the cycle.
             self._transport.dataBuffer, self._transport._tempDataBuffer = b"", []
 
     return Socket

@@ -27,9 +27,8 @@ from gateway.http.socket_port import EXTENSION
 
 log = logging.getLogger("gateway")
 
-MESSAGE_BYTES_MAX = (
-    1 << 20
-)  # Of all frames of a message; the default of Pulsar's webSocketMaxTextFrameSize.
+MESSAGE_BYTES_MAX = 1 << 20
+"""Bytes of all frames of a message; the default of Pulsar's webSocketMaxTextFrameSize."""
 UNSENT_BYTES_HIGH = 1 << 20
 UNSENT_BYTES_LOW = 256 << 10
 FLUSH_BYTES = 64 << 10
@@ -166,13 +165,11 @@ class SocketConnection(asyncio.Protocol):
         self._protocol = _Protocol()
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
         self._application_task: asyncio.Task[None] | None = None
-        self._response: Response | None = (
-            None  # Of the handshake, until the application accepts or refuses it.
-        )
+        # The handshake's response, until the application accepts or refuses it.
+        self._response: Response | None = None
         self._refusal: tuple[int, list[tuple[bytes, bytes]], bytearray] | None = None
-        self._early: bytearray | None = (
-            bytearray()
-        )  # Data received before the handshake was answered.
+        # Data received before the handshake was answered.
+        self._early: bytearray | None = bytearray()
         self._inbox: deque[Event] = deque([{"type": "websocket.connect"}])
         self._inbox_bytes = 0
         self._receiver: asyncio.Future[None] | None = None
@@ -202,15 +199,14 @@ class SocketConnection(asyncio.Protocol):
         received = self._protocol.close_rcvd
         self._end(CloseCode.ABNORMAL_CLOSURE if received is None else received.code)
         self._transport = cast(asyncio.Transport, None)
-        # No circles: the endpoint holds this connection, the parser its protocol with all that was not parsed yet, and
-        # what is in a circle stays until the heap has doubled (engine.base.loop).
+        # Break reference cycles: the endpoint holds this connection, and the parser holds its protocol with all data
+        # that is not parsed yet. Cycles are collected only when the heap has doubled (engine.base.loop).
         self._listener = None
         self._protocol.parser.close()
 
     def eof_received(self) -> bool:
-        return (
-            False  # The transport closes, since a peer cannot even answer a close frame any more.
-        )
+        # The transport is closed, since the peer cannot even answer a close frame any more.
+        return False
 
     def pause_writing(self) -> None:
         self.writable = False

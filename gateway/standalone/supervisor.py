@@ -305,9 +305,8 @@ class ChildProcess:
                 continue
             self.restarts += 1
             if self._ready_at > began and time.monotonic() - self._ready_at > STEADY_S:
-                delay_s = (
-                    DELAY_S  # It served for a while, so an immediate restart is likely to succeed.
-                )
+                # It served for a while, so an immediate restart is likely to succeed.
+                delay_s = DELAY_S
             cause = f"signal {-code}" if code < 0 else f"exit {code}: {message}"
             if code == os.EX_CONFIG:
                 without = f": {self.spec.serves} cannot run" if self.spec.serves else ""
@@ -346,9 +345,8 @@ class ChildProcess:
     async def _spawn(self) -> str:
         """Spawn the process; return the problem when that fails, else an empty text."""
         try:
-            log = self.log.path.open(
-                "ab"
-            )  # In append mode, so that the file may be truncated while it is written.
+            # In append mode, so that the file may be truncated while it is written.
+            log = self.log.path.open("ab")
         except OSError as error:
             return f"cannot open its log: {error.strerror}"
         descriptors = () if self._listener is None else (self._listener.fileno(),)
@@ -382,9 +380,8 @@ class ChildProcess:
                 self._ready_at = time.monotonic()
                 self.ready.set()
         code = await ended
-        self._signal(
-            signal.SIGKILL
-        )  # Descendants in its process group may still run, such as a worker's pool.
+        # Descendants in its process group may still run, such as a worker's pool.
+        self._signal(signal.SIGKILL)
         return code
 
 

@@ -65,9 +65,8 @@ async def _open(scope: sockets.Scope, target: Target) -> "ProducerEndpoint":
     schemes = tuple(scheme.value for scheme in Hashing)
     hashing = query.choice("hashingScheme", schemes, "JavaStringHash")
     compression = "NONE"
-    if (
-        keys is None
-    ):  # A client that encrypts compresses by itself, since ciphertext cannot be compressed.
+    # A client that encrypts compresses by itself, since ciphertext cannot be compressed.
+    if keys is None:
         compression = query.choice("compressionType", COMPRESSIONS, "NONE")
     settings = ProducerSettings(
         name=name,

@@ -74,9 +74,8 @@ def parse_request(body: dict[str, Any] | None, now_ms: int) -> ProduceRequest:
     if name is not None and (not name.strip() or len(name.encode()) > NAME_BYTES_MAX):
         raise InvalidField("producerName", f"expected 1 to {NAME_BYTES_MAX} bytes, not only blanks")
     _check_sequence(messages)
-    if (
-        name is None
-    ):  # Brokers compare sequence ids by the producer's name, so without one they have no meaning.
+    # Brokers compare sequence ids by the producer's name, so without one they have no meaning.
+    if name is None:
         messages = [replace(message, sequence_id=None) for message in messages]
     schema = _DEFAULT if version >= 0 else _schema_of(body)
     return ProduceRequest(name, version if version >= 0 else None, schema, messages)
