@@ -121,7 +121,7 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def settle() -> None:
+def preload_routes() -> None:
     """Create routes and import their modules now, and exclude these objects from later garbage collections.
 
     Collections delay all requests.
@@ -149,7 +149,7 @@ def serve(listeners: list[socket.socket]) -> None:
         engine_link.live_on(loop)
         from gateway.asgi import application
 
-        settle()
+        preload_routes()
         record_history()
         on_uvicorn.serve(application, listeners, NAME, loop, connections_per_address=limit)
     else:
@@ -158,7 +158,7 @@ def serve(listeners: list[socket.socket]) -> None:
         engine_link.live_on(on_daphne.loop())
         from gateway.asgi import application
 
-        settle()
+        preload_routes()
         record_history()
         on_daphne.serve(application, listeners, NAME, connections_per_address=limit)
 

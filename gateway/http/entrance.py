@@ -8,7 +8,7 @@ from django.http.response import HttpResponseBase
 
 from gateway.http.front_end import file_of
 from gateway.http.paths import use_raw_path
-from gateway.http.security import let_origin_read, preflight_of, refuse_foreign
+from gateway.http.security import add_cors_headers, preflight_of, refuse_foreign
 from gateway.services import metrics
 
 METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
@@ -31,7 +31,7 @@ class Entrance:
         )
         if answer is None:
             answer = await self._get_response(request)
-        let_origin_read(request, answer)
+        add_cors_headers(request, answer)
         # A client may invent methods, and each label value is a series that is never dropped.
         method = request.method if request.method in METHODS else "other"
         metrics.requests.labels(method, str(answer.status_code)).inc()

@@ -1,9 +1,11 @@
-"""Django as an ASGI application on the event loop of the engine link, without a thread, signal or task per request.
+"""Django as an ASGI application on the event loop of the engine link.
+
+A request that only reads uses no thread, no signal and no task of its own; a change runs in its own task.
 
 Middleware and URL resolver are Django's, and all views are coroutines. Parts of Django's own handler that the gateway
-does not need are client_left out: the thread context and the signals ``request_started`` and ``request_finished`` for
+does not need are left out: the thread context and the signals ``request_started`` and ``request_finished`` for
 synchronous database code (the database is reached by asynchronous calls only), a temporary file for the body, and a
-task that waits for the client to disconnect. Only a change runs in a task of its own.
+task that waits for the client to disconnect.
 """
 
 import asyncio

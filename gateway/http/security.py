@@ -100,7 +100,7 @@ def preflight_of(request: HttpRequest) -> HttpResponse | None:
     return answer
 
 
-def let_origin_read(request: HttpRequest, answer: HttpResponseBase) -> None:
+def add_cors_headers(request: HttpRequest, answer: HttpResponseBase) -> None:
     """Add the headers that let a page of an origin of ``allowed_origins`` read the answer in a browser.
 
     ``Access-Control-Allow-Credentials`` is not among them, so a browser sends no cookies from there.

@@ -102,10 +102,10 @@ def _start_supervised_server() -> None:
     socket_path = settings.ENVIRONMENT.control_socket
     if not socket_path or not Path(socket_path).exists():
         return
-    from gateway.standalone.control import NotRunningError, ask
+    from gateway.standalone.control import NotRunningError, send_request
 
     try:
-        answer = ask(Path(socket_path), "start", "spark", timeout_s=START_TIMEOUT_S)
+        answer = send_request(Path(socket_path), "start", "spark", timeout_s=START_TIMEOUT_S)
     except NotRunningError as error:
         raise SparkUnavailableError(f"the supervisor did not start Spark: {error}") from error
     if "error" in answer and "no child named" not in answer["error"]:

@@ -11,7 +11,7 @@ from engine.base.errors import InvalidField
 from gateway.http.bodies import json_body, kind_of, whole_number
 from gateway.http.exchange import WithRepeatedHeaders
 
-WORDS = {"earliest": EARLIEST_MESSAGE, "latest": LATEST_MESSAGE}
+NAMED_POSITIONS = {"earliest": EARLIEST_MESSAGE, "latest": LATEST_MESSAGE}
 
 
 def message_position(body: Any) -> MessagePosition | None:
@@ -23,9 +23,9 @@ def message_position(body: Any) -> MessagePosition | None:
     if body is None:
         return None
     if isinstance(body, str):
-        if body not in WORDS:
+        if body not in NAMED_POSITIONS:
             raise InvalidField("body", 'expected a message id, "earliest" or "latest"')
-        return WORDS[body]
+        return NAMED_POSITIONS[body]
     if not isinstance(body, dict):
         raise InvalidField("body", f"expected a message id, got {kind_of(body)}")
     for member in ("ledgerId", "entryId"):

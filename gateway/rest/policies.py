@@ -67,14 +67,14 @@ def quota(request: HttpRequest) -> Policy:
     return QUOTAS[name]
 
 
-def everywhere(request: HttpRequest, policy: Policy) -> bool:
+def is_global(request: HttpRequest, policy: Policy) -> bool:
     """Return whether the call is about the topic's policy in all clusters that replicate the topic."""
     return flag(request, "isGlobal") and policy.topic_name not in ONLY_HERE
 
 
-def own_part(request: HttpRequest, policy: Policy) -> str:
+def own_field(request: HttpRequest, policy: Policy) -> str:
     """Return the field of a TOPIC_POLICIES row that holds the topic's own value for the call."""
-    return "everywhere" if everywhere(request, policy) else "own"
+    return "everywhere" if is_global(request, policy) else "own"
 
 
 class _NamespacePolicyBase(AdminResource):
@@ -141,7 +141,7 @@ class _TopicPolicyBase(TopicPathResource):
         name = self.name(tenant, namespace, topic)
         rows = await self.work(lambda engine: policies.of_topic(engine, name))
         is_applied = flag(request, "applied") and policy.topic_name not in NEVER_APPLIED
-        return rows[policy.name]["value" if is_applied else own_part(request, policy)]
+        return rows[policy.name]["value" if is_applied else own_field(request, policy)]
 
     async def set(
         self,
@@ -152,9 +152,9 @@ class _TopicPolicyBase(TopicPathResource):
         policy: Policy,
         value: Any,
     ) -> HttpResponse:
-        name, shared = self.name(tenant, namespace, topic), everywhere(request, policy)
+        name, in_all = self.name(tenant, namespace, topic), is_global(request, policy)
         await self.work(
-            lambda engine: policies.set_on_topic(engine, name, policy, value, everywhere=shared)
+            lambda engine: policies.set_on_topic(engine, name, policy, value, everywhere=in_all)
         )
         return no_content()
 
@@ -196,9 +196,7 @@ class SubscriptionRateResource(_TopicPolicyBase):
         rows = await self.work(lambda engine: policies.of_topic(engine, name))
         row = rows[SUBSCRIPTION_RATE.name]
         own = (
-            "subscriptions_everywhere"
-            if everywhere(request, SUBSCRIPTION_RATE)
-            else "subscriptions"
+            "subscriptions_everywhere" if is_global(request, SUBSCRIPTION_RATE) else "subscriptions"
         )
         value = row[own].get(subName)
         if value is None and flag(request, "applied"):
@@ -219,7 +217,7 @@ class SubscriptionRateResource(_TopicPolicyBase):
     async def store_for(
         self, request: HttpRequest, name: TopicName, subscription: str, value: Any
     ) -> HttpResponse:
-        shared = everywhere(request, SUBSCRIPTION_RATE)
+        shared = is_global(request, SUBSCRIPTION_RATE)
         await self.work(
             lambda engine: policies.set_on_topic(
                 *(engine, name, SUBSCRIPTION_RATE, value),
@@ -260,7 +258,7 @@ class TopicQuotasResource(_TopicPolicyBase):
         all_rows = await self.work(lambda engine: policies.of_topic(engine, name))
         rows = {kind: all_rows[policy.name] for kind, policy in QUOTAS.items()}
         if not flag(request, "applied"):
-            part = own_part(request, SIZE_QUOTA)
+            part = own_field(request, SIZE_QUOTA)
             own = {kind: row[part] for kind, row in rows.items()}
             return json_answer({kind: value for kind, value in own.items() if value is not None})
         levels = [row["level"] for row in rows.values()]

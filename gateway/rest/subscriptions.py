@@ -13,7 +13,7 @@ from gateway.services import topics
 COUNT_MAX = (1 << 31) - 1
 
 
-def counted(value: int, field: str, low: int = 1) -> int:
+def checked_count(value: int, field: str, low: int = 1) -> int:
     """Return ``value``, a count from ``low`` to COUNT_MAX. Raises InvalidField."""
     if not low <= value <= COUNT_MAX:
         raise InvalidField(field, f"must be from {low} to {COUNT_MAX}")
@@ -86,7 +86,7 @@ class SkipResource(TopicPathResource):
         self, request: HttpRequest, subName: str, numMessages: int, **path: str
     ) -> HttpResponse:
         name, subscription = self.name(**path), topics.subscription_name(subName)
-        count = counted(numMessages, "numMessages", low=0)
+        count = checked_count(numMessages, "numMessages", low=0)
         await self.work(lambda engine: topics.skip(engine, name, subscription, count))
         return no_content()
 
@@ -134,7 +134,7 @@ class ExpireResource(TopicPathResource):
         self, request: HttpRequest, subName: str, expireTimeInSeconds: int, **path: str
     ) -> HttpResponse:
         name, subscription = self.name(**path), topics.subscription_name(subName)
-        seconds = counted(expireTimeInSeconds, "expireTimeInSeconds")
+        seconds = checked_count(expireTimeInSeconds, "expireTimeInSeconds")
         args = api.ExpireMessages(name, subscription, seconds)
         await self.work(lambda engine: topics.on_subscription(engine, api.EXPIRE_MESSAGES, args))
         return no_content()
@@ -159,7 +159,7 @@ class ExpireAllResource(TopicPathResource):
         self, request: HttpRequest, expireTimeInSeconds: int, **path: str
     ) -> HttpResponse:
         name = self.name(**path)
-        seconds = counted(expireTimeInSeconds, "expireTimeInSeconds")
+        seconds = checked_count(expireTimeInSeconds, "expireTimeInSeconds")
         await self.work(lambda engine: topics.expire_all(engine, name, seconds))
         return no_content()
 
@@ -206,7 +206,7 @@ class PeekResource(TopicPathResource):
         self, request: HttpRequest, subName: str, messagePosition: int, **path: str
     ) -> HttpResponse:
         name, subscription = self.name(**path), topics.subscription_name(subName)
-        nth = counted(messagePosition, "messagePosition")
+        nth = checked_count(messagePosition, "messagePosition")
         return message_answer(
             await self.work(lambda engine: topics.peek(engine, name, subscription, nth))
         )

@@ -27,7 +27,7 @@ PREFIX_SEGMENTS = 3
 """Segments of the prefix, ``admin/v2/<resource>/``, by which routes are grouped: a request tries only its own group."""
 
 
-def built() -> dict[str, tuple[str, type[AdminResource], dict[str, Any]]]:
+def built_paths() -> dict[str, tuple[str, type[AdminResource], dict[str, Any]]]:
     """Return the template, resource and its arguments of each path that is built, by shape."""
     by_shape: dict[str, tuple[str, type[AdminResource], dict[str, Any]]] = {}
     for module in (
@@ -62,7 +62,7 @@ def built() -> dict[str, tuple[str, type[AdminResource], dict[str, Any]]]:
 
 def table() -> list[tuple[RestRoute, type[AdminResource], dict[str, Any]]]:
     """Return every route with its resource and arguments, in the order in which they must be tried."""
-    remaining = built()
+    remaining = built_paths()
     rows: list[tuple[RestRoute, type[AdminResource], dict[str, Any]]] = []
     for form, route in routes().items():
         template, view, arguments = remaining.pop(form, (route.template, UnbuiltResource, {}))

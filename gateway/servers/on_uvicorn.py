@@ -101,7 +101,7 @@ class Http(HttpToolsProtocol):
 
 
 class _Server(Server):
-    """uvicorn's server on a given event loop. A signal ends it orderly and is not raised again afterwards."""
+    """uvicorn's server on a given event loop. A signal ends it gracefully and is not raised again afterwards."""
 
     def __init__(self, config: Config, sockets: Sockets) -> None:
         super().__init__(config)

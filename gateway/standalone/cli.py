@@ -15,7 +15,7 @@ from typing import IO, Any
 from engine.base import log as logs
 from engine.base.settings import SettingsError
 from gateway.standalone import plan
-from gateway.standalone.control import NotRunningError, ask
+from gateway.standalone.control import NotRunningError, send_request
 from gateway.standalone.leftovers import end_leftovers
 from gateway.standalone.programs import (
     ProgramMissingError,
@@ -101,7 +101,7 @@ def _demo(data_dir: Path) -> int:
 def _request(verb: str, name: str, data_dir: Path) -> dict[str, Any]:
     """Return the answer of the running instance to a request; exit with a message when there is none."""
     try:
-        answer = ask(plan.control_socket(data_dir), verb, name, timeout_s=ANSWER_S)
+        answer = send_request(plan.control_socket(data_dir), verb, name, timeout_s=ANSWER_S)
     except NotRunningError:
         fail(
             f"no instance runs on {data_dir}. Start one with: make run; one that keeps its data elsewhere"

@@ -29,7 +29,9 @@ def reachable(path: Path) -> Iterator[str]:
         os.close(folder)
 
 
-def ask(path: Path, verb: str, child: str = "", timeout_s: float = 180.0) -> dict[str, Any]:
+def send_request(
+    path: Path, verb: str, child: str = "", timeout_s: float = 180.0
+) -> dict[str, Any]:
     """Send ``verb`` and the name of a child; return the answer, ``{"children": […]}`` or ``{"error": …}``.
 
     Blocks up to ``timeout_s``. Raises NotRunningError when no instance listens or answers.

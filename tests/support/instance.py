@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from gateway.standalone.control import NotRunningError, ask
+from gateway.standalone.control import NotRunningError, send_request
 from gateway.standalone.plan import control_socket
 from gateway.standalone.ports import DEFAULTS
 from tests.support.ports import free_ports
@@ -120,7 +120,7 @@ class Instance:
 
     def control(self, verb: str, name: str = "") -> dict[str, Any]:
         """``status``, ``stop``, ``kill`` or ``start`` a child."""
-        answer = ask(control_socket(self.data_dir), verb, name)
+        answer = send_request(control_socket(self.data_dir), verb, name)
         if "error" in answer:
             raise RuntimeError(answer["error"])
         return answer

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from gateway.standalone import supervisor as supervising
-from gateway.standalone.control import ask
+from gateway.standalone.control import send_request
 from gateway.standalone.plan import Child, Ready, control_socket
 from gateway.standalone.supervisor import (
     ChildProcess,
@@ -107,18 +107,18 @@ async def test_control_socket_answers_status_and_names_what_is_wrong(
     try:
         await asyncio.wait_for(ready.wait(), 120)
         assert (path.parent, path.stat().st_mode & 0o777) == (tmp_path / folder, 0o600)
-        status = await asyncio.to_thread(ask, path, "status")
+        status = await asyncio.to_thread(send_request, path, "status")
         assert [(c["name"], c["state"]) for c in status["children"]] == [
             ("zookeeper", "running"),
             ("worker", "running"),
         ]
-        unknown = await asyncio.to_thread(ask, path, "stop", "nobody")
+        unknown = await asyncio.to_thread(send_request, path, "stop", "nobody")
         assert unknown["error"] == "no child named 'nobody'; there are: zookeeper, worker"
-        odd = await asyncio.to_thread(ask, path, "explode", "worker")
+        odd = await asyncio.to_thread(send_request, path, "explode", "worker")
         assert odd["error"].startswith("unknown verb 'explode'")
-        stopped = await asyncio.to_thread(ask, path, "stop", "worker")
+        stopped = await asyncio.to_thread(send_request, path, "stop", "worker")
         assert stopped["children"][0]["state"] == "stopped"
-        again = await asyncio.to_thread(ask, path, "kill", "worker")
+        again = await asyncio.to_thread(send_request, path, "kill", "worker")
         assert "is not running" in again["error"]
     finally:
         os.kill(os.getpid(), 15)
@@ -161,7 +161,7 @@ async def test_requests_under_way_end_with_the_instance(
     await ready.wait()
     path = tmp_path / "control.sock"
     silent, writer = await asyncio.open_unix_connection(str(path))
-    starting = asyncio.create_task(asyncio.to_thread(ask, path, "start", "spark"))
+    starting = asyncio.create_task(asyncio.to_thread(send_request, path, "start", "spark"))
     while supervisor._children["spark"].state is not ChildState.STARTING:
         await asyncio.sleep(0.001)
     supervisor._on_signal(signal.SIGINT)
