@@ -1,13 +1,13 @@
-"""Deduplication: what a producer sends again is stored once, told apart by producer name and sequence id.
+"""Deduplication: a message that a producer sends again is stored once, identified by producer name and sequence id.
 
-What is known of a name is the highest sequence id that is stored. Only that makes a duplicate (D14): while something of
-the name is under way, nothing that may be the same is judged, it waits for the outcome (Apache's broker refuses it, and
-the client comes again until it is known). The producers' receipts keep their order so, too. What becomes of entries
-whose append has failed is known when their ledger is closed, which may bring them into the log after all
-(``recovered``): until then nothing is judged at all.
+The state is the highest stored sequence id by producer name. Only a stored message makes a duplicate (D14): while
+entries of a name are pending, a message that may repeat one of them is not judged but waits for their outcome.
+(Apache's broker refuses it, and the client sends it until the outcome is known.) The wait also keeps the order of a
+producer's receipts. The outcome of entries whose append failed is known when their ledger is closed: its recovery may
+add them to the log after all (``recovered``). Until then no message of the topic is judged.
 
-As Apache's broker does it the state is the properties of a cursor (``pulsar.dedup``), as of its mark-delete position;
-a topic that is loaded reads the entries behind it. So no entry is trimmed that is needed to know what was stored.
+The state is stored as Apache's broker does: in the properties of a cursor (``pulsar.dedup``), valid at its mark-delete
+position. A topic that is loaded reads the entries behind it. The cursor keeps those entries from being trimmed.
 """
 
 import asyncio
@@ -42,19 +42,19 @@ log = logging.getLogger(__name__)
 
 CURSOR = "pulsar.dedup"
 NOTHING = -1
-"""The highest sequence id of a name that is not known."""
+"""Highest sequence id of a name that is not known."""
 READY_WAIT_S = 5.0
-"""How long a producer that comes waits for the state to be read, before it is told to come again."""
+"""Seconds for which a new producer waits for the state to be read, before it is refused and tries again."""
 RETRY_MAX_S = 30.0
 SNAPSHOT_BYTES_MAX = 2 << 20
-"""Of the names in a snapshot, by ``NAME_BYTES`` and their length: half of the largest state that a cursor stores."""
+"""Bound of the names in a snapshot, each its length and ``NAME_BYTES``: half of the largest state a cursor stores."""
 NAME_BYTES = 16
 ESCAPE = "#magnetar.dedup:"
-"""Stands in a snapshot before names that mean something else among a cursor's properties."""
+"""Prefix in a snapshot of producer names that would be another property of the cursor."""
 
 
 class DeduplicationHost(Protocol):
-    """What it needs of its topic."""
+    """Parts of a topic that its deduplication uses."""
 
     name: TopicName
     log: Log
@@ -72,26 +72,26 @@ class DeduplicationHost(Protocol):
 
 
 class Deduplication:
-    """Of one topic; a stage of it while it is on. ``status``: by Pulsar's names, for statistics."""
+    """Deduplication of one topic, a stage of it while it is on. ``status`` has Pulsar's names, for statistics."""
 
     __slots__ = (
         "_absent",
         "_cursor",
-        "_doubting",
         "_earlier",
-        "_flying",
-        "_held",
+        "_earlier_ended",
         "_host",
+        "_is_wanted",
         "_judges",
-        "_landed_earlier",
         "_last",
+        "_last_error",
+        "_pending",
         "_period",
+        "_resolving",
         "_since_snapshot",
         "_snapshot_ms",
         "_stored",
+        "_unresolved",
         "_waiting",
-        "_wanted",
-        "_why",
         "_work",
         "status",
     )
@@ -100,87 +100,91 @@ class Deduplication:
     def __init__(self, host: DeduplicationHost) -> None:
         self._host = host
         self.status = "Disabled"
-        self._why = ""
-        self._wanted = False
+        self._last_error = ""
+        self._is_wanted = False
         self._judges = False
-        """It is a stage of the topic."""
+        """True while deduplication is a stage of the topic."""
         self._period = 1
-        """Rises whenever it was on: what was judged in an earlier period is not among ``_flying``."""
+        """Number of the time during which it is on; runs judged in an earlier period are not in ``_pending``."""
         self._cursor: SubscriptionCursor | None = None
         self._work: asyncio.Task[None] | None = None
         self._stored: dict[str, int] = {}
-        """The highest stored sequence id by producer name."""
-        self._flying: dict[str, list[int]] = {}
-        """Of names with entries under way: how many, and the highest sequence id when they are stored."""
+        """Highest stored sequence id by producer name, in the order in which the names last published."""
+        self._pending: dict[str, list[int]] = {}
+        """Number of pending entries and the highest sequence id once they are stored, by producer name."""
         self._waiting: dict[str, deque[Publish]] = {}
-        self._doubting: asyncio.Task[None] | None = None
-        """Runs while it is not known whether entries whose append has failed are stored."""
-        self._held: list[Publish] = []
-        """What came meanwhile, in order, of one producer each."""
+        """Runs by producer name that wait for the outcome of the name's pending entries, in order."""
+        self._resolving: asyncio.Task[None] | None = None
+        """Task that finds out which entries are stored whose append failed; None when all outcomes are known."""
+        self._unresolved: list[Publish] = []
+        """Runs received while ``_resolving`` runs, in order, of one producer each."""
         self._earlier = 0
-        """Entries under way that were appended before it was on."""
-        self._landed_earlier: asyncio.Future[None] | None = None
-        """Done when there are none of them."""
+        """Number of pending entries that were appended before deduplication was on."""
+        self._earlier_ended: asyncio.Future[None] | None = None
+        """Future that is done when ``_earlier`` is zero."""
         self._absent: dict[str, int] = {}
-        """Names without a producer, since which monotonic millisecond; longest first."""
+        """Monotonic milliseconds since which a name has no producer, by name; the longest first."""
         self._last: Position | None = None
-        """The last entry that the state is of; None: none since the snapshot."""
+        """Last entry that the state includes; None when none was added since the snapshot."""
         self._since_snapshot = 0
         self._snapshot_ms = 0
 
     # --- on and off -----------------------------------------------------------------------------
 
     def apply(self) -> None:
-        """The topic's policies may be others."""
-        self._wanted = self._host.policies.deduplication
+        """Turn deduplication on or off in the background, as the topic's policies now require."""
+        self._is_wanted = self._host.policies.deduplication
         if self._work is None and not self._settled:
             self._work = self._host.scope.spawn("deduplication", self._follow())
 
     @property
     def wanted(self) -> list[Stage]:
-        """The stages that it is now."""
+        """Deduplication itself as the only stage while it judges, else none."""
         return [self] if self._judges else []
 
     @property
     def _settled(self) -> bool:
-        """Whether it is on, or off without leaving a cursor behind, as wanted."""
-        if self._wanted:
+        """True when it is on, or off without a stored cursor, as the policies require."""
+        if self._is_wanted:
             return self.status == "Enabled"
         managed = self._host.log
-        left = CURSOR in managed.cursors or CURSOR in managed.unread_cursors
-        return self.status == "Disabled" and not left
+        stored = CURSOR in managed.cursors or CURSOR in managed.unread_cursors
+        return self.status == "Disabled" and not stored
 
     async def ready(self) -> None:
-        """Whether it is known what is stored of a producer that comes. Raises ServiceNotReady."""
-        if self._wanted and self.status != "Enabled":
+        """Wait until the stored sequence ids are known, which a new producer needs.
+
+        Raises ServiceNotReady when they are not known within READY_WAIT_S.
+        """
+        if self._is_wanted and self.status != "Enabled":
             if self._work is not None:
                 await asyncio.wait([self._work], timeout=READY_WAIT_S)
-            if self._wanted and self.status != "Enabled":
+            if self._is_wanted and self.status != "Enabled":
                 raise ServiceNotReady(
                     f"What is stored of {self._host.name} for deduplication is not known yet. "
-                    f"{self._why}"
+                    f"{self._last_error}"
                 )
-        if self._doubting is not None:
-            await asyncio.wait([self._doubting], timeout=READY_WAIT_S)
-            if self._doubting is not None:
+        if self._resolving is not None:
+            await asyncio.wait([self._resolving], timeout=READY_WAIT_S)
+            if self._resolving is not None:
                 raise ServiceNotReady(
                     f"Whether entries of {self._host.name} whose append failed are stored is not known yet"
                 )
 
     def last_sequence(self, name: str) -> int:
-        """The highest sequence id that is stored of producer ``name``; -1: none is known."""
+        """Return the highest sequence id that is stored of producer ``name``; -1 when none is known."""
         return self._stored.get(name, NOTHING)
 
     async def _follow(self) -> None:
-        """What fails is tried again for as long as the topic lives."""
+        """Turn deduplication on or off, and try again after failures for as long as the topic is loaded."""
         backoff = Backoff(0.1, RETRY_MAX_S)
         try:
             while not self._settled:
                 try:
-                    await (self._begin() if self._wanted else self._end())
+                    await (self._begin() if self._is_wanted else self._end())
                 except Exception as error:
-                    # Also what nothing here provides for: producers are refused until the state is known.
-                    self.status, self._why = "Failed", str(error)
+                    # Unexpected errors are retried, too: without the state every producer is refused (D14).
+                    self.status, self._last_error = "Failed", str(error)
                     expected = isinstance(error, LedgerError | ManagedLedgerError | WorldError)
                     log.warning(
                         "deduplication fails topic=%s: %s",
@@ -199,11 +203,11 @@ class Deduplication:
         )
         self._cursor = cursor
         if not self._judges:
-            # From now on what is stored is noted; what was stored before is read.
+            # New entries are counted from here on, before older ones are read: none is missed between the two (D14).
             self._judges = True
             self._earlier = managed.stats().pending_entries
             self._host.arrange_stages()
-        await self._know_earlier()
+        await self._wait_for_earlier()
         for name, sequence in cursor.properties.items():
             self._remember(name.removeprefix(ESCAPE), sequence)
         start = cursor.mark
@@ -212,22 +216,22 @@ class Deduplication:
         stop = start + managed.entries_between(first, managed.next_position(last))
         async for base, run in cursor.entries_of(start, stop):
             for i in range(max(start - base, 0), min(stop - base, run.count)):
-                self._recall(run.entry(i))
+                self._remember_entry(run.entry(i))
         if start < stop:
             self._since_snapshot += stop - start
             self._last = max(self._last or last, last)
         self._snapshot_ms = self._now_ms()
-        self.status, self._why = "Enabled", ""
+        self.status, self._last_error = "Enabled", ""
 
-    async def _know_earlier(self) -> None:
-        """Return when what was under way before it was on is stored and can be read, or is known not to be."""
+    async def _wait_for_earlier(self) -> None:
+        """Return when every entry that was pending before deduplication was on can be read or is known not stored."""
         if self._earlier:
-            self._landed_earlier = asyncio.get_running_loop().create_future()
-            await self._landed_earlier
-        await self._host.recovered.settled(self._not_yet)
+            self._earlier_ended = asyncio.get_running_loop().create_future()
+            await self._earlier_ended
+        await self._host.recovered.settled(self._note_error)
 
-    def _not_yet(self, error: AppendFailedError) -> None:
-        self._why = str(error)
+    def _note_error(self, error: AppendFailedError) -> None:
+        self._last_error = str(error)
 
     async def _end(self) -> None:
         self.status = "Removing"
@@ -235,8 +239,8 @@ class Deduplication:
             self._host.admitted(publish, self)
         self._judges = False
         self._host.arrange_stages()
-        self._period += 1  # what is under way was counted in the one before
-        self._flying.clear()
+        self._period += 1  # entries that are pending now are counted in the period before
+        self._pending.clear()
         self._stored.clear()
         self._absent.clear()
         self._cursor, self._last, self._since_snapshot = None, None, 0
@@ -248,11 +252,12 @@ class Deduplication:
 
     def _remember(self, name: str, sequence: int) -> None:
         if sequence > self.last_sequence(name):
-            self._stored.pop(name, None)  # moved to the end: a cut snapshot keeps the last ones
+            # A snapshot without room for all names keeps those at the end, so the name moves there.
+            self._stored.pop(name, None)
             self._stored[name] = sequence
 
-    def _recall(self, entry: bytes) -> None:
-        """An entry stored since the snapshot."""
+    def _remember_entry(self, entry: bytes) -> None:
+        """Remember the sequence id of an entry that was stored since the snapshot."""
         metadata = read_metadata(entry)
         if metadata is None or metadata.HasField("marker_type") or not _is_last(metadata):
             return
@@ -260,7 +265,7 @@ class Deduplication:
             metadata.producer_name,
             max(metadata.sequence_id, metadata.highest_sequence_id),
         )
-        # No producer has another name and no SEND another number, whatever the entry says.
+        # Stored metadata is not trusted: no producer can have a longer name, and no SEND a greater number.
         if highest <= INT64_MAX and len(name) <= NAME_BYTES_MAX:
             self._remember(name, highest)
 
@@ -268,8 +273,8 @@ class Deduplication:
 
     def admit(self, publish: Publish) -> bool:
         owners = publish.owners
-        if self._doubting is not None:
-            self._hold(publish)
+        if self._resolving is not None:
+            self._keep_unresolved(publish)
             return False
         if owners is None:
             return self._admit(publish, publish.producer.name)
@@ -281,7 +286,7 @@ class Deduplication:
         return False
 
     def _all_new(self, publish: Publish, owners: list[Producer]) -> bool:
-        """Whether what several producers sent in one run goes on as it is, seen to be new of each of them."""
+        """Return whether a run of several producers is new for each of them, and count it as pending if so."""
         if publish.chunk:
             return False
         shares: dict[str, list[int]] = {}
@@ -296,8 +301,8 @@ class Deduplication:
             share[0] += 1
             share[1] = max(sequence, highest)
         for name, (entries, highest) in shares.items():
-            self._flying.setdefault(name, [0, NOTHING])[0] += entries
-            self._flying[name][1] = highest
+            self._pending.setdefault(name, [0, NOTHING])[0] += entries
+            self._pending[name][1] = highest
         publish.judged = self._period
         return True
 
@@ -308,18 +313,21 @@ class Deduplication:
             return False
         ids = following(publish.heads)
         if ids is not None and ids[0] > self._top(name) and not publish.chunk:
-            self._fly(publish, name, ids[1])
+            self._count_pending(publish, name, ids[1])
             return True
         return self._judge(publish, name)
 
     def _top(self, name: str) -> int:
-        """The highest sequence id that is stored of ``name`` when all that is under way is."""
-        flying = self._flying.get(name)
-        return self.last_sequence(name) if flying is None else flying[1]
+        """Return the highest sequence id that is stored of ``name`` once all pending entries are."""
+        pending = self._pending.get(name)
+        return self.last_sequence(name) if pending is None else pending[1]
 
     def _judge(self, publish: Publish, name: str) -> bool:
-        """Whether all of it goes on as it is. Else what is new has gone on, what is stored is answered, and from the
-        first on that may be either it waits."""
+        """Return whether the whole run is new and continues unchanged.
+
+        Otherwise its new entries are passed on, its stored entries are answered, and everything behind the first entry
+        that may repeat a pending one waits.
+        """
         ids = head_sequences(publish.heads)
         start = 0
         while start < len(ids):
@@ -329,15 +337,16 @@ class Deduplication:
                 top = max(ids[stop])
                 stop += 1
             if stop == len(ids) and start == 0:
-                self._fly(publish, name, top)
+                self._count_pending(publish, name, top)
                 return True
             if stop > start:
                 part = publish.part(range(start, stop))
-                self._fly(part, name, top)
+                self._count_pending(part, name, top)
                 self._host.admitted(part, self)
-            elif name in self._flying:
-                rest = publish if start == 0 else publish.part(range(start, len(ids)))
-                self._waiting[name] = deque([rest])
+            elif name in self._pending:
+                # A pending entry with this id may still fail, so it cannot be answered as a repetition yet (D14).
+                unjudged = publish if start == 0 else publish.part(range(start, len(ids)))
+                self._waiting[name] = deque([unjudged])
                 return False
             elif max(ids[start]) > top:
                 stop = start + 1
@@ -354,56 +363,59 @@ class Deduplication:
             start = stop
         return False
 
-    def _fly(self, publish: Publish, name: str, highest: int) -> None:
+    def _count_pending(self, publish: Publish, name: str, highest: int) -> None:
         publish.judged = self._period
-        flying = self._flying.get(name)
-        if flying is None:
-            flying = self._flying[name] = [0, self.last_sequence(name)]
-        flying[0] += publish.run.count
+        pending = self._pending.get(name)
+        if pending is None:
+            pending = self._pending[name] = [0, self.last_sequence(name)]
+        pending[0] += publish.run.count
+        # All chunks of a message have its sequence id: before the last one the id is not complete.
         if not publish.chunk or _ends_message(publish, 0):
-            flying[1] = highest
+            pending[1] = highest
 
     def stored(self, publish: Publish, start: int, stop: int) -> None:
         self._last = publish.run.position(stop - 1)
         self._since_snapshot += stop - start
         for name, (entries, last) in _shares(publish, start, stop).items():
-            self._note(publish, name, last)
-            self._landed(publish, name, entries)
+            self._remember_stored(publish, name, last)
+            self._entries_ended(publish, name, entries)
         if self._since_snapshot >= self._host.context.settings.deduplication_entries_interval:
             self.take_snapshot()
 
-    def _note(self, publish: Publish, name: str, i: int) -> None:
-        """Entry ``i`` is stored, and with it all that ``name`` sent before."""
+    def _remember_stored(self, publish: Publish, name: str, i: int) -> None:
+        """Remember entry ``i`` as the last stored one of ``name``."""
         if not publish.chunk or _ends_message(publish, i):
             highest = max(head_sequences(publish.heads[i : i + 1])[0])
             self._remember(name, highest)
 
     def failed(self, publish: Publish, start: int) -> None:
+        # The closing of the ledger may add these entries to the log: judge nothing before that is known (D14).
         for name, (entries, _) in _shares(publish, start, publish.run.count).items():
-            self._landed(publish, name, entries)
-        if self._doubting is None and not self._host.scope.closed:
-            self._doubting = self._host.scope.spawn("deduplication in doubt", self._resolve())
+            self._entries_ended(publish, name, entries)
+        if self._resolving is None and not self._host.scope.closed:
+            self._resolving = self._host.scope.spawn("deduplication in doubt", self._resolve())
 
-    def _landed(self, publish: Publish, name: str, entries: int) -> None:
-        """So many entries of ``name`` are under way no more. When none is, what waits is judged, behind the receipts of
-        these."""
+    def _entries_ended(self, publish: Publish, name: str, entries: int) -> None:
+        """Count ``entries`` of ``name`` as no longer pending; with the last of them, judge the runs that wait."""
+        # Runs of an earlier period are in no count of this one (D14).
         if publish.judged != self._period:
             self._earlier -= entries
-            if not self._earlier and self._landed_earlier is not None:
-                self._landed_earlier.set_result(None)
-                self._landed_earlier = None
+            if not self._earlier and self._earlier_ended is not None:
+                self._earlier_ended.set_result(None)
+                self._earlier_ended = None
             return
-        flying = self._flying.get(name)
-        if flying is None:
+        pending = self._pending.get(name)
+        if pending is None:
             return
-        flying[0] -= entries
-        if flying[0] == 0:
-            del self._flying[name]
+        pending[0] -= entries
+        if pending[0] == 0:
+            del self._pending[name]
             if name in self._waiting:
-                asyncio.get_running_loop().call_soon(self._go_on, name)
+                # Later in the loop: the receipts of these entries are sent after this call and must be first (D9).
+                asyncio.get_running_loop().call_soon(self._judge_waiting, name)
 
-    def _go_on(self, name: str) -> None:
-        if name in self._flying or self._doubting is not None:
+    def _judge_waiting(self, name: str) -> None:
+        if name in self._pending or self._resolving is not None:
             return
         waiting = self._waiting.pop(name, deque())
         while waiting:
@@ -412,100 +424,103 @@ class Deduplication:
                 publish.drop()
             elif self._judge(publish, name):
                 self._host.admitted(publish, self)
-            rest = self._waiting.get(name)
-            if rest is not None:
-                rest.extend(waiting)
+            unjudged = self._waiting.get(name)
+            if unjudged is not None:  # it waits again, and the runs behind it with it
+                unjudged.extend(waiting)
                 return
 
     # --- in doubt -------------------------------------------------------------------------------
 
-    def _hold(self, publish: Publish) -> None:
+    def _keep_unresolved(self, publish: Publish) -> None:
         owners = publish.owners
         if owners is None:
-            self._held.append(publish)
+            self._unresolved.append(publish)
             return
         for owner in dict.fromkeys(owners):
-            own = [i for i, one in enumerate(owners) if one is owner]
-            self._held.append(publish.part(own))
+            indexes = [i for i, sender in enumerate(owners) if sender is owner]
+            self._unresolved.append(publish.part(indexes))
 
     async def _resolve(self) -> None:
-        """Judge what was held once it is known which of the entries that failed are stored."""
+        """Judge the runs that were kept, once it is known which of the failed entries are stored."""
         await self._host.recovered.settled(self._refuse_kept)
-        self._doubting = None
+        self._resolving = None
         for name in list(self._waiting):
-            self._go_on(name)
-        held, self._held = self._held, []
-        for publish in held:
+            self._judge_waiting(name)
+        unresolved, self._unresolved = self._unresolved, []
+        for publish in unresolved:
             if publish.producer.closed:
                 publish.drop()
             elif self.admit(publish):
                 self._host.admitted(publish, self)
 
     def _refuse_kept(self, error: AppendFailedError) -> None:
-        """There is no ledger: as an append would, refuse what is kept, and let its producers come again with it."""
+        """Refuse the kept runs as a failed append does, and disconnect their producers: no ledger can be opened."""
         for publish in self._take_kept():
             publish.refuse(PersistenceError(f"The message could not be stored: {error}"))
             publish.producer.disconnect()
 
     def _take_kept(self) -> list[Publish]:
-        """What waits for a judgement, in the order of each producer; from now on it does not."""
+        """Remove and return the runs that wait for a judgement, in the order of each producer."""
         kept = [publish for waiting in self._waiting.values() for publish in waiting]
-        kept += self._held
+        kept += self._unresolved
         self._waiting.clear()
-        self._held = []
+        self._unresolved = []
         return kept
 
     def take_recovered(self, run: Slice, i: int) -> None:
-        """Entry ``i`` of ``run`` came into the log by the recovery of a ledger."""
+        """Remember entry ``i`` of ``run``, which the recovery of a ledger added to the log."""
         if self._judges:
-            self._recall(run.entry(i))
+            self._remember_entry(run.entry(i))
             position = run.position(i)
             self._last = max(self._last or position, position)
             self._since_snapshot += 1
 
     def end(self) -> None:
-        """The topic is closed: its clients send again what is kept."""
-        self._doubting = None
+        """Drop the kept runs when the topic is closed: the clients send them again."""
+        self._resolving = None
         for publish in self._take_kept():
             publish.drop()
 
     # --- the snapshot ---------------------------------------------------------------------------
 
     def take_snapshot(self) -> None:
-        """The state now is what a load begins with; stored as acknowledgements are."""
+        """Store the present state with the cursor, as acknowledgements are stored; the next load begins with it."""
+        # Before the older entries are read the state lacks them, and a snapshot would pass over them (D14).
         if self._cursor is None or self._last is None or self.status != "Enabled":
             return
         self._cursor.take_snapshot(
             self._last,
-            {_property(name): self._stored[name] for name in self._kept()},
+            {_property(name): self._stored[name] for name in self._snapshot_names()},
         )
         self._last, self._since_snapshot = None, 0
         self._snapshot_ms = self._now_ms()
 
     def _now_ms(self) -> int:
-        """Monotonic: when somebody sets the clock forward no name is forgotten for it."""
+        """Return monotonic milliseconds: names must not be forgotten because the wall clock is set forward (D14)."""
         return int(self._host.context.clock.monotonic_s() * 1000)
 
-    def _kept(self) -> Iterable[str]:
-        """Return the names that go into a snapshot: all, or as many as its bounds allow, those in use first and of the
-        others those that were used last."""
+    def _snapshot_names(self) -> Iterable[str]:
+        """Return the names for a snapshot: all, or as many as its bounds permit.
+
+        Names with a producer are preferred, then those that were used last.
+        """
         names_max = self._host.context.settings.deduplication_max_number_of_producers
         if len(self._stored) <= names_max and _size(self._stored) <= SNAPSHOT_BYTES_MAX:
             return self._stored
-        first = [name for name in self._stored if name in self._host.producers]
-        rest = [name for name in self._stored if name not in self._absent]
-        last = [name for name in self._absent if name in self._stored]
-        kept: list[str] = []
+        attached = [name for name in self._stored if name in self._host.producers]
+        recent = [name for name in self._stored if name not in self._absent]
+        absent = [name for name in self._absent if name in self._stored]
+        names: list[str] = []
         size = 0
-        for name in dict.fromkeys([*reversed(first), *reversed(rest), *reversed(last)]):
+        for name in dict.fromkeys([*reversed(attached), *reversed(recent), *reversed(absent)]):
             size += _size((name,))
-            if len(kept) == names_max or size > SNAPSHOT_BYTES_MAX:
+            if len(names) == names_max or size > SNAPSHOT_BYTES_MAX:
                 break
-            kept.append(name)
-        return kept[::-1]
+            names.append(name)
+        return names[::-1]
 
     def check(self) -> None:
-        """By the clock: a snapshot when it is time, and names that nobody has used for long are forgotten."""
+        """Take a snapshot when it is due, and forget names that had no producer for long. Called by the clock."""
         settings = self._host.context.settings
         now_ms = self._now_ms()
         interval_ms = 1000 * self._host.policies.snapshot_interval_s
@@ -523,7 +538,7 @@ class Deduplication:
         for name, since_ms in list(self._absent.items()):
             if spare <= 0 and spare_bytes <= 0 and now_ms - since_ms < longest_ms:
                 break
-            if name not in self._flying:
+            if name not in self._pending:  # entries of a producer that left may still be stored
                 del self._absent[name]
                 self._stored.pop(name, None)
                 spare -= 1
@@ -536,20 +551,23 @@ def _size(names: Iterable[str]) -> int:
 
 
 def _property(name: str) -> str:
-    """Return the name of the cursor's property for a producer's name, which clients choose: as it is, as Apache's
-    brokers store it, unless it means something else there, such as a ledger to be deleted."""
+    """Return the name of the cursor's property for a producer's name.
+
+    It is the name itself, as in Apache's brokers, unless that is another property, such as a ledger to be deleted:
+    clients choose producer names.
+    """
     reserved = name.startswith((OWN_PREFIX, ESCAPE)) or name == COMPACTED_LEDGER
     return ESCAPE + name if reserved else name
 
 
 def _ends_message(publish: Publish, i: int) -> bool:
-    """Whether entry ``i``, a chunk, is its message's last: all of them have its sequence id."""
+    """Return whether entry ``i``, a chunk, is the last one of its message."""
     metadata = read_metadata(publish.run.entry(i))
     return metadata is None or _is_last(metadata)
 
 
 def _shares(publish: Publish, start: int, stop: int) -> dict[str, tuple[int, int]]:
-    """Of the entries from ``start`` to ``stop`` by producer name how many there are, and the index of the last."""
+    """Return the number of entries from ``start`` to ``stop`` and the index of the last one, by producer name."""
     if publish.owners is None:
         return {publish.producer.name: (stop - start, stop - 1)}
     shares: dict[str, tuple[int, int]] = {}
@@ -560,5 +578,5 @@ def _shares(publish: Publish, start: int, stop: int) -> dict[str, tuple[int, int
 
 
 def _is_last(metadata: pb.MessageMetadata) -> bool:
-    """Whether it is no chunk, or the last one of its message."""
+    """Return whether an entry is no chunk, or the last one of its message."""
     return metadata.chunk_id + 1 >= metadata.num_chunks_from_msg

@@ -1,6 +1,6 @@
-"""Runs of entries on their way from the socket to the receipt, and the producers that send them.
+"""Runs of entries between the socket and the receipt, and the producers that send them.
 
-``Publish`` is the one owner of a run: it is what a topic's stages judge, the sink of the append, and who answers.
+``Publish`` is the only owner of a run: a topic's stages judge it, the append reports to it, and it sends the answers.
 """
 
 import asyncio
@@ -24,8 +24,11 @@ log = logging.getLogger(__name__)
 
 
 class StagePlace(IntEnum):
-    """The order of a topic's stages (D16). What refuses by the run alone is before the rates, which must not be charged
-    for it; deduplication is last, so that what it lets pass is appended in the order in which it was judged."""
+    """The order of a topic's stages (D16).
+
+    Stages that refuse by the content of a run precede the rates, which must not be charged for what is refused.
+    Deduplication is last, so that runs are appended in the order in which it judged them.
+    """
 
     ENCRYPTION = auto()
     SIZE = auto()
@@ -37,29 +40,32 @@ class StagePlace(IntEnum):
 
 
 class Stage(Protocol):
-    """What every run published to a topic passes. Called for each run in the order they came; must not raise."""
+    """A step that every run passes before it is appended. Called for runs in the order received; must not raise."""
 
     @property
     def place(self) -> StagePlace:
-        """Where it stands among the stages of a topic, which has one of each place at most."""
+        """The stage's place among those of its topic, which has at most one of each place."""
         ...
 
     def admit(self, publish: "Publish") -> bool:
-        """Before the append. False: it does not go on now. Then the stage has refused it (``Publish.refuse``) or keeps
-        it for ``Topic.admitted``; whoever keeps a run also keeps what its producers send behind it."""
+        """Return whether ``publish`` may pass on now; called before the append.
+
+        When False, the stage has refused the run (``Publish.refuse``) or keeps it for ``Topic.admitted``. A stage that
+        keeps a run also keeps every later run of the same producers, so that their order holds (D9).
+        """
         ...
 
     def stored(self, publish: "Publish", start: int, stop: int) -> None:
-        """Entries ``start`` (inclusive) to ``stop`` of the run are durable; their receipts go out next."""
+        """Note that entries ``start`` (inclusive) to ``stop`` are durable; their receipts are sent after the call."""
         ...
 
     def failed(self, publish: "Publish", start: int) -> None:
-        """Entries from ``start`` on are not stored, or nobody knows; their producers are sent away."""
+        """Note that entries from ``start`` on are not stored or in doubt; their producers are disconnected."""
         ...
 
 
 def in_order(wanted: Iterable[Stage]) -> tuple[Stage, ...]:
-    """The stages of a topic, whichever of its parts want them and in whichever order they do."""
+    """Return the stages of a topic in the order of their places (D16)."""
     return tuple(sorted(wanted, key=_place))
 
 
@@ -68,7 +74,7 @@ def _place(stage: Stage) -> StagePlace:
 
 
 class PublishHost(Protocol):
-    """The topic, as its producers and their runs know it."""
+    """Parts of a topic that its producers and their runs use."""
 
     name: TopicName
     closing: bool
@@ -91,8 +97,11 @@ class PublishHost(Protocol):
 
 
 class Producer:
-    """One attached producer. Receipts go out in send order (D9); after a failed append nothing more of it is stored
-    until the client has come anew, so that order holds."""
+    """One attached producer.
+
+    Its receipts are sent in send order. After a failed append nothing more of it is stored until the client has
+    connected again, so that the order of its messages holds (D9).
+    """
 
     def __init__(
         self,
@@ -110,8 +119,11 @@ class Producer:
         topic_epoch: int | None = None,
         encrypted: bool = False,
     ) -> None:
-        """``topic_epoch``: under which it had the topic to itself when it went; None: it never had.
-        ``encrypted``: it says that it encrypts what it sends."""
+        """Create a producer that is not attached yet.
+
+        ``topic_epoch`` is the epoch under which it last had the topic exclusively; None when it never had.
+        ``encrypted``: the client declares that it encrypts its messages.
+        """
         self.outlet = outlet
         self.producer_id = producer_id
         self.name = name
@@ -128,48 +140,53 @@ class Producer:
         self.chunks = Rate()
         self.closed = False
         self.pending = 0
-        """Entries under way."""
-        self._drained: asyncio.Future[None] | None = None
+        """Number of entries received and not yet answered."""
+        self._drained_future: asyncio.Future[None] | None = None
 
     @property
     def takes(self) -> bool:
-        """False once it is being sent away: what it sends is ignored, the client sends it again."""
+        """False once it is being disconnected: its messages are ignored, and the client sends them again."""
         return not self.closed and not self.topic.closing
 
     def stored(self, entries: int, messages: int, size: int) -> None:
-        """Of what was under way, so many entries, messages and bytes are durable."""
+        """Count pending entries that became durable, with their messages and bytes."""
         published = self.published
         published.messages.total += messages
         published.bytes.total += size
         self.pending -= entries
-        if self._drained is not None:
+        # A caller of drained() may wait for these entries; ended() notifies it.
+        if self._drained_future is not None:
             self.ended(0)
 
     def ended(self, entries: int) -> None:
-        """So many entries are not under way any more."""
+        """Count ``entries`` as no longer pending."""
         self.pending -= entries
-        if self._drained is not None and not self.pending and not self._drained.done():
-            self._drained.set_result(None)
+        if (
+            self._drained_future is not None
+            and not self.pending
+            and not self._drained_future.done()
+        ):
+            self._drained_future.set_result(None)
 
     def tick(self, elapsed_s: float) -> bool:
-        """As of a Rate."""
-        moves = self.published.tick(elapsed_s)
-        return self.chunks.tick(elapsed_s) or moves
+        """Compute the rates, as ``Rate.tick`` does."""
+        changes = self.published.tick(elapsed_s)
+        return self.chunks.tick(elapsed_s) or changes
 
     async def drained(self) -> None:
-        """Return when nothing it sent is under way any more. Cancel-safe."""
+        """Return when none of its entries is pending. Cancel-safe."""
         if self.pending:
-            if self._drained is None:
-                self._drained = asyncio.get_running_loop().create_future()
-            await asyncio.shield(self._drained)
+            if self._drained_future is None:
+                self._drained_future = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._drained_future)
 
     def leave(self) -> None:
-        """The client closed it, or a newer one replaces it. Safe to call twice."""
+        """Remove the producer, which its client closed or a newer one replaces. Safe to call twice."""
         self.closed = True
         self.topic.remove_producer(self)
 
     def disconnect(self) -> None:
-        """Send it away: the client comes back by itself and sends again what has no receipt."""
+        """Remove the producer and notify the client, which connects again and resends what has no receipt."""
         if not self.closed:
             self.leave()
             self.outlet.drop_producer(self.producer_id)
@@ -178,10 +195,9 @@ class Producer:
 class Publish:
     """One run of SENDs from one connection to one topic, from ``start`` to its last receipt. An ``AppendSink``.
 
-    ``owners[i]`` sent entry ``i``; None: all are of ``producer``. ``chunk``: it is part of a chunked message. The heads
-    for the receipts are taken out of the run, which stays cached for long: small entries weigh less than they do.
-    ``judged``: in which period of deduplication it was found to be new; 0: in none. ``since_s``: when the topic was
-    given it, by the monotonic clock.
+    ``owners[i]`` sent entry ``i``; None when all are of ``producer``. ``chunk``: the run is part of a chunked message.
+    ``judged`` is the period in which deduplication judged the run to be new, 0 when it did not. ``since_s`` is the
+    monotonic time at which the topic received the run.
     """
 
     __slots__ = ("chunk", "heads", "judged", "owners", "producer", "run", "since_s")
@@ -200,34 +216,37 @@ class Publish:
         self.chunk = chunk
         self.judged = 0
         self.since_s = 0.0
+        # The run stays cached for long, and its heads, needed for receipts only, can be larger than small entries.
         run.heads = []
         run.owners = None
 
     def part(self, indexes: Sequence[int]) -> "Publish":
-        """The entries at ``indexes`` (rising), which from now on have an outcome of their own."""
+        """Return the entries at ``indexes`` (rising) as a run of its own, whose outcome is reported separately."""
         self.run.heads = self.heads
-        part = self.run.pick(indexes)
+        run = self.run.pick(indexes)
         self.run.heads = []
         if self.owners is None:
-            made = Publish(part, self.producer, None, self.chunk)
+            part = Publish(run, self.producer, None, self.chunk)
         else:
             owners = [self.owners[i] for i in indexes]
             alone = owners.count(owners[0]) == len(owners)
-            made = Publish(part, owners[0], None if alone else owners, self.chunk)
-        made.since_s = self.since_s
-        return made
+            part = Publish(run, owners[0], None if alone else owners, self.chunk)
+        part.since_s = self.since_s
+        return part
 
     def parts(self) -> "list[Publish]":
-        """What each of ``owners`` sent as a part of its own, in time linear in the entries: clients choose how many
-        producers share a run."""
+        """Return one part for each of ``owners``.
+
+        The time is linear in the entries, because clients choose how many producers share a run.
+        """
         assert self.owners is not None
-        sent: dict[Producer, list[int]] = {}
+        by_owner: dict[Producer, list[int]] = {}
         for i, owner in enumerate(self.owners):
-            sent.setdefault(owner, []).append(i)
-        return [self.part(indexes) for indexes in sent.values()]
+            by_owner.setdefault(owner, []).append(i)
+        return [self.part(indexes) for indexes in by_owner.values()]
 
     def start(self) -> None:
-        """Count it as under way and hand it to the topic; its fate may be told within this call."""
+        """Count the run as pending and pass it to the topic; its outcome may be reported within this call."""
         run, producer = self.run, self.producer
         if self.owners is None:
             producer.pending += run.count
@@ -265,26 +284,30 @@ class Publish:
             owner.stored(entries, messages, size)
 
     def append_failed(self, run: Slice, start: int, error: Exception) -> None:
-        """What is sent behind it must not be stored before it, so its producers go and come again with all of it."""
+        """Answer the entries from ``start`` on with an error and disconnect their producers.
+
+        A later message must not be stored before a failed one, so the client connects again and resends all (D9).
+        """
         for owner, indexes in self._by_owner(start).items():
             if not owner.closed:
+                # Other errors mean a closed, fenced or sealed log: the client learns which when it connects again.
                 if isinstance(error, AppendFailedError):
                     log.debug("append failed topic=%s: %s", owner.topic.name, error)
                     text = f"The message could not be stored: {error}"
-                    self._tell(owner, indexes, ServerError.PersistenceError, text)
+                    self._send_errors(owner, indexes, ServerError.PersistenceError, text)
                 owner.disconnect()
-        self._end(start)
+        self._release(start)
         self.producer.topic.failed(self, start)
 
     def refuse(self, error: BrokerError) -> None:
-        """From a stage: answer each SEND with ``error``. The producers stay."""
+        """Answer each SEND with ``error``; called by a stage. The producers stay attached."""
         for owner, indexes in self._by_owner(0).items():
             if not owner.closed:
-                self._tell(owner, indexes, error.code, str(error))
-        self._end(0)
+                self._send_errors(owner, indexes, error.code, str(error))
+        self._release(0)
 
     def repeated(self) -> None:
-        """From a stage: all of it is stored already, which is told with a place that is none."""
+        """Answer the run, which is stored already, with receipts that name no position; called by a stage."""
         run, published = self.run, self.producer.published
         self.producer.topic.repeated(run.messages_of(0, run.count), run.size)
         published.messages.total += run.messages_of(0, run.count)
@@ -295,29 +318,31 @@ class Publish:
                     self.producer.producer_id, sequence_id, commands.NOWHERE, highest
                 )
             )
-        self._end(0)
+        self._release(0)
 
     def drop(self) -> None:
-        """From a stage: its producer went meanwhile, and the client sends it again."""
-        self._end(0)
+        """Discard the run, whose producer left meanwhile: the client sends it again. Called by a stage."""
+        self._release(0)
 
     def _by_owner(self, start: int) -> Mapping[Producer, Sequence[int]]:
-        """Indexes of the entries from ``start`` on by who sent them."""
+        """Return the indexes of the entries from ``start`` on by producer."""
         if self.owners is None:
             return {self.producer: range(start, self.run.count)}
-        found: dict[Producer, list[int]] = {}
+        indexes: dict[Producer, list[int]] = {}
         for i in range(start, self.run.count):
-            found.setdefault(self.owners[i], []).append(i)
-        return found
+            indexes.setdefault(self.owners[i], []).append(i)
+        return indexes
 
-    def _tell(self, owner: Producer, indexes: Sequence[int], code: ServerError, text: str) -> None:
+    def _send_errors(
+        self, owner: Producer, indexes: Sequence[int], code: ServerError, text: str
+    ) -> None:
         for sequence_id, highest in head_sequences([self.heads[i] for i in indexes]):
             owner.outlet.send(
                 commands.send_error(owner.producer_id, max(sequence_id, highest), code, text)
             )
 
-    def _end(self, start: int) -> None:
-        """Entries from ``start`` on are not under way any more."""
+    def _release(self, start: int) -> None:
+        """Return the entries from ``start`` on to the budget and count them as no longer pending."""
         run = self.run
         budget = self.producer.outlet.publish_budget
         budget.give(run.size_of(start, run.count), run.count - start)

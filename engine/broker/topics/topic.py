@@ -1,4 +1,4 @@
-"""One topic served here: its producers, its subscriptions, and the way of a run of entries into its managed ledger."""
+"""One topic served by this broker: its producers, its subscriptions, and the path of entries to its managed ledger."""
 
 import asyncio
 import logging
@@ -52,28 +52,28 @@ from engine.wire.batches import last_batch_index
 logger = logging.getLogger(__name__)
 
 NOTES_OF_AN_AGE = 16
-"""How often the end of a log is noted within the age at which its messages go: how exactly their arrival is known."""
+"""Notes of the log's end within the shortest age at which messages are removed: the precision of their arrival time."""
 RESERVED_CURSORS = ("pulsar.repl", "pulsar.dedup")
-"""Cursors with these prefixes are the broker's own."""
+"""Prefixes of the names of cursors that belong to the broker."""
 
 PROPERTIES = ""
-"""Stands for the topic's properties where subscriptions that are being changed have their names."""
+"""Key of the lock for the topic's properties, among the locks that are named by subscription."""
 RETURN_GRACE_S = 60.0
-"""How long a non-durable subscription without consumers is kept after a seek."""
+"""Seconds for which a non-durable subscription without consumers is kept after a seek."""
 CONFIRM_GRACE_S = 3.0
-"""How long a closing topic waits for what its producers sent, before it sends them away."""
+"""Seconds for which a closing topic waits for pending entries before it disconnects its producers."""
 
 
 class Topic:
-    """Made by the registry around an open log. Methods raise BrokerError where they refuse."""
+    """A loaded topic, created by the registry around an open log. Methods raise BrokerError when they refuse."""
 
     __slots__ = (
-        "_coming",
         "_delay_limit",
-        "_gone_out",
+        "_deletions",
         "_last_message",
-        "_leaving",
         "_locks",
+        "_opening",
+        "_out_before",
         "_stop_listening",
         "_touched",
         "closing",
@@ -107,8 +107,11 @@ class Topic:
         reload: Callable[["Topic"], None],
         touched: dict["Topic", bool],
     ) -> None:
-        """``rates``: of all topics together. ``reload`` is called once when the log can no longer be written: it closes
-        the topic. The topic puts itself among ``touched`` when what statistics show of it has changed, or may have."""
+        """Add a subscription for every cursor of ``log`` that can be used.
+
+        ``rates`` belong to all topics of the broker. ``reload`` closes the topic; it is called once, when the log can
+        no longer be written. The topic adds itself to ``touched`` whenever its statistics may have changed.
+        """
         self.name = name
         self.log = log
         self.policies = binding(name, policies)
@@ -120,13 +123,13 @@ class Topic:
         self.loaded_ms = context.clock.wall_ms()
         self.published = Traffic()
         self.repeated_messages = 0
-        """Of the published ones: those that came again and are stored once."""
+        """Published messages that were sent again and are stored once."""
         self.fetched = Traffic()
         """Entries, not messages, that were read from storage because they were not in memory."""
         self.written: Written | None = None
-        """Since the first entry was stored; nothing is stored of topics that are not persistent."""
-        self._gone_out = (0, 0)
-        """Messages and bytes that went out of subscriptions that are gone."""
+        """Sizes and latencies of stored entries; None before the first one and for non-persistent topics."""
+        self._out_before = (0, 0)
+        """Messages and bytes sent by subscriptions that were deleted since."""
         self.publishers = Publishers(self)
         self.recovered = RecoveredEntries(self)
         self.deduplication = Deduplication(self)
@@ -136,17 +139,17 @@ class Topic:
         self.rates = TopicRates(self, rates)
         self.rates.apply()
         self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
-        """By name of a subscription (or PROPERTIES), while it is being changed, and how many hold it or wait for it."""
-        self._leaving: dict[str, asyncio.Task[None]] = {}
-        """Cursors being deleted, by name: who subscribes under the name must not get the old one."""
-        self._coming = 0
-        """Subscriptions being made."""
+        """Locks by subscription name (or PROPERTIES), with the number of tasks that hold or await each."""
+        self._deletions: dict[str, asyncio.Task[None]] = {}
+        """Deletions of abandoned cursors by name: a consumer of the same name must not receive the old cursor."""
+        self._opening = 0
+        """Number of cursors being opened or created."""
         self._last_message = (EARLIEST, -1)
         self._touched = touched
         for cursor_name in sorted(log.cursors):
             if not cursor_name.startswith(RESERVED_CURSORS):
                 self._add_subscription(log.cursors[cursor_name])
-        log.on_cursor_read(self._came_back)
+        log.on_cursor_read(self._add_read_cursor)
         log.on_trimmed(self.touched)
         self._stop_listening = log.on_appended(self._wake)
         log.on_fenced(lambda: reload(self))
@@ -154,18 +157,18 @@ class Topic:
         self.deduplication.apply()
 
     def touched(self) -> None:
-        """What statistics show has changed, or may have. Often called."""
+        """Note that the statistics may have changed. Called often."""
         self._touched[self] = True
 
     @property
     def producers(self) -> dict[str, Producer]:
-        """Those who may publish, by name."""
+        """Attached producers, by name."""
         return self.publishers.attached
 
     @property
     def users(self) -> int:
-        """Producers, also those in line, and consumers."""
-        consumers = sum(len(each.consumers) for each in self.subscriptions.values())
+        """Number of producers, including those that wait for the topic, and consumers."""
+        consumers = sum(len(subscription.consumers) for subscription in self.subscriptions.values())
         return len(self.producers) + len(self.publishers.waiting) + consumers
 
     @property
@@ -173,19 +176,26 @@ class Topic:
         return bool(self.producers or self.subscription_names)
 
     def is_unused(self, *, caught_up: bool) -> bool:
-        """Nobody publishes, nothing is under way, nobody comes, and no subscription is there; with ``caught_up`` none
-        that has a consumer or a backlog, as far as is known."""
-        if self.closing or self.publishers.busy or self._coming:
+        """Return whether the topic has no producer, no pending change or entry, and no subscription.
+
+        With ``caught_up``, subscriptions without a consumer and without a backlog are permitted.
+        """
+        if self.closing or self.publishers.busy or self._opening:
             return False
-        present = self.subscriptions.values()
-        if not caught_up and (present or self.unread):
+        subscriptions = self.subscriptions.values()
+        if not caught_up and (subscriptions or self.unread):
             return False
-        if self.unread or any(one.consumers or one.cursor.backlog_entries() for one in present):
+        # The backlog of a cursor that cannot be read is unknown, so the topic counts as used.
+        if self.unread or any(
+            subscription.consumers or subscription.cursor.backlog_entries()
+            for subscription in subscriptions
+        ):
             return False
         return not self._locks and not self.log.stats().pending_entries
 
     def close_unused(self, *, caught_up: bool) -> bool:
-        """From this moment on nobody can come, if nobody is here; to be unloaded next."""
+        """Close the topic to new clients if it is unused, and return whether it was; the caller unloads it next."""
+        # The check and the flag are one step without an await: a client attaches before it or is refused after it.
         if self.is_unused(caught_up=caught_up):
             self.closing = True
             return True
@@ -193,27 +203,34 @@ class Topic:
 
     @property
     def untouched(self) -> bool:
-        """Nothing is stored, nobody publishes, and nobody reads but as whatever comes: a schema may still be chosen."""
-        readers = (one for each in self.subscriptions.values() for one in each.consumers)
-        typed = any(not one.reads_any_schema for one in readers)
+        """True while a schema may be chosen: nothing is stored, no producer is attached, no consumer has a schema."""
+        readers = (
+            consumer
+            for subscription in self.subscriptions.values()
+            for consumer in subscription.consumers
+        )
+        typed = any(not consumer.reads_any_schema for consumer in readers)
         return not (self.producers or typed or self.log.bytes_behind(EARLIEST))
 
     @property
     def use(self) -> str:
-        """What keeps the topic from being deleted, for messages."""
+        """The number of producers and subscriptions, as text for the refusal of a deletion."""
         return f"{len(self.producers)} producers and {len(self.subscription_names)} subscriptions"
 
     @property
     def unread(self) -> dict[str, str]:
-        """Subscriptions that are or may be stored and cannot be used now, and why. They come back by themselves."""
-        found = self.log.unread_cursors
+        """Reasons by name of the subscriptions that may be stored but cannot be used now.
+
+        The managed ledger reads their cursors again until it succeeds, then the subscriptions are added.
+        """
+        reasons = self.log.unread_cursors
         return {
-            name: found[name] for name in sorted(found) if not name.startswith(RESERVED_CURSORS)
+            name: reasons[name] for name in sorted(reasons) if not name.startswith(RESERVED_CURSORS)
         }
 
     @property
     def subscription_names(self) -> list[str]:
-        """All subscriptions, sorted, whether they can be used now or not."""
+        """Sorted names of all subscriptions, including those that cannot be used now."""
         return sorted({**self.subscriptions, **self.unread})
 
     @property
@@ -222,40 +239,40 @@ class Topic:
 
     @property
     def total_out(self) -> tuple[int, int]:
-        """Messages and bytes that went out since it was loaded, also of subscriptions that are gone."""
-        messages, size = self._gone_out
-        for each in self.subscriptions.values():
-            more, larger = each.total_out
-            messages, size = messages + more, size + larger
+        """Messages and bytes sent since the topic was loaded, including those of deleted subscriptions."""
+        messages, size = self._out_before
+        for subscription in self.subscriptions.values():
+            messages_out, bytes_out = subscription.total_out
+            messages, size = messages + messages_out, size + bytes_out
         return messages, size
 
     @property
     def backlog_bytes(self) -> int:
-        """Of the largest backlog, or all that is stored where there is no durable subscription."""
-        durable = [each.mark_delete for each in self.log.cursors.values() if each.durable]
+        """Bytes of the largest backlog, or of all stored entries when there is no durable subscription."""
+        durable = [cursor.mark_delete for cursor in self.log.cursors.values() if cursor.durable]
         return max(map(self.log.bytes_behind, durable or (EARLIEST,)))
 
     # --- publishing -----------------------------------------------------------------------------
 
     def publish(self, publish: Publish) -> None:
-        """Let it pass the stages, then append it; its fate goes to ``publish``, maybe within this call."""
+        """Pass ``publish`` through the stages and append it; its outcome may be reported to it within this call."""
         publish.since_s = self.context.clock.monotonic_s()
         if not self.stages or all(stage.admit(publish) for stage in self.stages):
             self.log.append(publish.run, publish)
 
     def admitted(self, publish: Publish, by: Stage) -> None:
-        """From a stage that kept ``publish``: it goes on behind that stage."""
+        """Pass ``publish``, which the stage ``by`` had kept, through the stages behind that one and append it."""
         place = by.place
         if all(stage.admit(publish) for stage in self.stages if stage.place > place):
             self.log.append(publish.run, publish)
 
     def arrange_stages(self) -> None:
-        """A part of the topic that may be stages of it wants others from now on (D16)."""
+        """Order the stages again, after a part of the topic changed those it needs (D16)."""
         parts = (self._delay_limit, self.rates, self.deduplication)
         self.stages = in_order(stage for part in parts for stage in part.wanted)
 
     def stored(self, publish: Publish, start: int, stop: int, messages: int, size: int) -> None:
-        """Count what became durable, ``messages`` and ``size`` bytes of it, and tell the stages."""
+        """Count ``messages`` and ``size`` bytes that became durable, and notify the stages."""
         self.published.messages.total += messages
         self.published.bytes.total += size
         written = self.written
@@ -268,8 +285,7 @@ class Topic:
             stage.stored(publish, start, stop)
 
     def take_recovered(self, entries: list[tuple[Slice, int]]) -> None:
-        """Count entries that the recovery of a ledger brought in: they are published as any other. How long it took to
-        store them, nobody knows."""
+        """Count entries that the recovery of a ledger added to the log as published; their latency is not known."""
         for run, i in entries:
             self.published.messages.total += run.messages_of(i, i + 1)
             self.published.bytes.total += run.size_of(i, i + 1)
@@ -277,29 +293,29 @@ class Topic:
         self.touched()
 
     def repeated(self, messages: int, size: int) -> None:
-        """Count what came again and was stored before: it was published, too."""
+        """Count messages that were sent again and are stored already; they count as published, too."""
         self.published.messages.total += messages
         self.repeated_messages += messages
         self.published.bytes.total += size
         self.touched()
 
     def failed(self, publish: Publish, start: int) -> None:
-        """Tell the stages what did not become durable."""
+        """Notify the stages that the entries from ``start`` on did not become durable."""
         for stage in self.stages:
             stage.failed(publish, start)
 
     def _wake(self) -> None:
-        """Entries were appended (D2)."""
+        """Wake the subscriptions after entries were appended (D2)."""
         self._touched[self] = True
         for subscription in self.subscriptions.values():
             subscription.wake()
 
     def last_sequence(self, name: str) -> int:
-        """The highest sequence id that is known to be stored of producer ``name``; -1: none."""
+        """Return the highest sequence id that is known to be stored of producer ``name``; -1 when there is none."""
         return self.deduplication.last_sequence(name)
 
     def remove_producer(self, producer: Producer) -> None:
-        """It left. Safe to call twice."""
+        """Remove a producer that left. Safe to call twice."""
         self.publishers.remove(producer)
 
     # --- subscriptions --------------------------------------------------------------------------
@@ -315,15 +331,19 @@ class Topic:
         replicated: bool = False,
         rolls_back: bool = False,
     ) -> Subscription:
-        """Attach ``consumer`` to the subscription ``name``, made if missing. ``initial`` counts only then, or
-        ``rolls_back`` to it, a position, one that is there. ``replicated``: from now on.
+        """Attach ``consumer`` to the subscription ``name``, which is created when it is missing.
 
-        Raises ConsumerBusy, NotAllowed (durable onto non-durable or reverse, too many), SubscriptionNotFound (may not
-        be made), ServiceNotReady. Cancel-safe: the subscription may remain, without the consumer.
+        ``initial`` is where a new subscription begins. With ``rolls_back`` it is a position, to which a subscription
+        that exists is reset as well. ``replicated`` marks the subscription as replicated from now on.
+
+        Raises ConsumerBusy, NotAllowed (durability differs from the existing subscription's, too many subscriptions),
+        SubscriptionNotFound (must not be created), ServiceNotReady. Cancel-safe: the subscription may remain, without
+        the consumer.
         """
         durable = durable and self.name.persistent
         self.check_type(consumer.kind)
         self.rates.check_subscribe(consumer)
+        # The subscription may be deleted before the consumer is attached: then it is created again.
         while True:
             present = self.subscriptions.get(name)
             subscription = await self._ensure_subscription(name, durable, initial, properties)
@@ -340,17 +360,19 @@ class Topic:
                     return subscription
             finally:
                 if not subscription.consumers:
-                    self.abandoned(subscription)  # made for this consumer, which did not come
+                    # It may have been created for this consumer, which then was not attached.
+                    self.abandoned(subscription)
 
     def check_type(self, kind: SubscriptionType) -> None:
-        """Whether subscriptions may be of this type. Raises NotAllowed."""
+        """Raise NotAllowed unless the policies permit subscriptions of this type."""
         if kind.title not in self.policies.subscription_types:
             raise NotAllowed(f"Topic[{{{self.name}}}] doesn't support {kind.title} sub type!")
 
     def check_room(self, subscription: Subscription | None = None) -> None:
-        """Whether one more consumer may come, to ``subscription`` or a new one. Raises ConsumerBusy."""
-        policies, attached = self.policies, self.subscriptions.values()
-        if reached(policies.max_consumers, sum(len(each.consumers) for each in attached)):
+        """Raise ConsumerBusy when ``subscription``, or a new one when None, must not get one more consumer."""
+        policies, subscriptions = self.policies, self.subscriptions.values()
+        consumers = sum(len(present.consumers) for present in subscriptions)
+        if reached(policies.max_consumers, consumers):
             raise ConsumerBusy("Topic reached max consumers limit")
         own = 0 if subscription is None else len(subscription.consumers)
         if reached(policies.max_consumers_per_subscription, own):
@@ -358,7 +380,10 @@ class Topic:
 
     @asynccontextmanager
     async def _changing(self, name: str) -> AsyncIterator[None]:
-        """Held while a subscription of this name is made or deleted: another's storage may be silent for long."""
+        """Hold the lock of the subscription ``name`` (or of PROPERTIES) while it is created, changed or deleted.
+
+        There is one lock per name because storage may not answer for long, which must not delay other subscriptions.
+        """
         lock, users = self._locks.get(name) or (asyncio.Lock(), 0)
         self._locks[name] = lock, users + 1
         try:
@@ -380,17 +405,18 @@ class Topic:
         subscription = self.subscriptions.get(name)
         if subscription is not None and not subscription.closed:
             return subscription
-        while True:  # whoever comes during a deletion waits for its end
-            leaving = self._leaving.get(name)
-            if leaving is not None:
-                await asyncio.wait([leaving])
+        while True:
+            # A new subscription of the name must not be given the cursor that is being deleted.
+            deletion = self._deletions.get(name)
+            if deletion is not None:
+                await asyncio.wait([deletion])
             async with self._changing(name):
                 self.check_open()
                 subscription = self.subscriptions.get(name)
                 if subscription is not None:
                     return subscription
-                if name in self._leaving:
-                    continue
+                if name in self._deletions:
+                    continue  # abandoned again while this call waited for the lock
                 if durable and not self.policies.auto_subscription:
                     raise SubscriptionNotFound("Subscription does not exist")
                 self.check_room()
@@ -399,10 +425,10 @@ class Topic:
     async def create_subscription(
         self, name: str, initial: Position | InitialPosition, properties: dict[str, str]
     ) -> Subscription | None:
-        """A new durable subscription for an administrator; None when it exists.
+        """Create a durable subscription for an administrator and return it; None when it exists.
 
-        Raises NotAllowed at the limit and for a name that is reserved, ServiceNotReady when it is not known whether it
-        exists now; try again.
+        Raises NotAllowed at the limit and for a reserved name, ServiceNotReady when it is not known whether the
+        subscription exists now: the caller tries again.
         """
         if name.startswith(RESERVED_CURSORS):
             raise NotAllowed(f"Subscription name {name} is reserved for the broker")
@@ -412,12 +438,15 @@ class Topic:
             if name in self.subscriptions:
                 return None
             cursor = await self._open_cursor(name, True, initial, properties)
+            # A cursor that had been unreadable is added by _add_read_cursor before the call returns.
             return None if name in self.subscriptions else self._add_subscription(cursor)
 
     async def set_subscription_properties(self, name: str, properties: dict[str, str]) -> None:
-        """Replace them; durable, if the subscription is, before it returns. Raises SubscriptionNotFound, and
-        ServiceNotReady when they may or may not be stored."""
-        # A write to the node of a subscription that was deleted meanwhile would look like another owner.
+        """Replace the properties of a subscription; those of a durable one are durable when the call returns.
+
+        Raises SubscriptionNotFound, and ServiceNotReady when it is not known whether they are stored.
+        """
+        # A write to the node of a subscription that was deleted meanwhile would look like another owner's write.
         async with self._changing(name):
             self.check_open()
             subscription = self.subscriptions.get(name)
@@ -445,20 +474,21 @@ class Topic:
         initial: Position | InitialPosition,
         properties: dict[str, str],
     ) -> SubscriptionCursor:
-        """A new one; or one that could not be read until now, its subscription with it (``_came_back``).
+        """Create the cursor ``name``, or open one that could not be read until now.
 
-        That of the compaction begins with the first entry, whoever makes it: what is before it counts as compacted.
+        The subscription of the latter is added meanwhile, by ``_add_read_cursor``.
         """
         if name == COMPACTION and self.name.persistent:
+            # Entries before this cursor count as compacted, so it must begin with the first entry (M11).
             if not durable:
                 raise NotAllowed(f"Subscription {name} is the compaction's, which is durable")
             initial = InitialPosition.EARLIEST
-        present = len(self.subscription_names) + self._coming
+        present = len(self.subscription_names) + self._opening
         if name not in self.unread and reached(self.policies.max_subscriptions, present):
             raise NotAllowed(
                 f"Exceed the maximum number of subscriptions of the topic: {self.name}"
             )
-        self._coming += 1
+        self._opening += 1
         try:
             return await self.log.open_cursor(
                 name, initial, durable=durable, cursor_properties=properties
@@ -468,16 +498,16 @@ class Topic:
         except (WorldError, ManagedLedgerError) as error:
             raise ServiceNotReady(f"Subscription {name} cannot be used now: {error}") from error
         finally:
-            self._coming -= 1
+            self._opening -= 1
             self.touched()
 
     def compaction_made(self, cursor: CompactionCursor) -> None:
-        """The first compaction begins: its cursor is a subscription from now on."""
+        """Add the subscription of the compaction's cursor, when the first compaction begins."""
         if cursor.name not in self.subscriptions:
             self._add_subscription(self.log.cursors[cursor.name])
             self.touched()
 
-    def _came_back(self, cursor: SubscriptionCursor) -> None:
+    def _add_read_cursor(self, cursor: SubscriptionCursor) -> None:
         if not cursor.name.startswith(RESERVED_CURSORS) and not self.closing:
             self._add_subscription(cursor)
 
@@ -492,16 +522,18 @@ class Topic:
     async def delete_subscription(
         self, name: str, *, force: bool = False, check: Callable[[], None] = lambda: None
     ) -> None:
-        """Raises SubscriptionNotFound, ConsumerBusy (consumers connected and not ``force``), ServiceNotReady.
+        """Delete the subscription ``name`` and its cursor.
 
-        ``check`` is called at the moment it goes; when it raises a Refusal, that is raised and nothing is deleted.
-        After ServiceNotReady it is gone or comes back whole, its consumers with it; delete again to be sure.
-        Cancel-safe: the deletion goes on.
+        ``check`` is called when nothing else can change the subscription any more; a Refusal that it raises is raised,
+        and nothing is deleted. Raises SubscriptionNotFound, ConsumerBusy (consumers attached and not ``force``),
+        ServiceNotReady. After ServiceNotReady the subscription is deleted or exists again with its whole state, and
+        its consumers connect again; the caller deletes it again to be sure. Cancel-safe: the deletion continues.
         """
         task = self.scope.spawn(f"delete {name}", self._delete_named(name, force, check))
         try:
             refusal = await asyncio.shield(task)
         except asyncio.CancelledError:
+            # The scope cancels the task when the topic is closed; otherwise the caller itself was cancelled.
             if task.cancelled():
                 raise ServiceNotReady(f"Topic {self.name} is being unloaded") from None
             raise
@@ -529,15 +561,15 @@ class Topic:
         return None
 
     async def _delete_unread(self, name: str) -> None:
-        """Whoever reads the cursor just now is waited for: then it is found to be gone, or its subscription is back."""
+        """Delete a cursor that cannot be read. A read of it in progress is awaited and may add its subscription."""
         try:
             await self.log.delete_cursor(name)
         except CursorNotFoundError:
             logger.debug("cursor was gone topic=%s cursor=%s", self.name, name)
         finally:
-            back = self.subscriptions.pop(name, None)
-            if back is not None:
-                await back.close(force=True)
+            subscription = self.subscriptions.pop(name, None)
+            if subscription is not None:
+                await subscription.close(force=True)
 
     async def _delete(self, subscription: Subscription) -> None:
         try:
@@ -546,26 +578,32 @@ class Topic:
             logger.debug("cursor was gone topic=%s cursor=%s", self.name, subscription.name)
         finally:
             if self.subscriptions.get(subscription.name) is subscription:
-                self._forget(subscription)
+                self._remove_subscription(subscription)
             self.touched()
 
-    def _forget(self, subscription: Subscription) -> None:
+    def _remove_subscription(self, subscription: Subscription) -> None:
         del self.subscriptions[subscription.name]
         messages, size = subscription.total_out
-        self._gone_out = self._gone_out[0] + messages, self._gone_out[1] + size
+        self._out_before = self._out_before[0] + messages, self._out_before[1] + size
 
     def abandoned(self, subscription: Subscription) -> None:
-        """The last consumer left: a non-durable subscription goes with it, at once for whoever subscribes next."""
+        """Delete a non-durable subscription whose last consumer left.
+
+        It is removed at once, so that the next consumer of the name gets a new one; its cursor is deleted in the
+        background.
+        """
         present = self.subscriptions.get(subscription.name) is subscription
         if subscription.durable or self.closing or not present:
             return
-        self._forget(subscription)
+        self._remove_subscription(subscription)
         subscription.end()
         self.touched()
         name = subscription.name
-        self._leaving[name] = self.scope.spawn(f"delete {name}", self._drop(subscription))
+        self._deletions[name] = self.scope.spawn(
+            f"delete {name}", self._delete_abandoned(subscription)
+        )
 
-    async def _drop(self, subscription: Subscription) -> None:
+    async def _delete_abandoned(self, subscription: Subscription) -> None:
         try:
             async with self._changing(subscription.name):
                 await self._delete(subscription)
@@ -573,31 +611,34 @@ class Topic:
             # Cursors that are not durable end with their owner's log.
             logger.debug("cursor ended with its log topic=%s: %s", self.name, error)
         finally:
-            del self._leaving[subscription.name]
+            del self._deletions[subscription.name]
 
     def abandoned_later(self, subscription: Subscription) -> None:
-        """Its consumers were sent away by a seek and should come back; if they do not, it goes."""
+        """Delete a subscription whose consumers were disconnected by a seek, unless one attaches in RETURN_GRACE_S."""
         if not self.closing:
-            self.scope.spawn(f"wait for {subscription.name}", self._drop_unused(subscription))
+            self.scope.spawn(f"wait for {subscription.name}", self._delete_if_unused(subscription))
 
-    async def _drop_unused(self, subscription: Subscription) -> None:
+    async def _delete_if_unused(self, subscription: Subscription) -> None:
         await asyncio.sleep(RETURN_GRACE_S)
         if not subscription.consumers:
             self.abandoned(subscription)
 
     async def first_since(self, publish_ms: int) -> Position:
-        """The first entry published at ``publish_ms`` or later. Raises LedgerError when it cannot be found out."""
+        """Return the position of the first entry published at ``publish_ms`` or later.
+
+        Raises LedgerError when the entries that decide it cannot be read.
+        """
         return self.log.next_position(await self.log.find_by_time(publish_ms))
 
     async def last_message(self, *, compacted: bool = False) -> tuple[Position, int]:
-        """Position of the last entry and the index of its last message (-1: no batch); -1:-1 when none is kept.
-        ``compacted``: for who reads the compacted topic.
+        """Return the position of the last entry and the index of its last message (-1: no batch).
 
-        Cancel-safe. Raises LedgerError when it cannot be read.
+        The position is -1:-1 when no entry is kept. ``compacted``: of the compacted topic. Cancel-safe. Raises
+        LedgerError when the entry cannot be read.
         """
-        found = self.last_message_at_hand(compacted=compacted)
-        if found is not None:
-            return found
+        last_message = self.last_message_at_hand(compacted=compacted)
+        if last_message is not None:
+            return last_message
         if compacted and self.compaction.holds_all and (await self.compaction.ledger()) is not None:
             return await self.last_message(compacted=True)
         last = self.log.last_confirmed
@@ -609,7 +650,7 @@ class Topic:
         return self._last_message
 
     def last_message_at_hand(self, *, compacted: bool = False) -> tuple[Position, int] | None:
-        """As ``last_message``; None when an entry has to be read for it, or there never is one."""
+        """Return what ``last_message`` returns; None when an entry has to be read, and of a non-persistent topic."""
         if not self.name.persistent:
             return None
         if compacted and self.compaction.holds_all:
@@ -628,7 +669,7 @@ class Topic:
     # --- upkeep ---------------------------------------------------------------------------------
 
     async def apply(self, policies: TopicPolicies, config: LedgerConfig) -> None:
-        """These policies are in force now, the log's part of them is ``config``. Raises the log's errors."""
+        """Put ``policies`` into force; ``config`` has the log's part of them. Raises the log's errors."""
         policies = binding(self.name, policies)
         if policies == self.policies:
             self.log.trim_soon()
@@ -641,15 +682,15 @@ class Topic:
             await self.log.update_config(config)
 
     def settings_changed(self) -> None:
-        """Limits of the topic or of the broker may be others: they act at once."""
+        """Apply limits of the topic or of the broker that may have changed."""
         self.rates.apply()
         for subscription in self.subscriptions.values():
             subscription.apply()
 
     async def expire(self, before_ms: int) -> None:
-        """What was published before ``before_ms`` counts as acknowledged by every durable subscription (D11).
+        """Acknowledge what was published before ``before_ms`` in every durable subscription (D11).
 
-        Raises the first of the log's errors, with the other subscriptions done. Cancel-safe.
+        Raises the first of the log's errors after the other subscriptions are done. Cancel-safe.
         """
         failed: MagnetarError | None = None
         for subscription in list(self.subscriptions.values()):
@@ -664,20 +705,23 @@ class Topic:
     # --- life -----------------------------------------------------------------------------------
 
     def _note_time(self) -> None:
-        """Messages go by age here: know by our own clock since when they can have been in the log."""
+        """Note the log's end with the time of the broker's clock, when policies remove messages by age.
+
+        Publish times are set by clients; from these notes it is known since when an entry can have been in the log.
+        """
         limits_s = [self.policies.message_ttl_s or 0, self.policies.age_quota.limit]
-        if shortest_s := min((each for each in limits_s if each > 0), default=0):
+        if shortest_s := min((limit_s for limit_s in limits_s if limit_s > 0), default=0):
             self.log.note_time(shortest_s * 1000 // NOTES_OF_AN_AGE)
 
     def check_open(self) -> None:
-        """Raises ServiceNotReady."""
+        """Raise ServiceNotReady when the topic is being closed."""
         if self.closing:
             raise ServiceNotReady(f"Topic {self.name} is being unloaded")
 
     async def close(self) -> None:
-        """Send every client away (they look the topic up again), persist cursors, close the ledger.
+        """Disconnect every client (they look the topic up again), persist cursors, close the ledger.
 
-        Producers go last: what they sent before is confirmed first, so that they do not send it twice.
+        Producers are disconnected last: pending entries are confirmed before that, so that they are not sent twice.
         """
         self.closing = True
         self._stop_listening()
@@ -700,17 +744,17 @@ class Topic:
             await self.scope.close()
 
     def lost(self) -> None:
-        """Another broker may serve it: nothing more is confirmed, its clients are sent away."""
+        """Confirm nothing more and disconnect the clients, because another broker may serve the topic."""
         self.log.fenced(ManagedLedgerFencedError("its bundle was lost"))
 
     async def terminate(self) -> Position:
-        """Seal the topic: producers are disconnected and cannot come back; the last entry's position."""
+        """Seal the topic and return the last entry's position. Producers are disconnected and refused from now on."""
         position = await self.log.terminate()
         self.publishers.refuse_waiting(TopicTerminated("Topic was already terminated"))
         for producer in list(self.producers.values()):
             producer.disconnect()
         for subscription in self.subscriptions.values():
-            subscription.tell_end()
+            subscription.notify_end()
         return position
 
     async def change_properties(
@@ -718,8 +762,11 @@ class Topic:
         changes: dict[str, str | None],
         check: Callable[[Mapping[str, str]], None] = lambda present: None,
     ) -> None:
-        """Set properties, or remove those given None; durable before it returns. ``check`` is asked of those that they
-        are added to and raises when they must not be. Raises ServiceNotReady when they may or may not be stored."""
+        """Set properties, or remove those given as None; durable when the call returns.
+
+        ``check`` receives the present properties and raises when the change must not be made. Raises ServiceNotReady
+        when it is not known whether the change is stored.
+        """
         async with self._changing(PROPERTIES):
             check(self.log.properties)
             try:
@@ -730,14 +777,16 @@ class Topic:
                 ) from error
 
     def tick(self, elapsed_s: float) -> bool:
-        """Once a second, rates from counters. False when all are zero and nothing else changes by itself: then it is
-        needed again only after the topic was touched."""
+        """Compute rates from counters, once a second. Return whether the next second may differ without a touch.
+
+        False when all rates are zero: the next call is needed only after the topic was touched.
+        """
         self._note_time()
-        moves = self.published.tick(elapsed_s)
+        changes = self.published.tick(elapsed_s)
         self.fetched.messages.total, self.fetched.bytes.total = self.log.fetched
-        moves = self.fetched.tick(elapsed_s) or moves
+        changes = self.fetched.tick(elapsed_s) or changes
         for producer in self.producers.values():
-            moves = producer.tick(elapsed_s) or moves
+            changes = producer.tick(elapsed_s) or changes
         for subscription in self.subscriptions.values():
-            moves = subscription.tick(elapsed_s) or moves
-        return moves or bool(self.log.unread_cursors)
+            changes = subscription.tick(elapsed_s) or changes
+        return changes or bool(self.log.unread_cursors)

@@ -785,7 +785,7 @@ EDITS = (
     Edit(
         "what-is-under-way-is-taken-for-stored",
         "engine/broker/topics/deduplication.py::Deduplication._judge",
-        "elif name in self._flying:",
+        "elif name in self._pending:",
         "elif False:",
         (
             f"{TOPICS}/test_deduplication.py::test_what_may_be_under_way_waits_for_its_outcome",
@@ -795,14 +795,14 @@ EDITS = (
     ),
     Edit(
         "a-chunk-is-a-message",
-        "engine/broker/topics/deduplication.py::Deduplication._note",
+        "engine/broker/topics/deduplication.py::Deduplication._remember_stored",
         "if not publish.chunk or _ends_message(publish, i):",
         "if True:",
         (f"{TOPICS}/test_deduplication.py::test_a_message_in_chunks_is_one",),
     ),
     Edit(
         "the-last-id-of-a-batch-is-its-first",
-        "engine/broker/topics/deduplication.py::Deduplication._note",
+        "engine/broker/topics/deduplication.py::Deduplication._remember_stored",
         "highest = max(head_sequences",
         "highest = min(head_sequences",
         (f"{TOPICS}/test_deduplication.py::test_a_batch_is_judged_by_its_highest_id",),

@@ -127,7 +127,7 @@ EDITS = (
     Edit(
         "a-backlog-is-deleted-with-its-topic",
         "engine/broker/topics/topic.py::Topic.is_unused",
-        "one.consumers or one.cursor.backlog_entries()",
+        "subscription.consumers or subscription.cursor.backlog_entries()",
         "one.consumers",
         (f"{INACTIVITY_TEST}::test_a_caught_up_subscription_does_not_hold_it_where_so_said",),
     ),
@@ -173,7 +173,7 @@ EDITS = (
     Edit(
         "recovered-entries-are-not-known",
         f"{DEDUPLICATION}.take_recovered",
-        "self._recall(run.entry(i))",
+        "self._remember_entry(run.entry(i))",
         "pass",
         RECOVERED,
         "D14",
@@ -189,7 +189,7 @@ EDITS = (
     Edit(
         "what-comes-before-the-recovery-is-judged",
         f"{DEDUPLICATION}.failed",
-        "if self._doubting is None and not self._host.scope.closed:",
+        "if self._resolving is None and not self._host.scope.closed:",
         "if False:",
         (
             f"{DEDUPLICATION_TEST}::"
@@ -199,7 +199,7 @@ EDITS = (
     ),
     Edit(
         "runs-of-an-earlier-period-are-counted",
-        f"{DEDUPLICATION}._landed",
+        f"{DEDUPLICATION}._entries_ended",
         "if publish.judged != self._period:",
         "if not publish.judged:",
         (
@@ -211,7 +211,7 @@ EDITS = (
     Edit(
         "what-is-under-way-when-it-begins-is-not-waited-for",
         f"{DEDUPLICATION}._begin",
-        "await self._know_earlier()",
+        "await self._wait_for_earlier()",
         "pass",
         (
             f"{DEDUPLICATION_TEST}::"
@@ -383,7 +383,7 @@ EDITS = (
     ),
     Edit(
         "what-entries-say-of-their-producer-is-believed",
-        f"{DEDUPLICATION}._recall",
+        f"{DEDUPLICATION}._remember_entry",
         "if highest <= INT64_MAX and len(name) <= NAME_BYTES_MAX:",
         "if True:",
         (

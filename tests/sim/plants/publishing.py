@@ -20,13 +20,13 @@ def newest_is_sent_again_first() -> Patches:
 
 def sent_counts_as_stored() -> Patches:
     """What is under way is a duplicate when it comes again, though it may fail yet."""
-    fly = Deduplication._fly
+    fly = Deduplication._count_pending
 
     def flies(self: Deduplication, publish: Publish, name: str, highest: int) -> None:
         fly(self, publish, name, highest)
         self._stored[name] = highest
 
-    return [(Deduplication, "_fly", flies)]
+    return [(Deduplication, "_count_pending", flies)]
 
 
 def entries_behind_the_snapshot_are_not_read() -> Patches:
@@ -35,7 +35,7 @@ def entries_behind_the_snapshot_are_not_read() -> Patches:
     def recalls(self: Deduplication, entry: bytes) -> None:
         pass
 
-    return [(Deduplication, "_recall", recalls)]
+    return [(Deduplication, "_remember_entry", recalls)]
 
 
 def producers_come_before_it_is_known_what_is_stored() -> Patches:

@@ -273,7 +273,7 @@ async def test_a_reader_that_leaves_a_fenced_log_is_no_error(
     )
     bench.topic.log.abandon()
     subscription.detach(consumer)
-    await until(lambda: not bench.topic._leaving)
+    await until(lambda: not bench.topic._deletions)
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
