@@ -1,7 +1,7 @@
-"""Non-persistent topics: entries go to whoever can take them now and are kept nowhere; the rest is dropped, counted.
+"""Non-persistent topics: entries are sent to consumers with permits and stored nowhere; others are dropped and counted.
 
-``EphemeralLog`` stands in the managed ledger's place. An append is over when it returns, so that no consumer can hold
-up a producer.
+``EphemeralLog`` replaces the managed ledger. An append is complete when it returns, so that no consumer can delay a
+producer.
 """
 
 from collections.abc import (
@@ -44,7 +44,7 @@ def _refused(what: str) -> NotAllowed:
 
 
 class EphemeralCursor:
-    """Where one subscription finds what was just appended. Nothing is kept, so there is nothing to acknowledge."""
+    """The cursor of one subscription, which offers the run just appended. Nothing is stored or acknowledged."""
 
     durable = False
     index = None
@@ -168,7 +168,7 @@ class EphemeralCursor:
 
 
 class EphemeralSubscription(UnacknowledgedSubscription):
-    """A subscription to a non-persistent topic: it goes with its last consumer."""
+    """A subscription to a non-persistent topic, which is deleted with its last consumer."""
 
     __slots__ = ()
 
@@ -178,13 +178,14 @@ class EphemeralSubscription(UnacknowledgedSubscription):
             self.dropped.total += view.messages
 
     def _make_sharing(self, keys: KeyPolicy | None) -> Dispatcher:
-        if keys is not None:  # nothing is out: there is no order to keep when a key changes hands
+        # Nothing sent awaits an acknowledgement, so a key that moves to another consumer has no order to keep.
+        if keys is not None:
             keys = replace(keys, out_of_order=True)
         return DroppingDispatcher(self._source, self._context, self._chooser(keys), self.dropped)
 
 
 class EphemeralLog:
-    """A ``Log`` without entries. What only makes sense where some are kept raises NotAllowed."""
+    """A ``Log`` without entries. Operations that need stored entries raise NotAllowed."""
 
     terminated: Position | None = None
 
@@ -200,12 +201,13 @@ class EphemeralLog:
         self._bytes = 0
 
     def append(self, run: Slice, sink: AppendSink, /) -> None:
-        """Offer ``run`` to all cursors. It gets no place: its entries have the id 0:0 for clients."""
+        """Offer ``run`` to all cursors. It gets no position: clients receive its entries with the id 0:0."""
         if self._closed:
             sink.append_failed(run, 0, ManagedLedgerClosedError(f"{self._name} is closed"))
             return
         self._entries += run.count
         self._bytes += run.size
+        # The receipt precedes the delivery: a consumer must not delay a producer.
         sink.appended(run, 0, run.count)
         for cursor in self.cursors.values():
             cursor.offered = View(run, 0, run.count)
@@ -219,7 +221,7 @@ class EphemeralLog:
         self._appended = (*self._appended, callback)
 
         def stop() -> None:
-            self._appended = tuple(one for one in self._appended if one is not callback)
+            self._appended = tuple(present for present in self._appended if present is not callback)
 
         return stop
 
@@ -294,7 +296,7 @@ class EphemeralLog:
         return None
 
     def note_time(self, every_ms: int, /) -> None:
-        """Nothing is kept here that could expire."""
+        """Do nothing: no stored entry could expire."""
 
     async def read_entry(self, position: Position, /) -> Slice:
         raise _refused("Reading a message")

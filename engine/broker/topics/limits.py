@@ -1,5 +1,7 @@
-"""How many producers, consumers and subscriptions a topic may have, how large messages may be, how late they may be
-delivered and whether they must be encrypted, and which policies bind it."""
+"""Limits of a topic: which policies apply to it, counts of clients, and stages that refuse messages.
+
+The stages check the size of messages, their delivery delay and whether they are encrypted.
+"""
 
 from dataclasses import replace
 from itertools import groupby
@@ -17,7 +19,7 @@ from engine.wire.kernels import is_encrypted
 
 
 class LimitedHost(Protocol):
-    """What limits need of their topic."""
+    """Parts of a topic that its limits use."""
 
     policies: TopicPolicies
 
@@ -25,22 +27,28 @@ class LimitedHost(Protocol):
 
 
 def reached(limit: int, count: int) -> bool:
-    """Whether ``count`` leaves no room for one more; a ``limit`` of 0 is none. What is there already may stay."""
+    """Return whether one more than ``count`` would exceed ``limit``; a limit of 0 is none.
+
+    A limit that is lowered below the count only refuses new clients.
+    """
     return 0 < limit <= count
 
 
 def is_system(name: TopicName) -> bool:
-    """Whether it is one of the cluster's own."""
+    """Return whether the topic belongs to the cluster itself."""
     return name.local.startswith(SYSTEM_PREFIX)
 
 
 def binding(name: TopicName, policies: TopicPolicies) -> TopicPolicies:
-    """What holds for the topic ``name``: the cluster's own topics are bound by no limit, lifetime or quota; where
-    nothing is kept nothing can be too old or too much, and subscriptions are not counted, as in Pulsar."""
+    """Return the policies that apply to the topic ``name``.
+
+    System topics have no limit, lifetime or quota. Non-persistent topics store nothing, so policies about stored
+    messages do not apply, and their subscriptions are not counted, as in Pulsar.
+    """
     system = is_system(name)
     if not system and name.persistent:
         return policies
-    kept = replace(
+    without_storage = replace(
         policies,
         message_ttl_s=0,
         max_subscriptions=0,
@@ -53,9 +61,9 @@ def binding(name: TopicName, policies: TopicPolicies) -> TopicPolicies:
         compaction_threshold=policies.compaction_threshold if name.persistent else 0,
     )
     if not system:
-        return kept
+        return without_storage
     return replace(
-        kept,
+        without_storage,
         max_producers=0,
         max_consumers=0,
         max_consumers_per_subscription=0,
@@ -69,7 +77,7 @@ def binding(name: TopicName, policies: TopicPolicies) -> TopicPolicies:
 
 
 class MessageSize:
-    """A stage of a topic that takes only messages and batches up to a size, chunks but for themselves, as Pulsar."""
+    """A stage that accepts messages and batches up to a size. Chunks are not checked, as in Pulsar."""
 
     __slots__ = ("_host",)
     place = StagePlace.SIZE
@@ -78,12 +86,14 @@ class MessageSize:
         self._host = host
 
     def admit(self, publish: Publish) -> bool:
-        most = self._host.policies.message_bytes_max
+        bytes_max = self._host.policies.message_bytes_max
         spans = publish.run.spans
-        if publish.run.size <= most or publish.chunk:
+        if publish.run.size <= bytes_max or publish.chunk:
             return True
-        fits = [spans[2 * i + 1] - spans[2 * i] <= most for i in range(publish.run.count)]
-        return _sorted(self._host, self, publish, fits, NotAllowed("Exceed maximum message size"))
+        fits = [spans[2 * i + 1] - spans[2 * i] <= bytes_max for i in range(publish.run.count)]
+        return _admit_fitting(
+            self._host, self, publish, fits, NotAllowed("Exceed maximum message size")
+        )
 
     def stored(self, publish: Publish, start: int, stop: int) -> None:
         pass
@@ -93,8 +103,7 @@ class MessageSize:
 
 
 class EncryptionRequired:
-    """A stage of a topic that takes only what is encrypted: producers say that they do it, nothing else holds them to
-    it."""
+    """A stage that accepts only encrypted messages: a producer's declaration that it encrypts is not binding."""
 
     __slots__ = ("_host",)
     place = StagePlace.ENCRYPTION
@@ -105,7 +114,9 @@ class EncryptionRequired:
     def admit(self, publish: Publish) -> bool:
         buf, spans = publish.run.buf, publish.run.spans
         fits = [is_encrypted(buf, spans[2 * i], spans[2 * i + 1]) for i in range(publish.run.count)]
-        return _sorted(self._host, self, publish, fits, MetadataError("Messages must be encrypted"))
+        return _admit_fitting(
+            self._host, self, publish, fits, MetadataError("Messages must be encrypted")
+        )
 
     def stored(self, publish: Publish, start: int, stop: int) -> None:
         pass
@@ -115,7 +126,7 @@ class EncryptionRequired:
 
 
 class DelayLimitHost(Protocol):
-    """What the limit of delays needs of its topic."""
+    """Parts of a topic that the limit of delays uses."""
 
     policies: TopicPolicies
     context: Context
@@ -126,7 +137,7 @@ class DelayLimitHost(Protocol):
 
 
 class DelayLimit:
-    """A stage of a topic that refuses messages that are to be delivered too far ahead, while there is a limit."""
+    """A stage that refuses messages whose delivery time is too far ahead, while a limit is set."""
 
     __slots__ = ("_host", "_max_ms")
     place = StagePlace.DELAY
@@ -136,14 +147,14 @@ class DelayLimit:
         self._max_ms = 0
 
     def apply(self) -> None:
-        """The topic's policies may be others."""
+        """Apply the limit of the topic's policies, which may have changed."""
         policies = self._host.policies
         self._max_ms = policies.delay_max_ms if policies.delays else 0
         self._host.arrange_stages()
 
     @property
     def wanted(self) -> list[Stage]:
-        """The stages that it is now."""
+        """The limit itself as the only stage while it is set, else none."""
         return [self] if self._max_ms else []
 
     def admit(self, publish: Publish) -> bool:
@@ -155,10 +166,10 @@ class DelayLimit:
         if not late:
             return True
         owners = publish.owners or [publish.producer] * publish.run.count
-        for (_, refused), those in groupby(
+        for (_, refused), indexes in groupby(
             range(publish.run.count), lambda i: (owners[i], i in late)
         ):
-            part = publish.part(list(those))
+            part = publish.part(list(indexes))
             if refused:
                 text = f"Exceeds max allowed delivery delay of {self._max_ms} milliseconds"
                 part.refuse(NotAllowed(text))
@@ -173,14 +184,14 @@ class DelayLimit:
         pass
 
 
-def _sorted(
+def _admit_fitting(
     host: LimitedHost, stage: Stage, publish: Publish, fits: list[bool], refusal: BrokerError
 ) -> bool:
-    """Whether all entries fit; if not, those that do go on, in their order, and the others are refused."""
+    """Return whether all entries fit; if not, pass on those that do, in order, and refuse the others."""
     if all(fits):
         return True
-    for fit, those in groupby(range(publish.run.count), fits.__getitem__):
-        part = publish.part(list(those))
+    for fit, indexes in groupby(range(publish.run.count), fits.__getitem__):
+        part = publish.part(list(indexes))
         if fit:
             host.admitted(part, stage)
         else:

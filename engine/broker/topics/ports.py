@@ -1,4 +1,4 @@
-"""What a topic needs of the log under it: the managed ledger is one, the memory of a non-persistent topic another."""
+"""Interface between a topic and its log, which is a managed ledger or the memory of a non-persistent topic."""
 
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from typing import Protocol
@@ -17,7 +17,7 @@ from engine.managed.writing.appends import AppendSink
 
 
 class SubscriptionCursor(CompactionCursor, DelayCursor, Protocol):
-    """Where a subscription stands. The managed ledger's ``Cursor`` says how each behaves and what it raises."""
+    """The position of a subscription. The managed ledger's ``Cursor`` documents the methods and what they raise."""
 
     on_unblocked: Callable[[], None] | None
 
@@ -81,8 +81,10 @@ class SubscriptionCursor(CompactionCursor, DelayCursor, Protocol):
 
 
 class Log(CompactedLog, Protocol):
-    """The entries of one topic: appended in order, kept, read through cursors. ``ManagedLedger`` says how each behaves
-    and what it raises."""
+    """The entries of one topic: appended in order, stored, read through cursors.
+
+    ``ManagedLedger`` documents the methods and what they raise.
+    """
 
     def append(self, run: Slice, sink: AppendSink, /) -> None: ...
 

@@ -1,10 +1,10 @@
-"""Publish rates: what is sent beyond one waits, and nothing more is read from whoever sent it (D15).
+"""Publish rates: messages beyond a rate wait, and their connections are not read meanwhile (D15).
 
-A stage of a topic while a limit is set, for the topic alone or one for all topics of the broker. What fits passes as it
-came; of what does not the entries pass in order as tokens come, a run at a time (never more often than each
-``PAUSE_S_MIN``). Connections that send nothing to a limited topic are read as before, whoever waits: those that were
-stopped are read again a few at a time, in small pieces, so that they take no more of a turn of the loop than what
-passes is worth, and what waits has no part in the broker's budget for what is published.
+A publish rate is a stage while its limit is set, for one topic, a resource group or all topics of the broker. Runs that
+fit pass unchanged. The others pass in order as tokens arrive, a part at a time and at intervals of at least
+``PAUSE_S_MIN``. Connections that send nothing to a limited topic are read as before. Stopped connections are resumed a
+few at a time and read in small pieces, so that their reading takes no more of a turn of the loop than what may pass.
+Waiting messages do not count in the broker's budget of published bytes.
 """
 
 from collections import deque
@@ -16,38 +16,41 @@ from engine.broker.topics.publish import Publish, StagePlace
 
 
 class PublishRate:
-    """``times``: how often a connection was stopped. ``name`` is told apart from other reasons to stop it."""
+    """One publish rate. ``times`` counts stops of connections; ``name`` identifies the reason for a stop."""
 
-    __slots__ = ("_at_once", "_held", "_limit", "_name", "_waiting", "place", "times")
+    __slots__ = ("_limit", "_name", "_resumed_at_once", "_stopped", "_waiting", "place", "times")
 
     def __init__(self, limit: RateLimit, name: str, place: StagePlace) -> None:
         self._limit = limit
         self._name = name
         self.place = place
-        # A deque is 620 bytes, and most topics have no such limit: made when something waits.
+        # A deque has 620 bytes, and most topics have no such limit: it is created for the first run that waits.
         self._waiting: deque[tuple[Publish, int]] | tuple[()] = ()
-        """Runs of one producer each, and their first entry that waits."""
-        self._held: dict[Outlet, None] = {}
-        self._at_once = 1
-        """How many of them are read on together."""
+        """Runs of one producer each, with the index of their first waiting entry."""
+        self._stopped: dict[Outlet, None] = {}
+        """Connections that are not read now, in the order in which they were stopped."""
+        self._resumed_at_once = 1
+        """Number of connections that are resumed together."""
         self.times = 0
 
     def admit(self, publish: Publish) -> bool:
         run, limit = publish.run, self._limit
-        if not self._waiting and limit.admits(self._go_on):
+        # A run passes only when none waits, so that the order of each producer holds (D9).
+        if not self._waiting and limit.admits(self._pass_waiting):
             messages, size = limit.room()
             if run.messages <= messages and run.size <= size:
                 limit.charge(run.messages, run.size)
+                # The tokens are used up exactly: stop reading now, before a run has to wait.
                 if run.messages == messages or run.size == size:
                     self._stop_reading(publish.producer.outlet)
-                    limit.wait(self._go_on)
+                    limit.wait(self._pass_waiting)
                 return True
         waiting = self._waiting = self._waiting or deque()
         parts = [publish] if publish.owners is None else publish.parts()
         waiting.extend((part, 0) for part in parts)
         publish.producer.outlet.publish_budget.give(run.size, run.count)
         self._stop_reading(publish.producer.outlet)
-        self._go_on()
+        self._pass_waiting()
         return False
 
     @property
@@ -55,78 +58,77 @@ class PublishRate:
         return f"publish rate of {self._name}"
 
     def _stop_reading(self, outlet: Outlet) -> None:
-        if outlet not in self._held:
-            self._held[outlet] = None
+        if outlet not in self._stopped:
+            self._stopped[outlet] = None
             self.times += 1
             outlet.hold(self._reason)
             outlet.read_little()
 
-    def _go_on(self) -> None:
-        """Let pass what may now; once nothing waits, read on."""
+    def _pass_waiting(self) -> None:
+        """Pass the runs for which there are tokens; resume reading once none waits."""
         limit, waiting = self._limit, self._waiting
-        if not limit.admits(self._go_on):
-            limit.wait(self._go_on)
+        if not limit.admits(self._pass_waiting):
+            limit.wait(self._pass_waiting)
             return
-        while waiting and limit.admits(self._go_on):
+        while waiting and limit.admits(self._pass_waiting):
             publish, start = waiting[0]
             run = publish.run
             if not publish.producer.takes:  # the client sends it again
                 waiting.popleft()
-                _taken(publish, start).drop()
+                _charged_part(publish, start).drop()
                 continue
             stop = start + fitting(run.spans, run.counts, range(start, run.count), limit.room())
             if stop < run.count:
                 waiting[0] = (publish, stop)
-                part = _taken(publish, start, stop)
+                part = _charged_part(publish, start, stop)
             else:
                 waiting.popleft()
-                part = _taken(publish, start)
+                part = _charged_part(publish, start)
             limit.charge(part.run.messages, part.run.size)
             part.producer.topic.admitted(part, self)
         if waiting:
-            self._at_once = max(self._at_once // 2, 1)
-        elif limit.admits(self._go_on):
-            self._read_on()
-        if self._held or waiting:
-            limit.wait(self._go_on)
+            self._resumed_at_once = max(self._resumed_at_once // 2, 1)
+        elif limit.admits(self._pass_waiting):
+            self._resume_some()
+        if self._stopped or waiting:
+            limit.wait(self._pass_waiting)
 
-    def _read_on(self) -> None:
-        """Those who were stopped first are read; next time twice as many, while they bring less than may pass."""
-        for outlet in list(islice(self._held, self._at_once)):
-            self._read(outlet)
-        if self._at_once < len(self._held):
-            self._at_once *= 2
+    def _resume_some(self) -> None:
+        """Resume the connections stopped first, and twice as many next time, while they send less than may pass."""
+        for outlet in list(islice(self._stopped, self._resumed_at_once)):
+            self._resume(outlet)
+        if self._resumed_at_once < len(self._stopped):
+            self._resumed_at_once *= 2
 
-    def _read(self, outlet: Outlet) -> None:
-        del self._held[outlet]
+    def _resume(self, outlet: Outlet) -> None:
+        del self._stopped[outlet]
         outlet.release(self._reason)
 
     def pass_on(self, topic: object) -> None:
-        """``topic`` is under the limit no more: what waits for it passes."""
+        """Pass the waiting runs of ``topic``, to which the limit no longer applies."""
         waiting, self._waiting = self._waiting, deque()
         for publish, start in waiting:
             if publish.producer.topic is not topic:
                 self._waiting.append((publish, start))
             elif publish.producer.takes:
-                publish.producer.topic.admitted(_taken(publish, start), self)
+                publish.producer.topic.admitted(_charged_part(publish, start), self)
             else:
-                _taken(publish, start).drop()
+                _charged_part(publish, start).drop()
         if not self._waiting:
-            self._leave()
+            self._end_waiting()
 
     def end(self) -> None:
-        """Its topic is served no more: what waits is dropped, for the clients to send it again, and whoever was stopped
-        is read."""
+        """Drop the waiting runs, which the clients send again, and resume reading: the topic is no longer served."""
         waiting, self._waiting = self._waiting, ()
         for publish, start in waiting:
-            _taken(publish, start).drop()
-        self._leave()
+            _charged_part(publish, start).drop()
+        self._end_waiting()
 
-    def _leave(self) -> None:
-        """Nothing waits any more, and whoever was stopped is read."""
-        self._limit.leave(self._go_on)
-        for outlet in list(self._held):
-            self._read(outlet)
+    def _end_waiting(self) -> None:
+        """Leave the line of the limit and resume all stopped connections, when no run waits."""
+        self._limit.leave(self._pass_waiting)
+        for outlet in list(self._stopped):
+            self._resume(outlet)
 
     def stored(self, publish: Publish, start: int, stop: int) -> None:
         pass
@@ -135,8 +137,8 @@ class PublishRate:
         pass
 
 
-def _taken(publish: Publish, start: int, stop: int | None = None) -> Publish:
-    """Entries ``start`` to ``stop`` of what waited, from now on in the budget of their connection again."""
+def _charged_part(publish: Publish, start: int, stop: int | None = None) -> Publish:
+    """Return entries ``start`` to ``stop`` of a run that waited, charged to their connection's budget again."""
     count = publish.run.count
     stop = count if stop is None else stop
     part = publish if (start, stop) == (0, count) else publish.part(range(start, stop))

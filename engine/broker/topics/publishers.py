@@ -1,8 +1,9 @@
-"""Who publishes to a topic: producers by name, or one alone, and the line of those who wait to be that one.
+"""The producers of a topic: those attached by name, or an exclusive one, and those that wait to be exclusive.
 
-The modes are Pulsar's (PIP-68). Each time that a producer gets a topic to itself the topic's epoch grows, durably and
-before the producer is told: one that was shut out is known by its older epoch when it comes again. It is then refused
-in every mode but Shared; Apache's broker would put it back in line, or let two that fence each other do so for ever.
+The access modes are Pulsar's (PIP-68). Each time that a producer becomes exclusive the topic's epoch grows, durably and
+before the producer is notified. A producer that was fenced is recognized by its older epoch when it connects again. It
+is then refused in every mode but Shared. Apache's broker would let it wait again, or let two producers fence each other
+without end.
 """
 
 import asyncio
@@ -32,18 +33,18 @@ from engine.wire import pulsar_pb2 as pb
 from engine.wire.varints import INT64_MAX
 
 EPOCH = "pulsar.topic.epoch"
-"""The managed ledger's property that keeps the epoch, as Apache's broker names it."""
+"""Property of the managed ledger that holds the epoch, with the name that Apache's broker uses."""
 
 
 NAME_BYTES_MAX = 1024
-"""Names of producers and consumers."""
+"""Bound of the names of producers and consumers, in bytes."""
 ADOPTED_MAX = 1 << 62
-"""A producer's epoch is adopted up to this one, where the topic has a lower one or has lost its own: a greater one was
-given by no broker, and those that follow it must fit int64."""
+"""Greatest epoch that is adopted from a producer when the topic's is lower or lost. No broker issued a greater one, and
+the epochs that follow must fit int64."""
 
 
 def stored_epoch(text: str) -> int | None:
-    """The epoch that a property holds; None for what none of our brokers has stored: then counting begins anew."""
+    """Return the epoch that a property holds; None for text that no broker stored: then epochs begin again."""
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(INT64_MAX))):
         return None
     epoch = int(text)
@@ -51,7 +52,7 @@ def stored_epoch(text: str) -> int | None:
 
 
 class PublishersHost(Protocol):
-    """What they need of their topic."""
+    """Parts of a topic that its producers' admission uses."""
 
     name: TopicName
     log: Log
@@ -69,75 +70,79 @@ class PublishersHost(Protocol):
 
 
 class Publishers:
-    """Of one topic. ``attached``: those who may publish, by name. ``waiting``: each with the epoch that it will get."""
+    """The producers of one topic.
 
-    __slots__ = ("_host", "_one_at_a_time", "_sole", "attached", "epoch", "waiting")
+    ``attached`` has those that may publish, by name. ``waiting`` has those that wait to be exclusive, in order, each
+    with a future of its epoch.
+    """
+
+    __slots__ = ("_exclusive", "_exclusive_lock", "_host", "attached", "epoch", "waiting")
 
     def __init__(self, host: PublishersHost) -> None:
         self._host = host
         self.attached: dict[str, Producer] = {}
         self.waiting: dict[Producer, asyncio.Future[int]] = {}
-        self._sole: Producer | None = None
-        """Has the topic to itself, or is about to."""
-        self._one_at_a_time = asyncio.Lock()
-        """Held by who asks for the topic alone, and by who gets its turn."""
+        self._exclusive: Producer | None = None
+        """Producer that is exclusive or about to be."""
+        self._exclusive_lock = asyncio.Lock()
+        """Lock held while one producer becomes exclusive, by request or because its turn came."""
         self.epoch = stored_epoch(host.log.properties.get(EPOCH, ""))
-        """How often, less one, somebody got the topic alone; None: never."""
+        """Number of times, less one, that a producer became exclusive; None when none ever did."""
 
     @property
     def busy(self) -> bool:
-        """Somebody may publish, or waits to."""
-        return bool(self.attached or self.waiting or self._sole)
+        """True when a producer is attached, exclusive or waiting."""
+        return bool(self.attached or self.waiting or self._exclusive)
 
     async def admit(self, producer: Producer) -> "int | asyncio.Future[int] | None":
-        """Let ``producer`` publish; the topic's epoch. A future: it waits in line and may publish when that is done,
-        unless it holds a refusal.
+        """Attach ``producer`` and return the topic's epoch, or a future of it when the producer has to wait.
 
-        Raises ServiceNotReady, TopicTerminated, ProducerBusy (name taken, limit reached, the topic is another's alone),
-        ProducerFenced (cannot have it alone), PersistenceError (nothing can be stored), MetadataError (it must encrypt
-        and does not). Backlog quotas are asked by ``quotas.admit``, before anything is made for the producer.
+        The producer may publish once the future is done, unless the future holds a refusal. The connection of a
+        producer that stands in the way is probed, and the producer is removed when that is dead. A newer epoch of the
+        same connection and id replaces the older producer. Cancel-safe.
 
-        Who stands in the way is asked for a sign of life; a newer epoch of the same connection and id replaces the
-        older one. Cancel-safe.
+        Raises ServiceNotReady, TopicTerminated, ProducerBusy (name in use, limit reached, another producer is
+        exclusive), ProducerFenced (cannot become exclusive), PersistenceError (nothing can be stored), MetadataError
+        (encryption is required). Backlog quotas are checked by ``quotas.admit`` before the producer is created.
         """
         self._check_open()
-        if self._too_plain(producer):
+        if self._lacks_encryption(producer):
             raise self._encryption_required()
         await self._check_writable()
         if producer.access_mode == pb.Shared:
             await self._share(producer)
             return self.epoch
-        async with self._one_at_a_time:
-            return await self._ask_alone(producer)
+        async with self._exclusive_lock:
+            return await self._request_exclusive(producer)
 
     def remove(self, producer: Producer) -> None:
-        """It left. Safe to call twice."""
+        """Remove a producer that left, and let the next waiting one become exclusive. Safe to call twice."""
         if self.attached.get(producer.name) is producer:
             del self.attached[producer.name]
             self._host.touched()
         future = self.waiting.pop(producer, None)
         if future is not None:
             future.cancel()
-        if self._sole is producer:
-            self._sole = None
-        self._next()
+        if self._exclusive is producer:
+            self._exclusive = None
+        self._serve_waiting()
 
     def apply(self) -> None:
-        """The topic's policies may be others: who does not encrypt and must is sent away."""
+        """Disconnect producers that do not encrypt, when the topic's policies now require it."""
         for producer in list(self.attached.values()):
-            if self._too_plain(producer):
+            if self._lacks_encryption(producer):
                 producer.disconnect()
-        for producer in [one for one in self.waiting if self._too_plain(one)]:
+        for producer in list(filter(self._lacks_encryption, self.waiting)):
             self.waiting.pop(producer).set_exception(self._encryption_required())
 
-    def _too_plain(self, producer: Producer) -> bool:
+    def _lacks_encryption(self, producer: Producer) -> bool:
         return self._host.policies.encryption_required and not producer.encrypted
 
     def _encryption_required(self) -> MetadataError:
         return MetadataError(f"Encryption is required in {self._host.name}")
 
     def refuse_waiting(self, error: BrokerError) -> None:
-        """Nobody of them gets the topic."""
+        """Refuse all producers that wait to be exclusive."""
         waiting, self.waiting = self.waiting, {}
         for future in waiting.values():
             future.set_exception(error)
@@ -147,13 +152,13 @@ class Publishers:
     async def _share(self, producer: Producer) -> None:
         while True:
             self._check_open()
-            rival = self._sole or next(iter(self.waiting), None)
+            rival = self._exclusive or next(iter(self.waiting), None)
             if rival is None:
                 rival = self.attached.get(producer.name)
             if rival is None:
                 break
-            if not await self._gives_way(rival, producer):
-                if rival is self._sole or rival in self.waiting:
+            if not await self._is_removed(rival, producer):
+                if rival is self._exclusive or rival in self.waiting:
                     raise ProducerBusy(f"Topic has an existing exclusive producer: {rival.name}")
                 raise ProducerBusy(
                     f"Producer with name '{producer.name}' is already connected to topic "
@@ -163,35 +168,39 @@ class Publishers:
             raise ProducerBusy(f"Topic '{self._host.name}' reached max producers limit")
         self._attach(producer)
 
-    async def _gives_way(self, rival: Producer, producer: Producer) -> bool:
-        """Whether ``rival``, who stands in the way, is gone now."""
+    async def _is_removed(self, rival: Producer, producer: Producer) -> bool:
+        """Return whether ``rival``, which stands in the way of ``producer``, is removed now."""
         if rival.outlet is producer.outlet:
-            gone = rival.producer_id == producer.producer_id and producer.epoch > rival.epoch
+            replaced = rival.producer_id == producer.producer_id and producer.epoch > rival.epoch
         else:
-            gone = not await rival.outlet.is_alive()
-        if gone:
+            replaced = not await rival.outlet.is_alive()
+        if replaced:
             rival.leave()
-        return gone or not (
-            rival is self._sole or rival in self.waiting or self.attached.get(rival.name) is rival
+        # The rival may have left by itself during the probe.
+        return replaced or not (
+            rival is self._exclusive
+            or rival in self.waiting
+            or self.attached.get(rival.name) is rival
         )
 
     # --- alone ----------------------------------------------------------------------------------
 
-    async def _ask_alone(self, producer: Producer) -> "int | asyncio.Future[int]":
+    async def _request_exclusive(self, producer: Producer) -> "int | asyncio.Future[int]":
         while True:
             self._check_open()
             self._check_epoch(producer)
             if producer.access_mode == pb.ExclusiveWithFencing:
-                return await self._take(producer)
-            rival = self._sole or next(iter(self.attached.values()), None)
-            back = producer.topic_epoch is not None and producer.topic_epoch == self.epoch
-            if rival is None and (back or not self.waiting):
-                return await self._take(producer)
-            if rival is not None and await self._gives_way(rival, producer):
+                return await self._make_exclusive(producer)
+            rival = self._exclusive or next(iter(self.attached.values()), None)
+            # A producer that was the last exclusive one and lost its connection resumes before those that wait.
+            resumes = producer.topic_epoch is not None and producer.topic_epoch == self.epoch
+            if rival is None and (resumes or not self.waiting):
+                return await self._make_exclusive(producer)
+            if rival is not None and await self._is_removed(rival, producer):
                 continue
             if producer.access_mode == pb.WaitForExclusive:
                 future = asyncio.get_running_loop().create_future()
-                # A refusal may find that its client has just given up.
+                # A refusal is retrieved here, because the caller that would await it may have given up.
                 future.add_done_callback(lambda done: done.cancelled() or done.exception())
                 self.waiting[producer] = future
                 self._host.touched()
@@ -208,31 +217,34 @@ class Publishers:
                 f"Topic epoch has already moved. Current epoch: {epoch}, Producer epoch: {given}"
             )
 
-    async def _take(self, producer: Producer) -> int:
-        """The topic is ``producer``'s alone; all others are sent away (D13). Raises BrokerError, nothing changed."""
-        before, self._sole = self._sole, producer
+    async def _make_exclusive(self, producer: Producer) -> int:
+        """Make ``producer`` exclusive, disconnect all others and return the epoch (D13).
+
+        Raises BrokerError; then nothing has changed.
+        """
+        before, self._exclusive = self._exclusive, producer
         try:
-            epoch = await self._grow(producer)
+            epoch = await self._next_epoch(producer)
             self._check_open()
-            if self._sole is not producer:
+            if self._exclusive is not producer:
                 raise ServiceNotReady(f"Producer {producer.name} left")
         except BaseException:
-            if self._sole is producer:
-                self._sole = before if before in self.attached.values() else None
-            self._next()
+            if self._exclusive is producer:
+                self._exclusive = before if before in self.attached.values() else None
+            self._serve_waiting()
             raise
         if producer.access_mode == pb.ExclusiveWithFencing:
             self.refuse_waiting(ProducerFenced(f"Fenced by {producer.name}"))
         for other in list(self.attached.values()):
             if other.outlet is producer.outlet and other.producer_id == producer.producer_id:
-                other.leave()  # the client knows: it comes again under the same id
+                other.leave()  # a notice would close the client's new producer, which has the same id
             else:
                 other.disconnect()
         self._attach(producer)
         return epoch
 
-    async def _grow(self, producer: Producer) -> int:
-        """The epoch under which ``producer`` has the topic: a new one, or the one that it had when it went."""
+    async def _next_epoch(self, producer: Producer) -> int:
+        """Store and return the epoch under which ``producer`` is exclusive: a new one, or the one that it had."""
         epoch = producer.topic_epoch
         if epoch is None or (epoch > ADOPTED_MAX and epoch != self.epoch):
             epoch = 0 if self.epoch is None else self.epoch + 1
@@ -242,17 +254,17 @@ class Publishers:
             self.epoch = epoch
         return epoch
 
-    def _next(self) -> None:
+    def _serve_waiting(self) -> None:
         if self.waiting:
             self._host.scope.spawn("next producer", self._give_turn())
 
     async def _give_turn(self) -> None:
-        async with self._one_at_a_time:
-            while self.waiting and self._sole is None and not self.attached:
+        async with self._exclusive_lock:
+            while self.waiting and self._exclusive is None and not self.attached:
                 producer = next(iter(self.waiting))
                 try:
                     self._check_epoch(producer)
-                    epoch = await self._take(producer)
+                    epoch = await self._make_exclusive(producer)
                 except BrokerError as error:
                     future = self.waiting.pop(producer, None)
                     if future is not None:
@@ -272,7 +284,7 @@ class Publishers:
             raise TopicTerminated("Topic was already terminated")
 
     async def _check_writable(self) -> None:
-        """Refuse who would come, fail and come again for as long as there is no ledger to write to."""
+        """Refuse a producer while there is no ledger to write to: it would be attached, fail and try again."""
         topic = self._host.name
         try:
             await self._host.log.writable()

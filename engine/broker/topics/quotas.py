@@ -1,7 +1,7 @@
-"""A topic's backlog against its quotas: producers are refused and sent away, or subscriptions moved on, beyond them.
+"""Backlog quotas of a topic: beyond them producers are refused and disconnected, or subscriptions are moved on.
 
-Looked at by the clock and when a producer comes, never when a message does. What cannot be known now, because a
-subscription cannot be read or storage is silent, changes nothing: what was last found stands (D12).
+The backlog is checked periodically and when a producer attaches, never per message. When it is not known, because a
+subscription cannot be read or storage does not answer, the last result stays in force (D12).
 """
 
 import logging
@@ -22,11 +22,11 @@ from engine.broker.topics.subscription import Subscription
 log = logging.getLogger(__name__)
 
 EVICTED_TO = 0.9
-"""Share of a size quota that eviction leaves, so that it is not needed again at once (Pulsar's)."""
+"""Part of a size quota that eviction leaves, so that it is not needed again at once (Pulsar's value)."""
 
 
 class QuotaHost(Protocol):
-    """What the quotas need of their topic."""
+    """Parts of a topic that its quotas use."""
 
     name: TopicName
     log: Log
@@ -45,8 +45,10 @@ class QuotaHost(Protocol):
 
 
 class Oldest(NamedTuple):
-    """The first entry that the slowest subscription has not acknowledged. ``publish_ms``: epoch milliseconds.
-    ``messages``: in it."""
+    """The first entry that the slowest subscription has not acknowledged.
+
+    ``publish_ms`` is in milliseconds since the epoch; ``messages`` is the number of messages in the entry.
+    """
 
     subscription: str
     position: Position
@@ -55,59 +57,62 @@ class Oldest(NamedTuple):
 
 
 class BacklogQuotas:
-    """Of one topic. ``oldest``: as last found; None while no durable subscription has a backlog."""
+    """The quotas of one topic. ``oldest`` is the last result; None while no durable subscription has a backlog."""
 
     __slots__ = (
-        "_clock", "_host", "_too_much", "_too_old", "evicted_for_age", "evicted_for_size", "oldest",
+        "_clock", "_host", "_is_too_large", "_is_too_old", "evicted_for_age", "evicted_for_size", "oldest",
     )  # fmt: skip
 
     def __init__(self, host: QuotaHost, clock: Clock) -> None:
         self._host = host
         self._clock = clock
-        self._too_much = False
-        self._too_old = False
+        self._is_too_large = False
+        self._is_too_old = False
         self.oldest: Oldest | None = None
         self.evicted_for_size = 0
-        """How often messages were given up because the backlog was too large."""
+        """Number of evictions because the backlog was too large."""
         self.evicted_for_age = 0
-        """The same where it was too old."""
+        """Number of evictions because the backlog was too old."""
 
     async def admit(self) -> None:
-        """Refuse a producer while the backlog is beyond a quota that says so. Cancel-safe.
+        """Refuse a producer while the backlog is beyond a quota whose action is to refuse. Cancel-safe.
 
         Raises BacklogHeld, BacklogExceeded.
         """
         policies = self._host.policies
-        if policies.size_quota.action is not QuotaAction.EVICT and self._look_at_size():
+        if policies.size_quota.action is not QuotaAction.EVICT and self._check_size():
             raise _refusal(policies.size_quota.action)
         if policies.age_quota.action is not QuotaAction.EVICT and policies.age_quota.limit > 0:
             try:
-                await self._look_at_oldest()
+                await self._check_oldest()
             except MagnetarError as error:
                 log.info("age of the backlog not known topic=%s: %s", self._host.name, error)
-            if self._too_old:
+            if self._is_too_old:
                 raise _refusal(policies.age_quota.action)
 
     async def check(self) -> None:
-        """By the clock: send producers away, or move subscriptions on. Raises the log's errors, with the size done."""
+        """Disconnect producers or move subscriptions on beyond the quotas. Called periodically.
+
+        Raises the log's errors, after the quota of the size was applied.
+        """
         quota = self._host.policies.size_quota
-        if self._look_at_size():
+        if self._check_size():
             if quota.action is QuotaAction.EVICT:
                 self.evicted_for_size += 1
                 self._evict(quota.limit)
             else:
-                self._send_away("large")
-        await self._look_at_oldest()
+                self._disconnect_producers("large")
+        await self._check_oldest()
         quota = self._host.policies.age_quota
-        if self._too_old:
+        if self._is_too_old:
             if quota.action is QuotaAction.EVICT:
                 self.evicted_for_age += 1
                 await self._host.expire(self._clock.wall_ms() - quota.limit * 1000)
             else:
-                self._send_away("old")
+                self._disconnect_producers("old")
 
     def is_large(self, limit: int) -> bool | None:
-        """Whether the largest backlog has reached ``limit`` bytes; None while a subscription cannot be read."""
+        """Return whether the largest backlog has reached ``limit`` bytes; None while a subscription cannot be read."""
         if limit < 0:
             return False
         if self._host.unread:
@@ -118,8 +123,10 @@ class BacklogQuotas:
         return size >= limit
 
     async def is_old(self, limit_s: int, now_ms: int) -> bool | None:
-        """Whether the oldest message, which it finds, is older than ``limit_s`` (0 and less: none is); None while a
-        subscription cannot be read. Raises the log's errors; then nothing has changed."""
+        """Update ``oldest`` and return whether it is older than ``limit_s``; with 0 or less, no message is.
+
+        None while a subscription cannot be read. Raises the log's errors; then nothing has changed.
+        """
         if self._host.unread:
             return None
         slowest = self._slowest()
@@ -137,16 +144,17 @@ class BacklogQuotas:
     def oldest_ms(self) -> int | None:
         """Return the publish time of the first entry that a subscription has not acknowledged, epoch milliseconds.
 
-        0: all is acknowledged; None: not known. Nothing is read: where the entry is not in memory, it is what the last
-        check found, which may be older than the entry is, never younger."""
+        0 when everything is acknowledged, None when it is not known. Nothing is read from storage: for an entry that is
+        not in memory the result of the last check is returned, which may be older than the entry, never younger.
+        """
         behind = [
-            each
-            for each in self._host.subscriptions.values()
-            if each.name != COMPACTION and each.cursor.backlog_entries()
+            subscription
+            for subscription in self._host.subscriptions.values()
+            if subscription.name != COMPACTION and subscription.cursor.backlog_entries()
         ]
-        if not any(each.durable for each in behind):
+        if not any(subscription.durable for subscription in behind):
             self.oldest = None
-        slowest = min(behind, key=lambda each: each.cursor.mark, default=None)
+        slowest = min(behind, key=lambda subscription: subscription.cursor.mark, default=None)
         if slowest is None:
             return 0
         position, oldest = self._host.log.next_position(slowest.cursor.mark_delete), self.oldest
@@ -157,38 +165,40 @@ class BacklogQuotas:
             if slowest.durable:
                 self.oldest = Oldest(slowest.name, position, *summary)
             return summary.publish_ms
+        # A cursor that was moved back makes the last result younger than the entry: then the age is not known.
         return oldest.publish_ms if oldest is not None and oldest.position < position else None
 
-    def _look_at_size(self) -> bool:
-        found = self.is_large(self._host.policies.size_quota.limit)
-        self._too_much = self._too_much if found is None else found
-        return self._too_much
+    def _check_size(self) -> bool:
+        is_large = self.is_large(self._host.policies.size_quota.limit)
+        self._is_too_large = self._is_too_large if is_large is None else is_large
+        return self._is_too_large
 
-    async def _look_at_oldest(self) -> None:
-        """Raises as ``is_old``."""
+    async def _check_oldest(self) -> None:
+        """Check the age of the backlog against the quota. Raises as ``is_old``."""
         limit_s = self._host.policies.age_quota.limit
-        found = await self.is_old(limit_s, self._clock.wall_ms())
-        self._too_old = self._too_old if found is None else found
+        is_old = await self.is_old(limit_s, self._clock.wall_ms())
+        self._is_too_old = self._is_too_old if is_old is None else is_old
 
     def _slowest(self) -> Subscription | None:
-        """The one with the largest backlog; None when there is no backlog."""
-        slowest = min(self.counted(), key=lambda each: each.cursor.mark, default=None)
+        """Return the subscription with the largest backlog; None when there is no backlog."""
+        counted = self.counted()
+        slowest = min(counted, key=lambda subscription: subscription.cursor.mark, default=None)
         return slowest if slowest is not None and slowest.cursor.backlog_entries() else None
 
     def counted(self) -> list[Subscription]:
-        """Durable subscriptions but the compaction's: what it has not seen yet is nobody's backlog."""
+        """Return the durable subscriptions except the compaction's, whose unread entries are no backlog."""
         return [
-            each
-            for each in self._host.subscriptions.values()
-            if each.durable and each.name != COMPACTION
+            subscription
+            for subscription in self._host.subscriptions.values()
+            if subscription.durable and subscription.name != COMPACTION
         ]
 
     def evicted_to(self, limit: int) -> Position:
-        """The last entry that goes when the backlog has reached a quota of ``limit`` bytes that evicts."""
+        """Return the last entry that is evicted when the backlog has reached a quota of ``limit`` bytes."""
         return self._host.log.last_before(int(limit * EVICTED_TO))
 
     def _evict(self, limit: int) -> None:
-        """Leave what ``evicted_to`` says to every durable subscription."""
+        """Move every durable subscription behind the position of ``evicted_to``."""
         last = self.evicted_to(limit)
         for subscription in self.counted():
             evicted = subscription.pass_over(last)
@@ -198,11 +208,11 @@ class BacklogQuotas:
                     *(self._host.name, subscription.name, evicted),
                 )
 
-    def _send_away(self, why: str) -> None:
+    def _disconnect_producers(self, why: str) -> None:
         producers = list(self._host.producers.values())
         if producers:
             log.info(
-                "backlog too %s, producers sent away topic=%s count=%d",
+                "backlog too %s, producers disconnected topic=%s count=%d",
                 *(why, self._host.name, len(producers)),
             )
         for producer in producers:

@@ -1,4 +1,4 @@
-"""The rates and sizes that a topic is held to, put together: of the broker, the topic and those who subscribe."""
+"""Rates and sizes that limit a topic: those of the broker, of its resource group, of the topic and of subscribing."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -22,11 +22,11 @@ from engine.broker.topics.publish import Publish, Stage, StagePlace
 from engine.broker.topics.publish_rate import PublishRate
 
 CONSUMERS_REMEMBERED = 1000
-"""Of a topic: beyond, those are forgotten that came first."""
+"""Number of consumers per topic whose subscribe rate is remembered; beyond it the first one is forgotten."""
 
 
 class BrokerRates:
-    """Of all topics of a broker together, by its settings."""
+    """The rates of all topics of a broker together, from its settings."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -41,7 +41,7 @@ class BrokerRates:
         return self._published.limited
 
     def apply(self) -> None:
-        """The broker's settings may be others; topics must be told as well."""
+        """Apply the broker's settings, which may have changed; the caller calls ``Topic.settings_changed`` as well."""
         settings = self._context.settings
         self._published.set(
             MaxRate(
@@ -57,7 +57,7 @@ class BrokerRates:
 
 
 class GroupRates:
-    """What this broker may pass of a resource group: its share of the group's rates. ``hosts``: topics in the group."""
+    """The share of this broker in a resource group's rates. ``hosts`` are the topics in the group."""
 
     def __init__(self, clock: Clock, name: str) -> None:
         self.name = name
@@ -67,17 +67,18 @@ class GroupRates:
         self.hosts: dict[RatesHost, None] = {}
 
     def set(self, publish: MaxRate, dispatch: MaxRate) -> None:
-        """These are its shares from now on."""
+        """Set the shares of this broker."""
         before = self.published.limited, self.dispatched.limited
         self.published.set(publish)
         self.dispatched.set(dispatch)
+        # The stages of the topics differ only when a limit appears or disappears, not when its value changes.
         if before != (self.published.limited, self.dispatched.limited):
             for host in list(self.hosts):
                 host.settings_changed()
 
 
 class Groups:
-    """The resource groups of the topics that a broker serves. ``on_new`` is called when there is one more."""
+    """The resource groups of the topics that a broker serves. ``on_new`` is called when a group is added."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -85,7 +86,7 @@ class Groups:
         self.on_new: Callable[[], None] = lambda: None
 
     def joined(self, name: str, host: "RatesHost") -> GroupRates:
-        """The group that ``host`` is in from now on."""
+        """Add ``host`` to the group ``name`` and return the group."""
         group = self.by_name.get(name)
         if group is None:
             group = self.by_name[name] = GroupRates(self._clock, name)
@@ -95,7 +96,7 @@ class Groups:
 
 
 class RatesHost(Protocol):
-    """What the rates need of their topic."""
+    """Parts of a topic that its rates use."""
 
     name: TopicName
     policies: TopicPolicies
@@ -110,7 +111,7 @@ class RatesHost(Protocol):
 
 
 class TopicRates:
-    """Of one topic. ``dispatch``: what all its subscriptions are under, from the widest."""
+    """The rates of one topic. ``dispatch`` has those that limit all its subscriptions, the broker's first."""
 
     __slots__ = (
         "_broker",
@@ -135,7 +136,7 @@ class TopicRates:
         self._size = MessageSize(host)
         self._dispatched = RateLimit(clock, self.published, RateLevel.TOPIC)
         self._group: GroupRates | None = None
-        self.dispatch = self._over_dispatch()
+        self.dispatch = self._dispatch_limits()
         self._subscribed = SubscribeRate(clock)
 
     def published(self) -> tuple[float, float]:
@@ -145,22 +146,22 @@ class TopicRates:
 
     @property
     def publish_limited_times(self) -> int:
-        """How often a connection was stopped for the topic's publish rate."""
+        """Number of times that a connection was stopped for the topic's publish rate."""
         return self._publish.times
 
     def apply(self) -> None:
-        """The topic's policies may be others: they act at once. What waited for a rate that is gone has passed."""
+        """Apply the topic's policies, which may have changed. Runs waiting for a removed rate pass within the call."""
         policies = self._host.policies
         self._published.set(policies.publish_rate)
         self._dispatched.set(policies.dispatch_rate)
         self._subscribed.set(policies.subscribe_rate)
-        self._join(policies.resource_group)
-        self.dispatch = self._over_dispatch()
+        self._change_group(policies.resource_group)
+        self.dispatch = self._dispatch_limits()
         self._host.arrange_stages()
 
     @property
     def wanted(self) -> list[Stage]:
-        """The stages by which publishing is limited now."""
+        """Stages that limit publishing now."""
         policies = self._host.policies
         stages: list[Stage] = [*self.publish]
         if policies.encryption_required:
@@ -171,45 +172,45 @@ class TopicRates:
 
     @property
     def publish(self) -> list[PublishRate]:
-        """What all that is published to the topic is under, where it is limited."""
+        """Publish rates that limit the topic now: its own, its resource group's and the broker's."""
         broker, group = self._broker, self._group
-        found = [self._publish] if self._published.limited else []
+        rates = [self._publish] if self._published.limited else []
         if group is not None and group.published.limited:
-            found.append(group.publish)
+            rates.append(group.publish)
         if broker.limits_publishing and not is_system(self._host.name):
-            found.append(broker.publish)
-        return found
+            rates.append(broker.publish)
+        return rates
 
-    def _over_dispatch(self) -> tuple[RateLimit, ...]:
+    def _dispatch_limits(self) -> tuple[RateLimit, ...]:
         if not self._host.name.persistent or is_system(self._host.name):
             return ()
         of_group = () if self._group is None else (self._group.dispatched,)
         return (self._broker.dispatch, *of_group, self._dispatched)
 
-    def _join(self, name: str) -> None:
-        """Be in the resource group of this name, and leave the one before."""
-        left = self._group
-        if name == (left.name if left is not None else ""):
+    def _change_group(self, name: str) -> None:
+        """Move the topic to the resource group ``name``, or to none when it is empty."""
+        before = self._group
+        if name == (before.name if before is not None else ""):
             return
         self._group = self._broker.groups.joined(name, self._host) if name else None
-        if left is not None:
-            left.publish.pass_on(self._host)
-            left.hosts.pop(self._host, None)
+        if before is not None:
+            before.publish.pass_on(self._host)
+            before.hosts.pop(self._host, None)
 
     def check_subscribe(self, consumer: Consumer) -> None:
-        """Whether it may subscribe now. Raises NotAllowed."""
+        """Count a subscribe of ``consumer``, or raise NotAllowed when it exceeds the rate."""
         if not self._subscribed.admits(consumer):
             raise NotAllowed("Subscribe limited by subscribe rate limit per consumer.")
 
     def end(self) -> None:
-        """The topic is served no more."""
+        """Release what waits for the topic's rates: it is no longer served."""
         self._publish.end()
         if self._group is not None:
             self._group.hosts.pop(self._host, None)
 
 
 class SubscribeRate:
-    """How often the same consumer, told by its host, name and id, may subscribe to a topic."""
+    """Limit of how often one consumer, identified by host, name and id, may subscribe to a topic."""
 
     __slots__ = ("_clock", "_known", "_rate")
 
@@ -224,7 +225,7 @@ class SubscribeRate:
             self._known.clear()
 
     def admits(self, consumer: Consumer) -> bool:
-        """Counts it as one more if so."""
+        """Return whether ``consumer`` may subscribe now, and count it if so."""
         rate = self._rate
         if rate.messages <= 0:
             return True

@@ -1,7 +1,7 @@
-"""Entries that came into a topic's log by the recovery of a ledger: no append tells of them.
+"""Entries that the recovery of a ledger added to a topic's log, which no append reports.
 
-Their producers were told that the outcome is unknown and send again, so what counts and judges a topic's entries must
-know of them as of any other (D14). They are read once, in the background; whoever must not go on before that waits.
+Their producers were notified that the outcome is unknown and send them again. The topic's counters and deduplication
+therefore need them as any other entries (D14). They are read once, in the background; deduplication waits for that.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ RETRY_MAX_S = 5.0
 
 
 class RecoveredHost(Protocol):
-    """What they need of their topic."""
+    """Parts of a topic that its recovered entries use."""
 
     name: TopicName
     log: Log
@@ -42,7 +42,7 @@ class RecoveredHost(Protocol):
 
 
 class RecoveredEntries:
-    """Of one topic, which is given them in order, with the slice and the index in it of each."""
+    """The recovered entries of one topic, which receives each with its slice and the index in that, in order."""
 
     __slots__ = ("_host", "_reading")
 
@@ -55,18 +55,18 @@ class RecoveredEntries:
         if self._host.scope.closed:
             return
         log.info("entries recovered topic=%s first=%s last=%s", self._host.name, first, last)
-        task = self._host.scope.spawn("recovered entries", self._take(first, last))
+        task = self._host.scope.spawn("recovered entries", self._read_until_known(first, last))
         self._reading.add(task)
         task.add_done_callback(self._reading.discard)
 
-    async def _take(self, first: Position, last: Position) -> None:
+    async def _read_until_known(self, first: Position, last: Position) -> None:
         host, backoff = self._host, Backoff(max_s=RETRY_MAX_S)
         while True:
             try:
                 entries = await self._read(first, last)
                 break
             except Exception as error:
-                # Whatever it is: deduplication does not go on before these entries are known.
+                # Unexpected errors are retried, too: deduplication must not continue without these entries (D14).
                 expected = isinstance(error, LedgerError | ManagedLedgerError | WorldError)
                 level = logging.DEBUG if expected else logging.WARNING
                 text = "recovered entries not read yet topic=%s: %s"
@@ -85,9 +85,11 @@ class RecoveredEntries:
         return entries[::-1]
 
     async def settled(self, refused: Callable[[AppendFailedError], None]) -> None:
-        """Return when it is known what is stored of all whose append has failed until now: their ledger is closed, and
-        what that brought into the log is taken. Waits while no ledger can be opened; ``refused`` is called each time
-        that none could. Cancel-safe."""
+        """Return when it is known which of the entries are stored whose append failed until now.
+
+        Then their ledger is closed, and the topic has received what the recovery added to the log. Waits while no
+        ledger can be opened; ``refused`` is called after each attempt that failed. Cancel-safe.
+        """
         host, backoff = self._host, Backoff(max_s=RETRY_MAX_S)
         while True:
             try:
@@ -98,7 +100,7 @@ class RecoveredEntries:
             except AppendFailedError as error:
                 refused(error)
             except (LedgerError, ManagedLedgerError, WorldError) as error:
-                log.debug("the log takes no entries topic=%s: %s", host.name, error)
+                log.debug("log not writable topic=%s: %s", host.name, error)
             await asyncio.sleep(backoff.next_s(host.context.entropy.random()))
         while self._reading:
             await asyncio.wait(self._reading)

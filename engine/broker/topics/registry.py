@@ -1,4 +1,4 @@
-"""The topics that this broker serves now: loaded once however many ask, unloaded, counted."""
+"""The topics that this broker serves: each is loaded once for all concurrent requests, unloaded and counted."""
 
 import asyncio
 import logging
@@ -36,14 +36,14 @@ from engine.tenancy.topics import SYSTEM_PREFIX
 log = logging.getLogger(__name__)
 
 Forget = Callable[[TopicName], Awaitable[None]]
-"""Deletes what is stored of a topic elsewhere: schemas, policies, permissions."""
+"""Function that deletes what is stored of a topic outside its log: schemas, policies, permissions."""
 
 UNLOAD_PARALLEL = 32
 BOOKIES_RETRY_S = 0.25
 
 
 class Totals(NamedTuple):
-    """Bytes that came in and that went out, apart for topics of the system's own; how often a backlog quota evicted."""
+    """Bytes published and sent, separately for system topics, and the number of evictions by backlog quotas."""
 
     bytes_in: int = 0
     bytes_out: int = 0
@@ -53,22 +53,26 @@ class Totals(NamedTuple):
     evicted_for_age: int = 0
 
     def plus(self, topic: Topic) -> "Totals":
-        """With those of ``topic`` since it was loaded."""
-        came, went = topic.published.bytes.total, topic.total_out[1]
+        """Return the sums with those of ``topic`` since it was loaded added."""
+        bytes_in, bytes_out = topic.published.bytes.total, topic.total_out[1]
         quotas = topic.quotas
-        more = (
-            *((0, 0, came, went) if is_system(topic.name) else (came, went, 0, 0)),
+        of_topic = (
+            *(
+                (0, 0, bytes_in, bytes_out)
+                if is_system(topic.name)
+                else (bytes_in, bytes_out, 0, 0)
+            ),
             *(quotas.evicted_for_size, quotas.evicted_for_age),
         )
-        return Totals(*map(add, self, more))
+        return Totals(*map(add, self, of_topic))
 
 
 class TopicRegistry:
-    """Loads, finds and unloads topics.
+    """The loaded topics of one broker, by name.
 
-    Every method raises BrokerError where it refuses. ``ledger_config`` makes a managed ledger's settings from a topic's
-    policies. ``forget`` is called for topics that are deleted; what is stored of a partition is its partitioned topic's
-    and stays.
+    Every method raises BrokerError when it refuses. ``ledger_config`` returns a managed ledger's settings for a topic's
+    policies. ``forget`` is called for deleted topics, but not for partitions: schemas, policies and permissions belong
+    to the partitioned topic.
     """
 
     def __init__(
@@ -90,43 +94,45 @@ class TopicRegistry:
         self._scope = TaskScope("topics", self._task_failed)
         self._loaded: dict[str, Topic] = {}
         self._loading = UnderWay[str, Topic](self._scope)
-        self._leaving: dict[str, asyncio.Task[None]] = {}
+        self._unloads: dict[str, asyncio.Task[None]] = {}
         self._deleting: dict[str, None] = {}
         self._touched: dict[Topic, bool] = {}
-        """Topics to be counted next; False: nothing happened, but their rates are not zero yet."""
+        """Topics whose rates are computed next; False for those that are included only until their rates are zero."""
         self.used: list[Topic] = []
-        """Topics that something happened to in the last second counted."""
+        """Topics with an event in the last second counted."""
         self._rates = BrokerRates(context)
         self._producer_names = 0
         self.load_times = Durations()
-        """Of topics loaded here. Refused ones are among those that failed."""
-        self._ending: dict[Topic, None] = {}
+        """Durations of topic loads. Refused loads count as failed."""
+        self._unloading: dict[Topic, None] = {}
         """Topics that are being unloaded."""
-        self._gone = Totals()
-        """Of topics that are served no more."""
+        self._totals_before = Totals()
+        """Sums of topics that were unloaded."""
 
     @property
     def loading(self) -> int:
-        """Topics that are being loaded."""
+        """Number of topics that are being loaded."""
         return len(self._loading.tasks)
 
     @property
     def cache(self) -> EntryCache:
-        """The newest entries of all topics."""
+        """Cache of the newest entries of all topics."""
         return self._factory.cache
 
     def counted(self) -> tuple[list[Topic], Totals]:
-        """Topics that are served now, by name, with those that are being unloaded; and the sums of all that were
-        before: together they never fall."""
-        return [*self.topics(), *self._ending], self._gone
+        """Return the topics that are served or being unloaded, and the sums of those unloaded before.
+
+        Together the sums never decrease.
+        """
+        return [*self.topics(), *self._unloading], self._totals_before
 
     @property
     def cache_bytes_max(self) -> int:
-        """So many there may be."""
+        """Upper bound of the bytes in the cache."""
         return self._factory.cache.bytes_max
 
     async def close(self, deadline_s: float = 15.0) -> None:
-        """Unload every topic, then stop; what is not done by the deadline is cut off."""
+        """Unload every topic, then stop; unloads that are not done by the deadline are cancelled."""
         try:
             async with asyncio.timeout(deadline_s):
                 await self.unload_where(lambda _: True)
@@ -135,16 +141,16 @@ class TopicRegistry:
         await self._scope.close()
 
     def _task_failed(self, name: str, error: BaseException) -> None:
-        # A refused load is the answer to whoever asked; anything else is our fault.
+        # The callers of a load receive a BrokerError as their answer; any other error is a fault of the broker.
         if not isinstance(error, BrokerError):
             log.error("task failed name=%s", name, exc_info=error)
 
     def loaded(self, name: TopicName) -> Topic | None:
-        """The topic when it is served now."""
+        """Return the topic when it is loaded, else None."""
         return self._loaded.get(name.full)
 
     def topics(self, namespace: NamespaceName | None = None) -> list[Topic]:
-        """Topics served now, by name."""
+        """Return the loaded topics sorted by name, of one namespace or of all."""
         return [
             self._loaded[name]
             for name in sorted(self._loaded)
@@ -152,12 +158,14 @@ class TopicRegistry:
         ]
 
     def __iter__(self) -> Iterator[Topic]:
-        """Topics served at this moment, in no order."""
+        """Iterate over the topics that are loaded at this moment, unordered."""
         return iter(list(self._loaded.values()))
 
     def tick(self, elapsed_s: float) -> list[Topic]:
-        """Once a second: rates from counters. Looks only at topics of which anything can have changed since; they are
-        returned, with those that are not served any more."""
+        """Compute rates from counters, once a second, of the topics that may have changed since the last call.
+
+        Return those topics, including topics that are no longer served.
+        """
         touched = list(self._touched)
         self.used = [topic for topic, happened in self._touched.items() if happened]
         self._touched.clear()
@@ -172,26 +180,26 @@ class TopicRegistry:
         return self._rates.groups
 
     def settings_changed(self) -> None:
-        """Settings of the broker are others, which act at once on what is served."""
+        """Apply changed settings of the broker to all topics."""
         self._rates.apply()
         for topic in self:
             topic.settings_changed()
 
     def is_touched(self, topic: Topic) -> bool:
-        """Whether anything may have happened to it since the last second's count."""
+        """Return whether an event may have changed the topic since the last ``tick``."""
         return self._touched.get(topic, False)
 
     def producer_name(self) -> str:
-        """A name no other producer of the cluster has: cluster, this broker process, a counter."""
+        """Return a name that is unique in the cluster, made of the cluster, the broker's instance and a counter."""
         self._producer_names += 1
         return f"{self._context.identity.cluster}-{self._context.identity.instance}-{self._producer_names}"
 
     async def get(self, name: TopicName, *, create: bool, asked: bool = True) -> Topic:
-        """The topic, loaded when it is not; ``create``: the client allows its creation (policy decides with it).
-        ``asked`` False: an administrator makes it, whatever policy says.
+        """Return the topic, which is loaded when it is not.
 
-        Cancel-safe: the load goes on for others. Raises ServiceNotReady (not owned, leaving, or not loaded in time),
-        TopicNotFound, NotAllowed, PersistenceError.
+        ``create``: the client permits its creation, which policies must permit as well. ``asked`` is False when an
+        administrator creates it regardless of policies. Cancel-safe: the load continues for other callers. Raises
+        ServiceNotReady (not owned, being unloaded, or not loaded in time), TopicNotFound, NotAllowed, PersistenceError.
         """
         topic = self._loaded.get(name.full)
         if topic is not None:
@@ -199,18 +207,22 @@ class TopicRegistry:
         await self._ownership.resume(name)
         self._ownership.check_owned(name)
         self._check_staying(name)
-        if asked and name.persistent:  # most are there: loading reads it anyway
+        # Most topics exist, and loading reads their record anyway: no separate read to see whether they do.
+        if asked and name.persistent:
             try:
                 return await self._wait_loaded(name, make=False)
             except TopicNotFound:
                 log.debug("topic is not there yet topic=%s", name)
-        # Asked anew by each caller: whether a topic may be created depends on who asks.
+        # Each caller checks for itself, because whether a topic may be created depends on the caller's ``create``.
         if asked and self._loading.of(name.full) is None:
             await self._namespaces.ensure_topic(name, create=create)
         return await self._wait_loaded(name, make=True)
 
     async def _wait_loaded(self, name: TopicName, *, make: bool) -> Topic:
-        """Load it, or wait for the load under way. Raises TopicNotFound when it is not there and not to be made."""
+        """Load the topic, or await its load in progress.
+
+        Raises TopicNotFound when the topic does not exist and ``make`` is False.
+        """
         while True:
             topic = self._loaded.get(name.full)
             if topic is not None:
@@ -225,7 +237,7 @@ class TopicRegistry:
             except TopicNotFound:
                 if own or not make:
                     raise
-                # who began to load it was not to make it
+                # The load was begun by a caller that must not create the topic, and this one may: load it again.
             except asyncio.CancelledError:
                 if task.cancelled():
                     raise ServiceNotReady(f"Topic {name} is being unloaded") from None
@@ -234,13 +246,13 @@ class TopicRegistry:
     def _check_staying(self, name: TopicName) -> None:
         if self._scope.closed:
             raise ServiceNotReady("The broker is shutting down")
-        if name.full in self._leaving:
+        if name.full in self._unloads:
             raise ServiceNotReady(f"Topic {name} is being unloaded")
         if name.full in self._deleting:
             raise ServiceNotReady(f"Topic {name} is being deleted")
 
-    def _check_kind(self, name: TopicName) -> None:
-        """Raises NotAllowed. What the system keeps for itself is of every broker."""
+    def _check_domain(self, name: TopicName) -> None:
+        """Raise NotAllowed when settings exclude topics of this domain. Every broker serves system topics."""
         settings = self._context.settings
         served = (
             settings.enable_persistent_topics
@@ -251,7 +263,7 @@ class TopicRegistry:
             raise NotAllowed(f"Broker is unable to load {name.domain} topic")
 
     async def _load(self, name: TopicName, make: bool) -> Topic:
-        self._check_kind(name)
+        self._check_domain(name)
         self._ownership.check_owned(name)
         began_s = self._context.clock.monotonic_s()
         try:
@@ -276,29 +288,32 @@ class TopicRegistry:
         topic.touched()
         if not name.persistent and name.partition < 0:
             await self._confirm_loaded(topic)
-        await self._look_again(topic)
+        await self._refresh_policies(topic)
         return topic
 
     async def _confirm_loaded(self, topic: Topic) -> None:
-        """A non-persistent topic is there by being loaded alone: whoever makes a partitioned one of its name looks for
-        that, so it is settled once it can be seen."""
+        """Check that no partitioned topic has the name of a non-persistent topic that was just loaded.
+
+        The check is made after the load, because being loaded is the only trace of such a topic: a partitioned topic
+        of the name that is created at the same time either is seen here or sees it.
+        """
         try:
             await self._namespaces.confirm_plain(topic.name)
         except BaseException:
             self._leave(topic)
             raise
 
-    async def _look_again(self, topic: Topic) -> None:
-        """Policies may have changed while its ledger was being opened, when nobody could tell it."""
+    async def _refresh_policies(self, topic: Topic) -> None:
+        """Apply policies that changed while the ledger was being opened, of which the topic was not notified."""
         try:
             policies = await self._namespaces.policies(topic.name)
             if policies != topic.policies:
                 await topic.apply(policies, self._ledger_config(policies))
         except MagnetarError as error:
-            log.debug("policies not looked at again topic=%s: %s", topic.name, error)
+            log.debug("policies not read again topic=%s: %s", topic.name, error)
 
     async def _make(self, name: TopicName) -> Topic:
-        """Open a topic that may not be there yet, if its namespace has room for it."""
+        """Open a topic, creating it if its namespace's limit of topics permits."""
         stop_counting = await self._namespaces.admit(name)
         try:
             return await self._open(name, make=True)
@@ -312,11 +327,12 @@ class TopicRegistry:
             return self._topic(name, EphemeralLog(name.full), policies)
         ledger = await self._open_ledger(name, self._ledger_config(policies), make)
         try:
-            self._ownership.check_owned(name)  # it may have gone while the ledger was being opened
+            # Ownership may have moved while the ledger was being opened.
+            self._ownership.check_owned(name)
         except BrokerError:
             await ledger.close()
             raise
-        if ledger.ended:  # taken over while it was being handed to us
+        if ledger.ended:  # fenced by another broker before the topic could register its callback
             raise ServiceNotReady(f"Topic {name} was opened by another broker")
         return self._topic(name, ledger, policies)
 
@@ -326,9 +342,9 @@ class TopicRegistry:
     async def _open_ledger(
         self, name: TopicName, config: LedgerConfig, make: bool
     ) -> ManagedLedger:
-        """Open it, waiting for a bookie that is just starting again.
+        """Open the managed ledger, waiting for a bookie that is restarting.
 
-        Refusing at once would be worse: clients come again after longer and longer pauses.
+        An immediate refusal would take longer in effect: clients try again after growing pauses.
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + self._context.settings.topic_load_timeout_seconds / 2
@@ -341,7 +357,7 @@ class TopicRegistry:
                     config,
                     make=make,
                     admit=admit,
-                    forget=partial(self._forget_whole, name),
+                    forget=partial(self._forget_stored, name),
                 )
             except NotEnoughBookiesError:
                 if loop.time() >= until:
@@ -349,7 +365,7 @@ class TopicRegistry:
                 await asyncio.sleep(BOOKIES_RETRY_S)
 
     async def unload(self, name: TopicName) -> bool:
-        """Close the topic gracefully: clients are told to look it up again. False when it was not loaded."""
+        """Close the topic gracefully; its clients look it up again. Return False when it was not loaded."""
         loading = self._loading.of(name.full)
         if loading is not None:
             await asyncio.wait([loading])
@@ -360,33 +376,35 @@ class TopicRegistry:
         return True
 
     def reload(self, topic: Topic) -> None:
-        """Its ledger can no longer be written: close it; the next client that comes loads it anew."""
+        """Close a topic whose ledger can no longer be written; the next request loads it again."""
         if self._loaded.get(topic.name.full) is topic and not self._scope.closed:
             self._leave(topic)
 
     def _leave(self, topic: Topic) -> "asyncio.Task[None]":
         full = topic.name.full
-        task = self._leaving.get(full)
+        task = self._unloads.get(full)
         if task is None:
             task = self._scope.spawn(f"unload {full}", self._unload(topic))
-            self._leaving[full] = task
+            self._unloads[full] = task
         return task
 
     async def _unload(self, topic: Topic) -> None:
         full = topic.name.full
         self._loaded.pop(full, None)
-        self._ending[topic] = None
+        self._unloading[topic] = None
         topic.touched()
         try:
             await topic.close()
         finally:
-            del self._ending[topic]
-            self._gone = self._gone.plus(topic)
-            self._leaving.pop(full, None)
+            del self._unloading[topic]
+            self._totals_before = self._totals_before.plus(topic)
+            self._unloads.pop(full, None)
 
     async def unload_where(self, chosen: Callable[[TopicName], bool]) -> int:
-        """Unload the topics that ``chosen`` accepts, some at a time; how many there were. Raises the first failure once
-        all the others are unloaded."""
+        """Unload the topics that ``chosen`` accepts, UNLOAD_PARALLEL at a time, and return their number.
+
+        Raises the first failure after all the others are unloaded.
+        """
         loading = [
             task for name, task in self._loading.tasks.items() if chosen(TopicName.parse(name))
         ]
@@ -395,27 +413,27 @@ class TopicRegistry:
         names = [topic.name for topic in self.topics() if chosen(topic.name)]
         gate = asyncio.Semaphore(UNLOAD_PARALLEL)
 
-        async def one(name: TopicName) -> None:
+        async def unload(name: TopicName) -> None:
             async with gate:
                 await self.unload(name)
 
-        ends = await asyncio.gather(*(one(name) for name in names), return_exceptions=True)
-        for end in ends:
-            if end is not None:
-                raise end
+        errors = await asyncio.gather(*(unload(name) for name in names), return_exceptions=True)
+        for error in errors:
+            if error is not None:
+                raise error
         return len(names)
 
     def abandon_where(self, chosen: Callable[[TopicName], bool]) -> None:
-        """Another broker may serve the topics that ``chosen`` accepts: confirm nothing more, send their clients away.
+        """Confirm nothing more of the topics that ``chosen`` accepts and disconnect their clients.
 
-        What is being loaded is refused by its own check of the ownership.
+        Called when another broker may serve these topics. Topics that are being loaded check the ownership themselves.
         """
         for topic in self.topics():
             if chosen(topic.name):
                 topic.lost()
 
     async def delete(self, name: TopicName, *, force: bool) -> None:
-        """Delete the topic and its data. Refused with producers, consumers or subscriptions unless ``force``."""
+        """Delete the topic and its data. Raises NotAllowed with producers or subscriptions unless ``force``."""
         topic = await self.get(name, create=False)
 
         def check() -> None:
@@ -425,35 +443,43 @@ class TopicRegistry:
         await self.delete_checked(topic, check)
 
     async def delete_checked(self, topic: Topic, check: Callable[[], None]) -> None:
-        """Delete the topic and its data, if ``check`` does not raise: from that moment on nobody publishes or
-        subscribes. What it raises is raised; after other errors the topic is there whole, or goes with its next use."""
+        """Delete the topic and its data, unless ``check`` raises, which is raised.
+
+        From the check on no client can publish or subscribe. After other errors the topic exists completely, or its
+        deletion is finished at its next use.
+        """
         full = topic.name.full
-        if self._loaded.get(full) is not topic or full in self._leaving or full in self._deleting:
+        if self._loaded.get(full) is not topic or full in self._unloads or full in self._deleting:
             raise ServiceNotReady(f"Topic {full} is being unloaded")
         self._check_staying(topic.name)
+        # No await between the check and the flag: a client is attached before the check or refused after it.
         check()
         topic.closing = True
         await self._remove(topic.name)
 
     async def delete_unused(self, topic: Topic, *, caught_up: bool) -> bool:
-        """Delete a topic that ``Topic.is_unused`` at this moment; False when it is used, or not served any more."""
+        """Delete a topic if it is unused at this moment (``Topic.is_unused``).
+
+        Return False when it is used or no longer served.
+        """
         full = topic.name.full
-        if self._loaded.get(full) is not topic or full in self._leaving or full in self._deleting:
+        if self._loaded.get(full) is not topic or full in self._unloads or full in self._deleting:
             return False
         if not topic.close_unused(caught_up=caught_up):
             return False
         await self._remove(topic.name)
         return True
 
-    async def _forget_whole(self, name: TopicName) -> None:
+    async def _forget_stored(self, name: TopicName) -> None:
         if name.partition < 0:
             await self._forget(name)
 
     async def _remove(self, name: TopicName) -> None:
-        self._deleting[name.full] = None  # nobody makes it anew before all of it is gone
+        # The topic must not be created again before everything stored of it is deleted.
+        self._deleting[name.full] = None
         try:
             await self.unload(name)
-            forget = partial(self._forget_whole, name)
+            forget = partial(self._forget_stored, name)
             if name.persistent:
                 await self._factory.delete(name.managed_ledger_name, forget)
             else:

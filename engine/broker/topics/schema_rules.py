@@ -1,4 +1,4 @@
-"""Which schema a producer or consumer may bring to a topic, and what it becomes: a version, or a refusal."""
+"""Rules for the schemas of producers and consumers: a schema becomes a version of its topic or is refused."""
 
 from collections.abc import Awaitable
 from typing import TypeVar
@@ -26,10 +26,10 @@ from engine.tenancy.topics import SYSTEM_PREFIX
 from engine.wire import pulsar_pb2 as pb
 
 AUTO_CONSUME = 21
-"""In the wire's numbers: whatever the topic has; never registered."""
+"""Schema type on the wire of a consumer that reads every schema; it is never registered."""
 NO_VERSION = b""
 T = TypeVar("T")
-AWAY = (
+UNAVAILABLE = (
     BadVersionError,
     LedgerError,
     SessionExpiredError,
@@ -43,7 +43,7 @@ ENFORCED = (
 
 
 def version_number(version: bytes) -> int:
-    """Raises IncompatibleSchema for what is no version."""
+    """Return the number of an encoded version. Raises IncompatibleSchema when ``version`` is none."""
     if not version:
         raise IncompatibleSchema("Empty schema version")
     number = version_of(version)
@@ -53,7 +53,7 @@ def version_number(version: bytes) -> int:
 
 
 def given_schema(body: pb.Schema) -> Schema:
-    """What a client sent. Raises IncompatibleSchema for an unknown kind."""
+    """Decode a schema that a client sent. Raises IncompatibleSchema for an unknown type."""
     try:
         return from_wire(body)
     except InvalidSchemaError as error:
@@ -61,13 +61,16 @@ def given_schema(body: pb.Schema) -> Schema:
 
 
 class SchemaRules:
-    """For all topics of a broker. Everything raises BrokerError; cancel-safe: what was asked may become registered."""
+    """The schema rules of a broker's topics.
+
+    All methods raise BrokerError. They are cancel-safe: after a cancellation the schema may be registered or not.
+    """
 
     def __init__(self, registry: SchemaRegistry) -> None:
         self._registry = registry
 
     async def for_producer(self, topic: Topic, body: pb.Schema | None) -> bytes:
-        """The version of the producer's schema, empty without one."""
+        """Return the version of a producer's schema, registering it if necessary; empty without a schema."""
         if body is not None:
             return version_bytes(await self._register(topic, given_schema(body)))
         enforced = topic.policies.schema_enforced and not of_the_system(topic)
@@ -76,16 +79,18 @@ class SchemaRules:
         return NO_VERSION
 
     async def for_version(self, topic: Topic, body: pb.Schema) -> bytes:
-        """As for a producer; whoever asks without one (NONE) gets no version."""
+        """Return the version of a schema as ``for_producer`` does; empty for the type NONE."""
         return await self.for_producer(topic, None if body.type == pb.Schema.None_ else body)
 
     async def for_consumer(self, topic: Topic, body: pb.Schema | None) -> int | None:
-        """A consumer's schema must read what the topic has; the first to use a topic gives it its schema. The version
-        whose very bytes it is, None without one."""
+        """Check that a consumer's schema reads the topic's data, and return the version that equals it, else None.
+
+        The first client of an untouched topic sets its schema.
+        """
         if body is None or body.type == AUTO_CONSUME:
             return None
         schema = given_schema(body)
-        latest = await self._asked(self._registry.latest(topic.name, like=schema))
+        latest = await self._answer(self._registry.latest(topic.name, like=schema))
         if latest is None and topic.untouched:
             return await self._register(topic, schema)
         if latest is None:
@@ -93,16 +98,19 @@ class SchemaRules:
                 "Failed to add schema to an active topic with empty(BYTES) schema:"
                 f" new schema type {schema.kind.value}"
             )
-        why = await self._asked(self._unreadable_by(topic, schema, latest))
-        if why is not None:
-            raise IncompatibleSchema(why)
+        reason = await self._answer(self._unreadable_by(topic, schema, latest))
+        if reason is not None:
+            raise IncompatibleSchema(reason)
         newest = latest.registered.schema
         if newest.data == schema.data and same(newest, schema):
             return latest.number
-        return await self._asked(self._registry.registered(topic.name, schema))
+        return await self._answer(self._registry.registered(topic.name, schema))
 
     async def _unreadable_by(self, topic: Topic, schema: Schema, latest: Version) -> str | None:
-        """A consumer reads the newest data under the strategies that look at the newest, else all."""
+        """Return why a consumer's schema cannot read the topic's data; None when it can.
+
+        Under strategies that compare with the newest version it must read that one, under transitive ones all.
+        """
         strategy = strategy_of(topic)
         if strategy is Strategy.ALWAYS_COMPATIBLE:
             return None
@@ -115,42 +123,42 @@ class SchemaRules:
         ):
             return await self._registry.judged(schema, [newest], Strategy.BACKWARD)
         versions = await self._registry.versions(topic.name)
-        before = [one.registered.schema for one in versions]
-        return await self._registry.judged(schema, before, strategy)
+        schemas = [version.registered.schema for version in versions]
+        return await self._registry.judged(schema, schemas, strategy)
 
     async def _register(self, topic: Topic, schema: Schema) -> int:
-        """The version that ``schema`` is, a new one if the topic's policies let it be one."""
+        """Return the version of ``schema``, which is added as a new one when the topic's policies permit it."""
         may_add = topic.policies.schema_auto_update or of_the_system(topic)
         added = self._registry.register(topic.name, schema, strategy_of(topic), may_add=may_add)
-        return await self._asked(added)
+        return await self._answer(added)
 
     async def latest(self, topic: Topic) -> Version | None:
-        return await self._asked(self._registry.latest(topic.name))
+        return await self._answer(self._registry.latest(topic.name))
 
     async def version(self, name: TopicName, number: int | None) -> Version | None:
-        """Of a topic that need not be loaded here; None for ``number``: the newest."""
+        """Return a version of a topic that need not be loaded here; the newest when ``number`` is None."""
         if number is None:
-            return await self._asked(self._registry.latest(name))
-        return await self._asked(self._registry.get(name, number))
+            return await self._answer(self._registry.latest(name))
+        return await self._answer(self._registry.get(name, number))
 
     async def forget(self, name: TopicName) -> None:
-        """Delete the schemas of a whole topic that is deleted."""
-        await self._asked(self._registry.remove(name))
+        """Delete all schemas of a topic that is deleted."""
+        await self._answer(self._registry.remove(name))
 
-    async def _asked(self, answer: Awaitable[T]) -> T:
-        """The registry's answer, its refusals in the protocol's words."""
+    async def _answer(self, answer: Awaitable[T]) -> T:
+        """Return the registry's answer; its refusals are raised as the protocol's errors."""
         try:
             return await answer
         except (IncompatibleError, InvalidSchemaError) as error:
             raise IncompatibleSchema(str(error)) from error
         except LostVersionError as error:
             raise MetadataError(str(error)) from error
-        except AWAY as error:
+        except UNAVAILABLE as error:
             raise ServiceNotReady(f"Schemas cannot be stored or read now: {error}") from error
 
 
 def of_the_system(topic: Topic) -> bool:
-    """Topics that begin with ``__`` take what the software that writes them says; topics' own policies are in them."""
+    """Return whether it is a system topic (``__``), whose schemas are not restricted: its writers define them."""
     return topic.name.local.startswith(SYSTEM_PREFIX)
 
 

@@ -1,4 +1,4 @@
-"""One subscription: a cursor, the dispatcher over it, and the consumers attached."""
+"""One subscription: a cursor, the dispatcher that reads it, and the attached consumers."""
 
 import asyncio
 from collections import Counter
@@ -41,23 +41,23 @@ from engine.managed.cursors.last_change import LastChange
 from engine.managed.cursors.moves import Effect
 
 REPLICATED = "pulsar.replicated.subscription"
-"""Property of a cursor, as Pulsar stores it: the subscription's state is to be copied to other clusters."""
+"""Property of a cursor whose subscription is to be copied to other clusters, as Pulsar stores it."""
 
 
 class SubscriptionHost(Protocol):
-    """What a subscription needs of its topic."""
+    """Parts of a topic that a subscription uses."""
 
     @property
     def name(self) -> TopicName: ...
 
     @property
     def closing(self) -> bool:
-        """Nobody can attach any more."""
+        """True when no consumer can attach any more."""
         ...
 
     @property
     def terminated(self) -> bool:
-        """Nothing more will be appended."""
+        """True when nothing more will be appended."""
         ...
 
     @property
@@ -73,24 +73,24 @@ class SubscriptionHost(Protocol):
     def compaction(self) -> TopicCompaction: ...
 
     def touched(self) -> None:
-        """What statistics show has changed, or may have: it will be looked at."""
+        """Note that the statistics may have changed."""
         ...
 
     def check_room(self, subscription: "Subscription") -> None:
-        """Raises ConsumerBusy where one more consumer would be too many."""
+        """Raise ConsumerBusy when one more consumer would exceed a limit."""
         ...
 
     def abandoned(self, subscription: "Subscription") -> None:
-        """Its last consumer left."""
+        """Handle that the last consumer of ``subscription`` left."""
         ...
 
     def abandoned_later(self, subscription: "Subscription") -> None:
-        """Its consumers were sent away and should come back."""
+        """Handle that the consumers of ``subscription`` were disconnected and are expected to attach again."""
         ...
 
 
 class Subscription:
-    """Attach, acknowledge, redeliver, move. Methods raise BrokerError where they refuse."""
+    """A subscription of a persistent topic. Methods raise BrokerError when they refuse."""
 
     __slots__ = (
         "_closed",
@@ -104,7 +104,7 @@ class Subscription:
         "_moving",
         "_rate",
         "_scope",
-        "_sought",
+        "_seek_position",
         "_source",
         "_throttle",
         "acked_ms",
@@ -137,17 +137,17 @@ class Subscription:
         self._scope = TaskScope(host.name.full)
         self._counts = RedeliveryCounts()
         self.dropped = Rate()
-        """Messages that nobody could take when they came, where none are kept for later."""
+        """Messages for which no consumer had a permit, of topics that store none."""
         self.expired = Rate()
-        """Entries that grew too old before they were acknowledged."""
+        """Entries that became too old before they were acknowledged."""
         self.expired_ms = 0
-        """When they were last looked for."""
+        """Time of the last expiry, in milliseconds since the epoch; 0 before the first."""
         self._source = EntrySource(cursor, self._scope, context, self.wake)
         self._rate = RateLimit(context.clock, host.rates.published, RateLevel.SUBSCRIPTION)
         self._throttle = Throttle(
             self.wake,
             by_entry=context.settings.dispatch_throttling_on_batch_message_enabled,
-            holds=self._rates_hold,
+            holds=self._are_rates_in_force,
         )
         self._dispatcher: Dispatcher | None = None
         self.apply()
@@ -156,40 +156,41 @@ class Subscription:
         self._moving = asyncio.Lock()
         self._closed = False
         self.out = Traffic()
-        """Of consumers that have left; with those attached it makes the subscription's total."""
+        """Traffic of consumers that left; with the attached consumers' it is the subscription's total."""
         cursor.on_unblocked = self.wake
         self.flow_ms = 0
         self.consumed_ms = 0
         self.entries_out = 0
-        """Entries that went out to consumers that left, as ``out`` counts their messages."""
+        """Entries sent to consumers that left, as ``out`` counts their messages."""
         self.acked_ms = 0
         self.advanced_ms = 0
         self.left_ms = 0
-        """When the last consumer left; 0: none was here."""
+        """Time at which the last consumer left, in milliseconds since the epoch; 0 before that."""
         self.joined = 0
-        """How often a consumer came."""
+        """Number of consumers attached so far."""
         self.refused = 0
-        """How often one could not, because another is here."""
+        """Number of consumers refused because another one is attached."""
         self.given_back = 0
-        """How often consumers gave back what they had received."""
+        """Number of requests for redelivery."""
         self._mark = cursor.mark
         self._compacted: CompactedCursor | None = None
-        """What is delivered instead while a consumer that reads the compacted topic receives."""
-        self._sought: Position | None = None
+        """Cursor of the compacted topic while the active consumer reads that; None otherwise."""
+        self._seek_position: Position | None = None
+        """Target of the last seek since the topic was loaded; a compacted cursor begins there."""
 
     @property
     def closed(self) -> bool:
-        """Whether it has ended and takes no consumer any more."""
+        """True when the subscription has ended and accepts no consumer."""
         return self._closed
 
     @property
     def consumers(self) -> list[Consumer]:
-        """Attached consumers, as the dispatcher has them."""
+        """Attached consumers, in the dispatcher's order."""
         return [] if self._dispatcher is None else self._dispatcher.consumers
 
     @property
     def active_ms(self) -> int:
-        """When a consumer was last here, or anything changed, in milliseconds since the epoch."""
+        """Time of the last change or of the last attached consumer, in milliseconds since the epoch."""
         if self.consumers:
             return self._context.clock.wall_ms()
         stored = self.cursor.stats().last_active_ms
@@ -197,7 +198,7 @@ class Subscription:
 
     @property
     def state(self) -> DispatchState:
-        """How dispatch stands now."""
+        """State of dispatch, with what it waits for."""
         if self._dispatcher is None:
             return DispatchState("consumer")
         state = self._dispatcher.state
@@ -207,26 +208,26 @@ class Subscription:
 
     @property
     def again(self) -> int:
-        """Entries given back at least once that are unacknowledged; not counted for types with order."""
+        """Number of unacknowledged entries that were given back at least once; 0 for Exclusive and Failover."""
         return len(self._counts)
 
     @property
     def held(self) -> Held | None:
-        """Who keeps entries waiting that only it may have."""
+        """Consumer for which entries wait that no other consumer may receive; None when there is none."""
         return None if self._dispatcher is None else self._dispatcher.held()
 
     @property
     def keys(self) -> KeyPolicy | None:
-        """What its consumers agreed on, of a Key_Shared subscription."""
+        """Key policy of a Key_Shared subscription, the same for all its consumers; None for other types."""
         return self._keys
 
     @property
     def key_stats(self) -> Mapping[Consumer, KeyStats]:
-        """By consumer, of a Key_Shared subscription."""
+        """Statistics of keys by consumer of a Key_Shared subscription."""
         return {} if self._dispatcher is None else self._dispatcher.key_stats()
 
     def apply(self) -> None:
-        """The topic's policies may be others: its dispatch rates and limits act at once."""
+        """Apply dispatch rates and limits of the topic's policies, which may have changed."""
         policies = self._host.policies
         own = policies.subscription_rates.get(self.name, policies.subscription_rate)
         self._rate.set(own)
@@ -239,11 +240,11 @@ class Subscription:
 
     @property
     def throttled(self) -> Counter[tuple[RateLevel, bool]]:
-        """How often a dispatch rate stopped it, by whose it is and whether for bytes."""
+        """Number of times that a dispatch rate stopped it, by the rate's level and whether it was the one in bytes."""
         return self._throttle.stops
 
-    def _rates_hold(self) -> bool:
-        """Whether dispatch rates hold for it now: for those that are behind, at least."""
+    def _are_rates_in_force(self) -> bool:
+        """Return whether dispatch rates apply now: always to a subscription with a backlog, by a setting to others."""
         settings = self._context.settings
         return (
             settings.dispatch_throttling_on_non_backlog_consumer_enabled
@@ -252,40 +253,40 @@ class Subscription:
 
     @property
     def replicated(self) -> bool:
-        """Whether its state is to be copied to other clusters. Only the wish is kept: there is nobody who does it."""
+        """True when its state is to be copied to other clusters. Only the wish is stored: nothing copies it."""
         return REPLICATED in self.cursor.properties
 
     def replicate(self, wanted: bool) -> None:
-        """Keep the wish, durable with the next change of the cursor that is."""
+        """Set whether its state is to be copied; stored with the cursor's next durable change."""
         self.cursor.set_property(REPLICATED, 1 if wanted else None)
         self._host.touched()
 
     @property
     def total_out(self) -> tuple[int, int]:
-        """Messages and bytes that went out since the topic was loaded."""
+        """Messages and bytes sent since the topic was loaded."""
         messages, size = self.out.messages.total, self.out.bytes.total
-        for each in self.consumers:
-            messages += each.out.messages.total
-            size += each.out.bytes.total
+        for consumer in self.consumers:
+            messages += consumer.out.messages.total
+            size += consumer.out.bytes.total
         return messages, size
 
     @property
     def unacked(self) -> int:
-        """Messages out at consumers that share it."""
+        """Number of messages sent and not acknowledged, of consumers that share the subscription."""
         return sum(consumer.unacked for consumer in self.consumers)
 
     def hold(self, on: bool) -> None:
-        """Whether nothing may be sent because too much is out at all consumers of the broker."""
+        """Stop dispatch, or resume it: all consumers of the broker together have too many unacknowledged messages."""
         if self._dispatcher is not None:
             self._dispatcher.hold(on)
 
     def wake(self) -> None:
-        """Something that dispatch may wait for has happened."""
+        """Wake dispatch after an event that it may wait for (D2)."""
         if self._dispatcher is not None:
             self._dispatcher.wake()
 
-    def tell_end(self) -> None:
-        """Once per consumer, when the topic is sealed and all of it is acknowledged."""
+    def notify_end(self) -> None:
+        """Notify each consumer once that the topic is sealed and all of it is acknowledged."""
         if not self._host.terminated or self.cursor.backlog_entries():
             return
         for consumer in self.consumers:
@@ -294,12 +295,11 @@ class Subscription:
     # --- consumers ------------------------------------------------------------------------------
 
     async def attach(self, consumer: Consumer) -> bool:
-        """Let ``consumer`` receive. False: this subscription was deleted meanwhile, make a new one.
+        """Attach ``consumer``. Return False when the subscription was deleted meanwhile: the caller creates a new one.
 
-        Raises ConsumerBusy, also at a limit of consumers.
-
-        A holder of an Exclusive subscription on another connection is asked for a sign of life. Waits while the cursor
-        is being moved; cancel-safe.
+        Waits while the cursor is being moved. When another consumer stands in the way, its connection is probed first,
+        and it is removed when the connection is dead. Cancel-safe. Raises ConsumerBusy, also at a limit of consumers,
+        ConsumerAssignError, ServiceNotReady.
         """
         while True:
             async with self._moving:
@@ -312,6 +312,7 @@ class Subscription:
                     self._host.check_room(self)
                     self._attach(consumer)
                     return True
+            # Outside the lock: the probe of a dead connection takes long, and the holder may leave meanwhile.
             if holder.outlet is not consumer.outlet and not await holder.outlet.is_alive():
                 self.detach(holder)
                 continue
@@ -320,11 +321,14 @@ class Subscription:
                 raise self._refusal(holder)
 
     def _obstacle(self, consumer: Consumer) -> Consumer | None:
-        """Who keeps ``consumer`` from attaching (D8)."""
-        present = self.consumers
-        if not present:
+        """Return the consumer that prevents ``consumer`` from attaching, None when there is none (D8).
+
+        Raises ConsumerBusy when the subscription is of another type.
+        """
+        attached = self.consumers
+        if not attached:
             return None
-        first = present[0]
+        first = attached[0]
         why = ""
         if first.kind != consumer.kind:
             why = (
@@ -344,7 +348,7 @@ class Subscription:
         return ConsumerAssignError(f"Range conflict with consumer {holder.name}")
 
     def _attach(self, consumer: Consumer) -> None:
-        if self._dispatcher is None or (not self.consumers and self._other_type(consumer)):
+        if self._dispatcher is None or (not self.consumers and self._changes_type(consumer)):
             self._dispatcher = self._make_dispatcher(consumer)
             self.kind, self._keys = consumer.kind, consumer.keys
         consumer.attach(self._host.touched)
@@ -352,8 +356,8 @@ class Subscription:
         self._dispatcher.add(consumer)
         self._host.touched()
 
-    def _other_type(self, consumer: Consumer) -> bool:
-        """Whether the first consumer that comes changes what the subscription is."""
+    def _changes_type(self, consumer: Consumer) -> bool:
+        """Return whether ``consumer``, the first to attach, changes the subscription's type or key policy."""
         if consumer.keys is None or self._keys is None:
             return self.kind != consumer.kind
         return bool(consumer.keys.disagreement(self._keys))
@@ -375,13 +379,14 @@ class Subscription:
         return self._make_sharing(consumer.keys)
 
     def _entries_for(self, consumer: Consumer) -> DispatchCursor:
-        """Where the entries for ``consumer``, which is to receive, come from."""
+        """Return the cursor from which ``consumer``, which becomes active, is served."""
         if not consumer.read_compacted:
             self._compacted = None
             return self.cursor
         if self._compacted is None:
-            start = consumer.start if self._sought is None else self._sought
-            if self.durable and self._sought is None:
+            start = consumer.start if self._seek_position is None else self._seek_position
+            # A consumer's start position counts only for a new subscription and after a seek.
+            if self.durable and self._seek_position is None:
                 start = start_of(self.cursor, start)
             self._compacted = self._host.compaction.cursor(self.cursor, start)
         return self._compacted
@@ -402,7 +407,7 @@ class Subscription:
         return Turns() if keys is None else Sticky(keys, self._context.settings)
 
     def detach(self, consumer: Consumer) -> None:
-        """It left: what it held goes to others, or back to the cursor. Safe to call twice."""
+        """Detach a consumer that left; its unacknowledged entries are delivered to others. Safe to call twice."""
         if consumer.attached:
             self._detach(consumer)
             if not self.consumers:
@@ -421,28 +426,28 @@ class Subscription:
         self._host.touched()
 
     def disconnect(self, *, moving: bool = False) -> None:
-        """Send all consumers away; they come back by themselves. ``moving``: to the place the cursor gets now."""
+        """Disconnect all consumers; their clients connect again. ``moving``: the cursor is moved before they do."""
         for consumer in list(self.consumers):
-            self._send_away(consumer)
+            self._drop(consumer)
         if not moving:
             self._host.abandoned(self)
         elif not self.durable:
             self._host.abandoned_later(self)
 
     def disconnect_one(self, consumer: Consumer) -> None:
-        """Send an attached consumer away; its client may bring it back. What it holds is delivered again."""
-        self._send_away(consumer)
+        """Disconnect an attached consumer; its client may connect again. Its unacknowledged entries are redelivered."""
+        self._drop(consumer)
         if not self.consumers and not self.durable:
             self._host.abandoned_later(self)
 
-    def _send_away(self, consumer: Consumer) -> None:
+    def _drop(self, consumer: Consumer) -> None:
         self._detach(consumer)
         consumer.outlet.drop_consumer(consumer.consumer_id)
 
     # --- acknowledgements -----------------------------------------------------------------------
 
     def acknowledge(self, consumer: Consumer, positions: list[Position]) -> None:
-        """Whole entries, individually."""
+        """Acknowledge whole entries individually."""
         assert self._dispatcher is not None
         self.cursor.acknowledge(positions)
         self._acked(consumer, self._dispatcher.acknowledged(consumer, positions))
@@ -450,18 +455,18 @@ class Subscription:
     def acknowledge_partly(
         self, consumer: Consumer, position: Position, ack_set: Sequence[int]
     ) -> None:
-        """Part of a batch; bits set are still due."""
+        """Acknowledge a part of a batch; bits that are set in ``ack_set`` are still unacknowledged."""
         assert self._dispatcher is not None
         if self.cursor.acknowledge_batch(position, ack_set):
             self._acked(consumer, self._dispatcher.acknowledged(consumer, [position]))
         else:
-            left = count_bits(list(self.cursor.ack_set(position) or ack_set))
-            self._dispatcher.acknowledged_partly(consumer, position, left)
+            unacked = count_bits(list(self.cursor.ack_set(position) or ack_set))
+            self._dispatcher.acknowledged_partly(consumer, position, unacked)
 
     def acknowledge_cumulative(
         self, consumer: Consumer, position: Position, ack_set: Sequence[int] = ()
     ) -> None:
-        """Everything up to ``position``. Ignored on types without order, as in Pulsar.
+        """Acknowledge everything up to ``position``. Ignored for Shared and Key_Shared, as in Pulsar.
 
         Raises InvalidPositionError.
         """
@@ -481,7 +486,7 @@ class Subscription:
         self.acked_ms = now_ms
         self._host.touched()
         if self._host.terminated:
-            self.tell_end()
+            self.notify_end()
         if self.cursor.mark != self._mark:
             self._mark = self.cursor.mark
             self.advanced_ms = now_ms
@@ -489,7 +494,7 @@ class Subscription:
     def redeliver(
         self, consumer: Consumer, positions: list[Position] | None, epoch: int | None
     ) -> None:
-        """Send again: ``positions`` still out at ``consumer``, or all; types with order start over."""
+        """Redeliver ``positions`` that ``consumer`` holds, or all; Exclusive and Failover redeliver all in order."""
         self.given_back += 1
         if epoch is not None:
             consumer.began(epoch)
@@ -497,21 +502,20 @@ class Subscription:
             self._dispatcher.redeliver(consumer, positions)
 
     def flow(self, consumer: Consumer, permits: int) -> None:
-        """``consumer`` takes ``permits`` (>= 1) more messages (D1, D2)."""
+        """Add ``permits`` (>= 1) messages to what ``consumer`` may receive, and wake dispatch (D1, D2)."""
         self.flow_ms = self._context.clock.wall_ms()
         consumer.granted(permits, self.flow_ms)
         self.wake()
         if self._host.terminated:
-            self.tell_end()
+            self.notify_end()
 
     # --- moving the cursor ----------------------------------------------------------------------
 
     async def reset(self, position: Position, ack_set: Sequence[int] = ()) -> None:
-        """Disconnect the consumers, then make ``position`` the next entry delivered (D7); durable before it returns.
+        """Disconnect the consumers, then make ``position`` the next entry delivered (D7); durable when it returns.
 
-        ``ack_set``: of the batch at ``position`` only the messages set here are delivered.
-
-        Raises SubscriptionBusy while another move is under way, ServiceNotReady when deleted meanwhile.
+        Of the batch at ``position`` only the messages whose bits are set in ``ack_set`` are delivered, all when it is
+        empty. Raises SubscriptionBusy while another move is in progress, ServiceNotReady when deleted meanwhile.
         """
         if self._moving.locked():
             raise SubscriptionBusy("another change of the subscription is in progress")
@@ -519,9 +523,10 @@ class Subscription:
             if self._closed:
                 raise ServiceNotReady("Subscription was deleted")
             self.disconnect(moving=True)
+            # A read in progress would bring entries of the old position behind the move (D7).
             await self._source.settle()
-            self._forget()
-            self._sought = position
+            self._reset_dispatch()
+            self._seek_position = position
             try:
                 await self.cursor.reset(position)
                 if any(ack_set):
@@ -531,10 +536,10 @@ class Subscription:
                 self._host.touched()
 
     async def move(self, plan: Callable[[], tuple[Effect, LastChange]]) -> Effect:
-        """Make the change that ``plan`` works out, nothing else happening in between; durable before it returns.
+        """Make the change that ``plan`` computes, with no other change in between; durable when the call returns.
 
-        ``plan`` raises when it must not be made, and is asked before anybody is sent away, too. Consumers are
-        disconnected only if messages become due again. Raises as ``reset``.
+        ``plan`` raises when the change must not be made. Consumers are disconnected only if messages are to be
+        delivered again; ``plan`` is called before that and once more afterwards. Raises as ``reset``.
         """
         if self._moving.locked():
             raise SubscriptionBusy("another change of the subscription is in progress")
@@ -546,40 +551,41 @@ class Subscription:
             if back:
                 self.disconnect(moving=True)
                 await self._source.settle()
-                self._forget()
-                effect, change = plan()
+                self._reset_dispatch()
+                effect, change = plan()  # the wait for the read may have let other changes through
             else:
-                self._look_before_sending()
+                self._recheck_read_ahead()
             try:
                 await self.cursor.move(effect, change)
             finally:
                 if back:
                     self._host.touched()
                 else:
-                    self._moved()
+                    self._cursor_moved()
             return effect
 
     async def skip(self, entries: int) -> None:
-        """Acknowledge the first ``entries`` unacknowledged entries; durable before it returns."""
-        self._look_before_sending()
+        """Acknowledge the first ``entries`` unacknowledged entries; durable when the call returns."""
+        self._recheck_read_ahead()
         try:
             await self.cursor.skip(entries)
         finally:
-            self._moved()  # acknowledged they are, whoever stopped waiting for it to be durable
+            # The entries are acknowledged in memory, also when the wait for durability failed or was cancelled.
+            self._cursor_moved()
 
     async def clear(self) -> None:
-        """Acknowledge everything; durable before it returns."""
-        self._look_before_sending()
+        """Acknowledge everything; durable when the call returns."""
+        self._recheck_read_ahead()
         try:
             await self.cursor.clear()
         finally:
-            self._moved()  # acknowledged they are, whoever stopped waiting for it to be durable
+            self._cursor_moved()  # as in skip
 
     async def expire(self, before_ms: int) -> int:
-        """Acknowledge everything up to the last entry published before ``before_ms``; how many entries that were.
+        """Acknowledge everything up to the last entry published before ``before_ms``; return the number of entries.
 
-        Publish times are taken as ordered; what came later than ``before_ms`` stays whatever its own says. Raises the
-        log's errors; cancel-safe.
+        Publish times are assumed to rise. An entry that is known to have been appended after ``before_ms`` stays,
+        whatever its publish time is (D11). Raises the log's errors; cancel-safe.
         """
         if self._closed or not self.cursor.backlog_entries():
             return 0
@@ -587,50 +593,58 @@ class Subscription:
         return self.expire_to(last)
 
     def expire_to(self, position: Position) -> int:
-        """As ``pass_over``, counted as expired."""
+        """Do as ``pass_over``, and count the entries as expired."""
         self.expired_ms = self._context.clock.wall_ms()
         count = self.pass_over(position)
         self.expired.total += count
         return count
 
     def pass_over(self, position: Position) -> int:
-        """Acknowledge everything up to ``position`` for nobody; how many entries that were. Durable in time, or when
-        somebody waits for the cursor to be ``persisted``."""
-        gone = self._closed or self._host.closing
-        if gone or position <= self.cursor.mark_delete:
+        """Acknowledge everything up to ``position`` without a consumer; return the number of entries.
+
+        Stored with the cursor's next write, or when a caller awaits ``SubscriptionCursor.persisted``.
+        """
+        ended = self._closed or self._host.closing
+        if ended or position <= self.cursor.mark_delete:
             return 0
         before = self.cursor.backlog_entries()
         self.cursor.acknowledge_cumulative(position)
-        self._moved()
+        self._cursor_moved()
         return before - self.cursor.backlog_entries()
 
-    def _look_before_sending(self) -> None:
-        """What was read may be acknowledged from now on, before that is durable: also the batch of which a part is
-        confirmed, and what is left of it is not known any more."""
+    def _recheck_read_ahead(self) -> None:
+        """Make the dispatcher check entries that were read ahead against the cursor again before it sends them.
+
+        Called before the cursor is moved: its state changes at once, and its storage follows. Once the move covers a
+        batch that is acknowledged in part, the cursor no longer knows the part, and the batch would be sent whole.
+        """
         if self._dispatcher is not None:
             self._dispatcher.acknowledged_up_to(self.cursor.mark_delete)
 
-    def _moved(self) -> None:
+    def _cursor_moved(self) -> None:
         self._host.touched()
         if self._dispatcher is not None:
             self._dispatcher.acknowledged_up_to(self.cursor.mark_delete)
         self.wake()
-        self.tell_end()
+        self.notify_end()
 
-    def _forget(self) -> None:
+    def _reset_dispatch(self) -> None:
         self._counts = RedeliveryCounts()
         self._dispatcher = None
         self._compacted = None
         self.kind = self._keys = None
 
     def end(self) -> None:
-        """Nobody can attach any more; see ``Topic.abandoned``."""
+        """End the subscription without waiting: no consumer can attach any more. See ``Topic.abandoned``."""
         self._closed = True
         self.stop()
 
     async def close(self, *, force: bool, check: Callable[[], None] = lambda: None) -> None:
-        """End for good, before its cursor is deleted. Raises ConsumerBusy with consumers attached and not ``force``,
-        and what ``check`` raises, which is called before anything is changed."""
+        """End the subscription and disconnect its consumers, before its cursor is deleted.
+
+        ``check`` is called before anything is changed, and what it raises is raised. Raises ConsumerBusy when consumers
+        are attached and not ``force``.
+        """
         async with self._moving:
             check()
             if self.consumers and not force:
@@ -642,22 +656,22 @@ class Subscription:
             await self._scope.close()
 
     def stop(self) -> None:
-        """The topic closes: no more reads."""
+        """Stop reading, when the topic is closed."""
         self._source.close()
         self._throttle.close()
         self._scope.cancel()
 
     def tick(self, elapsed_s: float) -> bool:
-        """As of a Rate."""
-        moves = self.dropped.tick(elapsed_s)
-        moves = self.expired.tick(elapsed_s) or moves
+        """Compute the rates, as ``Rate.tick`` does."""
+        changes = self.dropped.tick(elapsed_s)
+        changes = self.expired.tick(elapsed_s) or changes
         for consumer in self.consumers:
-            moves = consumer.tick(elapsed_s) or moves
-        return moves
+            changes = consumer.tick(elapsed_s) or changes
+        return changes
 
 
 class UnacknowledgedSubscription(Subscription):
-    """What its consumers acknowledge moves nothing."""
+    """A subscription whose cursor is not moved by acknowledgements."""
 
     __slots__ = ()
 
@@ -676,8 +690,10 @@ class UnacknowledgedSubscription(Subscription):
 
 
 class CompactionSubscription(UnacknowledgedSubscription):
-    """The compaction's own: anybody may read by it, but what lies before it is what was kept elsewhere, so that nobody
-    else moves it (M11)."""
+    """The subscription of the topic's compaction.
+
+    Consumers may read it, but only compaction moves it: the entries before its cursor count as compacted (M11).
+    """
 
     __slots__ = ()
 

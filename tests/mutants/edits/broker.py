@@ -736,9 +736,9 @@ EDITS = (
     ),
     Edit(
         "silence-lets-producers-in",
-        "engine/broker/topics/quotas.py::BacklogQuotas._look_at_oldest",
-        "self._too_old if found is None else found",
-        "False if found is None else found",
+        "engine/broker/topics/quotas.py::BacklogQuotas._check_oldest",
+        "self._is_too_old if is_old is None else is_old",
+        "False if is_old is None else is_old",
         (f"{TOPICS}/test_quotas.py::test_who_was_refused_stays_refused_while_nothing_is_known",),
         "D12",
     ),
@@ -751,7 +751,7 @@ EDITS = (
     ),
     Edit(
         "the-fenced-publish-on",
-        "engine/broker/topics/publishers.py::Publishers._take",
+        "engine/broker/topics/publishers.py::Publishers._make_exclusive",
         "other.disconnect()",
         "pass",
         (f"{TOPICS}/test_publishers.py::test_fencing_sends_all_others_away_and_those_who_wait",),
@@ -759,7 +759,7 @@ EDITS = (
     ),
     Edit(
         "the-epoch-is-in-memory-only",
-        "engine/broker/topics/publishers.py::Publishers._grow",
+        "engine/broker/topics/publishers.py::Publishers._next_epoch",
         "if self._host.name.persistent:",
         "if False:",
         (f"{TOPICS}/test_publishers.py::test_the_epoch_outlives_the_broker",),
@@ -809,7 +809,7 @@ EDITS = (
     ),
     Edit(
         "who-was-sent-away-is-stored-when-there-are-tokens",
-        "engine/broker/topics/publish_rate.py::PublishRate._go_on",
+        "engine/broker/topics/publish_rate.py::PublishRate._pass_waiting",
         "if not publish.producer.takes:",
         "if False:",
         (
@@ -820,7 +820,7 @@ EDITS = (
     ),
     Edit(
         "a-rate-is-not-charged-for-parts",
-        "engine/broker/topics/publish_rate.py::PublishRate._go_on",
+        "engine/broker/topics/publish_rate.py::PublishRate._pass_waiting",
         "limit.charge(part.run.messages, part.run.size)",
         "limit.charge(0, 0)",
         (f"{TOPICS}/test_publish_rate.py::test_a_rate_in_messages_is_held",),

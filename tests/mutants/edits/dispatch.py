@@ -122,7 +122,7 @@ EDITS = (
     Edit(
         "the-compactions-subscription-expires",
         "engine/broker/topics/inactivity.py::expired",
-        "and each.name != COMPACTION",
+        "and subscription.name != COMPACTION",
         "",
         (f"{TOPIC}::test_the_compactions_subscription_does_not_expire",),
         "M11",

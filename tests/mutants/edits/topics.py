@@ -249,7 +249,7 @@ EDITS = (
     ),
     Edit(
         "any-epoch-is-adopted",
-        "engine/broker/topics/publishers.py::Publishers._grow",
+        "engine/broker/topics/publishers.py::Publishers._next_epoch",
         "if epoch is None or (epoch > ADOPTED_MAX and epoch != self.epoch):",
         "if epoch is None:",
         (
@@ -266,7 +266,7 @@ EDITS = (
     ),
     Edit(
         "a-partition-takes-with-it-what-is-of-all",
-        "engine/broker/topics/registry.py::TopicRegistry._forget_whole",
+        "engine/broker/topics/registry.py::TopicRegistry._forget_stored",
         "if name.partition < 0:",
         "if True:",
         (f"{DELETION_TEST}::test_what_belongs_to_the_whole_topic_stays_when_a_partition_goes",),
@@ -274,8 +274,8 @@ EDITS = (
     Edit(
         "schemas-go-before-their-topic",
         "engine/broker/topics/registry.py::TopicRegistry._remove",
-        "forget = partial(self._forget_whole, name)",
-        "await self._forget_whole(name); forget = partial(self._forget_whole, name)",
+        "forget = partial(self._forget_stored, name)",
+        "await self._forget_stored(name); forget = partial(self._forget_stored, name)",
         (f"{DELETION_TEST}::test_a_topic_that_could_not_be_deleted_has_its_schemas",),
     ),
     Edit(

@@ -63,11 +63,11 @@ def removed_rate_serves_nobody() -> Patches:
 
 def rest_of_a_run_is_left_out() -> Patches:
     """Of a run of which some entries fit the others are forgotten."""
-    go_on = PublishRate._go_on
+    go_on = PublishRate._pass_waiting
 
     def goes_on(self: PublishRate) -> None:
         go_on(self)
         if self._waiting and self._waiting[0][1]:
             self._waiting.popleft()
 
-    return [(PublishRate, "_go_on", goes_on)]
+    return [(PublishRate, "_pass_waiting", goes_on)]

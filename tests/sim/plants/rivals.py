@@ -17,7 +17,7 @@ def epoch_is_told_and_not_stored() -> Patches:
         self.epoch = given
         return given
 
-    return [(Publishers, "_grow", grow)]
+    return [(Publishers, "_next_epoch", grow)]
 
 
 def fenced_producer_publishes_on() -> Patches:
@@ -42,11 +42,11 @@ def next_in_line_does_not_wait() -> Patches:
     """Its turn comes when anybody leaves, whoever else is there."""
 
     async def give(self: Publishers) -> None:
-        async with self._one_at_a_time:
+        async with self._exclusive_lock:
             if self.waiting:
                 producer = next(iter(self.waiting))
                 future: asyncio.Future[int] = self.waiting.pop(producer)
-                epoch = await self._grow(producer)
+                epoch = await self._next_epoch(producer)
                 self._attach(producer)
                 future.set_result(epoch)
 
