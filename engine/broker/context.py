@@ -1,4 +1,4 @@
-"""What every part of the data path may read: settings, time, chance and the broker's name. Given to constructors."""
+"""Settings, clock, entropy and identity of a broker, which all parts of its data path receive when constructed."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -9,12 +9,12 @@ from engine.broker.ports import BrokerIdentity
 from engine.broker.settings import DataPathSettings
 
 COMPACTIONS_MAX = 2
-"""At a time: each holds the keys of its topic."""
+"""Number of compactions at a time: each keeps the keys of its topic in memory."""
 
 
 @dataclass(slots=True)
 class Context:
-    """One per broker. ``settings`` are those in force: some of them change while the broker runs."""
+    """The environment of one broker's data path. ``settings`` are those in force; some change while it runs."""
 
     settings: DataPathSettings
     clock: Clock
@@ -23,4 +23,4 @@ class Context:
     compactions: asyncio.Semaphore = field(
         default_factory=lambda: asyncio.Semaphore(COMPACTIONS_MAX)
     )
-    """Held by each topic that is being compacted."""
+    """Semaphore that a topic holds while it is being compacted."""

@@ -1,6 +1,6 @@
-"""Refusals of the broker, each with the wire code a client sees.
+"""Refusals of the broker, each with the error code that a client receives.
 
-Texts never hold another error's name: the Go client sorts by text.
+A text never contains the name of another error, because the Go client classifies errors by their text.
 """
 
 from engine.base.names import TopicName
@@ -12,7 +12,7 @@ class BrokerError(CodedError):
 
 
 class MetadataError(BrokerError):
-    """The request does not fit what exists (unknown consumer, missing field, store failure)."""
+    """The request does not match what exists (unknown consumer, missing field, store failure)."""
 
     code = ServerError.MetadataError
 
@@ -29,53 +29,53 @@ class ChecksumError(BrokerError):
 
 
 class ConsumerBusy(BrokerError):
-    """The subscription is taken, of another type, or it or its topic at the limit of consumers."""
+    """The subscription is in use, of another type, or a limit of consumers is reached."""
 
     code = ServerError.ConsumerBusy
     retriable = True
 
 
 class ConsumerAssignError(BrokerError):
-    """A Key_Shared consumer's ranges cannot be given to it."""
+    """Key ranges of a Key_Shared consumer belong to another consumer."""
 
     code = ServerError.ConsumerAssignError
 
 
 class ProducerBusy(BrokerError):
-    """The producer name is taken, the topic at its limit of producers, or a name not allowed (as Pulsar has it)."""
+    """The producer name is in use or not permitted, or the topic's limit of producers is reached, as in Pulsar."""
 
     code = ServerError.ProducerBusy
 
 
 class ProducerFenced(BrokerError):
-    """Another producer has, or had since, the topic to itself: the client gives up."""
+    """Another producer is exclusive, or has been since: the client stops trying."""
 
     code = ServerError.ProducerFenced
 
 
 class BacklogHeld(BrokerError):
-    """The backlog is beyond its quota: producers wait until it is not."""
+    """The backlog exceeds its quota: clients wait until it does not."""
 
     code = ServerError.ProducerBlockedQuotaExceededError
     retriable = True
 
 
 class BacklogExceeded(BrokerError):
-    """The backlog is beyond its quota: producers are told so."""
+    """The backlog exceeds its quota: the error is reported to the application."""
 
     code = ServerError.ProducerBlockedQuotaExceededException
     retriable = True
 
 
 class ServiceNotReady(BrokerError):
-    """Not the owner, or busy loading, closing, resetting: the client looks up and tries again."""
+    """The broker is not the owner, or is loading, closing or resetting: the client looks up and tries again."""
 
     code = ServerError.ServiceNotReady
     retriable = True
 
 
 class NotServedHere(ServiceNotReady):
-    """Its bundle is not this broker's, or is leaving it; nothing was done."""
+    """The topic's bundle is not owned by this broker, or is being released; nothing was done."""
 
 
 class TopicNotFound(BrokerError):
@@ -83,11 +83,11 @@ class TopicNotFound(BrokerError):
 
 
 class TopicIsPartitioned(TopicNotFound):
-    """There is no plain topic of this name: while one was being made, a partitioned one came to be."""
+    """The topic is partitioned: a partitioned one was created while a plain one of the name was being created."""
 
 
 class SubscriptionBusy(BrokerError):
-    """The subscription's cursor is being moved: one move at a time. On the wire UnknownError, as Pulsar has it."""
+    """The subscription's cursor is being moved by another request. Sent as UnknownError, as by Pulsar."""
 
 
 class SubscriptionNotFound(BrokerError):
@@ -112,19 +112,19 @@ class InvalidTopicName(BrokerError):
 
 
 class IncompatibleSchema(BrokerError):
-    """The schema is none, or may not follow the topic's; the text says why."""
+    """The schema is invalid or incompatible with the topic's; the text has the reason."""
 
     code = ServerError.IncompatibleSchema
 
 
 class NotAllowed(BrokerError):
-    """Forbidden by a rule of the protocol or a policy, or not built."""
+    """The request is forbidden by the protocol or a policy, or is not implemented."""
 
     code = ServerError.NotAllowedError
 
 
 def not_served(bundle: object, topic: TopicName, broker: str) -> NotServedHere:
-    """The refusal of a topic whose bundle this broker does not own."""
+    """Return the refusal of a topic whose bundle this broker does not own."""
     return NotServedHere(
         f"Namespace bundle ({bundle}) for topic ({topic}) not served by this instance:{broker}. "
         "Please redo the lookup."

@@ -1,4 +1,4 @@
-"""What producers, consumers and command families need of the connection they live on; the session is it."""
+"""Interface of a connection for its producers, consumers and command families; ``Session`` implements it."""
 
 from collections.abc import Awaitable
 from typing import Protocol
@@ -7,11 +7,11 @@ from engine.base.budget import Budget
 
 
 class Outlet(Protocol):
-    """The connection as producers and consumers see it."""
+    """The parts of a connection that producers and consumers use."""
 
     address: str
     publish_budget: Budget
-    """Entries sent here and not confirmed yet; reading stops above its mark."""
+    """Budget of entries received and not confirmed yet; above its mark the connection is not read."""
 
     @property
     def client_version(self) -> str: ...
@@ -21,29 +21,29 @@ class Outlet(Protocol):
 
     @property
     def takes_broker_metadata(self) -> bool:
-        """Whether the client reads what brokers put before entries."""
+        """True when the client reads the metadata that brokers add to entries."""
         ...
 
     @property
     def partial_producers(self) -> bool:
-        """Whether the client's producers of a partitioned topic may leave partitions out."""
+        """True when the client's producers of a partitioned topic may leave partitions out."""
         ...
 
     @property
     def can_send(self) -> bool:
-        """False while the peer does not take what was sent; the session wakes dispatch when it does again."""
+        """False while the peer does not read; the session wakes dispatch when it does again."""
         ...
 
     def hold(self, reason: str) -> None:
-        """Read nothing more from it until ``release`` of the same reason. Safe to repeat."""
+        """Stop reading the connection until ``release`` is called with the same reason. Safe to repeat."""
         ...
 
     def read_little(self) -> None:
-        """From now on read it in small pieces: who is stopped often has sent little then. Safe to repeat."""
+        """Read the connection in small pieces from now on, so that little is received before a stop. Safe to repeat."""
         ...
 
     def release(self, reason: str) -> None:
-        """Undo ``hold`` of that reason; reading goes on when no other is left. Safe to repeat."""
+        """Undo ``hold`` of the reason; reading resumes when no other reason remains. Safe to repeat."""
         ...
 
     def send(self, data: bytes) -> None:
@@ -53,23 +53,23 @@ class Outlet(Protocol):
     def send_parts(self, parts: list[bytes | memoryview]) -> None: ...
 
     async def is_alive(self) -> bool:
-        """Whether the peer answers a PING in time; a silent one is closed. Cancel-safe."""
+        """Return whether the peer answers a PING in time; the connection is closed when not. Cancel-safe."""
         ...
 
     def drop_consumer(self, consumer_id: int) -> None:
-        """Forget the consumer and tell the client with CLOSE_CONSUMER."""
+        """Forget the consumer and send CLOSE_CONSUMER to the client."""
         ...
 
     def drop_producer(self, producer_id: int) -> None:
-        """Forget the producer and tell the client with CLOSE_PRODUCER."""
+        """Forget the producer and send CLOSE_PRODUCER to the client."""
         ...
 
 
 class ClientConnection(Outlet, Protocol):
-    """The connection as command families see it."""
+    """The parts of a connection that command families use."""
 
     closing: bool
 
     def answer_later(self, answer: Awaitable[bytes], request_id: int, again: bytes = b"") -> None:
-        """Answer the request when ``answer`` is there. ``again`` follows a refusal that may pass."""
+        """Answer the request when ``answer`` is done. ``again`` is sent after a refusal that can be retried."""
         ...

@@ -1,4 +1,4 @@
-"""What the data path needs of the broker's control side: ownership, namespaces, topic metadata. Protocols, values."""
+"""Interface of the data path to the broker's control side: ownership, namespaces, policies. Protocols and values."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from engine.tenancy.strategy import Strategy
 
 
 class TopicMode(IntEnum):
-    """Which topics of a namespace are asked for (wire numbers)."""
+    """Kinds of topics that a client requests of a namespace (numbers of the wire)."""
 
     PERSISTENT = 0
     NON_PERSISTENT = 1
@@ -20,7 +20,7 @@ class TopicMode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class LookupResult:
-    """Where a topic is served. ``redirect``: ask that broker instead, passing on ``authoritative``."""
+    """Address of the broker that serves a topic. ``redirect``: repeat the lookup there, with ``authoritative``."""
 
     broker_url: str
     broker_url_tls: str = ""
@@ -30,7 +30,7 @@ class LookupResult:
 
 
 class QuotaAction(StrEnum):
-    """What happens while a subscription's backlog is beyond a quota."""
+    """Actions while a subscription's backlog exceeds a quota."""
 
     HOLD = "producer_request_hold"
     REFUSE = "producer_exception"
@@ -39,7 +39,7 @@ class QuotaAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BacklogQuota:
-    """``limit``: bytes of backlog or seconds of age of its oldest message; -1 is none."""
+    """A limit of the backlog in bytes, or of the age of its oldest message in seconds; -1 is none."""
 
     limit: int = -1
     action: QuotaAction = QuotaAction.HOLD
@@ -47,8 +47,10 @@ class BacklogQuota:
 
 @dataclass(frozen=True, slots=True)
 class MaxRate:
-    """What may pass in ``period_s`` seconds: ``messages`` and ``size`` bytes; 0 or less is no limit. ``relative``: that
-    much more than is published."""
+    """A rate of ``messages`` and of ``size`` bytes in ``period_s`` seconds; 0 or less is no limit.
+
+    ``relative``: the rate is added to the rate at which messages are published.
+    """
 
     messages: int = 0
     size: int = 0
@@ -61,8 +63,10 @@ NO_LIMIT = MaxRate()
 
 @dataclass(frozen=True, slots=True)
 class InactiveTopics:
-    """Whether a topic that nobody used for ``after_s`` seconds is deleted. ``when_caught_up``: also one with
-    subscriptions, which have neither consumers nor a backlog."""
+    """Policy that deletes a topic which was unused for ``after_s`` seconds.
+
+    ``when_caught_up``: subscriptions without consumers and without a backlog do not count as use.
+    """
 
     delete: bool = False
     when_caught_up: bool = False
@@ -71,25 +75,25 @@ class InactiveTopics:
 
 @dataclass(frozen=True, slots=True)
 class TopicPolicies:
-    """What the data path must know of a topic's policies in force; told again when they change.
+    """The policies in force of a topic that the data path needs; applied again when they change. Limits of 0 are none.
 
     ``ensemble``, ``write_quorum``, ``ack_quorum``: replication of its ledgers.
-    ``retention_minutes``, ``retention_mb``: keep acknowledged data that long and that much; -1 is for ever, 0 not.
-    ``message_ttl_s``: what is older counts as acknowledged; 0 is never. Limits of 0 are none.
-    ``schema_strategy``: what may follow the topic's schema; ``schema_auto_update``: whether clients may add versions;
-    ``schema_enforced``: whether producers must have a schema once the topic has one. ``deduplication``: whether what a
-    producer sends again is stored once; ``snapshot_interval_s``: of what is known of it, 0 is
-    never.
-    ``publish_rate``: of all its producers together; ``dispatch_rate``: of all its subscriptions together,
-    ``subscription_rate``: of each, ``subscription_rates``: of those that have one of their own, by name.
-    ``subscribe_rate``: how often the same consumer may come. ``message_bytes_max``: 0 is none.
-    ``subscription_types``: those that may be, by Pulsar's names.
-    ``compaction_threshold``: so many bytes published since the last compaction start the next; 0: none does.
-    ``delays``: whether messages wait for their time; ``delay_tick_ms``: how exact it is; ``delay_max_ms``: how far
-    ahead it may be when a message is published.
-    ``unacked_per_consumer``, ``unacked_per_subscription``: messages out, where consumers share a subscription.
-    ``encryption_required``: whether producers must encrypt what they send.
-    ``resource_group``: whose rates it shares; empty for none.
+    ``retention_minutes``, ``retention_mb``: time and size of acknowledged data that is kept; -1 is no limit.
+    ``message_ttl_s``: age from which messages count as acknowledged; 0 is never.
+    ``schema_strategy``: compatibility of a new schema version; ``schema_auto_update``: clients may add versions;
+    ``schema_enforced``: producers must have a schema once the topic has one.
+    ``deduplication``: messages that a producer sends again are stored once; ``snapshot_interval_s``: seconds between
+    snapshots of its state, 0 is never.
+    ``publish_rate``: of all its producers together; ``dispatch_rate``: of all its subscriptions together;
+    ``subscription_rate``: of each subscription; ``subscription_rates``: own rates of subscriptions, by name.
+    ``subscribe_rate``: of subscribes of one consumer. ``message_bytes_max``: largest message or batch.
+    ``subscription_types``: permitted types, by Pulsar's names.
+    ``compaction_threshold``: bytes published since the last compaction that start the next one; 0 is never.
+    ``delays``: delivery times are respected; ``delay_tick_ms``: their precision; ``delay_max_ms``: greatest delay of a
+    message when it is published.
+    ``unacked_per_consumer``, ``unacked_per_subscription``: unacknowledged messages, of Shared and Key_Shared.
+    ``encryption_required``: producers must encrypt messages.
+    ``resource_group``: group whose rates the topic shares; empty for none.
     """
 
     ensemble: int = 1
@@ -121,7 +125,7 @@ class TopicPolicies:
     encryption_required: bool = False
     inactive_topics: InactiveTopics = InactiveTopics()
     subscription_expiration_minutes: int = 0
-    """Durable subscriptions without a consumer for longer are deleted; 0: never."""
+    """Minutes without a consumer after which a durable subscription is deleted; 0 is never."""
     delays: bool = True
     delay_tick_ms: int = 1000
     delay_max_ms: int = 0
@@ -131,23 +135,28 @@ class TopicPolicies:
 
 
 class Ownership(Protocol):
-    """Who serves a topic. Every method raises BrokerError."""
+    """Ownership of topics by brokers. Every method raises BrokerError."""
 
     async def lookup(self, topic: TopicName, *, authoritative: bool, listener: str) -> LookupResult:
-        """The owner, chosen now when there is none. TopicNotFound without the namespace; cancel-safe."""
+        """Return the topic's owner, which is chosen when there is none. Cancel-safe.
+
+        Raises TopicNotFound when the namespace does not exist.
+        """
         ...
 
     async def resume(self, topic: TopicName) -> None:
-        """Take the topic's bundle again when its node is left from an earlier life of this broker.
+        """Own the topic's bundle again when its record is left from an earlier run of this broker.
 
-        That node sends clients here: refused, they would be sent here again. Cancel-safe; what cannot be found out now
-        is left to ``check_owned``.
+        That record directs clients here: when refused, they would be directed here again. Cancel-safe. When the record
+        cannot be read now, ``check_owned`` decides.
         """
         ...
 
     def check_owned(self, topic: TopicName) -> None:
-        """Nothing when this broker owns the topic's bundle and may serve it now; else ServiceNotReady
-        (``errors.not_served``, or a text with "is being unloaded")."""
+        """Raise ServiceNotReady unless this broker owns the topic's bundle and may serve it now.
+
+        The error is ``errors.not_served`` or has a text with "is being unloaded".
+        """
         ...
 
 
@@ -155,46 +164,63 @@ class Namespaces(Protocol):
     """Namespaces and topics as metadata. Every method raises BrokerError; all are cancel-safe."""
 
     async def partitions(self, topic: TopicName, *, allow_create: bool) -> int:
-        """Partitions of the topic, 0 when it is not partitioned. ``allow_create`` creates a missing topic when the
-        default type is partitioned; without it a missing topic is TopicNotFound with empty text."""
+        """Return the number of the topic's partitions, 0 when it is not partitioned.
+
+        With ``allow_create`` a missing topic is created when the default type is partitioned; without it TopicNotFound
+        with an empty text is raised.
+        """
         ...
 
     async def topics_of_namespace(self, namespace: NamespaceName, mode: TopicMode) -> list[str]:
-        """Full names of those that are stored, partitions one by one, without partitioned parents and system topics; []
-        without namespace. Non-persistent topics are known to the registry of their broker alone."""
+        """Return the full names of stored topics and partitions, without partitioned topics and system topics.
+
+        The list is empty when the namespace does not exist. Loaded non-persistent topics are known only to the registry
+        of their broker.
+        """
         ...
 
     def watch_topics(
         self, namespace: NamespaceName, callback: Callable[[], None]
     ) -> Callable[[], None]:
-        """Call ``callback`` whenever stored topics of the namespace may have come or gone; returns how to stop it."""
+        """Call ``callback`` whenever topics of the namespace may have been created or deleted.
+
+        Return a function that ends this.
+        """
         ...
 
     async def ensure_topic(self, topic: TopicName, *, create: bool) -> None:
-        """Nothing when the topic exists or may be created by opening it; else TopicNotFound ("Topic … does not
-        exist"). ``create`` is the client's wish; the namespace's policy must agree."""
+        """Raise TopicNotFound ("Topic … does not exist") unless the topic exists or may be created by opening it.
+
+        ``create``: the client permits the creation, which the namespace's policy must permit as well.
+        """
         ...
 
     async def admit(self, topic: TopicName) -> Callable[[], None]:
-        """Count a topic that is about to be made as one of its namespace's, until what is returned is called: once,
-        when it is stored or given up. Nothing for one that exists. Raises MetadataError when the namespace may hold no
-        more, ServiceNotReady when the store fails."""
+        """Count a topic that is about to be created among those of its namespace, unless it exists.
+
+        Return a function that ends the counting; it is called once, when the topic is stored or its creation failed.
+        Raises MetadataError when the namespace's limit is reached, ServiceNotReady when the store fails.
+        """
         ...
 
     async def confirm_plain(self, topic: TopicName) -> None:
-        """Settle, before the first use of a topic that is no partition, that it is not a partitioned one. Raises
-        TopicIsPartitioned, also TopicNotFound when its namespace is gone."""
+        """Ensure, before the first use of a topic that is no partition, that no partitioned topic has its name.
+
+        Raises TopicIsPartitioned, and TopicNotFound when the namespace does not exist.
+        """
         ...
 
     async def policies(self, topic: TopicName) -> TopicPolicies:
-        """Policies in force for the topic."""
+        """Return the policies in force for the topic."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerIdentity:
-    """How this broker names itself. ``instance`` is different for every start of every broker of the cluster: it makes
-    generated producer names unique."""
+    """Names of this broker.
+
+    ``instance`` differs for every start of every broker of the cluster, which makes generated producer names unique.
+    """
 
     cluster: str
     broker_id: str

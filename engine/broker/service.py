@@ -1,6 +1,6 @@
-"""One broker's life: bind, bootstrap, register, serve; lose and regain its session; drain.
+"""The lifecycle of a broker: bind, bootstrap, register, serve; lose and regain its session; drain.
 
-Crash-only: nothing here must run for data to be safe. Draining only makes the hand-over quick.
+The broker is crash-only: no step of its end is needed for data to be safe. Draining only speeds up the hand-over.
 """
 
 import asyncio
@@ -62,14 +62,14 @@ from engine.wire import commands
 from engine.wire.errors import ServerError
 
 VERSION = "4.0.8"
-"""The Apache Pulsar release whose contracts this broker speaks; clients see it."""
+"""Apache Pulsar release whose protocol this broker implements; it is sent to clients."""
 CLOSE_DEADLINE_S = 1.0
-"""Time connections have to end once everything they used is closed."""
+"""Seconds in which connections may end after everything they used is closed."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerResources:
-    """What a broker stands on, made by wiring."""
+    """Settings and clients that a broker needs, created by ``engine.wiring``."""
 
     node: NodeSettings
     data_path: DataPathSettings
@@ -83,11 +83,11 @@ class BrokerResources:
     ledgers: LedgerClient
     factory: ManagedLedgerFactory
     groups: tuple[object, ...]
-    """Of the settings that the process was given those that go by Pulsar's names."""
+    """Settings of the process that have Pulsar's names and may be changed dynamically."""
 
 
 class Running:
-    """The parts of a broker whose ports are bound, put together."""
+    """The parts of a broker whose ports are bound, connected with each other."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class Running:
         self.policy_log.on_change = self.upkeep.policies_changed
         self.shares = GroupShares(base.store, self.registry.groups, record.id, base.clock)
         self._cache = base.factory.cache
-        self.dynamic = DynamicSettings(base.store, base.groups, self._use)
+        self.dynamic = DynamicSettings(base.store, base.groups, self._apply_settings)
         self.operations = BrokerOperations(
             Collaborators(
                 store=base.store,
@@ -179,8 +179,8 @@ class Running:
             unload=self.operations.bundles.unload_topics,
         )
 
-    def _use(self, dynamic: DynamicSettings) -> None:
-        """Settings are others: they act at once."""
+    def _apply_settings(self, dynamic: DynamicSettings) -> None:
+        """Apply changed settings at once."""
         self.context.settings = dynamic.of(DataPathSettings)
         self._cache.resize(dynamic.of(LedgerDefaults).managed_ledger_cache_size_mb << 20)
         self.catalog.use(dynamic.of(PolicySettings))
@@ -189,8 +189,8 @@ class Running:
             self.upkeep.policies_changed(topic.name.namespace)
 
     async def close(self) -> None:
-        """Stop everything without handing over, whatever fails on the way."""
-        for what, end in (
+        """Stop all parts without a hand-over. A part that fails is logged and does not prevent the others."""
+        for part, close in (
             ("upkeep", self.upkeep.close),
             ("isolation", self.isolation.close),
             ("resource groups", self.shares.close),
@@ -200,13 +200,13 @@ class Running:
             ("sessions", self.sessions.close),
             ("ownership", self.ownership.close),
         ):
-            with contained(f"end of {what}"):
-                await end()
+            with contained(f"end of {part}"):
+                await close()
         self.catalog.close()
 
 
 class BrokerService:
-    """``start`` once, then ``drain`` once. ``ready`` is true while clients are served."""
+    """A broker. ``start`` is called once, then ``drain`` once."""
 
     def __init__(self, resources: BrokerResources) -> None:
         self._base = resources
@@ -240,12 +240,15 @@ class BrokerService:
 
     @property
     def ready(self) -> bool:
-        """Registered under a session that holds, and not draining."""
+        """True while clients are served: registered under a valid session, and not draining."""
         return self._serving and self._base.store.session_proven
 
     async def start(self) -> None:
-        """Bind the ports, then join the cluster. Raises OSError when a port is taken, TlsFileError, LayoutError, the
-        store's errors when it fails; ``drain`` then frees what was taken."""
+        """Bind the ports, then join the cluster.
+
+        Raises OSError when a port is in use, TlsFileError, LayoutError and the store's errors; ``drain`` then releases
+        what was acquired.
+        """
         base, node = self._base, self._base.node
         await check_layout(base.store)
         self.http_port = await self._http.listen(node.bind_address, node.broker_http_port)
@@ -273,7 +276,7 @@ class BrokerService:
             web_url=self.record.web_url,
             default_bundles=node.default_number_of_namespace_bundles,
         )
-        running = Running(base, self.record, await self._instance(), self._lost)
+        running = Running(base, self.record, await self._next_instance(), self._lost)
         self._pages = AdminPages(
             running.operations.handlers,
             base.token,
@@ -299,20 +302,20 @@ class BrokerService:
         running.upkeep.start()
         running.isolation.start()
         running.shares.start()
-        self._tasks.spawn("registration", self._keep_listed(running))
+        self._tasks.spawn("registration", self._keep_registered(running))
         self._log.info(
             "broker ready service=%s http=%s", self.record.service_url, self.record.web_url
         )
 
-    async def _instance(self) -> int:
-        """A number no other start of a broker of this cluster had: makes producer names unique."""
-        made = await self._base.store.create(
+    async def _next_instance(self) -> int:
+        """Return a number that no other start of a broker of this cluster has, for unique producer names."""
+        path = await self._base.store.create(
             paths.PRODUCER_NAME_COUNTER, ephemeral=True, sequence=True, make_parents=True
         )
-        return int(made.rpartition("-")[2])
+        return int(path.rpartition("-")[2])
 
     def _accept(self) -> Session | None:
-        """Serves a new client; nobody does until the broker has joined its cluster: clients try again."""
+        """Return a session for a new connection; None until the broker is started, and clients try again."""
         return self._running.sessions.accept() if self._running is not None else None
 
     async def _answer(self, request: Request) -> Response:
@@ -322,7 +325,7 @@ class BrokerService:
 
     @property
     def running(self) -> Running:
-        """The parts, once started."""
+        """The parts of the broker. Raises MisuseError before ``start``."""
         if self._running is None:
             raise MisuseError("the broker was not started")
         return self._running
@@ -330,18 +333,21 @@ class BrokerService:
     # The session
 
     async def _join(self, running: Running) -> None:
-        """Serve, listed under one session from the first call to the last. Raises the store's errors."""
+        """Register and begin to serve, all under one session. Raises the store's errors."""
         session_id = self._base.store.session_id
         await running.registration.renew()
         if self._base.store.session_id != session_id:
-            # A call that waits for a connection goes on in whatever session comes.
+            # A call that waits for a connection continues in the next session, so the record may be of the old one.
             raise SessionExpiredError("the session ended during the registration")
         self._session_id = session_id
         self._serving = True
 
-    async def _keep_listed(self, running: Running) -> None:
-        """Register again after every new session and whenever our node or the leader's changed, however long the
-        store takes. A deletion that an earlier life of ours had sent may come after our registration."""
+    async def _keep_registered(self, running: Running) -> None:
+        """Register again after every new session and after every change of the broker's or the leader's record.
+
+        The broker's own record is watched because a deletion sent by an earlier run of this broker may be carried out
+        after the registration. Attempts continue until one succeeds.
+        """
         backoff = Backoff()
         while True:
             await self._changed.wait()
@@ -358,6 +364,7 @@ class BrokerService:
                 self._changed.set()
 
     def _on_state(self, state: SessionState) -> None:
+        # Ephemeral records end with their session: another broker may own the bundles from then on.
         if state is SessionState.EXPIRED:
             self._serving = False
         elif state is SessionState.CONNECTED and self._base.store.session_id != self._session_id:
@@ -365,26 +372,28 @@ class BrokerService:
             self._changed.set()
 
     def _lost(self, bundles: list[BundleName]) -> None:
-        """Bundles are no longer ours: their topics confirm nothing from now on; clients look them up again."""
+        """Stop confirming on the topics of ``bundles``, which this broker lost; their clients look them up again."""
 
-        def among(name: TopicName) -> bool:
+        def is_lost(name: TopicName) -> bool:
             return any(
                 bundle.namespace == name.namespace and bundle.holds(name.bundle_hash)
                 for bundle in bundles
             )
 
-        self.running.registry.abandon_where(among)
+        self.running.registry.abandon_where(is_lost)
 
     # The end
 
     async def drain(self) -> None:
-        """Hand over and stop, within ``broker_shutdown_timeout_ms``: leave the list, unload bundles, end connections.
+        """Withdraw the registration, unload all bundles, and close, within ``broker_shutdown_timeout_ms``.
 
-        What fails is logged, and neither the other bundles nor the rest of the end wait for it. The store stays open:
-        it is the caller's.
+        Failures are logged and stop neither the hand-over of other bundles nor the later steps. The store stays open:
+        it belongs to the caller.
         """
         was_serving, self._serving = self._serving, False
-        await self._tasks.close()  # nobody lists us again from here on
+        await (
+            self._tasks.close()
+        )  # first, so that the broker is not registered again during the drain
         node = self._base.node if self._running is None else self._running.dynamic.of(NodeSettings)
         deadline_s = node.broker_shutdown_timeout_ms / 1000
         self._listener.stop_accepting()
@@ -394,16 +403,17 @@ class BrokerService:
                     with contained("hand-over"):
                         await self._hand_over(self.running)
         except TimeoutError:
-            self._log.warning("drain cut off after %g s", deadline_s)
+            self._log.warning("drain cancelled after %g s", deadline_s)
         await self._close()
 
     async def _hand_over(self, running: Running) -> None:
-        with contained("end of the policies' log"):  # or it would look up again what is handed over
+        # The log reads the policies' topics as a client, and would look them up again once they are handed over.
+        with contained("end of the policies' log"):
             await running.policy_log.close()
         try:
             await running.registration.withdraw()
             await asyncio.gather(
-                *(self._release(running, each) for each in running.ownership.owned())
+                *(self._release(running, bundle) for bundle in running.ownership.owned())
             )
         except (StoreUnavailableError, SessionExpiredError) as error:
             self._log.warning("drained without the metadata store: %s", error)
@@ -419,21 +429,21 @@ class BrokerService:
         if self._running is not None:
             await self._running.close()
         base = self._base
-        for what, end in (
+        for part, close in (
             ("managed ledgers", base.factory.close),
             ("ledgers", base.ledgers.close),
             ("http", self._http.close),
             ("connections", partial(self._listener.drain, CLOSE_DEADLINE_S)),
         ):
-            with contained(f"end of {what}"):
-                await end()
+            with contained(f"end of {part}"):
+                await close()
 
 
 def _tls(node: NodeSettings) -> ssl.SSLContext:
-    """What clients are shown on the TLS port. Raises TlsFileError."""
-    wanted = node.tls_require_trusted_client_cert_on_connect
+    """Return the TLS context of the broker's port. Raises TlsFileError."""
+    requires_client_cert = node.tls_require_trusted_client_cert_on_connect
     return server_context(
         node.tls_certificate_file_path,
         node.tls_key_file_path,
-        client_ca=node.tls_trust_certs_file_path if wanted else None,
+        client_ca=node.tls_trust_certs_file_path if requires_client_cert else None,
     )

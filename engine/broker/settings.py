@@ -1,4 +1,4 @@
-"""Settings of a broker, with Pulsar's names in snake_case; Pulsar's own stand in brackets."""
+"""Settings of a broker, with Pulsar's names in snake_case; the help texts have Pulsar's spelling in brackets."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,53 +14,58 @@ INTERCEPTORS = "org.apache.pulsar.common.intercept."
 INDEXES = "AppendIndexMetadataInterceptor"
 TIMES = "AppendBrokerTimestampMetadataInterceptor"
 _config = lru_cache(maxsize=256)(LedgerConfig)
-"""Most topics are configured alike: they share one."""
+"""Constructor of configurations that returns an equal one again, because most topics have the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSettings:
-    """Of a broker as a member of its cluster: where it listens, how it is named."""
+    """Settings of a broker as a member of its cluster: addresses, names, connections."""
 
     bind_address: str = text(
         "127.0.0.1", "address to listen on; only loopback without authentication (bindAddress)"
     )
     advertised_address: str = text(
-        "", "name told to clients; empty: bind_address (advertisedAddress)"
+        "", "name sent to clients; empty: bind_address (advertisedAddress)"
     )
     broker_port: int = port(6650, "Pulsar's protocol (brokerServicePort)", low=0)
     broker_service_port_tls: int | None = maybe_port(
         "Pulsar's protocol by TLS 1.2 or later (brokerServicePortTls)", low=0
     )
     tls_certificate_file_path: str = text(
-        "", "PEM file shown on broker_service_port_tls, leaf first (tlsCertificateFilePath)"
+        "",
+        "PEM file of the certificate on broker_service_port_tls, leaf first (tlsCertificateFilePath)",
     )
     tls_key_file_path: str = text("", "PEM file of its key, unencrypted (tlsKeyFilePath)")
     tls_trust_certs_file_path: str = text(
-        "", "PEM file of who may sign clients' certificates (tlsTrustCertsFilePath)"
+        "", "PEM file of the CAs that sign clients' certificates (tlsTrustCertsFilePath)"
     )
     tls_require_trusted_client_cert_on_connect: bool = flag(
-        False, "whether a client must show one (tlsRequireTrustedClientCertOnConnect)"
+        False,
+        "whether clients need a trusted certificate (tlsRequireTrustedClientCertOnConnect)",
     )
     broker_http_port: int = port(8081, "metrics, readiness, calls of the gateway; private", low=0)
     max_http_server_connections: int = count(
-        2048, "to broker_http_port; more are answered 503 (maxHttpServerConnections)", low=1
+        2048,
+        "connections to broker_http_port; more are answered 503 (maxHttpServerConnections)",
+        low=1,
     )
     max_http_server_connections_per_address: int = count(
-        1024, "the same of one client address, so that it leaves room for others; 0: no limit"
+        1024, "connections to broker_http_port from one client address; 0: no limit"
     )
     broker_max_connections: int = count(
         0, "connections of clients; 0: no limit (brokerMaxConnections)"
     )
     broker_max_connections_per_ip: int = count(
-        0, "of one address; 0: no limit (brokerMaxConnectionsPerIp)"
+        0, "connections of clients from one address; 0: no limit (brokerMaxConnectionsPerIp)"
     )
     metadata_store_session_timeout_millis: int = count(
         5_000, "milliseconds (metadataStoreSessionTimeoutMillis)", low=1_000, high=60_000
     )
     cluster_name: str = text("standalone", "the cluster this broker belongs to (clusterName)")
-    data_dir: Path = folder("data", "holds the internal token; the instance's")
+    data_dir: Path = folder("data", "folder of the instance, which has the internal token")
     internal_token: str = text(
-        "", "by which the instance's processes know each other; empty: the file in data_dir"
+        "",
+        "token by which the instance's processes recognize each other; empty: the file in data_dir",
     )
     authentication_enabled: bool = flag(False, "true is not supported yet (authenticationEnabled)")
     expose_topic_level_metrics_in_prometheus: bool = flag(
@@ -74,18 +79,18 @@ class NodeSettings:
         False, "metrics of each producer (exposeProducerLevelMetricsInPrometheus)"
     )
     default_number_of_namespace_bundles: int = count(
-        4, "of a new namespace (defaultNumberOfNamespaceBundles)", low=1, high=1 << 20
+        4, "bundles of a new namespace (defaultNumberOfNamespaceBundles)", low=1, high=1 << 20
     )
     broker_shutdown_timeout_ms: int = live(
         count(
             15_000,
-            "milliseconds in which a broker that stops hands over its topics (brokerShutdownTimeoutMs)",
+            "milliseconds in which a stopping broker hands over its topics (brokerShutdownTimeoutMs)",
             high=600_000,
         )
     )
 
     def __post_init__(self) -> None:
-        """Raises ValueError, in one line that names the setting and what it may be."""
+        """Check the values. Raises ValueError, in one line that names the setting and its permitted values."""
         if self.authentication_enabled:
             raise ValueError("authentication_enabled must be false: not supported yet")
         needed = ["tls_certificate_file_path", "tls_key_file_path"]
@@ -111,7 +116,7 @@ class NodeSettings:
 
 @dataclass(frozen=True, slots=True)
 class DataPathSettings:
-    """Of the data path: bounds of connections, publishing and dispatching. Pulsar's defaults unless said otherwise."""
+    """Bounds of connections, publishing and dispatch. Defaults are Pulsar's, where a text names no other."""
 
     max_message_size: int = size(
         5 * MIB, "bytes of a message or batch (maxMessageSize)", low=1024, high=64 * MIB
@@ -125,17 +130,23 @@ class DataPathSettings:
     topic_load_timeout_seconds: int = count(
         10, "seconds; Pulsar 60 (topicLoadTimeoutSeconds)", low=1, high=600
     )
-    max_producers_per_connection: int = count(10_000, "more are refused", low=1)
-    max_consumers_per_connection: int = count(10_000, "more are refused", low=1)
+    max_producers_per_connection: int = count(10_000, "producers; more are refused", low=1)
+    max_consumers_per_connection: int = count(10_000, "consumers; more are refused", low=1)
     max_pending_requests_per_connection: int = count(
-        1000, "requests being answered; then reading stops", low=1, high=100_000
+        1000,
+        "requests being answered, at which the connection is no longer read",
+        low=1,
+        high=100_000,
     )
     max_pending_publish_bytes_per_connection: int = size(
-        32 * MIB, "bytes not yet confirmed; then reading stops", low=1 << 16, high=1 << 34
+        32 * MIB,
+        "unconfirmed bytes, at which the connection is no longer read",
+        low=1 << 16,
+        high=1 << 34,
     )
     max_message_publish_buffer_size: int = size(
         256 * MIB,
-        "the same of all connections, bytes, beside 64 KiB that each may have whatever the others hold "
+        "unconfirmed bytes of all connections, at which none is read beyond its own 64 KiB "
         "(maxMessagePublishBufferSizeInMB)",
         low=MIB,
         high=1 << 38,
@@ -171,28 +182,29 @@ class DataPathSettings:
     dispatch_throttling_on_non_backlog_consumer_enabled: bool = live(
         flag(
             True,
-            "dispatch rates also hold for subscriptions that are not behind "
+            "dispatch rates also apply to subscriptions without a backlog "
             "(dispatchThrottlingOnNonBacklogConsumerEnabled)",
         )
     )
     dispatch_throttling_on_batch_message_enabled: bool = live(
         flag(
             False,
-            "to dispatch rates a batch is one message (dispatchThrottlingOnBatchMessageEnabled)",
+            "dispatch rates count a batch as one message (dispatchThrottlingOnBatchMessageEnabled)",
         )
     )
     managed_ledger_cursor_backlogged_threshold: int = count(
         1000,
-        "entries; from then on a subscription is behind (managedLedgerCursorBackloggedThreshold)",
+        "entries from which a subscription has a backlog (managedLedgerCursorBackloggedThreshold)",
     )
     max_unacked_messages_per_broker: int = count(
         0,
-        "out at all consumers together; then subscriptions with a large share get no more until half of it is "
-        "acknowledged; 0: no limit (maxUnackedMessagesPerBroker)",
+        "messages unacknowledged by all consumers, at which subscriptions with a large share receive no more until "
+        "half is acknowledged; 0: no limit (maxUnackedMessagesPerBroker)",
     )
     max_unacked_messages_per_subscription_on_broker_blocked: float = number(
         0.16,
-        "part of that which is a large share (maxUnackedMessagesPerSubscriptionOnBrokerBlocked)",
+        "part of max_unacked_messages_per_broker that is a large share "
+        "(maxUnackedMessagesPerSubscriptionOnBrokerBlocked)",
         low=0.0,
         high=1.0,
     )
@@ -214,7 +226,7 @@ class DataPathSettings:
     )
     subscription_key_shared_use_consistent_hashing: bool = flag(
         True,
-        "whether keys go by a ring; else who comes gets half of the widest range "
+        "whether keys are assigned by a hash ring; else a new consumer receives half of the widest range "
         "(subscriptionKeySharedUseConsistentHashing)",
     )
     subscription_key_shared_consistent_hashing_replica_points: int = count(
@@ -231,13 +243,14 @@ class DataPathSettings:
     )
     key_shared_look_ahead_msg_in_replay_threshold_per_subscription: int = count(
         20_000,
-        "and in all; 0: no limit (keySharedLookAheadMsgInReplayThresholdPerSubscription)",
+        "entries that wait for their key or consumer, per subscription; 0: no limit "
+        "(keySharedLookAheadMsgInReplayThresholdPerSubscription)",
         high=1_000_000,
     )
     dispatcher_max_round_robin_batch_size: int = live(
         count(
             20,
-            "entries to a consumer of a shared subscription before the next one's turn "
+            "entries sent to a consumer of a shared subscription before the next consumer's turn "
             "(dispatcherMaxRoundRobinBatchSize)",
             low=1,
             high=100_000,
@@ -250,39 +263,40 @@ class DataPathSettings:
     )
     delayed_delivery_min_index_count_per_bucket: int = count(
         10_000,
-        "entries of a subscription that wait in memory alone; more are stored; Pulsar 50000 "
+        "delayed entries of a subscription that are kept only in memory; more are stored; Pulsar 50000 "
         "(delayedDeliveryMinIndexCountPerBucket)",
         low=1,
         high=1_000_000,
     )
     delayed_delivery_max_indexes_per_bucket_snapshot_segment: int = count(
         5_000,
-        "of them in one stored part, which is what is read at a time "
+        "delayed entries in one stored part, which is read as a whole "
         "(delayedDeliveryMaxIndexesPerBucketSnapshotSegment)",
         low=1,
         high=100_000,
     )
     delayed_delivery_max_num_buckets: int = count(
         16,
-        "ledgers that they are stored in; more are merged; Pulsar without limit (delayedDeliveryMaxNumBuckets)",
+        "ledgers with delayed entries per subscription; more are merged; Pulsar without limit "
+        "(delayedDeliveryMaxNumBuckets)",
         low=2,
         high=1_000,
     )
     retention_check_interval_in_seconds: int = count(
         120,
-        "seconds (retentionCheckIntervalInSeconds)",
+        "seconds between checks of retention (retentionCheckIntervalInSeconds)",
         low=1,
         high=86_400,
     )
     message_expiry_check_interval_in_minutes: int = count(
         5,
-        "minutes between looks for messages older than the TTL (messageExpiryCheckIntervalInMinutes)",
+        "minutes between checks for messages older than the TTL (messageExpiryCheckIntervalInMinutes)",
         low=1,
         high=1440,
     )
     backlog_quota_check_interval_in_seconds: int = count(
         60,
-        "seconds between looks at backlogs beyond a quota (backlogQuotaCheckIntervalInSeconds)",
+        "seconds between checks of backlog quotas (backlogQuotaCheckIntervalInSeconds)",
         low=1,
         high=86_400,
     )
@@ -294,49 +308,52 @@ class DataPathSettings:
     )
     broker_delete_inactive_topics_frequency_seconds: int = count(
         60,
-        "seconds between looks for topics that nobody uses (brokerDeleteInactiveTopicsFrequencySeconds)",
+        "seconds between checks for unused topics (brokerDeleteInactiveTopicsFrequencySeconds)",
         low=1,
         high=86_400,
     )
     subscription_expiry_check_interval_in_minutes: int = count(
         5,
-        "minutes between looks for subscriptions that nobody uses (subscriptionExpiryCheckIntervalInMinutes)",
+        "minutes between checks for unused subscriptions (subscriptionExpiryCheckIntervalInMinutes)",
         low=1,
         high=1440,
     )
     deduplication_entries_interval: int = count(
         1000,
-        "entries between snapshots of what is stored of which producer (brokerDeduplicationEntriesInterval)",
+        "entries between snapshots of a topic's deduplication (brokerDeduplicationEntriesInterval)",
         low=1,
     )
     deduplication_snapshot_frequency_in_seconds: int = count(
         120,
-        "seconds between looks whether it is time for one (brokerDeduplicationSnapshotFrequencyInSeconds)",
+        "seconds between checks whether a snapshot is due (brokerDeduplicationSnapshotFrequencyInSeconds)",
         low=1,
         high=86_400,
     )
     deduplication_max_number_of_producers: int = count(
         10_000,
-        "names known of a topic for deduplication, with at most 2 MiB together "
+        "producer names remembered per topic for deduplication, at most 2 MiB together "
         "(brokerDeduplicationMaxNumberOfProducers)",
         low=1,
     )
     deduplication_producer_inactivity_timeout_minutes: int = count(
         360,
-        "minutes after which one that nobody uses is forgotten (brokerDeduplicationProducerInactivityTimeoutMinutes)",
+        "minutes after which the name of an absent producer is forgotten "
+        "(brokerDeduplicationProducerInactivityTimeoutMinutes)",
         low=1,
     )
     broker_service_compaction_monitor_interval_in_seconds: int = count(
         60,
-        "seconds between looks whether a topic's compaction is due (brokerServiceCompactionMonitorIntervalInSeconds)",
+        "seconds between checks whether a topic's compaction is due (brokerServiceCompactionMonitorIntervalInSeconds)",
         low=1,
         high=86_400,
     )
     topic_compaction_retain_null_key: bool = flag(
-        False, "messages without a key outlive compaction (topicCompactionRetainNullKey)"
+        False, "compaction retains messages without a key (topicCompactionRetainNullKey)"
     )
     active_consumer_failover_delay_time_millis: int = count(
-        1000, "milliseconds (activeConsumerFailoverDelayTimeMillis)", high=60_000
+        1000,
+        "milliseconds before a new active consumer receives (activeConsumerFailoverDelayTimeMillis)",
+        high=60_000,
     )
     enable_broker_side_subscription_pattern_evaluation: bool = flag(
         True,
@@ -345,33 +362,39 @@ class DataPathSettings:
     )
     exposing_broker_entry_metadata_to_client_enabled: bool = flag(
         False,
-        "clients that read it get the broker's metadata of entries (exposingBrokerEntryMetadataToClientEnabled)",
+        "clients that support it receive the broker's metadata of entries (exposingBrokerEntryMetadataToClientEnabled)",
     )
     active_consumer_failover_consistent_hashing: bool = flag(
         False,
-        "whether the ring chooses the active consumer of a partition too, not only of a topic without partitions "
+        "whether the hash ring chooses the active consumer of a partition, too, not only of a plain topic "
         "(activeConsumerFailoverConsistentHashing)",
     )
     subscription_pattern_max_length: int = count(
-        50, "characters (subscriptionPatternMaxLength)", low=1, high=10_000
+        50, "characters of a topic pattern (subscriptionPatternMaxLength)", low=1, high=10_000
     )
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerDefaults:
-    """When topics' ledgers are rolled, and what is kept of them in memory."""
+    """Limits at which topics' ledgers are rolled over, and the cache of their entries."""
 
     managed_ledger_max_entries_per_ledger: int = count(
-        50_000, "then the next ledger (managedLedgerMaxEntriesPerLedger)", low=1
+        50_000, "entries, then the next ledger is opened (managedLedgerMaxEntriesPerLedger)", low=1
     )
     managed_ledger_max_size_per_ledger_mbytes: int = count(
-        2048, "MiB; then the next ledger (managedLedgerMaxSizePerLedgerMbytes)", low=1, high=1 << 20
+        2048,
+        "MiB, then the next ledger is opened (managedLedgerMaxSizePerLedgerMbytes)",
+        low=1,
+        high=1 << 20,
     )
     managed_ledger_min_ledger_rollover_time_minutes: int = count(
-        10, "minutes; no next ledger before (managedLedgerMinLedgerRolloverTimeMinutes)"
+        10,
+        "minutes before which no next ledger is opened (managedLedgerMinLedgerRolloverTimeMinutes)",
     )
     managed_ledger_max_ledger_rollover_time_minutes: int = count(
-        240, "minutes; then the next ledger (managedLedgerMaxLedgerRolloverTimeMinutes)", low=1
+        240,
+        "minutes, then the next ledger is opened (managedLedgerMaxLedgerRolloverTimeMinutes)",
+        low=1,
     )
     managed_ledger_cache_size_mb: int = live(
         count(
@@ -390,7 +413,7 @@ class LedgerDefaults:
     )
 
     def __post_init__(self) -> None:
-        """Raises ValueError, in one line that names the setting and what it may be."""
+        """Check the values. Raises ValueError, in one line that names the setting and its permitted values."""
         unknown = self._interceptors - {INDEXES, TIMES}
         if unknown:
             raise ValueError(
@@ -403,7 +426,7 @@ class LedgerDefaults:
         return {name.strip().removeprefix(INTERCEPTORS) for name in names if name.strip()}
 
     def config(self, policies: TopicPolicies) -> LedgerConfig:
-        """Configuration of a topic's managed ledger."""
+        """Return the configuration of the managed ledger of a topic with ``policies``."""
         interceptors = self._interceptors
         retention_s = (
             policies.retention_minutes * 60.0

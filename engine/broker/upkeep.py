@@ -1,4 +1,4 @@
-"""What a broker does for its topics by the clock: rates, policies that changed, messages and backlogs that grew old."""
+"""Periodic work of a broker for its topics: rates, changed policies, expiry, quotas, deletion of unused topics."""
 
 import asyncio
 import logging
@@ -23,13 +23,13 @@ RATES_INTERVAL_S = 1.0
 CHANGES_RETRY_S = 1.0
 UNACKED_INTERVAL_S = 1.0
 IDLE_INTERVAL_S = 60.0
-"""How long a non-persistent topic that nobody uses stays, at least."""
+"""Seconds for which an unused non-persistent topic stays loaded, at least."""
 PARALLEL = 16
-"""Topics whose storage is asked at the same time: one that is silent holds up few others."""
+"""Number of topics whose storage is accessed at a time, so that one without an answer delays few others."""
 
 
 class Job(NamedTuple):
-    """``work`` gets the seconds since it last began."""
+    """Work that is repeated. ``work`` receives the seconds since its previous start."""
 
     name: str
     interval_s: float
@@ -37,7 +37,7 @@ class Job(NamedTuple):
 
 
 class Upkeep:
-    """``start`` once, inside the running loop; ``close`` ends all jobs."""
+    """The periodic jobs of a broker. ``start`` is called once, inside the running loop; ``close`` ends all jobs."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Upkeep:
         counted: Sequence[Callable[[list[Topic]], None]] = (),
         inactivity: Inactivity | None = None,
     ) -> None:
-        """``counted`` are told once a second which topics may have changed since."""
+        """Create the jobs. ``counted`` are called once a second with the topics that may have changed since."""
         self._counted = counted
         self._registry = registry
         self._namespaces = namespaces
@@ -56,11 +56,11 @@ class Upkeep:
         self._scope = TaskScope("upkeep")
         self._idle: set[Topic] = set()
         self._changed: set[NamespaceName | TopicName] = set()
-        self._told = asyncio.Event()
+        self._policies_changed = asyncio.Event()
         self._unacked_max = settings.max_unacked_messages_per_broker
         part = settings.max_unacked_messages_per_subscription_on_broker_blocked
         self._share = max(self._unacked_max * part, 1)
-        self._holds = False
+        self._is_held = False
         unacked = Job("unacked", UNACKED_INTERVAL_S, self._check_unacked)
         self.jobs: tuple[Job, ...] = (
             *((unacked,) if self._unacked_max else ()),
@@ -95,20 +95,24 @@ class Upkeep:
             )
 
     async def _check_unacked(self, elapsed_s: float) -> None:
-        """Too much out at all consumers together holds up the subscriptions with a large share of it, until half of the
-        limit is free."""
+        """Stop subscriptions with many unacknowledged messages while those of the whole broker reach the limit.
+
+        They are resumed when less than half of the limit is unacknowledged.
+        """
         limit = self._unacked_max
-        out = {
-            each: each.unacked for topic in self._registry for each in topic.subscriptions.values()
+        unacked_by_subscription = {
+            subscription: subscription.unacked
+            for topic in self._registry
+            for subscription in topic.subscriptions.values()
         }
-        total = sum(out.values())
+        total = sum(unacked_by_subscription.values())
         if total >= limit:
-            self._holds = True
+            self._is_held = True
         elif total < limit / 2:
-            self._holds = False
-        for each, unacked in out.items():
-            if not self._holds or unacked >= self._share:
-                each.hold(self._holds)
+            self._is_held = False
+        for subscription, unacked in unacked_by_subscription.items():
+            if not self._is_held or unacked >= self._share:
+                subscription.hold(self._is_held)
 
     def start(self) -> None:
         for job in self.jobs:
@@ -133,37 +137,40 @@ class Upkeep:
             counted(touched)
 
     async def _unload_idle(self, elapsed_s: float) -> None:
-        """Non-persistent topics that nobody used, now and the time before: nothing else ever ends them."""
-        idle = {t for t in self._registry if not t.name.persistent and not t.in_use}
+        """Unload non-persistent topics that were unused at this check and at the previous one.
+
+        No other policy applies to them.
+        """
+        idle = {topic for topic in self._registry if not topic.name.persistent and not topic.in_use}
         for topic in idle & self._idle:
             with contained(f"unloading of {topic.name}"):
                 await self._registry.unload(topic.name)
         self._idle = idle
 
     def policies_changed(self, where: NamespaceName | TopicName) -> None:
-        """What is loaded of a namespace or (partitioned) topic gets its policies anew, at once."""
+        """Read and apply the policies of all loaded topics of a namespace or a (partitioned) topic soon."""
         self._changed.add(where)
-        self._told.set()
+        self._policies_changed.set()
 
     async def _apply_changes(self) -> None:
         while True:
-            await self._told.wait()
-            self._told.clear()
+            await self._policies_changed.wait()
+            self._policies_changed.clear()
             changed, self._changed = self._changed, set()
             for topic in self._registry.topics():
                 names = {topic.name.namespace, topic.name.partitioned}
-                if names & changed and not await self._apply_to(topic):
+                if names & changed and not await self._apply_policies_to(topic):
                     self.policies_changed(topic.name.partitioned)
             if self._changed:
                 await asyncio.sleep(CHANGES_RETRY_S)
 
     async def _apply_policies(self, elapsed_s: float) -> None:
-        """Time alone lets acknowledged ledgers go: look at every topic now and then."""
+        """Apply the policies of every topic, which also trims ledgers whose retention has passed."""
         for topic in self._registry.topics():
-            await self._apply_to(topic)
+            await self._apply_policies_to(topic)
 
-    async def _apply_to(self, topic: Topic) -> bool:
-        """False when its policies could not be read or applied now."""
+    async def _apply_policies_to(self, topic: Topic) -> bool:
+        """Read and apply the policies of ``topic``. Return False when that is to be tried again soon."""
         if topic.closing:
             return True
         try:
@@ -172,16 +179,16 @@ class Upkeep:
         except TopicNotFound:
             return True  # its namespace is being deleted
         except MagnetarError as error:
-            log.debug("policies not looked at topic=%s: %s", topic.name, error)
+            log.debug("policies not read topic=%s: %s", topic.name, error)
             return False
         except Exception:
-            # Trying again at once would not help; the other topics have theirs, this one with the next round.
+            # An unexpected error would repeat at once, so the next periodic round tries again, and others continue.
             log.exception("policies not applied topic=%s", topic.name)
         return True
 
     async def _expire(self, elapsed_s: float) -> None:
-        """What outlived its topic's TTL counts as acknowledged."""
-        await self._on_each(
+        """Acknowledge messages that are older than the TTL of their topic."""
+        await self._run_for_topics(
             "expiry",
             (
                 (topic, topic.expire(topic.context.clock.wall_ms() - ttl_s * 1000))
@@ -191,7 +198,7 @@ class Upkeep:
         )
 
     async def _check_quotas(self, elapsed_s: float) -> None:
-        await self._on_each(
+        await self._run_for_topics(
             "quotas",
             ((topic, topic.quotas.check()) for topic in self._registry if not topic.closing),
         )
@@ -209,10 +216,10 @@ class Upkeep:
 
     async def _delete_inactive(self, inactivity: Inactivity, elapsed_s: float) -> None:
         due = ((topic, inactivity.delete(topic)) for topic in await inactivity.topics_due())
-        await self._on_each("deletion of inactive topics", due)
+        await self._run_for_topics("deletion of inactive topics", due)
 
     async def _delete_subscriptions(self, inactivity: Inactivity, elapsed_s: float) -> None:
-        await self._on_each(
+        await self._run_for_topics(
             "deletion of inactive subscriptions",
             (
                 (topic, inactivity.expire_subscriptions(topic))
@@ -221,23 +228,23 @@ class Upkeep:
             ),
         )
 
-    async def _on_each(
+    async def _run_for_topics(
         self, job: str, work: Iterable[tuple[Topic, Coroutine[object, object, None]]]
     ) -> None:
-        """Do it for all topics, some at a time. What fails is told once and done in the next round."""
-        left = iter(work)
+        """Await ``work`` of all topics, PARALLEL at a time. Failures are logged once and repeated in the next round."""
+        remaining = iter(work)
         failures: list[str] = []
 
         async def worker() -> None:
-            for topic, one in left:
+            for topic, coroutine in remaining:
                 try:
-                    await one
+                    await coroutine
                 except MagnetarError as error:
                     failures.append(f"{topic.name}: {error}")
                 except Exception as error:
                     log.exception("%s failed topic=%s", job, topic.name)
                     failures.append(f"{topic.name}: {error!r}")
-                await asyncio.sleep(0)  # thousands of topics in one go would hold up their traffic
+                await asyncio.sleep(0)  # thousands of topics without a pause would delay messages
 
         await asyncio.gather(*(worker() for _ in range(PARALLEL)))
         if failures:
