@@ -235,6 +235,7 @@ class Deduplication:
 
     async def _end(self) -> None:
         self.status = "Removing"
+        # Without deduplication nothing is a repetition: the kept runs are appended.
         for publish in self._take_kept():
             self._host.admitted(publish, self)
         self._judges = False
@@ -278,6 +279,7 @@ class Deduplication:
             return False
         if owners is None:
             return self._admit(publish, publish.producer.name)
+        # Only a run with a possible repetition is split into the parts of its producers.
         if self._all_new(publish, owners):
             return True
         for part in publish.parts():
@@ -308,9 +310,11 @@ class Deduplication:
 
     def _admit(self, publish: Publish, name: str) -> bool:
         waiting = self._waiting.get(name)
+        # A run behind one that waits must wait, too, so that the producer's order holds (D9).
         if waiting is not None:
             waiting.append(publish)
             return False
+        # The common case, which needs one comparison: consecutive ids without chunks, all above the highest one.
         ids = following(publish.heads)
         if ids is not None and ids[0] > self._top(name) and not publish.chunk:
             self._count_pending(publish, name, ids[1])
@@ -349,6 +353,7 @@ class Deduplication:
                 self._waiting[name] = deque([unjudged])
                 return False
             elif max(ids[start]) > top:
+                # A batch is one entry: one that is stored in part can be neither appended nor answered as stored.
                 stop = start + 1
                 publish.part(range(start, stop)).refuse(
                     NotAllowed(
@@ -467,7 +472,7 @@ class Deduplication:
         self._unresolved = []
         return kept
 
-    def take_recovered(self, run: Slice, i: int) -> None:
+    def add_recovered(self, run: Slice, i: int) -> None:
         """Remember entry ``i`` of ``run``, which the recovery of a ledger added to the log."""
         if self._judges:
             self._remember_entry(run.entry(i))

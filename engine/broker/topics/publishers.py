@@ -97,9 +97,9 @@ class Publishers:
     async def admit(self, producer: Producer) -> "int | asyncio.Future[int] | None":
         """Attach ``producer`` and return the topic's epoch, or a future of it when the producer has to wait.
 
-        The producer may publish once the future is done, unless the future holds a refusal. The connection of a
-        producer that stands in the way is probed, and the producer is removed when that is dead. A newer epoch of the
-        same connection and id replaces the older producer. Cancel-safe.
+        The producer may publish once the future is done, unless its result is a refusal. The connection of a producer
+        that prevents the attachment is probed, and that producer is removed when the connection is dead. A newer epoch
+        of the same connection and id replaces the older producer. Cancel-safe.
 
         Raises ServiceNotReady, TopicTerminated, ProducerBusy (name in use, limit reached, another producer is
         exclusive), ProducerFenced (cannot become exclusive), PersistenceError (nothing can be stored), MetadataError
@@ -169,7 +169,7 @@ class Publishers:
         self._attach(producer)
 
     async def _is_removed(self, rival: Producer, producer: Producer) -> bool:
-        """Return whether ``rival``, which stands in the way of ``producer``, is removed now."""
+        """Return whether ``rival``, which prevents ``producer`` from attaching, is removed now."""
         if rival.outlet is producer.outlet:
             replaced = rival.producer_id == producer.producer_id and producer.epoch > rival.epoch
         else:

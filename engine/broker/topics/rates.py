@@ -85,7 +85,7 @@ class Groups:
         self.by_name: dict[str, GroupRates] = {}
         self.on_new: Callable[[], None] = lambda: None
 
-    def joined(self, name: str, host: "RatesHost") -> GroupRates:
+    def join(self, name: str, host: "RatesHost") -> GroupRates:
         """Add ``host`` to the group ``name`` and return the group."""
         group = self.by_name.get(name)
         if group is None:
@@ -192,7 +192,7 @@ class TopicRates:
         before = self._group
         if name == (before.name if before is not None else ""):
             return
-        self._group = self._broker.groups.joined(name, self._host) if name else None
+        self._group = self._broker.groups.join(name, self._host) if name else None
         if before is not None:
             before.publish.pass_on(self._host)
             before.hosts.pop(self._host, None)

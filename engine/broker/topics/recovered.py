@@ -38,7 +38,7 @@ class RecoveredHost(Protocol):
     scope: TaskScope
     context: Context
 
-    def take_recovered(self, entries: list[tuple[Slice, int]]) -> None: ...
+    def add_recovered(self, entries: list[tuple[Slice, int]]) -> None: ...
 
 
 class RecoveredEntries:
@@ -72,7 +72,7 @@ class RecoveredEntries:
                 text = "recovered entries not read yet topic=%s: %s"
                 log.log(level, text, host.name, error, exc_info=None if expected else error)
                 await asyncio.sleep(backoff.next_s(host.context.entropy.random()))
-        host.take_recovered(entries)
+        host.add_recovered(entries)
 
     async def _read(self, first: Position, last: Position) -> list[tuple[Slice, int]]:
         managed = self._host.log

@@ -53,7 +53,7 @@ class Totals(NamedTuple):
     evicted_for_age: int = 0
 
     def plus(self, topic: Topic) -> "Totals":
-        """Return the sums with those of ``topic`` since it was loaded added."""
+        """Return these sums plus those of ``topic`` since it was loaded."""
         bytes_in, bytes_out = topic.published.bytes.total, topic.total_out[1]
         quotas = topic.quotas
         of_topic = (
@@ -95,7 +95,9 @@ class TopicRegistry:
         self._loaded: dict[str, Topic] = {}
         self._loading = UnderWay[str, Topic](self._scope)
         self._unloads: dict[str, asyncio.Task[None]] = {}
+        """Tasks by topic name that unload a topic."""
         self._deleting: dict[str, None] = {}
+        """Names of topics that are being deleted."""
         self._touched: dict[Topic, bool] = {}
         """Topics whose rates are computed next; False for those that are included only until their rates are zero."""
         self.used: list[Topic] = []
@@ -137,7 +139,7 @@ class TopicRegistry:
             async with asyncio.timeout(deadline_s):
                 await self.unload_where(lambda _: True)
         except TimeoutError:
-            log.warning("topics left at the deadline count=%d", len(self._loaded))
+            log.warning("topics not unloaded at the deadline count=%d", len(self._loaded))
         await self._scope.close()
 
     def _task_failed(self, name: str, error: BaseException) -> None:
@@ -300,7 +302,7 @@ class TopicRegistry:
         try:
             await self._namespaces.confirm_plain(topic.name)
         except BaseException:
-            self._leave(topic)
+            self._begin_unload(topic)
             raise
 
     async def _refresh_policies(self, topic: Topic) -> None:
@@ -366,21 +368,22 @@ class TopicRegistry:
 
     async def unload(self, name: TopicName) -> bool:
         """Close the topic gracefully; its clients look it up again. Return False when it was not loaded."""
+        # A load in progress would otherwise list the topic after this call.
         loading = self._loading.of(name.full)
         if loading is not None:
             await asyncio.wait([loading])
         topic = self._loaded.get(name.full)
         if topic is None:
             return False
-        await asyncio.shield(self._leave(topic))
+        await asyncio.shield(self._begin_unload(topic))
         return True
 
     def reload(self, topic: Topic) -> None:
         """Close a topic whose ledger can no longer be written; the next request loads it again."""
         if self._loaded.get(topic.name.full) is topic and not self._scope.closed:
-            self._leave(topic)
+            self._begin_unload(topic)
 
-    def _leave(self, topic: Topic) -> "asyncio.Task[None]":
+    def _begin_unload(self, topic: Topic) -> "asyncio.Task[None]":
         full = topic.name.full
         task = self._unloads.get(full)
         if task is None:
@@ -390,6 +393,7 @@ class TopicRegistry:
 
     async def _unload(self, topic: Topic) -> None:
         full = topic.name.full
+        # First, so that no client is attached while the topic is closed: requests are refused until it is.
         self._loaded.pop(full, None)
         self._unloading[topic] = None
         topic.touched()

@@ -73,7 +73,7 @@ class SchemaRules:
         """Return the version of a producer's schema, registering it if necessary; empty without a schema."""
         if body is not None:
             return version_bytes(await self._register(topic, given_schema(body)))
-        enforced = topic.policies.schema_enforced and not of_the_system(topic)
+        enforced = topic.policies.schema_enforced and not is_system_topic(topic)
         if enforced and await self.latest(topic) is not None:
             raise IncompatibleSchema(ENFORCED)
         return NO_VERSION
@@ -85,13 +85,13 @@ class SchemaRules:
     async def for_consumer(self, topic: Topic, body: pb.Schema | None) -> int | None:
         """Check that a consumer's schema reads the topic's data, and return the version that equals it, else None.
 
-        The first client of an untouched topic sets its schema.
+        The first client of a topic without data sets its schema.
         """
         if body is None or body.type == AUTO_CONSUME:
             return None
         schema = given_schema(body)
         latest = await self._answer(self._registry.latest(topic.name, like=schema))
-        if latest is None and topic.untouched:
+        if latest is None and topic.accepts_first_schema:
             return await self._register(topic, schema)
         if latest is None:
             raise IncompatibleSchema(
@@ -128,7 +128,7 @@ class SchemaRules:
 
     async def _register(self, topic: Topic, schema: Schema) -> int:
         """Return the version of ``schema``, which is added as a new one when the topic's policies permit it."""
-        may_add = topic.policies.schema_auto_update or of_the_system(topic)
+        may_add = topic.policies.schema_auto_update or is_system_topic(topic)
         added = self._registry.register(topic.name, schema, strategy_of(topic), may_add=may_add)
         return await self._answer(added)
 
@@ -157,10 +157,10 @@ class SchemaRules:
             raise ServiceNotReady(f"Schemas cannot be stored or read now: {error}") from error
 
 
-def of_the_system(topic: Topic) -> bool:
+def is_system_topic(topic: Topic) -> bool:
     """Return whether it is a system topic (``__``), whose schemas are not restricted: its writers define them."""
     return topic.name.local.startswith(SYSTEM_PREFIX)
 
 
 def strategy_of(topic: Topic) -> Strategy:
-    return Strategy.ALWAYS_COMPATIBLE if of_the_system(topic) else topic.policies.schema_strategy
+    return Strategy.ALWAYS_COMPATIBLE if is_system_topic(topic) else topic.policies.schema_strategy

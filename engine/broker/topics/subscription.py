@@ -202,6 +202,7 @@ class Subscription:
         if self._dispatcher is None:
             return DispatchState("consumer")
         state = self._dispatcher.state
+        # There are entries to read, but the cursor reads none until acknowledgements let it store its state.
         if state.paused_for == "append" and self.cursor.blocked is not None:
             return replace(state, paused_for="acks")
         return state
@@ -297,7 +298,7 @@ class Subscription:
     async def attach(self, consumer: Consumer) -> bool:
         """Attach ``consumer``. Return False when the subscription was deleted meanwhile: the caller creates a new one.
 
-        Waits while the cursor is being moved. When another consumer stands in the way, its connection is probed first,
+        Waits while the cursor is being moved. When another consumer prevents the attachment, its connection is probed,
         and it is removed when the connection is dead. Cancel-safe. Raises ConsumerBusy, also at a limit of consumers,
         ConsumerAssignError, ServiceNotReady.
         """
@@ -375,6 +376,7 @@ class Subscription:
                 partition=name.partition,
                 entries_for=self._entries_for,
             )
+        # Consumers of the type before may have read the compacted topic.
         self._source.read_from(self.cursor)
         return self._make_sharing(consumer.keys)
 
@@ -385,7 +387,7 @@ class Subscription:
             return self.cursor
         if self._compacted is None:
             start = consumer.start if self._seek_position is None else self._seek_position
-            # A consumer's start position counts only for a new subscription and after a seek.
+            # A durable subscription begins at its cursor, whatever start the consumer requests, unless it was sought.
             if self.durable and self._seek_position is None:
                 start = start_of(self.cursor, start)
             self._compacted = self._host.compaction.cursor(self.cursor, start)

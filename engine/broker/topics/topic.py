@@ -202,7 +202,7 @@ class Topic:
         return False
 
     @property
-    def untouched(self) -> bool:
+    def accepts_first_schema(self) -> bool:
         """True while a schema may be chosen: nothing is stored, no producer is attached, no consumer has a schema."""
         readers = (
             consumer
@@ -284,12 +284,12 @@ class Topic:
         for stage in self.stages:
             stage.stored(publish, start, stop)
 
-    def take_recovered(self, entries: list[tuple[Slice, int]]) -> None:
+    def add_recovered(self, entries: list[tuple[Slice, int]]) -> None:
         """Count entries that the recovery of a ledger added to the log as published; their latency is not known."""
         for run, i in entries:
             self.published.messages.total += run.messages_of(i, i + 1)
             self.published.bytes.total += run.size_of(i, i + 1)
-            self.deduplication.take_recovered(run, i)
+            self.deduplication.add_recovered(run, i)
         self.touched()
 
     def repeated(self, messages: int, size: int) -> None:
@@ -403,6 +403,7 @@ class Topic:
     ) -> Subscription:
         self.check_open()
         subscription = self.subscriptions.get(name)
+        # A closed one is still listed while its cursor is deleted: its lock is held until that has ended.
         if subscription is not None and not subscription.closed:
             return subscription
         while True:
@@ -639,6 +640,7 @@ class Topic:
         last_message = self.last_message_at_hand(compacted=compacted)
         if last_message is not None:
             return last_message
+        # The last entry of the topic may have been compacted away, so the compacted ledger is opened for its last one.
         if compacted and self.compaction.holds_all and (await self.compaction.ledger()) is not None:
             return await self.last_message(compacted=True)
         last = self.log.last_confirmed
@@ -672,7 +674,7 @@ class Topic:
         """Put ``policies`` into force; ``config`` has the log's part of them. Raises the log's errors."""
         policies = binding(self.name, policies)
         if policies == self.policies:
-            self.log.trim_soon()
+            self.log.trim_soon()  # the retention of a ledger may have passed since the last call
         else:
             self.policies = policies
             self._delay_limit.apply()
@@ -695,6 +697,7 @@ class Topic:
         failed: MagnetarError | None = None
         for subscription in list(self.subscriptions.values()):
             try:
+                # Entries that the compaction's cursor passed would count as compacted (M11).
                 if subscription.durable and subscription.name != COMPACTION:
                     await subscription.expire(before_ms)
             except MagnetarError as error:
@@ -768,6 +771,7 @@ class Topic:
         when it is not known whether the change is stored.
         """
         async with self._changing(PROPERTIES):
+            # Under the lock: of two concurrent changes the second one is checked against the first one's result.
             check(self.log.properties)
             try:
                 await self.log.update_properties(changes)

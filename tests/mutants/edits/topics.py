@@ -172,7 +172,7 @@ EDITS = (
     ),
     Edit(
         "recovered-entries-are-not-known",
-        f"{DEDUPLICATION}.take_recovered",
+        f"{DEDUPLICATION}.add_recovered",
         "self._remember_entry(run.entry(i))",
         "pass",
         RECOVERED,
