@@ -83,7 +83,7 @@ class BrokerResources:
     ledgers: LedgerClient
     factory: ManagedLedgerFactory
     groups: tuple[object, ...]
-    """Settings of the process that have Pulsar's names and may be changed dynamically."""
+    """Groups of settings with Pulsar's names, as they were given to the process."""
 
 
 class Running:
