@@ -296,7 +296,7 @@ async def test_a_client_is_told_twice_when_its_producer_waits(bench: Bench) -> N
     await bench.registry.unload(NAME)
     await until(lambda: len(told) == 5)
     assert (told[4].request_id, told[4].error) == (103, pb.ServiceNotReady)
-    commands.leave()
+    commands.disconnected()
 
 
 async def test_a_client_that_goes_leaves_the_line(bench: Bench) -> None:
@@ -312,7 +312,7 @@ async def test_a_client_that_goes_leaves_the_line(bench: Bench) -> None:
         )
     )
     assert len(bench.topic.publishers.waiting) == 1
-    commands.leave()
+    commands.disconnected()
     assert bench.topic.publishers.waiting == {}
     holder.leave()
     await joined(bench, "s")
