@@ -20,7 +20,6 @@ PENDING: tuple[str, ...] = (
     "engine/broker/administration",
     "engine/broker/compaction",
     "engine/broker/control",
-    "engine/broker/dispatch",
     "engine/managed",
     "engine/wire",
     "gateway/services/backlogs.py",

@@ -1,16 +1,17 @@
-"""Chunks of large messages in Shared dispatch: all pieces of one message belong to one consumer (D6). Pure."""
+"""Chunks of large messages in Shared dispatch: all chunks of a message are sent to one consumer (D6). Pure."""
 
 from typing import Generic, TypeVar
 
 from engine.broker.dispatch.facts import Chunk
 
 OWNERS_MAX = 10_000
+"""Largest number of incomplete messages whose consumer is remembered, for one subscription."""
 
 T = TypeVar("T")
 
 
 class ChunkOwners(Generic[T]):
-    """Which consumer got the earlier chunks of a message; at most OWNERS_MAX, then the oldest is forgotten."""
+    """Consumers by the message whose earlier chunks they received. Beyond OWNERS_MAX the oldest is forgotten."""
 
     __slots__ = ("_owners",)
 
@@ -18,18 +19,19 @@ class ChunkOwners(Generic[T]):
         self._owners: dict[str, T] = {}
 
     def owner(self, chunk: Chunk) -> T | None:
-        """Whom ``chunk`` must go to; None when it may go to anyone (a first chunk starts afresh)."""
+        """Return the consumer that ``chunk`` must be sent to; None when any consumer may receive it."""
+        # A first chunk starts the message again, at any consumer.
         return None if chunk.index == 0 else self._owners.get(chunk.uuid)
 
     def keep(self, chunk: Chunk, owner: T) -> None:
-        """``owner`` gets all chunks of this message."""
+        """Bind all chunks of this message to ``owner``."""
         self._owners.pop(chunk.uuid, None)
         self._owners[chunk.uuid] = owner
         if len(self._owners) > OWNERS_MAX:
             del self._owners[next(iter(self._owners))]
 
     def done(self, chunk: Chunk) -> None:
-        """``chunk`` was sent; after the last one nothing needs to be known any more."""
+        """Forget the message when ``chunk``, which was sent, is its last."""
         if chunk.index == chunk.count - 1:
             self._owners.pop(chunk.uuid, None)
 

@@ -1,4 +1,4 @@
-"""One attached consumer: what it may receive (D1), what it holds (D3), what it received."""
+"""One attached consumer: its permits (D1), unacknowledged entries (D3) and counters."""
 
 from collections.abc import Callable
 from enum import IntEnum
@@ -15,8 +15,9 @@ from engine.wire import commands
 from engine.wire.kernels import bare, build_messages
 
 UNLIMITED = 1 << 62
-"""More messages than there are."""
-_TOLD_THE_END = ("Pulsar-Java", "Magnetar")
+"""Number of messages above any limit."""
+_KNOW_END_OF_TOPIC = ("Pulsar-Java", "Magnetar")
+"""Prefixes of the versions of clients that accept REACHED_END_OF_TOPIC."""
 
 
 class SubscriptionType(IntEnum):
@@ -29,12 +30,12 @@ class SubscriptionType(IntEnum):
 
     @property
     def title(self) -> str:
-        """As Pulsar prints it."""
+        """Name as Pulsar prints it."""
         return _TYPES[self].title
 
     @property
     def ordered(self) -> bool:
-        """One consumer at a time gets everything in storage order, and may acknowledge cumulatively."""
+        """True when one consumer at a time receives everything in storage order, and may acknowledge cumulatively."""
         return _TYPES[self].ordered
 
 
@@ -52,10 +53,10 @@ _TYPES = {
 
 
 class Consumer:
-    """Permits, unacknowledged entries and counters of one consumer. ``attached``: to its subscription.
+    """Permits, unacknowledged entries and counters of one consumer. ``attached``: whether it is on its subscription.
 
-    ``pending`` holds the entries out here. Ordered types need no set: what they hold lies between the cursor's
-    mark-delete and its read position.
+    ``pending`` holds the unacknowledged entries. Ordered types need no set: theirs are between the cursor's mark-delete
+    and its read position.
     """
 
     def __init__(
@@ -78,9 +79,11 @@ class Consumer:
         start: Position = LATEST,
         subscribing: bool = False,
     ) -> None:
-        """``keys``: of a Key_Shared consumer. ``acknowledges``: what it received counts as out until acknowledged.
-        ``read_compacted``: instead of what was compacted it gets what was kept of it, from ``start`` on.
-        ``subscribing``: its client has yet to be answered, see ``answered``.
+        """Create a consumer that is not attached.
+
+        ``keys``: key policy of a Key_Shared consumer. ``acknowledges``: whether entries stay pending until they are
+        acknowledged. ``read_compacted``: whether it reads the compacted ledger in place of the compacted entries, from
+        ``start`` on. ``subscribing``: whether its SUBSCRIBE is still to be answered, see ``answered``.
         """
         self.outlet = outlet
         self.consumer_id = consumer_id
@@ -95,7 +98,7 @@ class Consumer:
         self.read_compacted = read_compacted
         self.start = start
         self.schema_version: int | None = None
-        """Of the topic's schema, when it came with one."""
+        """Version of the topic's schema, when the consumer subscribed with one."""
         self.attached = False
         self.permits = 0
         self.keys = keys
@@ -105,10 +108,10 @@ class Consumer:
             settings.exposing_broker_entry_metadata_to_client_enabled
             and outlet.takes_broker_metadata
         )
-        """It gets entries without what brokers put before them."""
-        self._told_end = False
+        """True when entries are sent without the broker's metadata in front."""
+        self._end_sent = False
         self._early: list[bytes] | None = [] if subscribing else None
-        """Notifications held back until the client has its answer; None from then on."""
+        """Notifications held back until SUBSCRIBE is answered; None afterwards."""
         self._unacked_max = 0
         self.out = Traffic()
         self.acked = Rate()
@@ -122,7 +125,7 @@ class Consumer:
 
     @property
     def unacked(self) -> int:
-        """Messages out here, as Pulsar counts them: 0 for types that acknowledge in order."""
+        """Unacknowledged messages as Pulsar counts them: 0 for types that acknowledge in order."""
         return self.pending.messages if self.pending is not None else 0
 
     @property
@@ -131,7 +134,7 @@ class Consumer:
 
     @property
     def paused_for(self) -> str | None:
-        """Why nothing is sent and what ends it: None, or "permits" (FLOW), "acks" (ACK), "socket" (the peer reads)."""
+        """Event that nothing is sent before: "permits" (FLOW), "acks" (ACK), "socket" (the peer reads), or None."""
         if self.permits <= 0:
             return "permits"
         if self.blocked:
@@ -139,9 +142,10 @@ class Consumer:
         return None if self.outlet.can_send else "socket"
 
     def take(self, view: View, entries_max: int, messages_max: int) -> int:
-        """How many entries of ``view`` may go out now, at most ``entries_max`` and for ``messages_max`` messages.
+        """Return how many entries of ``view`` may be sent now, at most ``entries_max`` and ``messages_max`` messages.
 
-        An entry goes out whole while any permit is left, so a batch may overdraw them, and the other bounds alike.
+        An entry is sent as a whole while any permit remains, so a batch may overdraw the permits; the bounds of
+        messages likewise (D1).
         """
         room = min(self.permits, messages_max)
         if self.pending is not None and self._unacked_max:
@@ -159,7 +163,7 @@ class Consumer:
         return taken
 
     def deliver(self, view: View, redelivery_counts: list[int] | None, now_ms: int) -> None:
-        """Send all entries of ``view``; permits and counters follow."""
+        """Send all entries of ``view`` and update permits and counters."""
         self.outlet.send_parts(
             build_messages(
                 self.consumer_id,
@@ -179,7 +183,7 @@ class Consumer:
     def deliver_partly(
         self, view: View, ack_set: list[int], redelivery_count: int, now_ms: int
     ) -> None:
-        """Send the one entry of ``view``, a batch of which only the indexes set in ``ack_set`` are still due."""
+        """Send the one entry of ``view``, a batch of which only the indexes set in ``ack_set`` are unacknowledged."""
         position = Position(view.ledger_id, view.first)
         messages = min(count_bits(ack_set), view.messages)
         entry = view.run.entry(view.start)
@@ -218,45 +222,47 @@ class Consumer:
             self.blocked = True
 
     def attach(self, touched: Callable[[], None]) -> None:
-        """A subscription took it; ``touched`` is to be told when something is sent."""
+        """Mark the consumer as attached to its subscription; ``touched`` is called when something is sent."""
         self.attached = True
         self._touched = touched
 
     def limit(self, unacked_max: int) -> None:
-        """No more than about so many messages may be out here; 0: no limit."""
+        """Set the limit of unacknowledged messages, which a batch may exceed; 0: no limit."""
         self._unacked_max = unacked_max
         self.blocked = self.pending is not None and 0 < unacked_max <= self.pending.messages
 
     def detach(self) -> None:
-        """It left, or was sent away."""
+        """Mark the consumer as detached, after it left or was disconnected."""
         self.attached = False
 
     def began(self, epoch: int) -> None:
-        """The client tells apart what it is sent from now on, where everything comes again in order."""
+        """Mark entries sent from now on with ``epoch``, by which the client of an ordered type ignores earlier ones."""
         if self.kind.ordered and (self.epoch is None or epoch > self.epoch):
             self.epoch = epoch
 
     def notify(self, command: bytes) -> None:
-        """Send a command about this consumer, behind the answer to its SUBSCRIBE: clients that register a consumer
-        when they have that answer, as Go's, ignore what comes before."""
+        """Send a command about this consumer, not before the answer to its SUBSCRIBE.
+
+        Clients that register a consumer when they receive that answer, such as Go's, ignore earlier commands (D8).
+        """
         if self._early is None:
             self.outlet.send(command)
         else:
             self._early.append(command)
 
     def answered(self) -> bytes:
-        """Notifications to be sent right behind the answer; later ones are sent at once."""
+        """Return the notifications to send right behind the answer; later ones are sent at once."""
         early, self._early = self._early or (), None
         return b"".join(early)
 
     def tell_end(self) -> None:
-        """REACHED_END_OF_TOPIC, once. Only to those known to take it: others close the connection on this command."""
-        if not self._told_end and self.outlet.client_version.startswith(_TOLD_THE_END):
-            self._told_end = True
+        """Send REACHED_END_OF_TOPIC once, to clients known to accept it: others close the connection on it."""
+        if not self._end_sent and self.outlet.client_version.startswith(_KNOW_END_OF_TOPIC):
+            self._end_sent = True
             self.notify(commands.reached_end_of_topic(self.consumer_id))
 
     def granted(self, permits: int, now_ms: int) -> None:
-        """The client takes ``permits`` more messages."""
+        """Add ``permits`` of a FLOW."""
         self.permits += permits
         self.flow_ms = now_ms
 
@@ -266,26 +272,26 @@ class Consumer:
         self.acked_ms = now_ms
 
     def unblock(self) -> bool:
-        """Whether ``pending`` has just become small enough to receive again."""
+        """Let a blocked consumer receive again at half of its limit (D3); return whether it was blocked until now."""
         if self.blocked and self.unacked <= self._unacked_max // 2:
             self.blocked = False
             return True
         return False
 
     def tick(self, elapsed_s: float) -> bool:
-        """As of a Rate."""
-        moves = self.out.tick(elapsed_s)
-        moves = self.acked.tick(elapsed_s) or moves
-        moves = self.chunks.tick(elapsed_s) or moves
-        return self.redelivered.tick(elapsed_s) or moves
+        """Update the rates as ``Rate.tick`` does; return whether any is above 0."""
+        is_active = self.out.tick(elapsed_s)
+        is_active = self.acked.tick(elapsed_s) or is_active
+        is_active = self.chunks.tick(elapsed_s) or is_active
+        return self.redelivered.tick(elapsed_s) or is_active
 
 
 def pending_of(consumer: Consumer) -> PendingAcks:
-    """What is out at a consumer that shares its subscription."""
+    """Return the unacknowledged entries of a consumer that shares its subscription."""
     assert consumer.pending is not None, "an ordered consumer is on a shared subscription"
     return consumer.pending
 
 
 def count_bits(words: list[int]) -> int:
-    """Set bits of a little-endian set of signed 64-bit words."""
+    """Return the number of bits set in signed 64-bit words."""
     return sum((word & 0xFFFFFFFFFFFFFFFF).bit_count() for word in words)

@@ -1,5 +1,6 @@
-"""Dispatch to several consumers at once: permits, limits, replay, delivery times and chunks. Who gets what is up to a
-chooser.
+"""Dispatch to several consumers at once: permits, limits, replay, delivery times and chunks.
+
+A chooser decides which consumer receives which entries.
 """
 
 import asyncio
@@ -25,13 +26,13 @@ from engine.broker.dispatch.throttle import Throttle
 from engine.broker.ports import TopicPolicies
 
 ALARM_MAX_S = 60.0
-"""Longest wait for a delivery time before the clock is looked at again."""
+"""Longest wait for a delivery time before the clock is read again."""
 NEVER_MS = 1 << 62
-"""Epoch milliseconds: later than any message is to be delivered."""
+"""Epoch milliseconds, later than the delivery time of any message."""
 
 
 class SharingDispatcher:
-    """Every entry to one of the consumers (D3, D4, D5, D6, D10)."""
+    """Dispatcher of Shared and Key_Shared: each entry is sent to one of the consumers (D3, D4, D5, D6, D10)."""
 
     def __init__(
         self,
@@ -44,8 +45,10 @@ class SharingDispatcher:
         policies: TopicPolicies,
         start_over: Callable[[], None],
     ) -> None:
-        """``cursor``: what ``source`` reads. ``start_over`` sends all consumers away: they come back, and everything is
-        read again."""
+        """Create a dispatcher without consumers. ``cursor`` is the one that ``source`` reads.
+
+        ``start_over`` disconnects all consumers; they reconnect, and everything unacknowledged is read again.
+        """
         settings = context.settings
         self._source = source
         self._cursor = cursor
@@ -77,9 +80,9 @@ class SharingDispatcher:
         self._strict = settings.is_delayed_delivery_deliver_at_time_strict
         self._tick_ms = 0
         self._early_ms = 0
-        """Messages may be delivered so long before their time."""
+        """Time before its delivery time from which a message may be sent."""
         self._due_ms = 0
-        """What is due by then may leave the index. Goes on tick by tick."""
+        """Entries due by this time may leave the index. Advances tick by tick."""
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_ms: int | None = None
         self._blocked = False
@@ -91,7 +94,7 @@ class SharingDispatcher:
         self._apply(policies)
         for consumer in self.consumers:
             consumer.limit(self._unacked_each)
-        self._stopped = {one: None for one in self.consumers if one.blocked}
+        self._stopped = {consumer: None for consumer in self.consumers if consumer.blocked}
         self.wake()
 
     def _apply(self, policies: TopicPolicies) -> None:
@@ -102,7 +105,7 @@ class SharingDispatcher:
         self._unacked_max = policies.unacked_per_subscription
         self._blocked = 0 < self._unacked_max <= self._out.messages
         self._tick_ms = policies.delay_tick_ms
-        if not policies.delays:
+        if not policies.delays:  # messages are sent at once, also those set aside already
             self._early_ms = NEVER_MS
             self._due_ms = NEVER_MS
         else:
@@ -125,8 +128,9 @@ class SharingDispatcher:
 
     @property
     def _delayed_entries(self) -> int:
-        """What waits for its time; of what is stored nobody knows which entries were acknowledged meanwhile."""
+        """Number of entries that wait for their delivery time, at most the backlog."""
         count = len(self._delayed)
+        # Entries in stored runs may have been acknowledged since; only the backlog counts those.
         return min(count, self._cursor.backlog_entries()) if count else 0
 
     def _paused_for(self) -> str | None:
@@ -137,7 +141,7 @@ class SharingDispatcher:
         reasons = [consumer.paused_for for consumer in self.consumers]
         if all(reasons):
             return reasons[0]
-        if self._keeper.loading:  # a rate that would let it go on has no part in it now
+        if self._keeper.loading:  # before the rate: tokens alone would not resume dispatch
             return "read"
         if self._throttle.stopped:
             return "rate"
@@ -182,7 +186,8 @@ class SharingDispatcher:
         self._waking = True
         try:
             now_ms = self._clock.wall_ms()
-            self._due_ms = min(self._due_ms, now_ms + self._early_ms)  # the clock may be set back
+            # The wall clock may have been set back; nothing leaves the index before its time (D5).
+            self._due_ms = min(self._due_ms, now_ms + self._early_ms)
             if self._parked:
                 self._unpark(now_ms)
             while self._turn(now_ms):
@@ -194,7 +199,7 @@ class SharingDispatcher:
             self._waking = False
 
     def _turn(self, now_ms: int) -> bool:
-        """One consumer's turn, or one view for all; False when nothing more can be sent now."""
+        """Send one view, to one consumer or shared among them; return False when nothing more can be sent now."""
         turn = self._chooser.next() if self._room() else None
         if turn is None:
             return False
@@ -202,7 +207,7 @@ class SharingDispatcher:
         if view is None:
             return False
         special = facts_of(view.run).special
-        if special:  # hardly ever: a run of plain entries passes with this one look
+        if special:  # rare: a run of plain entries costs only this check
             due = self._due(view, special, now_ms)
             if due is None:
                 return True
@@ -213,9 +218,9 @@ class SharingDispatcher:
         for owner, part in self._chooser.share(view, turn):
             if owner is None:
                 self._chooser.wait(part)
-            elif self._chooser.binds:  # given to another, its keys would be out of order
+            elif self._chooser.binds:  # another consumer would receive the keys out of order (D10)
                 self._send_bound(owner, part, now_ms)
-            else:  # a turn is short, so that all get some; with one consumer there is nobody to be fair to
+            else:  # a turn is short so that all consumers receive some; a sole consumer needs no turns
                 alone = len(self.consumers) == 1
                 rest = self._send(owner, part, part.count if alone else self._turn_max, now_ms)
                 if rest is not None:
@@ -223,16 +228,17 @@ class SharingDispatcher:
         return True
 
     def _send_bound(self, owner: Consumer, view: View, now_ms: int) -> None:
-        """What ``owner`` cannot take now waits for it."""
+        """Send the entries of ``view`` to ``owner``; park those that it cannot receive now."""
         rest: View | None = view
         while rest is not None:
+            # Entries parked for the owner are older: these must stay behind them (D10).
             if owner in self._parked or not owner.can_receive or not self._room():
                 self._park(owner, rest)
                 return
             rest = self._send(owner, rest, rest.count, now_ms)
 
     def _send(self, consumer: Consumer, view: View, entries_max: int, now_ms: int) -> View | None:
-        """Send to a consumer that can receive, within the limits; returns the rest."""
+        """Send to a consumer that can receive, within the limits; return the remaining entries."""
         room = self._room()
         rest = deliver(
             consumer, self._source, view, entries_max, self._counts, now_ms, self._throttle, room
@@ -242,8 +248,10 @@ class SharingDispatcher:
         return rest
 
     def _room(self) -> int:
-        """Messages that may go out before the limit is reached; 0 from then on until ``_unblock``, and while a rate
-        allows none."""
+        """Return how many messages may be sent before the subscription's limit is reached.
+
+        Once it is reached: 0 until ``_unblock``. Also 0 while a dispatch rate allows none.
+        """
         if self._held or (self._throttle.limits and not self._throttle.opens()):
             return 0
         if not self._unacked_max:
@@ -254,8 +262,10 @@ class SharingDispatcher:
         return 0 if self._blocked else room
 
     def _unblock(self) -> bool:
-        """Less is out: a consumer that was stopped goes on from half of its limit, all of them below half of theirs.
-        Whether anyone does."""
+        """Resume consumers that are at most at half of their limit, and all of them below half of the subscription's.
+
+        Return whether any consumer resumed. Called when fewer messages are unacknowledged (D3).
+        """
         if not (self._stopped or self._blocked):
             return False
         freed = False
@@ -272,29 +282,31 @@ class SharingDispatcher:
 
     @property
     def _full(self) -> bool:
-        """So much waits for its consumer or its key that nothing new is read."""
-        most = self._chooser.look_ahead
-        return 0 < most <= len(self._waiting) + self._parked.entries
+        """True when so many entries wait for their consumer or key that no new ones are read."""
+        limit = self._chooser.look_ahead
+        return 0 < limit <= len(self._waiting) + self._parked.entries
 
     def _next(self) -> View | None:
-        """The next entries to be sent, and what is behind them; reads no more than the consumers would take."""
+        """Return the next entries to send; start a read of no more than the consumers have permits for."""
         source = self._source
         if self._chooser.binds:
             if source.replaying:
-                return None  # what is new must not overtake what comes again
+                return None  # new entries must not overtake redelivered ones (D10)
             if source.holds and (view := source.next(1, new=False)) is not None:
-                return view  # nor must what comes again overtake itself
+                return view  # entries already replayed go before positions that are still to be replayed (D10)
         new = not (self._full or self._delayed.crowded)
+        # Entries given back go first; new ones read ahead precede a replay only when no position waits for one.
         if not source.idle or source.holds_first or (source.holds and not self._waiting):
             return source.next(1, new=new)
         permits = self._permits()
         if self._replay(permits):
+            # Entries that are bound to a consumer wait for the replay (D10).
             return None if self._chooser.binds else source.next(permits)
         return source.next(permits, new=new)
 
     def _permits(self) -> int:
-        """Of all that can receive, counted until they are enough for one read: there may be thousands."""
-        permits = 0
+        """Return the permits of the consumers that can receive, counted until they suffice for one read."""
+        permits = 0  # there may be thousands of consumers
         for consumer in self.consumers:
             if consumer.can_receive:
                 permits += consumer.permits
@@ -303,40 +315,42 @@ class SharingDispatcher:
         return permits
 
     def _replay(self, permits: int) -> bool:
-        """Have what waits and can be sent now read again; whether there was any."""
+        """Start reading waiting positions that can be sent now; return whether a read was started."""
         if self._delayed:
             self._take_due()
         if not self._waiting:
             return False
         lanes, left = self._chooser.lanes(), min(permits, self._batch_max)
-        found: list[Position] = []
-        for i, lane in enumerate(lanes):  # all get a share: their entries lie beside each other
+        positions: list[Position] = []
+        for i, lane in enumerate(lanes):
+            # Every lane has a share: the positions of all are near each other, so one read has them.
             share = left // (len(lanes) - i) or 1
-            took = self._waiting.take(share, lane)
-            left -= len(took)
-            found += took
-        return bool(found) and self._source.replay(found)
+            taken = self._waiting.take(share, lane)
+            left -= len(taken)
+            positions += taken
+        return bool(positions) and self._source.replay(positions)
 
     def _take_due(self) -> None:
-        """Have what is due wait to be sent, no more than is soon read; what is acknowledged already is passed over."""
+        """Move due entries from the delay index to the waiting positions, about as many as are read soon."""
         waiting, is_acknowledged = self._waiting, self._cursor.is_acknowledged
         room = max(self._batch_max, self._chooser.look_ahead)
         while len(waiting) < room:
             due = self._delayed.take(self._due_ms, self._batch_max)
             if not due:
                 return
-            waiting.add(one for one in due if not is_acknowledged(one))
+            # Entries in stored runs are not removed when they are acknowledged.
+            waiting.add(position for position in due if not is_acknowledged(position))
 
     # --- delivery times -------------------------------------------------------------------------
 
     def _due(self, view: View, special: dict[int, EntryFacts], now_ms: int) -> View | None:
-        """The first entries of ``view`` that may go out together, a chunk by itself; None when there are none.
+        """Return the first entries of ``view`` that may be sent together, a chunk by itself; None without any.
 
-        What is before them is set aside until its time; what is behind them is given back.
+        Entries before them are set aside until their time; entries behind them are given back.
         """
         indexes = view.indexes[: self._turn_max]
         start, stop = 0, len(indexes)
-        while start < stop and self._waits(view, indexes[start], special, now_ms):
+        while start < stop and self._set_aside(view, indexes[start], special, now_ms):
             start += 1
         after = min(start + 1, stop)
         first = special.get(indexes[start]) if start < stop else None
@@ -347,7 +361,8 @@ class SharingDispatcher:
             self._source.give_back(view.part(after, view.count))
         return view.part(start, after) if start < after else None
 
-    def _waits(self, view: View, i: int, special: dict[int, EntryFacts], now_ms: int) -> bool:
+    def _set_aside(self, view: View, i: int, special: dict[int, EntryFacts], now_ms: int) -> bool:
+        """Set an entry aside when its delivery time has not come; return whether it was."""
         facts = special.get(i)
         if facts is None or facts.deliver_at_ms <= now_ms + self._early_ms:
             return False
@@ -355,11 +370,13 @@ class SharingDispatcher:
         return True
 
     def _set_alarm(self, now_ms: int) -> None:
-        """Wake up when the first entry set aside is due, at most once a tick. The wall clock may be set meanwhile: look
-        now and then."""
+        """Schedule a wake-up when the first entry set aside is due, at most once a tick.
+
+        It is at most ALARM_MAX_S away, since the wall clock may be set meanwhile.
+        """
         at_ms = self._delayed.next_ms
         if at_ms is not None and at_ms <= self._due_ms:
-            at_ms = None  # it goes as soon as there is room
+            at_ms = None  # already due: sent as soon as a consumer has room
         if at_ms == self._alarm_ms:
             return
         if self._alarm is not None:
@@ -377,16 +394,24 @@ class SharingDispatcher:
         self.wake()
         self._set_alarm(self._clock.wall_ms())
 
-    # --- chunks, and what waits for its consumer ------------------------------------------------
+    # --- chunks, and entries that wait for their consumer ---------------------------------------
 
     def _send_chunk(self, view: View, chunk: Chunk, turn: Consumer, now_ms: int) -> bool:
-        """The one entry of ``view``: all chunks of one message go to one consumer, in order."""
-        known = self._chunks.owner(chunk)
-        ((owner, _),) = self._chooser.share(view, turn) if known is None else ((known, view),)
-        if owner is None or (known is not None and self._chooser.must_wait(view, known)):
+        """Send, park or queue the one entry of ``view``, a chunk; return False when dispatch has to stop.
+
+        All chunks of a message are sent to one consumer, in order (D6).
+        """
+        earlier_owner = self._chunks.owner(chunk)
+        if earlier_owner is None:
+            ((owner, _),) = self._chooser.share(view, turn)
+        else:
+            owner = earlier_owner
+        if owner is None or (
+            earlier_owner is not None and self._chooser.must_wait(view, earlier_owner)
+        ):
             self._chooser.wait(view)
             return True
-        if known is None:
+        if earlier_owner is None:
             self._chunks.keep(chunk, owner)
         if not owner.can_receive or owner in self._parked:
             return self._park(owner, view)
@@ -397,12 +422,12 @@ class SharingDispatcher:
         return True
 
     def _park(self, owner: Consumer, view: View) -> bool:
-        """``view`` waits for its consumer without holding up the others; False: dispatch has to wait with it."""
+        """Keep ``view`` for its consumer without holding up the others; return False when dispatch has to stop."""
         if self._parked.has_room(view):
             self._parked.add(owner, view)
         elif self._chooser.binds:
-            self._chooser.wait(view)  # only the positions: it is read again
-        else:  # a chunk that comes again could be overtaken by the next one
+            self._chooser.wait(view)  # only the positions are kept: the entries are read again
+        else:  # a chunk that is read again could be overtaken by the next chunk of its message (D6)
             self._source.give_back(view)
             return False
         return True
@@ -418,19 +443,20 @@ class SharingDispatcher:
                     self._parked.put_back(owner, rest)
 
     def _send_parked(self, owner: Consumer, view: View, now_ms: int) -> View | None:
-        """What of ``view`` is due still and in order; returns what ``owner`` could not take."""
-        left = self._source.unacknowledged(view)
-        if left is None:
+        """Send the entries of ``view`` that are unacknowledged and in order; return those ``owner`` has no room for."""
+        due = self._source.unacknowledged(view)
+        if due is None:
             return None
-        view = left
+        view = due
         facts = facts_of(view.run).special.get(view.start)
         if facts is None or facts.chunk is None:
             shares = self._chooser.share(view, owner)
         else:
             shares = ((None if self._chooser.must_wait(view, owner) else owner, view),)
+        # The chooser is asked again: since the entries were parked, older ones of their keys may have been given back.
         rest = None
-        for who, part in shares:
-            if who is None:
+        for receiver, part in shares:
+            if receiver is None:
                 self._chooser.wait(part)
             else:
                 rest = self._send(owner, part, part.count, now_ms)
@@ -440,7 +466,7 @@ class SharingDispatcher:
         return rest
 
     def _unpark_all(self) -> None:
-        """Others may get it now: of what waited only the positions are kept."""
+        """Queue the positions of all parked entries: their keys may belong to other consumers now."""
         for _, view in self._parked:
             self._chooser.wait(view)
         self._parked.clear()
@@ -453,7 +479,7 @@ class SharingDispatcher:
         consumer.limit(self._unacked_each)
         if not self.consumers:
             self._keeper.open()
-        insort(self.consumers, consumer, key=lambda each: each.priority)
+        insort(self.consumers, consumer, key=lambda member: member.priority)
         self._chooser.add(consumer)
         if self._chooser.binds:
             self._unpark_all()
@@ -466,6 +492,7 @@ class SharingDispatcher:
         self._chunks.forget(consumer)
         held = pending_of(consumer).take_all()
         if not self.consumers:
+            # Nothing is kept: the next consumer starts at the first unacknowledged entry.
             self.reset()
             self._counts.clear()
             self._source.rewind()
@@ -499,6 +526,7 @@ class SharingDispatcher:
         if self._counts:
             for position in positions:
                 self._counts.forget(position)
+        # Read before the releases: they may end the last drain, and then dispatch has to be woken.
         drains = self._chooser.drains
         if pending_of(consumer).passed:
             for position in positions:
@@ -506,9 +534,9 @@ class SharingDispatcher:
         if drains:
             messages, missing = 0, []
             for position in positions:
-                out = self._take_off(consumer, position)
-                messages += out
-                if not out:
+                discarded = self._discard_at(consumer, position)
+                messages += discarded
+                if not discarded:
                     missing.append(position)
         else:
             messages, missing = pending_of(consumer).discard_all(positions)
@@ -517,13 +545,13 @@ class SharingDispatcher:
             elsewhere, waiting = self._discard_elsewhere(consumer, missing)
             messages += elsewhere + waiting
         if waiting:
-            self._acknowledged_waiting()
+            self._drop_acknowledged()
         if self._unblock() or waiting or drains:
             self.wake()
         return messages
 
-    def _take_off(self, holder: Consumer, position: Position) -> int:
-        """The messages for which an entry was out at ``holder``."""
+    def _discard_at(self, holder: Consumer, position: Position) -> int:
+        """Remove an entry from those pending at ``holder``; return the messages it counted for, 0 when not pending."""
         pending = pending_of(holder)
         slot = pending.slot(*position)
         messages = pending.discard(*position)
@@ -532,8 +560,11 @@ class SharingDispatcher:
         return messages
 
     def _discard_elsewhere(self, consumer: Consumer, positions: list[Position]) -> tuple[int, int]:
-        """The messages for which entries were out at others, and how many of the entries waited to be sent (again), if
-        anything. Linear in what is out and acknowledged: there may be many of both, and of consumers."""
+        """Remove entries that were not pending at ``consumer`` wherever else they are.
+
+        Return the messages they counted for at other consumers, and the number of the remaining entries, which were
+        pending nowhere. Linear in the pending and acknowledged entries: there may be many of both, and of consumers.
+        """
         wanted: dict[int, set[int]] = {}
         for ledger_id, entry_id in positions:
             wanted.setdefault(ledger_id, set()).add(entry_id)
@@ -541,7 +572,7 @@ class SharingDispatcher:
         for other in self.consumers:
             if other is not consumer:
                 for position in pending_of(other).among(wanted):
-                    messages += self._take_off(other, position)
+                    messages += self._discard_at(other, position)
                     wanted[position.ledger_id].discard(position.entry_id)
         waiting = 0
         for position in positions:
@@ -551,8 +582,8 @@ class SharingDispatcher:
                 self._delayed.discard(position)
         return messages, waiting
 
-    def _acknowledged_waiting(self) -> None:
-        """Something that was not out was acknowledged."""
+    def _drop_acknowledged(self) -> None:
+        """Drop acknowledged entries that are parked or read ahead. Called when unsent entries were acknowledged."""
         if self._parked:
             self._parked.narrow(self._source.unacknowledged)
         self._set_alarm(self._clock.wall_ms())
@@ -561,22 +592,22 @@ class SharingDispatcher:
     def acknowledged_partly(self, consumer: Consumer, position: Position, left: int) -> None:
         holder: Consumer | None = consumer
         if position not in pending_of(consumer):
-            holder = next((one for one in self.consumers if position in pending_of(one)), None)
+            holder = next((c for c in self.consumers if position in pending_of(c)), None)
         if holder is not None:
             pending_of(holder).left(*position, left)
         if self._unblock():
             self.wake()
 
     def acknowledged_up_to(self, position: Position) -> None:
-        """Only by an administrator (skip, expire): clients cannot acknowledge cumulatively here."""
+        """Handle a skip or an expiry; clients cannot acknowledge cumulatively on these subscriptions."""
         for holder in self.consumers:
             pending_of(holder).pass_up_to(position)
         self._counts.forget_up_to(position)
         self._waiting.discard_up_to(position)
         self._delayed.discard_up_to(position)
         if self._chooser.drains:
-            self._chooser.recount()  # of each key that drains one entry is left to wait for
-        self._acknowledged_waiting()
+            self._chooser.recount()  # only one passed entry of each draining key remains to wait for (D10)
+        self._drop_acknowledged()
         self._unblock()
         self.wake()
 
@@ -593,5 +624,5 @@ class SharingDispatcher:
 
 
 def _may_join(facts: EntryFacts | None, due_ms: int) -> bool:
-    """Whether an entry may go out together with those before it."""
+    """Return whether an entry may be sent together with those before it."""
     return facts is None or (facts.chunk is None and facts.deliver_at_ms <= due_ms)

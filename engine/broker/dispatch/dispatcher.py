@@ -1,8 +1,8 @@
-"""Dispatchers: read, choose, send. Level-triggered: ``wake`` looks at what is there and sends what may go out now.
+"""Dispatchers: read, choose, send. They are level-triggered: ``wake`` sends all that may be sent in the present state.
 
-Whoever changes something that dispatch waits for calls ``wake``: an append, FLOW, an acknowledgement that unblocks, a
-socket that takes data again, a finished read, tokens of a dispatch rate. No timer stands between an append and its
-delivery but that of a rate. ``paused_for`` names the event that resumes a pause.
+Each event that dispatch waits for calls ``wake``: an append, FLOW, an acknowledgement that unblocks, a socket that
+accepts data again, a finished read, tokens of a dispatch rate. The timer of a rate is the only one between an append
+and its delivery (D2). ``paused_for`` names the event that resumes a pause.
 """
 
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ from engine.broker.ports import TopicPolicies
 
 @dataclass(frozen=True, slots=True)
 class DispatchState:
-    """How a subscription's dispatch stands.
+    """State of a subscription's dispatch.
 
-    ``paused_for``: None while everything is delivered or on its way; else the event waited for. ``active``: the one
-    that receives, where there is only one. ``replaying``: entries queued to be sent again. ``delayed``: entries set
-    aside until the time they are to be delivered; ``delayed_bytes``: what that takes in memory. ``blocked``: at the
-    limit of unacknowledged messages.
+    ``paused_for``: the event waited for; None while everything is delivered or being delivered. ``active``: the
+    consumer that receives, where there is only one. ``replaying``: entries queued to be sent again. ``delayed``:
+    entries set aside until their delivery time; ``delayed_bytes``: their size in memory. ``blocked``: whether the limit
+    of unacknowledged messages is reached.
     """
 
     paused_for: str | None
@@ -38,7 +38,7 @@ class DispatchState:
 
 
 class Held(NamedTuple):
-    """Entries, of about so many keys, that wait for ``owner`` because nobody else may have them."""
+    """Number of entries, and of their keys' slots, that wait for ``owner`` because they are bound to it."""
 
     owner: Consumer
     entries: int
@@ -49,29 +49,29 @@ class Dispatcher(Protocol):
     """Delivers a subscription's entries to its consumers."""
 
     consumers: list[Consumer]
-    """By priority level, where one counts; then in order of joining, of Failover by name."""
+    """Sorted by priority level, where it counts; then in order of joining, for Failover by name."""
 
     @property
     def state(self) -> DispatchState: ...
 
     def key_stats(self) -> Mapping[Consumer, KeyStats]:
-        """By consumer, of a Key_Shared subscription; empty for all else."""
+        """Return statistics by consumer of a Key_Shared subscription; an empty mapping for other types."""
         ...
 
     def held(self) -> Held | None:
-        """Of the consumer for which most waits, where entries are bound to one."""
+        """Return the entries bound to the consumer for which most entries wait; None without any."""
         ...
 
     def conflict(self, consumer: Consumer) -> Consumer | None:
-        """Who keeps ``consumer`` from joining, of the same type as itself."""
+        """Return the consumer of the same type that keeps ``consumer`` from joining; None without one."""
         ...
 
     def apply(self, policies: TopicPolicies) -> None:
-        """The topic's policies in force are others now."""
+        """Apply the topic's policies, after they changed."""
         ...
 
     def hold(self, on: bool) -> None:
-        """Whether nothing may be sent because too much is out at all consumers of the broker."""
+        """Stop or resume sending, because of the limit of unacknowledged messages of the whole broker."""
         ...
 
     def wake(self) -> None: ...
@@ -79,25 +79,28 @@ class Dispatcher(Protocol):
     def add(self, consumer: Consumer) -> None: ...
 
     def remove(self, consumer: Consumer) -> None:
-        """Its unacknowledged entries go back to be delivered again."""
+        """Remove a consumer; its unacknowledged entries are delivered again."""
         ...
 
     def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None:
-        """Explicitly given back by ``consumer``; None: all it holds."""
+        """Deliver entries again that ``consumer`` gave back; None: all its unacknowledged entries."""
         ...
 
     def acknowledged(self, consumer: Consumer, positions: list[Position]) -> int:
-        """Entries were acknowledged through ``consumer``; messages they counted for where that is known."""
+        """Handle the acknowledgement of entries through ``consumer``; return the messages they counted for.
+
+        Where the messages of an entry are not known, it counts for one.
+        """
         ...
 
     def acknowledged_partly(self, consumer: Consumer, position: Position, left: int) -> None:
-        """Through ``consumer``; ``left`` messages of a batch are still unacknowledged."""
+        """Handle the acknowledgement of a part of a batch; ``left`` of its messages are still unacknowledged."""
         ...
 
     def acknowledged_up_to(self, position: Position) -> None: ...
 
     def reset(self) -> None:
-        """The cursor was moved: nothing that is held or queued counts any more."""
+        """Drop all queued entries, after the cursor was moved."""
         ...
 
 
@@ -111,9 +114,9 @@ def deliver(
     throttle: Throttle,
     messages_max: int = UNLIMITED,
 ) -> View | None:
-    """Send the first entries of ``view``, as many as ``consumer`` may take (at least one); returns the rest.
+    """Send the first entries of ``view``, as many as ``consumer`` has room for, at least one; return the others.
 
-    No further one is sent once ``messages_max`` messages are, or ``throttle``, which is open, allows no more.
+    No further entry is sent once ``messages_max`` messages are, or once ``throttle``, which is open, allows no more.
     """
     count = view.count
     limited = throttle.limits
@@ -121,14 +124,14 @@ def deliver(
         entries_max = min(entries_max, throttle.fitting(view))
     partial = source.first_partial(view)
     if partial == 0:
-        one = view.part(0, 1)
+        batch = view.part(0, 1)
         ack_set = source.cursor.ack_set(view.run.position(view.start))
-        redelivered = (counts.of(one) or [0])[0] if counts is not None else 0
-        consumer.deliver_partly(one, list(ack_set or ()), redelivered, now_ms)
+        redelivered = (counts.of(batch) or [0])[0] if counts is not None else 0
+        consumer.deliver_partly(batch, list(ack_set or ()), redelivered, now_ms)
         if limited:
-            throttle.sent(one)
+            throttle.sent(batch)
         return view.part(1, count) if count > 1 else None
-    if partial is not None:
+    if partial is not None:  # a partly acknowledged batch is sent by itself, with its set
         entries_max = min(entries_max, partial)
     taken = consumer.take(view, entries_max, messages_max)
     assert taken, "a consumer without room was chosen"

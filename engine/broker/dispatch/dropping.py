@@ -1,4 +1,4 @@
-"""Dispatch of entries that are not kept to several consumers: whoever can take some now gets them."""
+"""Dispatch of entries that are not stored to several consumers: those that have room now receive them."""
 
 from collections.abc import Mapping
 
@@ -15,8 +15,11 @@ from engine.broker.ports import TopicPolicies
 
 
 class DroppingDispatcher:
-    """Nothing comes again and nothing is acknowledged. What nobody at all can take stays in the source, whose owner
-    drops it; what the one consumer of its key cannot take is dropped here, its messages counted in ``dropped``."""
+    """Dispatcher of a non-persistent topic: no entry is sent again or acknowledged.
+
+    Entries for which no consumer has room stay in the source, whose owner drops them. Entries for which the consumer of
+    their key has no room are dropped here, their messages counted in ``dropped``.
+    """
 
     def __init__(
         self, source: EntrySource, context: Context, chooser: Chooser, dropped: Rate
@@ -64,11 +67,12 @@ class DroppingDispatcher:
     def _send(self, owner: Consumer | None, view: View, now_ms: int) -> None:
         taken = 0
         if owner is not None and owner.can_receive:
-            whole = self._chooser.binds or len(self.consumers) == 1
-            taken = owner.take(view, view.count if whole else self._turn_max, UNLIMITED)
+            unshared = self._chooser.binds or len(self.consumers) == 1
+            taken = owner.take(view, view.count if unshared else self._turn_max, UNLIMITED)
             owner.deliver(view.part(0, taken), None, now_ms)
         if taken < view.count:
             rest = view.part(taken, view.count)
+            # Given back, bound entries would be offered to the same full consumer for ever.
             if self._chooser.binds:
                 self._dropped.total += rest.messages
             else:

@@ -1,7 +1,7 @@
-"""What dispatch must know of entries (D5, D6): worked out once per slice and kept on it, for all subscriptions.
+"""Facts that dispatch needs of entries (D5, D6), computed once per slice and stored on it for all subscriptions.
 
-Most entries are plain: they go to anyone at any time, and one search over the bytes of their slice shows it. What a
-search finds may stand there by chance; then the metadata decides.
+Most entries are plain: they may be sent to any consumer at any time, and one search over the bytes of their slice
+proves it. The bytes searched for may occur by chance; then the metadata is decoded.
 """
 
 from base64 import b64decode
@@ -18,23 +18,25 @@ from engine.wire.batches import read_metadata
 from engine.wire.kernels import metadata_span
 
 DELIVER_AT_TAG = b"\x98\x01"
-"""MessageMetadata.deliver_at_time, field 19."""
+"""Tag of MessageMetadata.deliver_at_time, field 19."""
 UUID_TAG = b"\xd2\x01"
-"""MessageMetadata.uuid, field 26: only chunks carry it."""
+"""Tag of MessageMetadata.uuid, field 26, which only chunks have."""
 _TAGS = (DELIVER_AT_TAG, UUID_TAG)
 _LARGE_ENTRY_BYTES = 2048
+"""Mean size of entries from which their metadata is searched instead of all their bytes."""
 _RARE = 50
+"""Occurrences of one byte in a slice up to which single bytes are searched for."""
 CHUNK_BYTES = 64 << 10
-"""Where no order depends on it, runs of smaller entries are not looked at for chunks."""
+"""Mean size of entries below which chunks are not counted. Only statistics depend on it, no order."""
 
 
 UUID_MAX = 200
-"""Characters of a chunked message's uuid; of a longer one there is a digest. Clients make it of a producer's name."""
+"""Characters of a chunked message's uuid, which clients derive from a producer's name. A longer one is digested."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """One piece: ``index`` of ``count`` of the message ``uuid``."""
+    """Chunk number ``index`` of ``count`` of the message ``uuid``."""
 
     uuid: str
     index: int
@@ -42,14 +44,14 @@ class Chunk:
 
 
 class EntryFacts(NamedTuple):
-    """``deliver_at_ms``: when it is to be delivered, ms since the epoch; 0: at once."""
+    """Facts of an entry that is not plain. ``deliver_at_ms``: delivery time, ms since the epoch; 0: at once."""
 
     deliver_at_ms: int
     chunk: Chunk | None
 
 
 class SliceFacts:
-    """``special``: facts of those entries that are not plain, by index in the slice."""
+    """Facts of a slice. ``special``: facts of the entries that are not plain, by index in the slice."""
 
     __slots__ = ("_slots", "special")
 
@@ -63,25 +65,25 @@ class SliceFacts:
                     self.special[i] = facts
 
     def part(self, start: int, stop: int) -> "SliceFacts":
-        """Facts of a slice of the entries ``start`` (inclusive) to ``stop``."""
-        made = SliceFacts.__new__(SliceFacts)
+        """Return the facts of a slice of the entries ``start`` (inclusive) to ``stop``."""
+        part = SliceFacts.__new__(SliceFacts)
         known, special = self._slots, self.special
-        made._slots = known and {slot_of: slots[start:stop] for slot_of, slots in known.items()}
-        made.special = {i - start: special[i] for i in range(start, stop) if i in special}
-        return made
+        part._slots = known and {slot_of: slots[start:stop] for slot_of, slots in known.items()}
+        part.special = {i - start: special[i] for i in range(start, stop) if i in special}
+        return part
 
     def slots(self, run: Slice, slot_of: SlotOf) -> list[int]:
-        """Slots of the keys of all entries of ``run``, whose facts these are."""
+        """Return the slots of the keys of all entries of ``run``, whose facts these are."""
         if self._slots is None:
             self._slots = {}
-        found = self._slots.get(slot_of)
-        if found is None:
-            found = self._slots[slot_of] = [slot_of(_key(run, i)) for i in range(run.count)]
-        return found
+        slots = self._slots.get(slot_of)
+        if slots is None:
+            slots = self._slots[slot_of] = [slot_of(_key(run, i)) for i in range(run.count)]
+        return slots
 
 
 def facts_of(run: Slice) -> SliceFacts:
-    """Facts of all entries of ``run``."""
+    """Return the facts of all entries of ``run``, computed at the first call."""
     facts: SliceFacts | None = run.facts
     if facts is None:
         facts = run.facts = SliceFacts(run)
@@ -89,15 +91,18 @@ def facts_of(run: Slice) -> SliceFacts:
 
 
 def chunks_of(view: View) -> int:
-    """How many entries of ``view`` are chunks."""
+    """Return how many entries of ``view`` are chunks."""
     special = facts_of(view.run).special
-    found = [special.get(i) for i in view.indexes] if special else ()
-    return sum(facts is not None and facts.chunk is not None for facts in found)
+    view_facts = [special.get(i) for i in view.indexes] if special else ()
+    return sum(facts is not None and facts.chunk is not None for facts in view_facts)
 
 
 def _key(run: Slice, i: int) -> bytes:
-    """The ordering key, or else the key. What has none goes by its producer and number, so that it is spread; what
-    cannot be read goes together."""
+    """Return an entry's ordering key, or else its key.
+
+    For an entry with neither: its producer and sequence id, so that such entries are spread over the consumers. Empty
+    for an entry whose metadata cannot be decoded.
+    """
     buf = run.buf
     span = metadata_span(buf, run.spans[2 * i], run.spans[2 * i + 1])
     if span is None:
@@ -111,7 +116,8 @@ def _key(run: Slice, i: int) -> bytes:
     text: str | bytes = metadata.partition_key
     if not text and not metadata.HasField("partition_key"):
         return f"{metadata.producer_name}-{metadata.sequence_id}".encode()
-    key = text.encode() if isinstance(text, str) else text  # bytes when it is no UTF-8
+    # Protobuf returns bytes that are not UTF-8 as bytes.
+    key = text.encode() if isinstance(text, str) else text
     if not metadata.partition_key_b64_encoded:
         return key
     try:
@@ -121,7 +127,7 @@ def _key(run: Slice, i: int) -> bytes:
 
 
 def _may_be_special(run: Slice) -> bool:
-    """One search over all bytes where entries are small: it costs less than to find their metadata."""
+    """Return whether any entry may not be plain. Where entries are small, one search costs less than their metadata."""
     buf, spans = run.buf, run.spans
     if run.size > _LARGE_ENTRY_BYTES * run.count:
         return True
@@ -129,7 +135,10 @@ def _may_be_special(run: Slice) -> bool:
 
 
 def _holds(buf: bytes, tag: bytes, start: int, stop: int) -> bool:
-    """Whether the two bytes of ``tag`` are in ``buf``: one byte is found ten times as fast as two, while it is rare."""
+    """Return whether the two bytes of ``tag`` are in ``buf``.
+
+    A rare byte is searched for alone, which is ten times as fast as a search for two.
+    """
     first, second = tag[:1], tag[1]
     at = start - 1
     for _ in range(_RARE):
@@ -142,14 +151,14 @@ def _holds(buf: bytes, tag: bytes, start: int, stop: int) -> bool:
 
 
 def short_uuid(uuid: str | bytes) -> str:
-    """A name of the same message that is short: whoever remembers messages by it is bounded in bytes, too."""
+    """Return ``uuid`` or, when it is long, a digest, so that tables by uuid are bounded in bytes."""
     if len(uuid) <= UUID_MAX and isinstance(uuid, str):
         return uuid
     return sha256(uuid.encode() if isinstance(uuid, str) else uuid).hexdigest()
 
 
 def _entry_facts(run: Slice, i: int) -> EntryFacts | None:
-    """None for a plain entry, and for one whose metadata cannot be read."""
+    """Return the facts of an entry; None for a plain one, and for one whose metadata cannot be decoded."""
     buf = run.buf
     span = metadata_span(buf, run.spans[2 * i], run.spans[2 * i + 1])
     if span is None or all(buf.find(tag, *span) < 0 for tag in _TAGS):

@@ -1,5 +1,6 @@
-"""Entries that wait with their bytes for the one consumer that may have them: for chunks that of their message, for
-others that of their key (D6, D10). Bounded in entries and in bytes. Pure.
+"""Entries kept in memory for the one consumer that may receive them. Bounded in entries and in bytes. Pure.
+
+A chunk waits for the consumer of its message (D6), any other entry for that of its key (D10).
 """
 
 from collections import deque
@@ -10,15 +11,15 @@ from engine.broker.dispatch.consumer import Consumer
 from engine.broker.dispatch.facts import facts_of
 
 PARKED_MAX = 1000
-"""Entries of one subscription."""
+"""Largest number of parked entries of one subscription."""
 PARKED_BYTES_MAX = 16 << 20
-"""Bytes of those entries. Their buffers are at most WASTE_MAX times as large, but for a single large entry."""
+"""Bytes of those entries. Their buffers are at most WASTE_MAX times as large, except for a single large entry."""
 WASTE_MAX = 2
-"""A view whose buffer is more than so many times as large is copied: a small entry must not keep a whole read alive."""
+"""Largest ratio of a buffer to its view. Others are copied: a small entry must not keep a large read in memory."""
 
 
 class Parked:
-    """Views by the consumer they wait for, each consumer's in order."""
+    """Views by the consumer that they wait for, in order for each consumer."""
 
     __slots__ = ("_bytes", "_views", "entries")
 
@@ -43,20 +44,20 @@ class Parked:
         return list(self._views)
 
     def has_room(self, view: View) -> bool:
-        """Whether ``view`` may wait here; the first one may, however large it is."""
+        """Return whether ``view`` may be added; the first one may, however large it is."""
         if self.entries >= PARKED_MAX:
             return False
         return not self._views or self._bytes + view.size <= PARKED_BYTES_MAX
 
     def add(self, owner: Consumer, view: View) -> None:
-        """``view`` waits behind what waits for ``owner``."""
+        """Add ``view`` behind the views that wait for ``owner``."""
         views = self._views.setdefault(owner, deque())
         for part in _small_buffers(view):
             views.append(part)
             self._count(part, 1)
 
     def put_back(self, owner: Consumer, view: View) -> None:
-        """``view`` was taken and waits again, before what waits for ``owner``."""
+        """Add ``view``, which was taken, before the views that wait for ``owner`` (D10)."""
         views = self._views.setdefault(owner, deque())
         for part in reversed(_small_buffers(view)):
             views.appendleft(part)
@@ -74,13 +75,13 @@ class Parked:
         return view
 
     def narrow(self, due: Callable[[View], View | None]) -> None:
-        """Replace each view by what of it is ``due``."""
-        before = list(self)
+        """Replace each view by the part that ``due`` returns of it, None for nothing."""
+        parked = list(self)
         self.clear()
-        for owner, view in before:
-            left = due(view)
-            if left is not None:
-                self.add(owner, left)
+        for owner, view in parked:
+            part = due(view)
+            if part is not None:
+                self.add(owner, part)
 
     def clear(self) -> None:
         self._views.clear()
@@ -92,7 +93,7 @@ class Parked:
 
 
 def _small_buffers(view: View) -> list[View]:
-    """The entries of ``view`` in buffers that are not much larger than they are."""
+    """Return the entries of ``view`` in buffers at most WASTE_MAX times their size."""
     run = view.run
     if run.held <= WASTE_MAX * view.size:
         return [view]
@@ -107,15 +108,15 @@ def _small_buffers(view: View) -> list[View]:
 
 
 def _copied(run: Slice, start: int, stop: int) -> View:
-    """Entries ``start`` (inclusive) to ``stop`` in a buffer of their own."""
+    """Return entries ``start`` (inclusive) to ``stop`` in a buffer of their own."""
     entries = [run.entry(i) for i in range(start, stop)]
     spans: list[int] = []
-    at = 0
+    size = 0
     for entry in entries:
-        spans += (at, at + len(entry))
-        at += len(entry)
+        spans += (size, size + len(entry))
+        size += len(entry)
     counts = None if run.counts is None else run.counts[start:stop]
-    copy = Slice(b"".join(entries), spans, at, counts, run.ledger_id, run.first + start)
+    copy = Slice(b"".join(entries), spans, size, counts, run.ledger_id, run.first + start)
     if run.facts is not None:
         copy.facts = facts_of(run).part(start, stop)
     return View(copy, 0, copy.count)

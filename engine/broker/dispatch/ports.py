@@ -1,4 +1,4 @@
-"""What dispatch needs of those below it."""
+"""Interfaces that dispatch needs of the managed ledger."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol
@@ -9,55 +9,60 @@ from engine.managed.cursors.index_ledgers import IndexLedgers
 
 
 class DispatchCursor(Protocol):
-    """The entries of one subscription that are still due, in order; ``Cursor`` of the managed ledger is one."""
+    """Reader of one subscription's unacknowledged entries, in order, such as ``Cursor`` of the managed ledger."""
 
     name: str
 
     def read_nowait(self, entries_max: int, bytes_max: int) -> list[View] | None:
-        """The next entries, at least one if any, passing over them. ``[]``: none now; ``None``: ``read`` has to wait.
+        """Return the next entries and advance past them: at least one; ``[]`` when there are none now.
 
-        Raises ManagedLedgerFencedError or ManagedLedgerClosedError when the topic is on its way out.
+        None: they are not in memory, use ``read``. Raises ManagedLedgerFencedError or ManagedLedgerClosedError when the
+        topic is closing.
         """
         ...
 
     async def read(self, entries_max: int, bytes_max: int) -> list[View]:
-        """As ``read_nowait``, waiting for storage. Cancel-safe: nothing is passed over then."""
+        """Return the next entries as ``read_nowait`` does, waiting for storage. Cancel-safe: does not advance then."""
         ...
 
     async def replay(self, positions: Sequence[Position], bytes_max: int) -> list[View]:
-        """These entries again, in order; those acknowledged or gone are left out, and those behind as many as keep
-        ``bytes_max`` bytes of buffers alive, one buffer at least. Cancel-safe."""
+        """Return these entries again, in order, without those that are acknowledged or deleted. Cancel-safe.
+
+        Only as many are returned as keep ``bytes_max`` bytes of buffers in memory, at least one buffer's.
+        """
         ...
 
     def rewind(self) -> None:
-        """Go on from the first unacknowledged entry."""
+        """Continue at the first unacknowledged entry."""
         ...
 
     def is_acknowledged(self, position: Position) -> bool: ...
 
     @property
     def has_partial_batches(self) -> bool:
-        """Whether any batch is acknowledged in part: only then ``ack_set`` needs to be asked."""
+        """True when any batch is acknowledged in part: otherwise ``ack_set`` returns None for all positions."""
         ...
 
     def ack_set(self, position: Position) -> list[int] | None:
-        """64-bit words of a batch acknowledged in part (bit set: not acknowledged); None for all else."""
+        """Return 64-bit words of a batch acknowledged in part (bit set: not acknowledged); None for other entries."""
         ...
 
 
 class DelayCursor(DispatchCursor, Protocol):
-    """Of a subscription that keeps entries until their time."""
+    """Cursor of a subscription that keeps entries until their delivery time."""
 
     def backlog_entries(self) -> int:
-        """Unacknowledged entries."""
+        """Return the number of unacknowledged entries."""
         ...
 
     @property
     def index(self) -> IndexLedgers | None:
-        """Where an index of entries that wait can be kept; None: nowhere."""
+        """Ledgers that can store an index of delayed entries; None where it cannot be stored."""
         ...
 
     def set_aside(self, spans: Iterable[tuple[int, int, int]]) -> None:
-        """Leave these entries out of what is read, until all of them were passed: (ledger id, first, behind the last),
-        in any order. They replace those of before."""
+        """Leave entries out of reads until the reader has passed all of them, instead of those of an earlier call.
+
+        ``spans``: (ledger id, first entry, behind the last entry), in any order.
+        """
         ...

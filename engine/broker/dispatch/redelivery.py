@@ -1,7 +1,7 @@
-"""Messages out at consumers (D3) and messages to send again (D4, D10), where consumers share a subscription. Pure.
+"""Unacknowledged messages of consumers that share a subscription (D3), and messages to send again (D4, D10). Pure.
 
-Both are kept as plain integers (ledger id → entry id → messages left in the entry), so that a run of entries is added
-with one dictionary update, and nothing is allocated per message but the dictionary's slot.
+Pending entries are plain integers (ledger id → entry id → unacknowledged messages of the entry): a run of entries is
+added with one dictionary update, and nothing is allocated per message but the dictionary's slot.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -15,15 +15,16 @@ from engine.broker.dispatch.choose.keys import NO_SLOT
 SlotsOf = Callable[[Slice], Sequence[int]]
 """Slots of the keys of a slice's entries."""
 Lane = Hashable
-"""Whose turn it is: a consumer, or None for anybody."""
+"""A queue of positions to replay: a consumer's, or None for positions that any consumer may receive."""
 NOWHERE = "nowhere"
-"""Lane of what nobody may have now."""
+"""Lane of positions that no consumer may receive now."""
 _SLOT_SHIFT = 32
 _MESSAGES = (1 << _SLOT_SHIFT) - 1
+"""Mask of the message count in a pending entry's integer; the slot of its key is above it."""
 
 
 class Tally:
-    """Messages out at all consumers of a subscription together."""
+    """Unacknowledged messages of all consumers of a subscription together."""
 
     __slots__ = ("messages",)
 
@@ -32,12 +33,13 @@ class Tally:
 
 
 class PendingAcks:
-    """Entries that one consumer holds unacknowledged. ``messages`` counts the messages in them, and so does ``tally``
-    together with the other consumers'. With ``slots_of`` the slots of their keys are kept with them, above the
-    messages of each.
+    """Unacknowledged entries of one consumer.
 
-    An entry that an administrator or a policy passed counts no more, but its client still works on it: ``passed`` keeps
-    the last one of each slot, until the client is done with it or leaves.
+    ``messages`` counts the messages in them; ``tally`` counts them together with those of the other consumers. With
+    ``slots_of`` the slot of each entry's key is kept with it.
+
+    An entry that a skip or an expiry acknowledged no longer counts, but its client may still process it: ``passed``
+    keeps the last such entry of each slot, until the client acknowledges it, gives it back or leaves (D10).
     """
 
     __slots__ = ("_ledgers", "messages", "passed", "slots_of", "tally")
@@ -46,7 +48,7 @@ class PendingAcks:
         self._ledgers: dict[int, dict[int, int]] = {}
         self.messages = 0
         self.passed: dict[Position, int] = {}
-        """Slots, by position; of each slot one."""
+        """Slots by position, each slot at most once."""
         self.tally = Tally()
         self.slots_of: SlotsOf | None = None
 
@@ -60,7 +62,7 @@ class PendingAcks:
         return position[1] in self._ledgers.get(position[0], ())
 
     def add(self, view: View) -> None:
-        """The entries of ``view`` were sent."""
+        """Add the entries of ``view``, which were sent."""
         run, indexes = view.run, view.indexes
         counts = run.counts
         if counts is None:
@@ -70,7 +72,7 @@ class PendingAcks:
             self._add(run, indexes, part, sum(part))
 
     def add_part(self, view: View, messages: int) -> None:
-        """The one entry of ``view`` was sent, of which only ``messages`` (>= 1) were unacknowledged."""
+        """Add the one entry of ``view``, which was sent with only ``messages`` (>= 1) unacknowledged messages."""
         self._add(view.run, view.indexes, (messages,), messages)
 
     def _add(self, run: Slice, indexes: Sequence[int], counts: Iterable[int], total: int) -> None:
@@ -89,16 +91,16 @@ class PendingAcks:
         self.tally.messages += messages
 
     def slot(self, ledger_id: int, entry_id: int) -> int:
-        """Of a pending entry's key; NO_SLOT of any other."""
+        """Return the slot of a pending entry's key; NO_SLOT when the entry is not pending."""
         return self._ledgers.get(ledger_id, {}).get(entry_id, 0) >> _SLOT_SHIFT
 
     def slots(self) -> Iterator[int]:
-        """Of all pending entries, and those passed."""
-        pending = (held >> _SLOT_SHIFT for one in self._ledgers.values() for held in one.values())
+        """Iterate over the slots of all pending and passed entries, one for each entry."""
+        pending = (held >> _SLOT_SHIFT for ids in self._ledgers.values() for held in ids.values())
         return chain(pending, self.passed.values())
 
     def discard(self, ledger_id: int, entry_id: int) -> int:
-        """Forget one entry; the messages it still counted for, 0 when it was not pending."""
+        """Remove one entry; return the messages it still counted for, 0 when it was not pending."""
         entries = self._ledgers.get(ledger_id)
         if entries is None:
             return 0
@@ -110,29 +112,29 @@ class PendingAcks:
         return messages
 
     def discard_all(self, positions: Sequence[Position]) -> tuple[int, list[Position]]:
-        """Forget entries; the messages they still counted for, and those of them that were not pending."""
+        """Remove entries; return the messages they still counted for, and the positions that were not pending."""
         if len(positions) == 1:
             messages = self.discard(*positions[0])
             return messages, [] if messages else [*positions]
         messages, missing = 0, []
-        present = -1
+        current = -1
         entries: dict[int, int] = {}
         for position in positions:
             ledger_id, entry_id = position
-            if ledger_id != present:
-                self._drop_if_empty(present)
-                present, entries = ledger_id, self._ledgers.get(ledger_id, {})
+            if ledger_id != current:
+                self._drop_if_empty(current)
+                current, entries = ledger_id, self._ledgers.get(ledger_id, {})
             held = entries.pop(entry_id, 0) & _MESSAGES
             if held:
                 messages += held
             else:
                 missing.append(position)
-        self._drop_if_empty(present)
+        self._drop_if_empty(current)
         self._count(-messages)
         return messages, missing
 
     def among(self, wanted: Mapping[int, set[int]]) -> list[Position]:
-        """The pending ones of these entry ids by ledger: as much work as the fewer of both are."""
+        """Return which of the entry ids ``wanted`` by ledger are pending. The work is bounded by the smaller set."""
         return [
             Position(ledger_id, entry_id)
             for ledger_id in self._ledgers.keys() & wanted.keys()
@@ -144,7 +146,7 @@ class PendingAcks:
             del self._ledgers[ledger_id]
 
     def left(self, ledger_id: int, entry_id: int, messages: int) -> int:
-        """Only ``messages`` (>= 1) of a pending entry are still unacknowledged; how many that took off."""
+        """Lower a pending entry's unacknowledged messages to ``messages`` (>= 1); return by how many."""
         entries = self._ledgers.get(ledger_id, {})
         held = entries.get(entry_id, 0)
         before = held & _MESSAGES
@@ -155,28 +157,28 @@ class PendingAcks:
         return before - messages
 
     def pass_up_to(self, position: Position) -> None:
-        """All up to and including ``position`` are acknowledged, not by the client."""
-        last = {slot: one for one, slot in self.passed.items()}
-        for ledger_id in sorted(each for each in self._ledgers if each <= position.ledger_id):
+        """Remove all entries up to and including ``position``, which were acknowledged, but not by the client."""
+        last = {slot: passed for passed, slot in self.passed.items()}
+        for ledger_id in sorted(known for known in self._ledgers if known <= position.ledger_id):
             entries = self._ledgers[ledger_id]
-            gone = [*entries] if ledger_id < position.ledger_id else _up_to(position, entries)
-            if self.slots_of is not None:
-                last |= {entries[i] >> _SLOT_SHIFT: Position(ledger_id, i) for i in sorted(gone)}
-            self._count(-sum([entries.pop(i) & _MESSAGES for i in gone]))
+            passed = [*entries] if ledger_id < position.ledger_id else _up_to(position, entries)
+            if self.slots_of is not None:  # ascending, so that the last entry of each slot remains
+                last |= {entries[i] >> _SLOT_SHIFT: Position(ledger_id, i) for i in sorted(passed)}
+            self._count(-sum([entries.pop(i) & _MESSAGES for i in passed]))
             self._drop_if_empty(ledger_id)
-        self.passed = {one: slot for slot, one in last.items()}
+        self.passed = {passed_at: slot for slot, passed_at in last.items()}
 
     def done(self, position: Position) -> int:
-        """The client is done with an entry that was passed: its slot, NO_SLOT when it is none of them."""
+        """Remove a passed entry that the client no longer processes; return its slot, NO_SLOT when it is not one."""
         return self.passed.pop(position, NO_SLOT)
 
     def take_all(self) -> dict[Position, int]:
-        """All positions, in order, and their slots; afterwards nothing is pending, or kept as passed."""
-        out = {position: self.slot(*position) for position in self}
+        """Remove all entries, passed ones too; return the pending positions, in order, with their slots."""
+        slots = {position: self.slot(*position) for position in self}
         self._ledgers.clear()
         self.passed = {}
         self._count(-self.messages)
-        return out
+        return slots
 
     def __iter__(self) -> Iterator[Position]:
         for ledger_id in sorted(self._ledgers):
@@ -188,25 +190,25 @@ def _up_to(position: Position, entries: Iterable[int]) -> list[int]:
     return [entry_id for entry_id in entries if entry_id <= position.entry_id]
 
 
-def _everywhere(_: int) -> Lane:
+def _shared_lane(_: int) -> Lane:
     return None
 
 
 class ReplayQueue:
-    """Positions to send (again), smallest first, each at most once.
+    """Positions to send or send again, smallest first, each at most once.
 
-    They wait in lanes, by the slot of their key: ``lane_of`` says in which; NOWHERE, nobody is asked for them.
+    They wait in lanes: ``lane_of`` returns the lane of a key's slot. Positions in the lane NOWHERE are not taken.
     """
 
     __slots__ = ("_lane_of", "_lanes", "_members", "slots")
 
-    def __init__(self, lane_of: Callable[[int], Lane] = _everywhere) -> None:
+    def __init__(self, lane_of: Callable[[int], Lane] = _shared_lane) -> None:
         self._lane_of = lane_of
         self._members: dict[Position, int] = {}
         self.slots: dict[int, list[Position]] = {}
-        """By slot what waits, or waited."""
+        """Heaps of positions by slot; a position that is no longer a member was removed meanwhile."""
         self._lanes: dict[Lane, list[Position]] = {}
-        """Heaps, both; those in them that are no members went meanwhile."""
+        """Heaps of positions by lane; the same holds."""
 
     def __len__(self) -> int:
         return len(self._members)
@@ -215,35 +217,36 @@ class ReplayQueue:
         return position in self._members
 
     def add(self, positions: Iterable[Position], slot: int = NO_SLOT) -> None:
-        fresh = [p for p in positions if p not in self._members]
-        self._members.update(dict.fromkeys(fresh, slot))
+        """Add positions whose keys have the given slot; those in the queue already stay where they are."""
+        added = [p for p in positions if p not in self._members]
+        self._members.update(dict.fromkeys(added, slot))
         if slot != NO_SLOT:
-            _push(self.slots.setdefault(slot, []), fresh)
-        self._enter(self._lane_of(slot), fresh)
+            _push(self.slots.setdefault(slot, []), added)
+        self._push_to(self._lane_of(slot), added)
 
-    def _enter(self, lane: Lane, positions: Sequence[Position]) -> None:
+    def _push_to(self, lane: Lane, positions: Sequence[Position]) -> None:
         if lane is not NOWHERE:
             _push(self._lanes.setdefault(lane, []), positions)
 
     def add_keyed(self, positions: Mapping[Position, int]) -> None:
-        """Positions with their slots."""
+        """Add positions, given with their slots."""
         by_slot: dict[int, list[Position]] = {}
         for position, slot in positions.items():
             by_slot.setdefault(slot, []).append(position)
-        for slot, those in by_slot.items():
-            self.add(those, slot)
+        for slot, slot_positions in by_slot.items():
+            self.add(slot_positions, slot)
 
     def discard(self, position: Position) -> None:
-        """It was acknowledged meanwhile."""
-        self._members.pop(position, None)
+        """Remove a position that was acknowledged."""
+        self._members.pop(position, None)  # it stays in the heaps, which skip what is no member
 
     def discard_up_to(self, position: Position) -> None:
-        """All up to and including ``position`` are acknowledged."""
-        for one in [one for one in self._members if one <= position]:
-            del self._members[one]
+        """Remove the positions up to and including ``position``, which were acknowledged."""
+        for acknowledged in [member for member in self._members if member <= position]:
+            del self._members[acknowledged]
 
     def first(self, slot: int) -> Position | None:
-        """The first that waits with this slot."""
+        """Return the first position in the queue with this slot; None without one."""
         heap = self.slots.get(slot)
         if heap is None:
             return None
@@ -256,24 +259,24 @@ class ReplayQueue:
 
     def take(self, count: int, lane: Lane = None) -> list[Position]:
         """Remove and return the first ``count`` positions of a lane."""
-        out: list[Position] = []
+        taken: list[Position] = []
         heap = self._lanes.get(lane, [])
-        while heap and len(out) < count:
+        while heap and len(taken) < count:
             position = heappop(heap)
             if self._members.pop(position, None) is not None:
-                out.append(position)
-        return out
+                taken.append(position)
+        return taken
 
     def relane(self) -> None:
-        """Slots changed lanes."""
+        """Assign all positions to lanes again, after slots changed theirs."""
         members, self._members = self._members, {}
         self.slots.clear()
         self._lanes.clear()
         self.add_keyed(members)
 
     def freed(self, slot: int) -> None:
-        """A slot has a lane now."""
-        self._enter(
+        """Add a slot's positions to its lane, which was NOWHERE before."""
+        self._push_to(
             self._lane_of(slot), [p for p in self.slots.get(slot, ()) if p in self._members]
         )
 
@@ -284,7 +287,7 @@ class ReplayQueue:
 
 
 def _push(heap: list[Position], positions: Sequence[Position]) -> None:
-    if len(positions) > len(heap):
+    if len(positions) > len(heap):  # building the heap is linear, pushing to it logarithmic each
         heap += positions
         heapify(heap)
     else:
@@ -293,8 +296,10 @@ def _push(heap: list[Position], positions: Sequence[Position]) -> None:
 
 
 class RedeliveryCounts:
-    """How often each entry was explicitly given back since a consumer is there; one sent once counts 0. Never falls
-    while unacknowledged."""
+    """Number of times that each entry was explicitly given back while the subscription had consumers.
+
+    0 for an entry sent once. A count does not decrease while its entry is unacknowledged (D4).
+    """
 
     __slots__ = ("_counts",)
 
@@ -315,18 +320,18 @@ class RedeliveryCounts:
         self._counts.pop(position, None)
 
     def forget_up_to(self, position: Position) -> None:
-        """All up to and including ``position`` are acknowledged."""
-        for old in [p for p in self._counts if p <= position]:
-            del self._counts[old]
+        """Remove the counts of entries up to and including ``position``, which were acknowledged."""
+        for acknowledged in [p for p in self._counts if p <= position]:
+            del self._counts[acknowledged]
 
     def clear(self) -> None:
         self._counts.clear()
 
     def of(self, view: View) -> list[int] | None:
-        """Counts of the entries in ``view``; None when all are 0."""
+        """Return the counts of the entries in ``view``; None when all are 0."""
         counts = self._counts
         if not counts:
             return None
         ledger_id, first = view.ledger_id, view.run.first
-        out = [counts.get(Position(ledger_id, first + i), 0) for i in view.indexes]
-        return out if any(out) else None
+        view_counts = [counts.get(Position(ledger_id, first + i), 0) for i in view.indexes]
+        return view_counts if any(view_counts) else None

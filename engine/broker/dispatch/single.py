@@ -1,4 +1,4 @@
-"""Exclusive and Failover: everything in storage order to the one active consumer (D8)."""
+"""Dispatch of Exclusive and Failover: everything in storage order to the one active consumer (D8)."""
 
 import asyncio
 from bisect import insort
@@ -22,7 +22,7 @@ ACTIVE_CHANGE_VERSION = 12
 
 
 class SingleDispatcher:
-    """One consumer is active; with Failover the others stand by. ``consumers`` in order of their rank."""
+    """Dispatcher with one active consumer; with Failover the others are on standby. ``consumers`` is sorted by rank."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class SingleDispatcher:
         partition: int,
         entries_for: Callable[[Consumer], DispatchCursor],
     ) -> None:
-        """``entries_for``: what the consumer that becomes active receives from."""
+        """Create a dispatcher without consumers. ``entries_for`` returns the cursor that an active consumer reads."""
         self._entries_for = entries_for
         self._kind = kind
         self._source = source
@@ -104,7 +104,7 @@ class SingleDispatcher:
                 source.give_back(rest)
 
     def add(self, consumer: Consumer) -> None:
-        insort(self.consumers, consumer, key=lambda each: rank(each.priority, each.name))
+        insort(self.consumers, consumer, key=lambda member: rank(member.priority, member.name))
         self._choose(newcomer=consumer)
 
     def remove(self, consumer: Consumer) -> None:
@@ -121,19 +121,19 @@ class SingleDispatcher:
             self._topic,
             by_ring=self._by_ring,
         )
-        before = self._active
-        after = None if chosen is None else self.consumers[chosen]
-        self._active = after
-        if after is None:
-            self._end_handover()  # the source may be another dispatcher's by its time
-        elif after is before:
+        previous = self._active
+        active = None if chosen is None else self.consumers[chosen]
+        self._active = active
+        if active is None:
+            self._end_handover()  # the source may belong to another dispatcher when the timer ends
+        elif active is previous:
             if newcomer is not None:
-                self._tell(newcomer)
+                self._notify(newcomer)
         elif not self._delay_s or (len(self.consumers) == 1 and newcomer is not None):
             self._end_handover()
             self._take_over()
         elif self._handover is None:
-            # Consumers come and go in flocks; the pause saves rereading the backlog for each of them.
+            # Many consumers connect or leave together; the delay saves reading the backlog again for each of them.
             loop = asyncio.get_running_loop()
             self._handover = loop.call_later(self._delay_s, self._take_over)
 
@@ -147,10 +147,11 @@ class SingleDispatcher:
         assert self._active is not None
         self._source.read_from(self._entries_for(self._active))
         for consumer in self.consumers:
-            self._tell(consumer)
+            self._notify(consumer)
         self.wake()
 
-    def _tell(self, consumer: Consumer) -> None:
+    def _notify(self, consumer: Consumer) -> None:
+        """Notify a Failover consumer whether it is active, unless its client is too old."""
         if self._kind == SubscriptionType.FAILOVER and (
             consumer.outlet.protocol_version >= ACTIVE_CHANGE_VERSION
         ):

@@ -1,7 +1,7 @@
-"""Entries of one cursor on their way to a dispatcher: read ahead of permits, given back, read again.
+"""Entries of one cursor for a dispatcher: read ahead of permits, given back, read again.
 
 At most one read is under way; a rewind waits for it, so that a late answer neither is delivered nor moves the cursor
-(D7). Its end wakes the dispatcher (D2).
+(D7). The end of a read wakes the dispatcher (D2).
 """
 
 import asyncio
@@ -24,22 +24,22 @@ log = logging.getLogger(__name__)
 
 
 class EntrySource:
-    """What ``cursor`` still has to deliver. ``ready`` is called (never from inside ``next``) when a read has ended."""
+    """Entries that ``cursor`` still has to deliver. ``ready`` is called, never from inside ``next``, after a read."""
 
     __slots__ = (
         "_acked_ahead",
-        "_again",
         "_backoff",
         "_closed",
         "_context",
         "_entropy",
         "_failing",
+        "_first",
         "_held",
         "_reading",
         "_ready",
         "_replaying",
-        "_rest",
         "_rewind_due",
+        "_to_replay",
         "cursor",
         "scope",
     )
@@ -57,12 +57,13 @@ class EntrySource:
         self._entropy = context.entropy
         self._backoff = Backoff()
         self._ready = ready
-        # A deque is 620 bytes, and most subscriptions of many are idle: made with the first view.
-        self._again: deque[View] | tuple[()] = ()
-        """What was replayed or given back: it comes first."""
+        # A deque takes 620 bytes, and of many subscriptions most are idle: it is created with the first view.
+        self._first: deque[View] | tuple[()] = ()
+        """Entries replayed or given back, which are delivered first."""
         self._held: deque[View] | tuple[()] = ()
-        self._rest: list[Position] | tuple[()] = ()
-        """What is replayed next: the buffers of all of it may be too many bytes."""
+        """Entries read ahead."""
+        self._to_replay: list[Position] | tuple[()] = ()
+        """Positions not replayed yet, because the buffers of all of them may be too many bytes."""
         self._reading: asyncio.Task[None] | None = None
         self._replaying = False
         self._rewind_due = False
@@ -72,41 +73,41 @@ class EntrySource:
 
     @property
     def waiting_for(self) -> str:
-        """What ends the wait when ``next`` gave None: "append", "read" (storage answers) or "retry" (a timer)."""
+        """The event that ends the wait after ``next`` returned None: "append", "read" or "retry" (after a failure)."""
         if self._failing:
             return "retry"
         return "read" if self._reading is not None else "append"
 
     @property
     def holds(self) -> bool:
-        """Whether entries were read and not yet delivered."""
-        return bool(self._again or self._held)
+        """True when entries were read and not yet delivered."""
+        return bool(self._first or self._held)
 
     @property
     def holds_first(self) -> bool:
-        """Whether what was replayed or given back was not yet delivered."""
-        return bool(self._again)
+        """True when entries were replayed or given back and not yet delivered."""
+        return bool(self._first)
 
     @property
     def replaying(self) -> bool:
-        """Whether what was asked for again is being read."""
+        """True when a replay is being read."""
         return self._replaying and self._reading is not None
 
     def next(self, entries_max: int, *, new: bool = True) -> View | None:
-        """The next entries, in order; None when there are none now (see ``waiting_for``).
+        """Return the next entries, in order; None when there are none now (see ``waiting_for``).
 
-        Without ``new`` only what was replayed or given back.
+        Without ``new``: only entries that were replayed or given back.
         """
         while True:
-            while queue := self._again or (self._held if new else ()):
+            while queue := self._first or (self._held if new else ()):
                 view = queue.popleft()
-                if self._rest:
-                    self._go_on()
+                if self._to_replay:
+                    self._continue_replay()
                 if not self._acked_ahead:
                     return view
-                left = self.unacknowledged(view)
-                if left is not None:
-                    return left
+                due = self.unacknowledged(view)
+                if due is not None:
+                    return due
             if not self.idle or not new:
                 return None
             self._acked_ahead = False
@@ -116,7 +117,9 @@ class EntrySource:
             try:
                 views = self.cursor.read_nowait(entries, size)
             except (ManagedLedgerFencedError, ManagedLedgerClosedError):
-                return None  # the topic is on its way out and sends its consumers away, one after the other
+                return (
+                    None  # the topic is closing and disconnects its consumers one after the other
+                )
             if views is None:
                 self._start("read", partial(self.cursor.read, entries, size), front=False)
                 return None
@@ -130,29 +133,31 @@ class EntrySource:
         self._held.extend(views)
 
     def _hold_first(self, views: Iterable[View]) -> None:
-        """``views`` in reverse."""
-        if isinstance(self._again, tuple):
-            self._again = deque()
-        self._again.extendleft(views)
+        """Put ``views``, which are in reverse order, before all other entries."""
+        if isinstance(self._first, tuple):
+            self._first = deque()
+        self._first.extendleft(views)
 
     def give_back(self, view: View) -> None:
-        """``view`` could not be delivered now; it comes first again."""
+        """Return an undelivered ``view``, to be delivered before all other entries."""
         self._hold_first((view,))
 
     def replay(self, positions: list[Position]) -> bool:
-        """Read ``positions`` again, ahead of all else, some at a time; False while a read is under way (ask again
-        later)."""
+        """Read ``positions`` again, before all other entries, some at a time.
+
+        Return False, having done nothing, while a read is under way.
+        """
         if not self.idle:
             return False
         self._acked_ahead = True  # some may be acknowledged before they are sent
-        self._rest = [*positions, *self._rest]
-        self._go_on()
+        self._to_replay = [*positions, *self._to_replay]
+        self._continue_replay()
         return True
 
-    def _go_on(self) -> None:
-        """Read more of what is to be replayed once all that was read of it is taken."""
-        if self._rest and not self._again and self.idle:
-            positions, self._rest = self._rest, ()
+    def _continue_replay(self) -> None:
+        """Read more of the positions to replay when all replayed entries are taken."""
+        if self._to_replay and not self._first and self.idle:
+            positions, self._to_replay = self._to_replay, ()
             self._start("replay", partial(self._read_again, positions), front=True)
 
     async def _read_again(self, positions: Sequence[Position]) -> list[View]:
@@ -160,16 +165,17 @@ class EntrySource:
         views = await self.cursor.replay(positions, size)
         if views:
             last = views[-1].last_position
-            self._rest = [position for position in positions if position > last]
+            # The cursor returns only as many entries as fit; those that are gone or acknowledged are not among them.
+            self._to_replay = [position for position in positions if position > last]
         return views
 
     @property
     def idle(self) -> bool:
-        """Whether a read could start now."""
+        """True when a read could start now."""
         return self._reading is None and not self._closed
 
     def first_partial(self, view: View) -> int | None:
-        """How many entries of ``view`` lie before the first batch that is acknowledged in part; None without any."""
+        """Return how many entries of ``view`` precede the first partly acknowledged batch; None without one."""
         cursor = self.cursor
         if not cursor.has_partial_batches:
             return None
@@ -180,7 +186,7 @@ class EntrySource:
         return None
 
     def unacknowledged(self, view: View) -> View | None:
-        """The entries in ``view`` that are still due."""
+        """Return the entries of ``view`` that are not acknowledged; None when all are."""
         run, cursor = view.run, self.cursor
         due = [i for i in view.indexes if not cursor.is_acknowledged(run.position(i))]
         if len(due) == view.count:
@@ -188,30 +194,32 @@ class EntrySource:
         return Pick(run, due) if due else None
 
     def acknowledged_ahead(self) -> None:
-        """Something may have been acknowledged before it was delivered: look before delivering what is held."""
+        """Note that entries may have been acknowledged before their delivery: held ones are checked from now on."""
         if self.holds or self._reading is not None:
             self._acked_ahead = True
 
     def read_from(self, cursor: DispatchCursor) -> None:
-        """Go on with the first unacknowledged entry of ``cursor``, another view of the same subscription."""
+        """Continue at the first unacknowledged entry of ``cursor``, another reader of the same subscription."""
         self.cursor = cursor
         self.rewind()
 
     def rewind(self) -> None:
-        """Drop what is held and start over at the first unacknowledged entry."""
+        """Drop the held entries and start over at the first unacknowledged one."""
         self._drop()
-        if self._reading is not None:
+        if self._reading is not None:  # its answer moves the cursor: the rewind follows it (D7)
             self._rewind_due = True
         else:
             self.cursor.rewind()
 
     async def settle(self) -> None:
-        """Wait until no read is under way; what is held is dropped. For a reset of the cursor."""
+        """Wait until no read is under way and drop the held entries. Called before the cursor is reset."""
         while (reading := self._reading) is not None:
             self._rewind_due = True
             await asyncio.wait([reading])
             if self._reading is reading:
-                self._reading = None  # cancelled with the topic before it began: nobody was told
+                self._reading = (
+                    None  # cancelled with the topic before it began: ``_fetch`` never ran
+                )
         self._drop()
 
     def close(self) -> None:
@@ -219,7 +227,7 @@ class EntrySource:
         self._drop()
 
     def _drop(self) -> None:
-        self._again = self._held = self._rest = ()
+        self._first = self._held = self._to_replay = ()
 
     def _start(self, what: str, call: Callable[[], Awaitable[list[View]]], front: bool) -> None:
         self._replaying = front
@@ -228,7 +236,7 @@ class EntrySource:
     async def _fetch(self, call: Callable[[], Awaitable[list[View]]], front: bool) -> None:
         views: list[View] = []
         try:
-            views = await self._insist(call)
+            views = await self._retry(call)
         finally:
             self._reading = None
             self._failing = False
@@ -236,17 +244,17 @@ class EntrySource:
             return
         if self._rewind_due:
             self._rewind_due = False
-            self._rest = ()
+            self._to_replay = ()  # ``_read_again`` may have set it after the rewind dropped the rest
             self.cursor.rewind()
         elif front:
-            self._hold_first(reversed(_together(views)))
+            self._hold_first(reversed(_joined(views)))
         else:
             self._hold(views)
-        self._go_on()
+        self._continue_replay()
         self._ready()
 
-    async def _insist(self, call: Callable[[], Awaitable[list[View]]]) -> list[View]:
-        """Try until it works or a rewind makes it pointless; storage may be away for a while."""
+    async def _retry(self, call: Callable[[], Awaitable[list[View]]]) -> list[View]:
+        """Call until storage answers; return no views when a rewind makes the read needless."""
         while not self._rewind_due:
             try:
                 views = await call()
@@ -263,10 +271,10 @@ class EntrySource:
         return []
 
 
-def _together(views: list[View]) -> list[View]:
-    """What follows each other in one slice as one: it is sent in one go."""
-    out: list[View] = []
-    for run, those in groupby(views, lambda view: view.run):
-        first, *more = those
-        out.append(Pick(run, [i for v in (first, *more) for i in v.indexes]) if more else first)
-    return out
+def _joined(views: list[View]) -> list[View]:
+    """Join consecutive views of one slice, so that they are sent with one call."""
+    joined: list[View] = []
+    for run, group in groupby(views, lambda view: view.run):
+        first, *more = group
+        joined.append(Pick(run, [i for v in (first, *more) for i in v.indexes]) if more else first)
+    return joined

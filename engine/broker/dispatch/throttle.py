@@ -1,4 +1,4 @@
-"""Dispatch rates: how much of a subscription may go out now, by all the limits that it is under (D15)."""
+"""Dispatch rates: how much of a subscription may be sent now under all its limits (D15)."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -8,9 +8,10 @@ from engine.broker.control.rate_limit import RateLevel, RateLimit, fitting
 
 
 class Throttle:
-    """Of one subscription. ``limits``: those that are set. ``wake`` is called when one that stopped it lets it go on.
+    """Dispatch rates of one subscription. ``limits``: the topic's, namespace's and broker's limits that are set.
 
-    ``by_entry``: a batch counts as one message. ``holds``: whether the limits hold for the subscription now.
+    ``wake`` is called when a limit that stopped dispatch admits it again. ``by_entry``: a batch counts as one message.
+    ``holds``: whether the limits apply to the subscription now.
     """
 
     __slots__ = ("_holds", "_wake", "by_entry", "limits", "stopped", "stops")
@@ -23,14 +24,14 @@ class Throttle:
         self._holds = holds
         self.limits: tuple[RateLimit, ...] = ()
         self.stopped = False
-        """Whether it waits for a limit."""
+        """True when dispatch waits for a limit."""
         self.stops: Counter[tuple[RateLevel, bool]] = Counter()
-        """How often a limit stopped it, by whose it is and whether for bytes."""
+        """Number of stops by a limit's level and whether bytes, not messages, were exceeded."""
 
     def set(self, limits: Iterable[RateLimit]) -> None:
-        """It is under these from now on, where they are set."""
-        before, self.limits = self.limits, tuple(limit for limit in limits if limit.limited)
-        for limit in before:
+        """Replace the limits by those of ``limits`` that are set."""
+        previous, self.limits = self.limits, tuple(limit for limit in limits if limit.limited)
+        for limit in previous:
             if limit not in self.limits:
                 limit.leave(self._wake)
         stopped, self.stopped = self.stopped, False
@@ -38,20 +39,20 @@ class Throttle:
             self._wake()
 
     def opens(self) -> bool:
-        """Whether anything may go out now; else ``wake`` comes."""
-        before, self.stopped = self.stopped, False
+        """Return whether anything may be sent now; otherwise ``wake`` is called when it may."""
+        was_stopped, self.stopped = self.stopped, False
         if self.limits and self._holds():
             for limit in self.limits:
                 if not limit.admits(self._wake):
                     limit.wait(self._wake)
-                    if not before:
+                    if not was_stopped:
                         self.stops[limit.level, limit.lacks_bytes()] += 1
                     self.stopped = True
                     return False
         return True
 
     def fitting(self, view: View) -> int:
-        """How many of the first entries of ``view`` may go out after it opened: one at least."""
+        """Return how many of the first entries of ``view`` may be sent while the throttle is open: at least one."""
         count = view.count
         if self._holds():
             counts = None if self.by_entry else view.run.counts
@@ -60,14 +61,14 @@ class Throttle:
         return max(count, 1)
 
     def sent(self, view: View) -> None:
-        """``view`` goes out."""
+        """Charge the limits for ``view``, which is being sent."""
         if self._holds():
             messages, size = view.count if self.by_entry else view.messages, view.size
             for limit in self.limits:
                 limit.charge(messages, size)
 
     def close(self) -> None:
-        """It waits for nothing any more."""
+        """Stop waiting for limits."""
         for limit in self.limits:
             limit.leave(self._wake)
         self.stopped = False

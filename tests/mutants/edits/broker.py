@@ -178,7 +178,7 @@ EDITS = (
     ),
     Edit(
         "delivered-before-its-time",
-        f"{CORE}::SharingDispatcher._waits",
+        f"{CORE}::SharingDispatcher._set_aside",
         "facts.deliver_at_ms <= now_ms + self._early_ms",
         "facts.deliver_at_ms <= now_ms + 60_000",
         (f"{DELAYED}::test_of_many_each_comes_once_and_in_its_time",),
@@ -235,7 +235,7 @@ EDITS = (
     Edit(
         "merged-run-begins-anew",
         "engine/broker/dispatch/delays/delay_keeper.py::DelayKeeper._merge",
-        "new.begin_behind(over_ms)",
+        "new.begin_behind(taken_ms)",
         "pass",
         (f"{KEEPER}::test_what_falls_due_during_a_merge_comes_once",),
         "D5",
@@ -337,7 +337,7 @@ EDITS = (
     Edit(
         "moved-key-sent-at-once",
         "engine/broker/dispatch/choose/sticky.py::Sticky._must_wait",
-        "known is not None and known.holder is not owner",
+        "draining is not None and draining.holder is not owner",
         "False",
         (
             f"{KEYED}::test_a_key_that_moves_waits_until_its_old_consumer_has_nothing_of_it",
@@ -385,8 +385,8 @@ EDITS = (
     Edit(
         "chunks-go-where-their-key-went",
         "engine/broker/dispatch/core.py::SharingDispatcher._send_chunk",
-        "known = self._chunks.owner(chunk)",
-        "known = None",
+        "earlier_owner = self._chunks.owner(chunk)",
+        "earlier_owner = None",
         (f"{KEYED}::test_chunks_follow_their_first_one_when_their_key_moves",),
         "D10",
     ),
@@ -632,7 +632,7 @@ EDITS = (
     Edit(
         "newcomer-not-told-who-is-active",
         "engine/broker/dispatch/single.py::SingleDispatcher._choose",
-        "self._tell(newcomer)",
+        "self._notify(newcomer)",
         "pass",
         (
             "unit/broker/dispatch/test_one_active.py"

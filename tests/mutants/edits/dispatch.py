@@ -190,7 +190,7 @@ EDITS = (
     Edit(
         "what-did-not-fit-into-a-replay-is-lost",
         "engine/broker/dispatch/source.py::EntrySource._read_again",
-        "self._rest = [position for position in positions if position > last]",
+        "self._to_replay = [position for position in positions if position > last]",
         "pass",
         (
             "unit/broker/dispatch/test_rewinds.py::"
@@ -200,7 +200,7 @@ EDITS = (
     Edit(
         "a-rewind-leaves-what-was-to-be-replayed",
         "engine/broker/dispatch/source.py::EntrySource._fetch",
-        "self._rest = ()",
+        "self._to_replay = ()",
         "pass",
         (
             "unit/broker/dispatch/test_rewinds.py::"

@@ -43,13 +43,13 @@ def newcomer_is_not_told() -> Patches:
 
 def old_active_is_not_told() -> Patches:
     """Of a handover only the new active consumer is told."""
-    real = SingleDispatcher._tell
+    real = SingleDispatcher._notify
 
-    def tell(self: Any, consumer: Any) -> None:
+    def notify(self: Any, consumer: Any) -> None:
         if consumer is self._active:
             real(self, consumer)
 
-    return [(SingleDispatcher, "_tell", tell)]
+    return [(SingleDispatcher, "_notify", notify)]
 
 
 def partition_does_not_count() -> Patches:

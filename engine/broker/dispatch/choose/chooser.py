@@ -1,4 +1,4 @@
-"""What the dispatch core asks of a strategy."""
+"""Interface between the dispatch core and its strategies."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
@@ -10,74 +10,75 @@ from engine.broker.dispatch.redelivery import Lane, ReplayQueue, SlotsOf
 
 
 class Chooser(Protocol):
-    """Who gets which entries. ``waiting``: positions to be sent (again), of which some have to wait."""
+    """Decides which consumer receives which entries. ``waiting``: positions to send or send again, in their lanes."""
 
     waiting: ReplayQueue
 
     @property
     def slots_of(self) -> SlotsOf | None:
-        """Where entries go by their key."""
+        """Slots of a slice's entries, where entries are sent by their key; None elsewhere."""
         ...
 
     @property
     def binds(self) -> bool:
-        """Whether entries belong to one consumer and wait for it; otherwise whoever can receive gets them."""
+        """True when each entry belongs to one consumer and waits for it; otherwise any consumer may receive it."""
         ...
 
     @property
     def drains(self) -> bool:
-        """Whether ``released`` has to be told."""
+        """True when ``released`` has to be called."""
         ...
 
     @property
     def look_ahead(self) -> int:
-        """Entries that may wait before nothing new is read; 0: any number."""
+        """Number of waiting entries at which no new ones are read; 0: no limit."""
         ...
 
     def add(self, consumer: Consumer) -> None: ...
 
     def remove(self, consumer: Consumer) -> None:
-        """Before what it held goes to ``waiting``."""
+        """Remove a consumer. Called before its unacknowledged entries are added to ``waiting``."""
         ...
 
     def conflict(self, consumer: Consumer) -> Consumer | None:
-        """Who keeps ``consumer`` from joining."""
+        """Return the consumer that keeps ``consumer`` from joining; None without one."""
         ...
 
     def next(self) -> Consumer | None:
-        """Whose turn it is; None when nobody can receive."""
+        """Return the consumer whose turn it is; None when none can receive."""
         ...
 
     def lanes(self) -> Sequence[Lane]:
-        """Of ``waiting``, from which something can be sent now."""
+        """Return the lanes of ``waiting`` from which entries can be sent now."""
         ...
 
     def share(self, view: View, turn: Consumer) -> Iterable[tuple[Consumer | None, View]]:
-        """Who gets which entries of ``view``; None: nobody may have them now."""
+        """Return the parts of ``view`` and their consumers; None for entries that no consumer may receive now."""
         ...
 
     def must_wait(self, view: View, owner: Consumer) -> bool:
-        """Whether sending the one entry of ``view`` to ``owner`` now would be out of order."""
+        """Return whether sending the one entry of ``view`` to ``owner`` now would break the order of its key."""
         ...
 
     def wait(self, view: View) -> None:
-        """The entries of ``view`` go to ``waiting``."""
+        """Add the entries of ``view`` to ``waiting``."""
         ...
 
     def holder(self, slot: int) -> Consumer | None:
-        """Who keeps what waits with this slot waiting: the one that still has messages of it, or whose it is."""
+        """Return the consumer that waiting entries of this slot wait for: its former owner while it drains, or its
+        owner."""
         ...
 
     def sent(self, consumer: Consumer, view: View) -> None:
-        """The one entry of ``view``, a chunk, went to ``consumer``, which had the earlier ones: it may be another's."""
+        """Note that ``consumer`` was sent the one entry of ``view``, a later chunk, whose key may have moved away."""
         ...
 
     def released(self, consumer: Consumer, slot: int) -> None:
-        """``consumer`` holds one entry of ``slot`` less."""
+        """Note that ``consumer`` has one unacknowledged entry of ``slot`` less."""
         ...
 
     def recount(self) -> None:
-        """What is out changed in a way that was not told entry by entry."""
+        """Count the unacknowledged entries again, after a change that ``released`` did not report."""
         ...
 
     def stats(self) -> Mapping[Consumer, KeyStats]: ...

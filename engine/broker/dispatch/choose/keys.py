@@ -1,7 +1,7 @@
-"""Whose a key is on a Key_Shared subscription: the hash range 0..65535 divided among consumers. Pure.
+"""Owners of keys on a Key_Shared subscription: the hash range 0..65535 is divided among its consumers. Pure.
 
-As in Apache Pulsar, to the slot: consumers of one subscription that move from one broker to the other keep their keys.
-0 stands for a key that is not known.
+Every slot has the owner that Apache Pulsar gives it, so that consumers that move between brokers of both kinds keep
+their keys. Slot 0 stands for an unknown key.
 """
 
 from bisect import bisect_left, bisect_right
@@ -14,14 +14,14 @@ import mmh3
 
 SLOTS = 1 << 16
 NO_SLOT = 0
-"""Of an entry whose key is not known."""
+"""Slot of an entry whose key is unknown."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class KeyPolicy:
-    """What a consumer asks of a Key_Shared subscription; ``sticky``: it names its ``ranges`` (both ends included)."""
+    """Options of a Key_Shared consumer. ``sticky``: it names its ``ranges``, both ends included."""
 
     sticky: bool = False
     out_of_order: bool = False
@@ -29,11 +29,11 @@ class KeyPolicy:
 
     @property
     def mode(self) -> str:
-        """As Pulsar prints it."""
+        """Name as Pulsar prints it."""
         return "STICKY" if self.sticky else "AUTO_SPLIT"
 
     def disagreement(self, present: "KeyPolicy") -> str:
-        """Why both cannot share one subscription, on which ``present`` is the policy, with Pulsar's text; or empty."""
+        """Return Pulsar's text why a consumer cannot share a subscription with policy ``present``; empty if it can."""
         if self.sticky != present.sticky:
             return (
                 f"Active subscription key_shared mode of '{present.mode}' is different than the connecting "
@@ -48,17 +48,17 @@ class KeyPolicy:
 
 
 def murmur3_32(data: bytes) -> int:
-    """The hash that clients and brokers of Pulsar agree on: seed 0, without the sign bit."""
+    """Return the hash that Pulsar's clients and brokers use: Murmur3 with seed 0, without the sign bit."""
     return mmh3.hash(data) & 0x7FFFFFFF
 
 
 def slot_of(key: bytes) -> int:
-    """1..65535, of ranges."""
+    """Return the slot of a key for maps of ranges, 1..65535."""
     return murmur3_32(key) % SLOTS or 1
 
 
 def ring_slot_of(key: bytes) -> int:
-    """1..65535, of the ring."""
+    """Return the slot of a key for the ring, 1..65535."""
     return 1 + murmur3_32(key) % (SLOTS - 1)
 
 
@@ -67,7 +67,7 @@ SlotOf = Callable[[bytes], int]
 
 
 class KeyMap(Protocol[T]):
-    """Who has which slots."""
+    """Division of the slots among members."""
 
     @property
     def slot_of(self) -> SlotOf: ...
@@ -77,23 +77,23 @@ class KeyMap(Protocol[T]):
     def remove(self, member: T) -> None: ...
 
     def owner(self, slot: int) -> T | None:
-        """None when nobody has it."""
+        """Return the member that owns a slot; None when none does."""
         ...
 
     def ranges(self) -> Iterator[tuple[T, int, int]]:
-        """Members and their ranges, both ends included, in order."""
+        """Yield members and their ranges, both ends included, in order of the slots."""
         ...
 
     def conflict(self, policy: KeyPolicy) -> T | None:
-        """A member that keeps another with ``policy`` from being added."""
+        """Return a member that prevents one with ``policy`` from being added; None without one."""
         ...
 
 
 class KeyRing(Generic[T]):
-    """Consistent hashing: a member has ``points`` points on the ring, and the slots before each of them.
+    """Consistent hashing: a member has ``points`` points on the ring and owns the slots up to each of them.
 
-    Members of one name have points of their own, or they would get nothing. A place that several have is the first
-    one's.
+    Members of one name have different points, or all but one would own nothing. A point that several members have
+    belongs to the first of them.
     """
 
     slot_of = staticmethod(ring_slot_of)
@@ -103,11 +103,11 @@ class KeyRing(Generic[T]):
         self._members: dict[T, tuple[str, int]] = {}
         self._taken: dict[str, set[int]] = {}
         self._places: list[int] = []
-        """In order; empty after a change, until somebody asks, as the next."""
+        """Points in order. Empty after a change until the next question, as ``_owners`` is."""
         self._claims: dict[int, list[T]] = {}
-        """Who has each place: the first of them, until it leaves."""
+        """Members by point, in order of joining; the first one owns it."""
         self._owners: list[T] = []
-        """Of ``places``."""
+        """Owner of each of ``_places``."""
 
     def add(self, member: T, name: str, policy: KeyPolicy) -> None:
         taken = self._taken.setdefault(name, set())
@@ -159,15 +159,17 @@ def _places(name: str, nth: int, points: int) -> tuple[int, ...]:
 
 
 class KeyHalves(Generic[T]):
-    """Each who comes takes the lower half of the widest range; one that is left goes to who is above, or the topmost
-    to who is below."""
+    """Ranges by halving: a new member receives the lower half of the widest range.
+
+    The range of a member that leaves is joined to the one above it, the topmost range to the one below.
+    """
 
     slot_of = staticmethod(slot_of)
 
     def __init__(self, slots: int = SLOTS) -> None:
         self._slots = slots
         self._ends: list[int] = []
-        """The last slot of each range, in order; the topmost range ends with ``slots``, behind them all."""
+        """Last slot of each range, in order; the topmost range ends with ``slots``, which is behind all of them."""
         self._owners: list[T] = []
 
     def add(self, member: T, name: str, policy: KeyPolicy) -> None:
@@ -177,7 +179,7 @@ class KeyHalves(Generic[T]):
         self._owners.insert(at, member)
 
     def _widest(self) -> tuple[int, int]:
-        """Index and width of the first of the widest ranges."""
+        """Return the index and width of the first of the widest ranges."""
         starts = (0, *self._ends)
         widths = [end - start for start, end in zip(starts, self._ends, strict=False)]
         width = max(widths, default=0)
@@ -204,13 +206,13 @@ class KeyHalves(Generic[T]):
 
 
 class KeyRanges(Generic[T]):
-    """Members name the ranges they want; what nobody wants waits."""
+    """Ranges named by the members; slots that no member named have no owner."""
 
     slot_of = staticmethod(slot_of)
 
     def __init__(self) -> None:
         self._starts: list[int] = []
-        """In order; no range overlaps another."""
+        """Starts of the ranges in order; no range overlaps another."""
         self._ranges: dict[int, tuple[int, T]] = {}
 
     def add(self, member: T, name: str, policy: KeyPolicy) -> None:
@@ -218,14 +220,14 @@ class KeyRanges(Generic[T]):
         self._starts = sorted(self._ranges)
 
     def remove(self, member: T) -> None:
-        self._ranges = {s: one for s, one in self._ranges.items() if one[1] is not member}
+        self._ranges = {start: r for start, r in self._ranges.items() if r[1] is not member}
         self._starts = sorted(self._ranges)
 
     def owner(self, slot: int) -> T | None:
         return self._overlapping(slot, slot)
 
     def _overlapping(self, start: int, end: int) -> T | None:
-        """Whose range reaches into this one; of several the last."""
+        """Return the member whose range overlaps this one, the last such member; None without one."""
         at = bisect_right(self._starts, end)
         if not at:
             return None
@@ -238,5 +240,5 @@ class KeyRanges(Generic[T]):
             yield member, start, end
 
     def conflict(self, policy: KeyPolicy) -> T | None:
-        found = (self._overlapping(start, end) for start, end in policy.ranges)
-        return next((member for member in found if member is not None), None)
+        members = (self._overlapping(start, end) for start, end in policy.ranges)
+        return next((member for member in members if member is not None), None)

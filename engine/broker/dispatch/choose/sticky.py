@@ -1,4 +1,4 @@
-"""Key_Shared: every key to one consumer, in order also when the key moves (D10)."""
+"""Choice of consumers for Key_Shared: each key has one consumer and stays in order, also when it moves (D10)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +21,10 @@ from engine.broker.settings import DataPathSettings
 
 @dataclass(slots=True)
 class Draining:
-    """A key's messages at the consumer that had it before: the others wait until it has none of them any more."""
+    """Unacknowledged entries of a slot at its former owner; the slot's other entries wait until there are none.
+
+    ``refused`` counts the entries that had to wait.
+    """
 
     holder: Consumer
     entries: int = 0
@@ -30,7 +33,7 @@ class Draining:
 
 @dataclass(slots=True)
 class KeyStats:
-    """Of one consumer. ``cleared``: keys that moved away and whose last message here was acknowledged or left."""
+    """Statistics of one consumer. ``cleared``: number of slots that moved away and were drained."""
 
     ranges: list[tuple[int, int]] = field(default_factory=list)
     draining: dict[int, Draining] = field(default_factory=dict)
@@ -46,7 +49,7 @@ def _key_map(policy: KeyPolicy, settings: DataPathSettings) -> KeyMap[Consumer]:
 
 
 class Sticky:
-    """Entries go by the slot of their key."""
+    """Chooser that binds each entry to the owner of its key's slot."""
 
     binds = True
 
@@ -81,60 +84,64 @@ class Sticky:
         return None if consumer.keys is None else self._map.conflict(consumer.keys)
 
     def recount(self) -> None:
-        """Look through all that is out for keys that are not their holder's: they are drained there first."""
-        before, self._draining = self._draining, {}
+        """Find all unacknowledged entries whose slot their consumer does not own: they are drained there first."""
+        previous, self._draining = self._draining, {}
         if self._ordered:
             for member in self._members:
                 pending = member.pending
                 for slot in pending.slots() if pending is not None else ():
                     if slot != NO_SLOT and self._map.owner(slot) is not member:
-                        self._drain(slot, member, before)
+                        self._drain(slot, member, previous)
         self.waiting.relane()
 
-    def _drain(self, slot: int, holder: Consumer, before: dict[int, Draining]) -> None:
-        known = self._draining.get(slot)
-        if known is None:
-            old = before.get(slot)
+    def _drain(self, slot: int, holder: Consumer, previous: dict[int, Draining]) -> None:
+        """Count one entry of a slot that drains at ``holder``. ``previous`` has the counts of refusals to keep."""
+        draining = self._draining.get(slot)
+        if draining is None:
+            old = previous.get(slot)
             refused = old.refused if old is not None and old.holder is holder else 0
-            known = self._draining[slot] = Draining(holder, refused=refused)
-        known.entries += 1
+            draining = self._draining[slot] = Draining(holder, refused=refused)
+        draining.entries += 1
 
     # --- choosing -------------------------------------------------------------------------------
 
     @property
     def look_ahead(self) -> int:
-        each, most = self._ahead_each * len(self._members), self._ahead_max
-        return min(each, most) if each and most else each or most
+        of_consumers, limit = self._ahead_each * len(self._members), self._ahead_max
+        return min(of_consumers, limit) if of_consumers and limit else of_consumers or limit
 
     @property
     def drains(self) -> bool:
         return bool(self._draining)
 
     def next(self) -> Consumer | None:
-        return next((each for each in self._members if each.can_receive), None)
+        return next((member for member in self._members if member.can_receive), None)
 
     def lanes(self) -> Sequence[Lane]:
-        return [None, *(each for each in self._members if each.can_receive)]
+        return [None, *(member for member in self._members if member.can_receive)]
 
     def _lane(self, slot: int) -> Lane:
         if slot == NO_SLOT:
             return None
         owner = self._map.owner(slot)
-        known = self._draining.get(slot)
-        if owner is None or (known is not None and known.holder is not owner):
-            return NOWHERE  # nobody has it, or another still holds messages of it
+        draining = self._draining.get(slot)
+        if owner is None or (draining is not None and draining.holder is not owner):
+            return NOWHERE  # no consumer owns the slot, or its former owner has unacknowledged entries of it
         return owner
 
     def share(self, view: View, turn: Consumer) -> Iterable[tuple[Consumer | None, View]]:
         run = view.run
         slots, owner_of = self.slots_of(run), self._map.owner
-        blocked = [kept for kept in (self._draining, self.waiting.slots) if kept and self._ordered]
+        # Both are usually empty, so that most entries are not checked one by one.
+        blocked = [
+            table for table in (self._draining, self.waiting.slots) if table and self._ordered
+        ]
         shares: dict[Consumer | None, list[int]] = {}
         for i in view.indexes:
             slot = slots[i]
             owner = owner_of(slot)
-            for kept in blocked:
-                if slot in kept and owner and self._must_wait(slot, run.position(i), owner):
+            for table in blocked:
+                if slot in table and owner and self._must_wait(slot, run.position(i), owner):
                     owner = None
             shares.setdefault(owner, []).append(i)
         return [(owner, Pick(run, indexes)) for owner, indexes in shares.items()]
@@ -145,10 +152,11 @@ class Sticky:
         return self._ordered and self._must_wait(slot, run.position(i), owner)
 
     def _must_wait(self, slot: int, position: Position, owner: Consumer) -> bool:
-        known = self._draining.get(slot)
-        if known is not None and known.holder is not owner:
-            known.refused += 1
+        draining = self._draining.get(slot)
+        if draining is not None and draining.holder is not owner:
+            draining.refused += 1
             return True
+        # An earlier entry of the slot that is to be sent again goes before this one.
         first = self.waiting.first(slot)
         return first is not None and first < position
 
@@ -159,8 +167,8 @@ class Sticky:
             self.waiting.add((run.position(i),), slots[i])
 
     def holder(self, slot: int) -> Consumer | None:
-        known = self._draining.get(slot)
-        return self._map.owner(slot) if known is None else known.holder
+        draining = self._draining.get(slot)
+        return self._map.owner(slot) if draining is None else draining.holder
 
     def sent(self, consumer: Consumer, view: View) -> None:
         slot = self.slots_of(view.run)[view.start]
@@ -168,23 +176,24 @@ class Sticky:
             self._drain(slot, consumer, {})
 
     def released(self, consumer: Consumer, slot: int) -> None:
-        known = self._draining.get(slot)
-        if known is None or known.holder is not consumer:
+        draining = self._draining.get(slot)
+        if draining is None or draining.holder is not consumer:
             return
-        known.entries -= 1
-        if known.entries:
+        draining.entries -= 1
+        if draining.entries:
             return
         del self._draining[slot]
         self._cleared[consumer] = self._cleared.get(consumer, 0) + 1
         self.waiting.freed(slot)
 
     def stats(self) -> dict[Consumer, KeyStats]:
-        found = {each: KeyStats(cleared=self._cleared.get(each, 0)) for each in self._members}
+        stats = {member: KeyStats(cleared=self._cleared.get(member, 0)) for member in self._members}
         for member, start, end in self._map.ranges():
-            ranges = found[member].ranges
+            ranges = stats[member].ranges
+            # Adjacent points of the ring make one range.
             if ranges and ranges[-1][1] + 1 == start:
                 start = ranges.pop()[0]
             ranges.append((start, end))
-        for slot, known in self._draining.items():
-            found[known.holder].draining[slot] = known
-        return found
+        for slot, draining in self._draining.items():
+            stats[draining.holder].draining[slot] = draining
+        return stats

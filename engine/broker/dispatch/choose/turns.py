@@ -1,4 +1,4 @@
-"""Shared: each in turn among those of the best priority that can receive."""
+"""Choice of consumers for Shared: in turn, among those of the best priority that can receive."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from engine.broker.dispatch.redelivery import Lane, ReplayQueue
 
 
 class Turns:
-    """One after the other; whoever comes or goes begins a new round."""
+    """Chooser that gives consumers their turns in order of joining; a new round begins when one joins or leaves."""
 
     slots_of = None
     binds = False
@@ -39,12 +39,12 @@ class Turns:
 
     def next(self) -> Consumer | None:
         members, best = self._members, -1
-        alike = len(self._priorities) < 2
+        one_level = len(self._priorities) < 2
         for i in chain(range(self._last + 1, len(members)), range(self._last + 1)):
             member = members[i]
             if member.can_receive and (best < 0 or member.priority < members[best].priority):
                 best = i
-                if alike:
+                if one_level:  # no later consumer can be better
                     break
         if best < 0:
             return None

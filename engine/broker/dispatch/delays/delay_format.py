@@ -1,9 +1,9 @@
-"""How entries that wait for their time are stored; see docs/formats/delay-index.md. Pure.
+"""Stored form of the index of delayed entries; see docs/formats/delay-index.md. Pure.
 
 An entry of an index ledger is MAGIC, the number of rows (u32), and columns of that many i64 one after the other,
-compressed by zlib; all little-endian. First come parts (time in ms, ledger id, entry id), in order, then spans
-(ledger id, first entry, behind the last) of all entries in the parts, and last the directory: the first time of each
-part.
+compressed by zlib; all little-endian. The first entries are parts (time in ms, ledger id, entry id), in order. Spans
+(ledger id, first entry, behind the last) of all entries in the parts follow. The last entry is the directory: the first
+time and the end of each part.
 """
 
 import struct
@@ -16,24 +16,24 @@ from engine.base.errors import MagnetarError
 
 MAGIC = b"MDX1"
 SPANS_MAX = 50_000
-"""Of one entry."""
+"""Largest number of spans in one entry."""
 _HEAD = struct.Struct("<4sI")
 _LEVEL = 1
 
 
 class DelayIndexError(MagnetarError):
-    """What is stored is no index, or not all of it."""
+    """A stored index that is damaged or incomplete."""
 
 
 def pack(*columns: Sequence[int]) -> bytes:
-    """Columns of one length as an entry."""
+    """Encode columns of one length as an entry."""
     rows = len(columns[0])
     raw = b"".join(_little(array("q", column)).tobytes() for column in columns)
     return _HEAD.pack(MAGIC, rows) + zlib.compress(raw, _LEVEL)
 
 
 def unpack(entry: bytes, count: int) -> "list[array[int]]":
-    """The ``count`` columns of an entry. Raises DelayIndexError."""
+    """Decode the ``count`` columns of an entry. Raises DelayIndexError."""
     if len(entry) < _HEAD.size:
         raise DelayIndexError(f"an index entry of {len(entry)} bytes is cut off")
     magic, rows = _HEAD.unpack_from(entry)

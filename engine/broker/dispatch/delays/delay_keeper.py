@@ -1,7 +1,7 @@
-"""The index of waiting entries and its ledgers: runs are stored, read back part by part, merged, and deleted.
+"""Maintenance of the delay index in ledgers: runs are stored, read back part by part, merged and deleted.
 
-Storage that is slow or away delays what waits in it and nothing else. A run that is lost costs time, not messages: it
-is forgotten, and its entries are read again (D5).
+Storage that is slow or unavailable delays the entries in stored runs and nothing else. A lost run costs time, not
+messages: it is forgotten, and its entries are read again (D5).
 """
 
 import asyncio
@@ -36,16 +36,19 @@ from engine.managed.errors import ManagedLedgerError
 log = logging.getLogger(__name__)
 
 LOAD_S = 5.0
-"""Runs that cannot be opened within this time are given up: their entries are read again instead."""
+"""Time limit for opening stored runs. The entries of runs that are not open by then are read again instead."""
 MERGE_AGAIN_S = 5.0
-"""Before a merge is tried again whose runs were not in step."""
+"""Pause before a failed merge is tried again."""
 _LOST = (NoSuchLedgerError, NoSuchEntryError, CorruptEntryError, DelayIndexError)
-_AWAY = (LedgerError, WorldError)
+_UNAVAILABLE = (LedgerError, WorldError)
 
 
 class DelayKeeper:
-    """Of one dispatcher. ``ready`` is called when more is in memory; ``lost`` must send the consumers away, so that
-    everything is read anew."""
+    """Stores and loads the delay index of one dispatcher.
+
+    ``ready`` is called when more of the index is in memory. ``lost`` must disconnect the consumers, so that everything
+    is read again.
+    """
 
     def __init__(
         self,
@@ -57,9 +60,9 @@ class DelayKeeper:
         ready: Callable[[], None],
         lost: Callable[[], None],
     ) -> None:
-        """More than ``runs_max`` stored runs are merged."""
+        """Create a keeper that loads nothing until ``open``. More than ``runs_max`` stored runs are merged."""
         self.loading = False
-        """Whether it is not known yet what waits: nothing may be read."""
+        """True while stored runs are being opened: nothing is read before it is known which entries are in them."""
         self._index = index
         self._cursor = cursor
         self._scope = scope
@@ -75,21 +78,21 @@ class DelayKeeper:
 
     @property
     def keeps(self) -> bool:
-        """Whether anything is stored."""
+        """True when a run is stored."""
         stores = self._cursor.index
         return stores is not None and bool(stores.stored)
 
     # --- begin and end --------------------------------------------------------------------------
 
     def open(self) -> None:
-        """The first consumer is here: have what is stored, so that nothing of it is read again."""
+        """Load the stored runs for the first consumer, so that their entries are not read again."""
         stores = self._cursor.index
         if stores is not None and self.keeps and not self._scope.closed:
             self.loading = True
             self._opening = self._scope.spawn("delay index", self._load(stores))
 
     def close(self) -> None:
-        """Forget what is not stored: it is read again for the next consumer."""
+        """Forget the index in memory. Entries that are not in stored runs are read again for the next consumer."""
         for task in (self._opening, self._fetching, self._keeping):
             if task is not None:
                 task.cancel()
@@ -97,7 +100,8 @@ class DelayKeeper:
         stores = self._cursor.index
         if stores is not None:
             for run in self._index.runs:
-                stores.discard(run.ledger_id)  # those that are named by the node stay
+                # Does not delete ledgers that the cursor's record names.
+                stores.discard(run.ledger_id)
         self._readers.clear()
         self._index.clear()
         self._cursor.set_aside(())
@@ -113,8 +117,8 @@ class DelayKeeper:
                     reader = self._readers[ledger_id] = await stores.reader(ledger_id)
                     run, own = await open_run(reader)
             except ManagedLedgerError:
-                return  # the topic is on its way out
-            except (*_AWAY, DelayIndexError, TimeoutError) as error:
+                return  # the topic is closing
+            except (*_UNAVAILABLE, DelayIndexError, TimeoutError) as error:
                 self._warn_lost(ledger_id, error)
             else:
                 runs.append(run)
@@ -134,17 +138,17 @@ class DelayKeeper:
     # --- reading back ---------------------------------------------------------------------------
 
     def tend(self) -> None:
-        """See to what has changed: parts to be read, runs to be stored, ledgers to be deleted. Often called."""
+        """Start reading parts and storing, merging or deleting runs where that is needed. Cheap when nothing is."""
         stores = self._cursor.index
         if self.loading or stores is None or self._scope.closed:
             return
         if self._fetching is None and any(run.wants for run in self._index.runs):
             self._fetching = self._scope.spawn("delay parts", self._fetch(stores))
-        if self._keeping is None and self._work(stores) is not None:
+        if self._keeping is None and self._step(stores) is not None:
             self._keeping = self._scope.spawn("delay runs", self._keep(stores))
 
     async def _fetch(self, stores: IndexLedgers) -> None:
-        """Read the parts that are wanted, those due first before the others."""
+        """Read the parts that runs want, the ones due first before the others."""
         backoff = Backoff()
         failed: Run | None = None
         while wanting := [run for run in self._index.runs if run.wants]:
@@ -154,10 +158,10 @@ class DelayKeeper:
             except _LOST as error:
                 self._warn_lost(run.ledger_id, error)
                 await self._give_up(stores, run)
-                return
-            except _AWAY as error:
+                return  # ``_fetching`` stays set until ``close``: the consumers are disconnected
+            except _UNAVAILABLE as error:
                 log.info("delay index is not read cursor=%s: %s", self._cursor.name, error)
-                failed = run
+                failed = run  # parts of other runs are tried before it
                 await asyncio.sleep(backoff.next_s(self._entropy.random()))
             else:
                 failed = None
@@ -174,67 +178,68 @@ class DelayKeeper:
         return reader
 
     async def _give_up(self, stores: IndexLedgers, run: Run) -> None:
-        """Part of a stored run is lost: nobody knows any more which entries wait in it."""
-        self._index.runs = [one for one in self._index.runs if one is not run]
+        """Remove a run of which a part is lost, and have the entries in it read again."""
+        self._index.runs = [kept for kept in self._index.runs if kept is not run]
         backoff = Backoff()
+        # The record is changed first: the next ``open`` would leave the entries of the lost run out again.
         while run.ledger_id in stores.stored:
             try:
                 await self._put(stores)
-            except _AWAY:
+            except _UNAVAILABLE:
                 await asyncio.sleep(backoff.next_s(self._entropy.random()))
             except ManagedLedgerError:
-                return  # the topic is on its way out
+                return  # the topic is closing
         self._lost()
 
     # --- storing --------------------------------------------------------------------------------
 
     async def _keep(self, stores: IndexLedgers) -> None:
-        """One thing after the other, until all is stored, and nothing without need."""
+        """Store, delete and merge runs, one step after the other, until no step is needed."""
         backoff = Backoff()
-        while (work := self._work(stores)) is not None:
+        while (step := self._step(stores)) is not None:
             try:
-                await work(stores)
+                await step(stores)
                 backoff.reset()
-                self._ready()  # there may be room again
-            except _AWAY as error:
+                self._ready()  # the index may no longer be crowded
+            except _UNAVAILABLE as error:
                 log.info("delay index is not stored cursor=%s: %s", self._cursor.name, error)
                 await asyncio.sleep(backoff.next_s(self._entropy.random()))
             except ManagedLedgerError:
-                break  # the topic is on its way out
+                break  # the topic is closing
         self._keeping = None
 
-    def _work(self, stores: IndexLedgers) -> Callable[[IndexLedgers], Awaitable[None]] | None:
-        """What is to be done next."""
-        here = {run.ledger_id for run in self._index.runs}
-        if -1 in here:
+    def _step(self, stores: IndexLedgers) -> Callable[[IndexLedgers], Awaitable[None]] | None:
+        """Return the next step of ``_keep``; None when the stored runs are those of the index."""
+        ledger_ids = {run.ledger_id for run in self._index.runs}
+        if -1 in ledger_ids:
             return self._save
-        if here != stores.stored.keys():
+        if ledger_ids != stores.stored.keys():
             return self._put
-        return self._merge if len(here) > self._runs_max else None
+        return self._merge if len(ledger_ids) > self._runs_max else None
 
     async def _put(self, stores: IndexLedgers) -> None:
-        """Make the stored runs of now the index."""
+        """Record the present stored runs as the index; others are deleted."""
         async with self._putting:
             runs = {run.ledger_id: run.entries for run in self._index.runs if run.ledger_id >= 0}
             await stores.put(runs)
-            self._readers = {one: self._readers[one] for one in self._readers if one in runs}
+            self._readers = {i: reader for i, reader in self._readers.items() if i in runs}
 
     async def _save(self, stores: IndexLedgers) -> None:
-        """Store a run that is in memory as a whole."""
-        run = next(one for one in self._index.runs if one.ledger_id < 0)
+        """Store a run that is in memory only."""
+        run = next(run for run in self._index.runs if run.ledger_id < 0)
         part_max = self._index.part_max
         ledger_id = await stores.write(Packing(part_max).of(in_parts(run.in_memory(0), part_max)))
         if run not in self._index.runs:
-            stores.discard(ledger_id)  # all of it was due meanwhile
+            stores.discard(ledger_id)  # all of its entries were taken or acknowledged meanwhile
             return
         run.stored(ledger_id)
         await self._put(stores)
 
     async def _merge(self, stores: IndexLedgers) -> None:
-        """Make one run of the smaller half.
+        """Merge the smaller half of the runs into one.
 
-        What is taken of them meanwhile is passed over in the new one by its time. Where that does not tell, because
-        some are due and were not taken, all stays as it is for a while.
+        Entries that are taken during the merge are skipped in the new run by their time. When some due entries were not
+        taken, the time does not separate them: the runs stay and the merge is tried again later.
         """
         runs = sorted(self._index.runs, key=lambda run: run.left)[: self._runs_max // 2 + 1]
         packing, cursor = Packing(self._index.part_max), self._cursor
@@ -244,22 +249,22 @@ class DelayKeeper:
             ledger_id = await stores.write(packing.of(rows))
         except _LOST as error:
             log.info("delay index is not merged cursor=%s: %s", cursor.name, error)
-            await asyncio.sleep(MERGE_AGAIN_S)  # whoever needs what is lost will see to it
+            await asyncio.sleep(MERGE_AGAIN_S)  # ``_fetch`` handles the loss when it needs the part
             return
-        over_ms = max(run.taken_ms for run in runs)
+        taken_ms = max(run.taken_ms for run in runs)
         waiting = [at_ms for run in runs if (at_ms := run.next_ms) is not None]
-        if waiting and min(waiting) <= over_ms:
+        if waiting and min(waiting) <= taken_ms:
             stores.discard(ledger_id)
             await asyncio.sleep(MERGE_AGAIN_S)
             return
-        left = [run for run in self._index.runs if run not in runs]
+        others = [run for run in self._index.runs if run not in runs]
         if packing.ends:
             new = Run(packing.firsts, packing.ends, packing.last)
             new.ledger_id = ledger_id
-            new.begin_behind(over_ms)
-            left.append(new)
+            new.begin_behind(taken_ms)
+            others.append(new)
         else:
             stores.discard(ledger_id)
-        self._index.runs = left
+        self._index.runs = others
         self.tend()
         await self._put(stores)

@@ -1,4 +1,4 @@
-"""Parts of a stored index: making the entries of its ledger, reading them, and several of them as one, in order."""
+"""Parts of a stored delay index: encode the entries of its ledger, read them, and merge several runs in order."""
 
 import asyncio
 from array import array
@@ -11,19 +11,22 @@ from engine.broker.dispatch.delays.delayed import Run
 from engine.ledger.reading.reader import LedgerReader
 
 Columns = Sequence["array[int]"]
-"""Times, ledger ids, entry ids."""
+"""Times in ms, ledger ids, entry ids."""
 Span = tuple[int, int, int]
-"""Ledger id, first entry, behind the last."""
+"""Ledger id, first entry id, entry id behind the last."""
 Row = tuple[int, int, int]
 
 
 async def read_part(reader: LedgerReader, part: int) -> Columns:
-    """Raises LedgerError, DelayIndexError. Cancel-safe, as ``open_run``."""
+    """Read the columns of one part. Raises LedgerError, DelayIndexError. Cancel-safe."""
     return unpack(await _entry(reader, part), 3)
 
 
 async def open_run(reader: LedgerReader) -> tuple[Run, list[Span]]:
-    """The run in a ledger, none of it in memory, and which entries are in it. Raises as ``read_part``."""
+    """Return the run in a ledger, none of it in memory, and the spans of its entries.
+
+    Raises LedgerError, DelayIndexError. Cancel-safe.
+    """
     last = reader.last_confirmed
     if last < 2:
         raise DelayIndexError(f"an index of {last + 1} entries is cut off")
@@ -46,25 +49,26 @@ async def _entry(reader: LedgerReader, entry_id: int) -> bytes:
 
 
 class Packing:
-    """The entries of an index ledger, as rows come. What it says of them is complete when all were taken."""
+    """Encoder of an index ledger. ``firsts``, ``ends`` and ``last`` are complete once all entries were yielded."""
 
     def __init__(self, part_max: int) -> None:
         self.firsts = array("q")
         self.ends = array("q")
         self._part_max = part_max
         self.last = EARLIEST
-        self._places: dict[int, bytearray] = {}
+        self._marks: dict[int, bytearray] = {}
+        """Bytes by ledger id, one per entry id: 1 when the entry is in the run."""
 
     async def of(self, rows: AsyncIterable[Columns]) -> AsyncIterator[bytes]:
-        """``rows`` in order of time, any number at once."""
+        """Yield the ledger's entries. ``rows`` are in order of time, any number at once."""
         held = array("q"), array("q"), array("q")
         async for columns in rows:
-            for one, more in zip(held, columns, strict=True):
-                one.extend(more)
+            for column, more in zip(held, columns, strict=True):
+                column.extend(more)
             while len(held[0]) >= self._part_max:
-                yield self._part([one[: self._part_max] for one in held])
-                for one in held:
-                    del one[: self._part_max]
+                yield self._part([column[: self._part_max] for column in held])
+                for column in held:
+                    del column[: self._part_max]
             await asyncio.sleep(0)
         if held[0]:
             yield self._part(held)
@@ -82,9 +86,9 @@ class Packing:
         self.firsts.append(times[0])
         self.ends.append(len(times) + (self.ends[-1] if self.ends else 0))
         for ledger_id, entry_id in zip(ledgers, entries, strict=True):
-            marks = self._places.get(ledger_id)
+            marks = self._marks.get(ledger_id)
             if marks is None:
-                marks = self._places[ledger_id] = bytearray()
+                marks = self._marks[ledger_id] = bytearray()
             if entry_id >= len(marks):
                 marks += bytes(entry_id + 1 - len(marks))
             marks[entry_id] = 1
@@ -92,8 +96,8 @@ class Packing:
 
     def _spans(self) -> list[Span]:
         spans: list[Span] = []
-        for ledger_id in sorted(self._places):
-            marks = self._places[ledger_id]
+        for ledger_id in sorted(self._marks):
+            marks = self._marks[ledger_id]
             start = marks.find(1)
             while start >= 0:
                 stop = marks.find(0, start)
@@ -104,13 +108,13 @@ class Packing:
 
 
 async def in_parts(columns: Columns, part_max: int) -> AsyncIterator[Columns]:
-    """What is in memory, some at a time."""
+    """Yield columns in memory as parts of at most ``part_max`` rows."""
     for i in range(0, len(columns[0]), part_max):
-        yield [one[i : i + part_max] for one in columns]
+        yield [column[i : i + part_max] for column in columns]
 
 
 class _Head:
-    """What of a run was not merged yet: ``rows``, and the parts from ``part`` on."""
+    """Rows of a run that are not merged yet: ``rows``, and the parts from ``part`` on."""
 
     def __init__(self, run: Run, reader: LedgerReader) -> None:
         self.rows: list[Row] = list(zip(*run.in_memory(), strict=True))
@@ -119,7 +123,7 @@ class _Head:
         self._reader = reader
 
     async def fill(self) -> bool:
-        """Whether there is a row."""
+        """Read parts until there are rows; return False at the end of the run."""
         while not self.rows and self.part < self._parts:
             self.rows = list(zip(*await read_part(self._reader, self.part), strict=True))
             self.part += 1
@@ -129,16 +133,19 @@ class _Head:
 async def merged(
     runs: Sequence[tuple[Run, LedgerReader]], wanted: Callable[[Position], bool]
 ) -> AsyncIterator[Columns]:
-    """What is left in ``runs`` now and is ``wanted``, in order of time, some at a time. Raises as ``read_part``."""
+    """Yield the rows that remain in ``runs`` and are ``wanted``, in order of time, some at a time.
+
+    Raises LedgerError, DelayIndexError.
+    """
     heads = [_Head(run, reader) for run, reader in runs]
     while heads := [head for head in heads if await head.fill()]:
-        bound = min(head.rows[-1] for head in heads)
-        found: list[Row] = []
+        bound = min(head.rows[-1] for head in heads)  # behind it a head may still have unread rows
+        rows: list[Row] = []
         for head in heads:
             cut = bisect_right(head.rows, bound)
-            found += head.rows[:cut]
+            rows += head.rows[:cut]
             del head.rows[:cut]
-        found = [row for row in sorted(found) if wanted(Position(row[1], row[2]))]
-        if found:
-            yield [array("q", one) for one in zip(*found, strict=True)]
+        rows = [row for row in sorted(rows) if wanted(Position(row[1], row[2]))]
+        if rows:
+            yield [array("q", column) for column in zip(*rows, strict=True)]
         await asyncio.sleep(0)

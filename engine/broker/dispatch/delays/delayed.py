@@ -1,7 +1,7 @@
-"""Entries that wait for the time they are to be delivered, of one subscription (D5). Pure.
+"""Entries of one subscription that wait for their delivery time (D5). Pure.
 
-The newest are in a heap. When there are many, they become a ``Run``: in order of time, to be stored in parts, of which
-one or two at a time are in memory. What is known of an entry never changes, so nothing here is ever written twice.
+The newest are in a heap. When there are many, they become a ``Run``: sorted by time and stored in parts, of which one
+or two at a time are in memory. A delivery time never changes, so that stored runs are not updated.
 """
 
 from array import array
@@ -12,16 +12,17 @@ from heapq import heapify, heappop, heappush
 from engine.base.ids import Position
 
 UNSAVED_MAX = 16
-"""Runs that may be in memory as a whole because they are not stored yet; beyond, nothing new is read."""
+"""Number of runs not stored yet, and therefore in memory as a whole, at which no new entries are read."""
 _CHUNK = 256
+"""Entries taken from one run before the order of the runs is checked again."""
 HEAP_ENTRY_BYTES = 320
-"""What one of the newest takes in memory: its numbers, its place in the heap and in the dictionary."""
+"""Size in memory of an entry in the heap: its integers and its places in the heap and the dictionary."""
 
 
 class Run:
-    """Entries in order of time, of which ``left`` were not taken. ``last``: the one farthest behind in the log.
+    """Entries sorted by time, of which ``left`` were not taken. ``last``: the greatest position among them.
 
-    ``ledger_id`` is -1 while it is in memory alone, as a whole.
+    ``ledger_id`` is -1 while the run is not stored and in memory as a whole.
     """
 
     __slots__ = (
@@ -30,23 +31,28 @@ class Run:
     )  # fmt: skip
 
     def __init__(self, firsts: Sequence[int], ends: Sequence[int], last: Position) -> None:
-        """Of each part the time of its first entry, and how many entries there are up to its end. Nothing of it is in
-        memory yet."""
+        """Create a stored run of which no part is in memory.
+
+        ``firsts``: time of each part's first entry, in ms. ``ends``: number of entries up to each part's end.
+        """
         self.ledger_id = -1
         self.firsts = firsts
         self.ends = ends
         self.left = ends[-1]
         self.last = last
         self.taken_ms = -1
-        """Time of the last entry that was taken."""
+        """Time of the last entry that was taken; -1 before any."""
         self._next = 0
+        """Index of the next part to load."""
         self._over_ms = -1
+        """Entries of parts loaded later are skipped up to this time."""
         self._times, self._ledgers, self._entries = array("q"), array("q"), array("q")
         self._at = 0
+        """Index in the columns of the first entry that was not taken."""
 
     @classmethod
     def of(cls, rows: Sequence[tuple[int, Position]], part_max: int) -> "Run":
-        """Entries in order of time, all of them in memory; ``part_max`` to a part."""
+        """Create a run of entries sorted by time, in memory as a whole, with ``part_max`` entries to a part."""
         count = len(rows)
         times = array("q", [at_ms for at_ms, _ in rows])
         ends = array("q", [min(i + part_max, count) for i in range(0, count, part_max)])
@@ -59,35 +65,35 @@ class Run:
 
     @property
     def entries(self) -> int:
-        """Taken or not."""
+        """Number of entries, taken ones included."""
         return self.ends[-1]
 
     @property
     def loaded_entries(self) -> int:
-        """In memory, taken or not."""
+        """Number of entries in memory, taken ones included."""
         return len(self._times)
 
     @property
     def part(self) -> int:
-        """The first part that was not in memory yet."""
+        """Index of the next part to load."""
         return self._next
 
     @property
     def next_ms(self) -> int | None:
-        """When the first of those left is due, in memory or not."""
+        """Time of the first entry that was not taken, in memory or not; None when all were."""
         if self._at < len(self._times):
             return self._times[self._at]
         return self.firsts[self._next] if self._next < len(self.firsts) else None
 
     @property
     def wants(self) -> bool:
-        """Whether it is time to read a part: no more than half a part is in memory."""
+        """True when the next part should be loaded: at most half a part is in memory."""
         if self._next == len(self.ends):
             return False
         return 2 * (len(self._times) - self._at) <= self.ends[0]
 
     def loaded(self, times: "array[int]", ledgers: "array[int]", entries: "array[int]") -> None:
-        """The next part was read."""
+        """Add the next part, which was read."""
         start = bisect_right(times, self._over_ms)
         self.left -= start
         self._forget_taken()
@@ -97,12 +103,12 @@ class Run:
         self._next += 1
 
     def in_memory(self, start: int = -1) -> "tuple[array[int], array[int], array[int]]":
-        """Times, ledger ids and entry ids: of those that were not taken, or of all from ``start`` on."""
+        """Return times, ledger ids and entry ids of the entries not taken, or of all from index ``start`` on."""
         at = self._at if start < 0 else start
         return self._times[at:], self._ledgers[at:], self._entries[at:]
 
     def stored(self, ledger_id: int) -> None:
-        """It is in this ledger: of what was in memory as a whole only the present part stays."""
+        """Note that the run is stored in a ledger, and keep only the present part in memory."""
         self.ledger_id = ledger_id
         part = bisect_right(self.ends, self._at)
         stop = self.ends[part]
@@ -111,13 +117,13 @@ class Run:
         self._forget_taken()
 
     def begin_behind(self, over_ms: int) -> None:
-        """Those due up to ``over_ms`` were taken where they were before."""
+        """Skip the entries due up to ``over_ms``, which were taken from the runs that this one replaces."""
         self._over_ms = self.taken_ms = over_ms
         self._next = max(bisect_right(self.firsts, over_ms) - 1, 0)
         self.left -= self.ends[self._next - 1] if self._next else 0
 
     def take(self, now_ms: int, count: int) -> list[Position]:
-        """Remove and return those due, at most ``count``, as far as they are in memory."""
+        """Take and return at most ``count`` entries that are due and in memory."""
         start = self._at
         stop = bisect_right(self._times, now_ms, start, min(start + count, len(self._times)))
         if stop == start:
@@ -133,21 +139,21 @@ class Run:
 
 
 class DelayIndex:
-    """What waits, by the time it is due. Nothing is in it twice."""
+    """Delayed entries by delivery time, each at most once."""
 
     __slots__ = ("_heap", "_heap_max", "_times", "part_max", "runs")
 
     def __init__(self, heap_max: int, part_max: int) -> None:
-        """More than ``heap_max`` entries become a run, in parts of ``part_max``."""
+        """Create an empty index, in which more than ``heap_max`` entries become a run, in parts of ``part_max``."""
         self.part_max = part_max
         self._heap_max = heap_max
         self._heap: list[tuple[int, Position]] = []
-        """Also entries that are in ``_times`` no more."""
+        """Times and entries, also entries that are no longer in ``_times``."""
         self._times: dict[Position, int] = {}
         self.runs: list[Run] = []
 
     def __len__(self) -> int:
-        """Entries that wait. Some that are not in memory may be acknowledged already."""
+        """Return the number of entries, in which those in runs count also when they are acknowledged."""
         return len(self._times) + sum(run.left for run in self.runs)
 
     def __bool__(self) -> bool:
@@ -155,19 +161,19 @@ class DelayIndex:
 
     @property
     def size(self) -> int:
-        """Bytes that it takes in memory, about."""
+        """Approximate size in memory, in bytes."""
         runs = sum(3 * 8 * run.loaded_entries for run in self.runs)
         return HEAP_ENTRY_BYTES * len(self._times) + runs
 
     @property
     def crowded(self) -> bool:
-        """So much is in memory that cannot be stored that nothing may be added for now."""
+        """True when so many runs are not stored that nothing may be added."""
         runs = self.runs
         return len(runs) >= UNSAVED_MAX and sum(r.ledger_id < 0 for r in runs) >= UNSAVED_MAX
 
     @property
     def next_ms(self) -> int | None:
-        """When the first is due."""
+        """Time of the first entry, in ms; None without entries."""
         first = self._heap_ms
         for run in self.runs:
             at_ms = run.next_ms
@@ -176,7 +182,7 @@ class DelayIndex:
         return first
 
     def add(self, position: Position, at_ms: int) -> None:
-        """One that is nowhere else."""
+        """Add an entry that is not in the index."""
         assert position not in self._times, "an entry was set aside twice"
         self._times[position] = at_ms
         heappush(self._heap, (at_ms, position))
@@ -188,21 +194,21 @@ class DelayIndex:
             self._heap.clear()
 
     def take(self, now_ms: int, count: int) -> list[Position]:
-        """Remove and return those due, at most ``count``, about the first due first, as far as they are in memory."""
+        """Take and return at most ``count`` entries that are due and in memory, roughly in order of time."""
         due: list[Position] = []
         while len(due) < count:
-            found = self._take_some(now_ms, min(count - len(due), _CHUNK))
-            if not found:
+            positions = self._take_some(now_ms, min(count - len(due), _CHUNK))
+            if not positions:
                 break
-            due += found
+            due += positions
         self._drop_finished()
         return due
 
     def _take_some(self, now_ms: int, count: int) -> list[Position]:
-        """From where the first due are."""
+        """Take due entries of the run or heap that has the earliest one in memory."""
         heap_ms = self._heap_ms
         sources = [(at_ms, run) for run in self.runs if (at_ms := run.next_ms) is not None]
-        for at_ms, run in sorted(sources, key=lambda one: one[0]):
+        for at_ms, run in sorted(sources, key=lambda source: source[0]):
             if heap_ms is not None and heap_ms < at_ms:
                 break
             if taken := run.take(now_ms, count):
@@ -216,6 +222,7 @@ class DelayIndex:
 
     @property
     def _heap_ms(self) -> int | None:
+        """Time of the first entry in the heap, from which removed entries are popped; None without one."""
         heap, times = self._heap, self._times
         while heap and times.get(heap[0][1]) != heap[0][0]:
             heappop(heap)
@@ -226,13 +233,16 @@ class DelayIndex:
             self.runs = [run for run in self.runs if run.next_ms is not None]
 
     def discard(self, position: Position) -> None:
-        """It was acknowledged. What is in a run is left to whoever takes it."""
+        """Remove an acknowledged entry, unless it is in a run: the caller of ``take`` skips it there."""
         self._times.pop(position, None)
 
     def discard_up_to(self, position: Position) -> None:
-        """All up to and including ``position`` are acknowledged."""
-        self._times = {one: at_ms for one, at_ms in self._times.items() if one > position}
-        self._heap = [(at_ms, one) for one, at_ms in self._times.items()]
+        """Remove the entries up to and including ``position``, which were acknowledged.
+
+        A run is removed when all of its entries are; others keep theirs, as ``discard`` does.
+        """
+        self._times = {later: at_ms for later, at_ms in self._times.items() if later > position}
+        self._heap = [(at_ms, later) for later, at_ms in self._times.items()]
         heapify(self._heap)
         self.runs = [run for run in self.runs if run.last > position]
 
