@@ -1,4 +1,4 @@
-"""A subscription's entries as ``readCompacted`` has them: what a compaction kept, then the topic behind its horizon."""
+"""A subscription's entries for ``readCompacted``: those that a compaction kept, then the topic behind its horizon."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -15,24 +15,24 @@ class Compacted(Protocol):
 
     @property
     def horizon(self) -> Position | None:
-        """Up to where the topic was compacted; None: it was not."""
+        """Position up to which the topic was compacted; None when it was not."""
         ...
 
     async def ledger(self) -> CompactedLedger | None:
-        """Raises LedgerError while it cannot be opened, the store's errors."""
+        """Return its ledger; None without one. Raises LedgerError while it cannot be opened, the store's errors."""
         ...
 
 
 class CompactedCursor:
-    """A DispatchCursor over ``cursor``, whose acknowledgements count; nothing that was kept is passed over (M11).
+    """A DispatchCursor over ``cursor`` and its acknowledgements; it skips no entry that was kept (M11).
 
-    Each read looks at the newest compaction: where it stands between two of them, a reader goes on at its place in the
-    topic. Acknowledged is what ``acknowledged`` was told, besides what the cursor knows: places that have left the
-    topic mean nothing to that.
+    Each read uses the newest compaction: after a change of the compacted ledger a reader continues at its position in
+    the topic. ``acknowledged`` records acknowledgements in addition to the cursor's, which has none for positions that
+    have left the topic.
     """
 
     def __init__(self, cursor: CompactionCursor, compacted: Compacted, start: Position) -> None:
-        """``start``: the first place to be read; EARLIEST for all that was kept, LATEST for where the cursor stands."""
+        """Create a reader at ``start``: EARLIEST for everything kept, LATEST for the cursor's read position."""
         self.name = cursor.name
         self._cursor = cursor
         self._compacted = compacted
@@ -40,7 +40,7 @@ class CompactedCursor:
         self._first = self._at
         self._mark = cursor.mark
         self._known: CompactedLedger | None = None
-        """The ledger in which ``_at`` is the entry with the number ``_number``."""
+        """Ledger in which the entry at ``_at`` has the number ``_number``."""
         self._number = 0
 
     @property
@@ -50,16 +50,15 @@ class CompactedCursor:
 
     @property
     def _due(self) -> Position:
-        """The first place that is not acknowledged as part of all up to there."""
+        """First position that is not acknowledged cumulatively."""
         cursor = self._cursor
-        if (
-            cursor.durable and cursor.mark > self._mark
-        ):  # by acknowledgements: nothing it needs is trimmed
+        # Only acknowledgements move a durable cursor's mark: entries that it needs are not trimmed.
+        if cursor.durable and cursor.mark > self._mark:
             self._first = max(self._first, behind(cursor.mark_delete))
         return self._first
 
     def acknowledged(self, position: Position) -> None:
-        """All up to ``position`` is."""
+        """Record that all entries up to and including ``position`` are acknowledged."""
         self._first = max(self._first, behind(position))
 
     def read_nowait(self, entries_max: int, bytes_max: int) -> list[View] | None:
@@ -70,13 +69,12 @@ class CompactedCursor:
         return views
 
     async def read(self, entries_max: int, bytes_max: int) -> list[View]:
-        """As of ``DispatchCursor``. Raises LedgerError, CompactedFormatError."""
+        """Return entries as ``DispatchCursor.read`` does. Raises LedgerError, CompactedFormatError."""
         while True:
             if not self._covered:
                 views = await self._cursor.read(entries_max, bytes_max)
-                if (
-                    not self._covered
-                ):  # else some of what was to be read may have left the topic meanwhile
+                # A compaction that ended during the read may have let entries before these leave the topic.
+                if not self._covered:
                     self._pass(views)
                     return views
             views = await self._read_compacted(entries_max, bytes_max)
@@ -91,18 +89,18 @@ class CompactedCursor:
     async def _read_compacted(self, entries_max: int, bytes_max: int) -> list[View]:
         ledger = await self._compacted.ledger()
         if ledger is None:
-            return []  # it went meanwhile
+            return []  # its cursor was deleted meanwhile
         try:
-            at = self._at
-            number = self._number if ledger is self._known else await ledger.find(at)
-            views, number, ahead = await ledger.read(number, at, entries_max, bytes_max)
+            start = self._at
+            number = self._number if ledger is self._known else await ledger.find(start)
+            views, number, ahead = await ledger.read(number, start, entries_max, bytes_max)
         except NoSuchLedgerError:
             if await self._compacted.ledger() is ledger:
                 raise
-            return []  # a newer one took its place
+            return []  # a newer ledger replaced it
         views = [due for view in views if (due := self._unacknowledged(view)) is not None]
         self._known, self._number, self._at = ledger, number, ahead
-        if ahead > ledger.horizon:
+        if ahead > ledger.horizon:  # the topic's own entries follow
             self._cursor.rewind()
             self._cursor.pass_to(ledger.horizon)
         return views
@@ -116,7 +114,7 @@ class CompactedCursor:
         return await self._cursor.replay(positions, bytes_max)
 
     def rewind(self) -> None:
-        """Go on from the first place that is not acknowledged."""
+        """Continue at the first unacknowledged position."""
         self._cursor.rewind()
         self._known = None
         self._at = self._due
@@ -128,6 +126,7 @@ class CompactedCursor:
         cursor, horizon = self._cursor, self._compacted.horizon
         if horizon is None or position > horizon:
             return cursor.is_acknowledged(position)
+        # Kept entries may be before the mark although the client did not acknowledge them (M11).
         if position <= cursor.mark_delete:
             return position < self._due
         return cursor.is_acknowledged(position)
@@ -141,7 +140,9 @@ class CompactedCursor:
 
 
 def start_of(cursor: CompactionCursor, wanted: Position) -> Position:
-    """Where a consumer of a durable subscription begins: with all that was kept if it wants that, and nothing of the
-    topic was acknowledged."""
-    fresh = wanted == EARLIEST and cursor.mark_delete.entry_id < 0
-    return EARLIEST if fresh else LATEST
+    """Return where a consumer of a durable subscription starts.
+
+    EARLIEST, with everything kept, if it wants that and nothing of the topic was acknowledged; else LATEST.
+    """
+    unused = wanted == EARLIEST and cursor.mark_delete.entry_id < 0
+    return EARLIEST if unused else LATEST

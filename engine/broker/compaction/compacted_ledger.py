@@ -1,4 +1,4 @@
-"""What a compaction kept, read by places in the topic."""
+"""Entries that a compaction kept, read by positions in the topic."""
 
 from bisect import bisect_left
 
@@ -9,14 +9,14 @@ from engine.ledger.reading.reader import LedgerReader
 from engine.wire.batches import BatchFormatError, read_metadata, unpack_entry
 
 PLACES_MAX = 128
-"""Places remembered for searches; then all are forgotten."""
+"""Number of positions cached for searches; the cache is emptied when it is full."""
 
 
 class CompactedLedger:
-    """A closed ledger of kept entries, for what was in the topic up to ``horizon``.
+    """A closed ledger of the entries kept of the topic up to ``horizon``.
 
-    ``last``: position of the last entry kept and the index of its last message (-1: no batch); EARLIEST when nothing
-    was kept.
+    ``last``: position of the last entry kept and the index of its last message, -1 when it is no batch; EARLIEST and -1
+    when nothing was kept.
     """
 
     def __init__(self, reader: LedgerReader, horizon: Position) -> None:
@@ -27,13 +27,13 @@ class CompactedLedger:
 
     @classmethod
     async def opened(cls, reader: LedgerReader, horizon: Position) -> "CompactedLedger":
-        """Raises LedgerError, CompactedFormatError. Cancel-safe."""
-        made = cls(reader, horizon)
-        if made.entries:
-            (run,) = await reader.read(made.entries - 1, made.entries - 1, 0)
+        """Open a compacted ledger and read its last entry. Raises LedgerError, CompactedFormatError. Cancel-safe."""
+        ledger = cls(reader, horizon)
+        if ledger.entries:
+            (run,) = await reader.read(ledger.entries - 1, ledger.entries - 1, 0)
             ((position, start, stop),) = kept_entries(run)
-            made.last = position, last_index(run.buf[start:stop])
-        return made
+            ledger.last = position, last_index(run.buf[start:stop])
+        return ledger
 
     @property
     def ledger_id(self) -> int:
@@ -44,7 +44,7 @@ class CompactedLedger:
         return self.reader.last_confirmed + 1
 
     async def find(self, position: Position) -> int:
-        """Number of the first entry kept that was at or behind ``position``; ``entries`` when there is none.
+        """Return the number of the first entry at or behind ``position``; ``entries`` when there is none.
 
         Raises LedgerError, CompactedFormatError. Cancel-safe.
         """
@@ -69,33 +69,37 @@ class CompactedLedger:
     async def read(
         self, number: int, from_position: Position, entries_max: int, bytes_max: int
     ) -> tuple[list[View], int, Position]:
-        """Entries from ``number`` on that were at or behind ``from_position``, at least one if any; the number and the
-        place to go on from. Raises LedgerError, CompactedFormatError. Cancel-safe."""
+        """Return entries from ``number`` on that are at or behind ``from_position``, at least one if any.
+
+        Also return the number and the position to continue from. Raises LedgerError, CompactedFormatError. Cancel-safe.
+        """
         last = min(number + entries_max, self.entries) - 1
         if last < number:
             return [], self.entries, behind(self.horizon)
         views: list[View] = []
-        at = from_position
+        ahead = from_position
         for run in await self.reader.read(number, last, bytes_max):
             kept = kept_entries(run)
             number = run.last + 1
-            at = behind(kept[-1].position)
-            kept = kept[bisect_left(kept, from_position, key=lambda one: one.position) :]
-            views += [Pick(made, indexes) for made, indexes in as_in_topic(run, kept)]
-        return views, number, at
+            ahead = behind(kept[-1].position)
+            kept = kept[bisect_left(kept, from_position, key=lambda entry: entry.position) :]
+            views += [Pick(placed, indexes) for placed, indexes in as_in_topic(run, kept)]
+        return views, number, ahead
 
 
 def behind(position: Position) -> Position:
+    """Return the position right behind ``position`` in its ledger."""
     return Position(position.ledger_id, position.entry_id + 1)
 
 
 def last_index(entry: bytes) -> int:
-    """Index of the last message of a batch that was not compacted away; -1 when it is no batch."""
+    """Return the index of a batch's last message that was not compacted out; -1 when the entry is no batch."""
     metadata = read_metadata(entry)
     if metadata is None or not metadata.HasField("num_messages_in_batch"):
         return -1
     try:
-        left = [one.batch_index for one in unpack_entry(entry).messages if not one.compacted_out]
+        messages = unpack_entry(entry).messages
     except BatchFormatError:
-        left = []
-    return left[-1] if left else metadata.num_messages_in_batch - 1
+        messages = []
+    indexes = [message.batch_index for message in messages if not message.compacted_out]
+    return indexes[-1] if indexes else metadata.num_messages_in_batch - 1

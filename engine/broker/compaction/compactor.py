@@ -1,8 +1,8 @@
-"""One compaction of a topic, in two phases: find the last value of each key, then write them to a ledger of their own.
+"""One compaction of a topic, in two phases: find the last value of each key, then write these values to a new ledger.
 
-Both read what the last compaction kept, then the entries behind its horizon: the same ones in the same order, since
-neither changes. What is held is a place for each key and the entries of a few reads. Others have their turn after every
-``STEP`` entries.
+Both phases read the entries that the last compaction kept, then those behind its horizon: the same entries in the same
+order, since neither changes. In memory are a place for each key and the entries of a few reads. The event loop runs
+other tasks after every ``STEP`` entries.
 """
 
 import asyncio
@@ -24,17 +24,17 @@ from engine.wire import pulsar_pb2 as pb
 log = logging.getLogger(__name__)
 
 STEP = 500
-"""Entries between two pauses: a few milliseconds of work."""
+"""Entries processed between two pauses: a few milliseconds of work."""
 SCAN_BYTES = 1 << 20
-"""Of one read of a compacted ledger."""
+"""Bytes of one read of a compacted ledger."""
 WRITE_BYTES = 1 << 18
-"""Of one append to the new ledger."""
+"""Bytes from which entries are appended to the new ledger."""
 PENDING_BYTES_MAX = 4 << 20
-"""Written and not confirmed; then writing waits."""
+"""Unconfirmed bytes above which writing waits."""
 
 
 class Outcome(NamedTuple):
-    """``removed``: messages that fell away."""
+    """Result of a compaction. ``removed``: number of messages that were not kept."""
 
     writer: LedgerWriter
     keys: int
@@ -42,17 +42,17 @@ class Outcome(NamedTuple):
 
 
 class CompactionSource:
-    """What is to be compacted: ``before`` as kept the last time, and the log's entries up to ``last``."""
+    """Entries to compact: those of the ``previous`` compaction, and the log's up to ``last``."""
 
     def __init__(
         self,
         log: CompactedLog,
         cursor: CompactionCursor,
-        before: CompactedLedger | None,
+        previous: CompactedLedger | None,
         last: Position,
     ) -> None:
         self.last = last
-        self._before = before
+        self._previous = previous
         self._cursor = cursor
         self._start = cursor.mark
         first = log.next_position(cursor.mark_delete)
@@ -60,20 +60,23 @@ class CompactionSource:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing came since the last time."""
+        """True when nothing was published since the previous compaction."""
         return self._start == self._stop
 
     async def entries(self) -> AsyncIterator[list[tuple[Position, bytes]]]:
-        """Each entry and where it was, some at a time. Raises LedgerError, CompactedFormatError."""
-        if self._before is not None and self._before.entries:
-            reader = self._before.reader
+        """Yield the entries with their positions in the topic, some at a time.
+
+        Raises LedgerError, CompactedFormatError.
+        """
+        if self._previous is not None and self._previous.entries:
+            reader = self._previous.reader
             async with reader.scan(0, reader.last_confirmed, SCAN_BYTES) as scan:
                 async for slices in scan:
                     for run in slices:
                         buf = run.buf
                         kept = kept_entries(run)
                         for i in range(0, len(kept), STEP):
-                            yield [(at, buf[a:b]) for at, a, b in kept[i : i + STEP]]
+                            yield [(place, buf[a:b]) for place, a, b in kept[i : i + STEP]]
         async for base, run in self._cursor.entries_of(self._start, self._stop):
             start, stop = max(self._start - base, 0), min(self._stop - base, run.count)
             for i in range(start, stop, STEP):
@@ -85,7 +88,7 @@ def _entries(run: Slice, start: int, stop: int) -> list[tuple[Position, bytes]]:
 
 
 class Sink:
-    """Writes to a new ledger, waiting while too much is not confirmed."""
+    """Writer of the new ledger, which waits while too many bytes are unconfirmed."""
 
     def __init__(self) -> None:
         self.writer: LedgerWriter
@@ -94,7 +97,7 @@ class Sink:
         self._size = 0
 
     async def add(self, entry: bytes) -> None:
-        """Raises LedgerError."""
+        """Add an entry. Raises LedgerError."""
         self._parts.append(entry)
         self._size += len(entry)
         if self._size >= WRITE_BYTES:
@@ -102,18 +105,18 @@ class Sink:
 
     async def _flush(self) -> None:
         spans: list[int] = []
-        at = 0
+        size = 0
         for part in self._parts:
-            spans += (at, at + len(part))
-            at += len(part)
-        self.writer.append(Slice(b"".join(self._parts), spans, at))
+            spans += (size, size + len(part))
+            size += len(part)
+        self.writer.append(Slice(b"".join(self._parts), spans, size))
         self._parts, self._size = [], 0
         while self.writer.pending_bytes > PENDING_BYTES_MAX and self.writer.error is None:
             self._moved.clear()
             await self._moved.wait()
 
     async def close(self) -> None:
-        """All of it is stored and the ledger closed. Raises LedgerError."""
+        """Write the remaining entries, wait until all are stored, and close the ledger. Raises LedgerError."""
         if self._parts:
             await self._flush()
         await self.writer.close()
@@ -121,20 +124,18 @@ class Sink:
             raise self.writer.error
 
     def abandon(self) -> None:
-        """Nothing more is written; safe at any time."""
+        """Stop writing. Safe at any time."""
         self.writer.abandon(LedgerError("its compaction ended"))
 
     def confirmed(self, below: int) -> None:
-        """From the writer."""
         self._moved.set()
 
     def failed(self, error: LedgerError) -> None:
-        """From the writer."""
         self._moved.set()
 
 
 async def find_last_values(source: CompactionSource, *, retain_null_key: bool) -> LastValues:
-    """The first phase. Raises LedgerError, CompactedFormatError."""
+    """Run the first phase. Raises LedgerError, CompactedFormatError."""
     values = LastValues(retain_null_key=retain_null_key)
     number = 0
     async for entries in source.entries():
@@ -148,7 +149,7 @@ async def find_last_values(source: CompactionSource, *, retain_null_key: bool) -
 async def write_kept(
     source: CompactionSource, values: LastValues, sink: Sink, partition: int
 ) -> None:
-    """The second phase, up to the closing of the ledger. Raises LedgerError, CompactedFormatError."""
+    """Run the second phase and close the ledger. Raises LedgerError, CompactedFormatError."""
     selection = values.selection()
     number = 0
     async for entries in source.entries():
@@ -162,7 +163,7 @@ async def write_kept(
 
 
 def custom_metadata(topic: TopicName, last: Position) -> dict[str, bytes]:
-    """What the metadata of a compacted ledger says of it."""
+    """Return the custom metadata of a compacted ledger, which Apache's brokers write as well."""
     place = pb.MessageIdData(
         ledgerId=last.ledger_id, entryId=last.entry_id, partition=topic.partition
     )

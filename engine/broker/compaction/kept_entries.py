@@ -1,7 +1,7 @@
-"""Entries of a compacted ledger: what a compaction kept of a topic, in the topic's order, each with its place. Pure.
+"""Entries of a compacted ledger: entries kept of a topic, in the topic's order, each with its position. Pure.
 
-An entry is ``u32 size MessageIdData u32 size entry``; the last part is an entry as topics have them. Apache's brokers
-write and read the same.
+An entry is ``u32 size MessageIdData u32 size entry``; the last part has the form of a topic's entry. Apache's brokers
+write and read the same format.
 """
 
 from collections.abc import Sequence
@@ -19,15 +19,15 @@ from engine.wire.kernels import batch_sizes
 _SIZE = Struct(">I")
 
 GAP_MAX = 64
-"""Places without an entry between two entries that are given as one slice."""
+"""Largest distance between two entry ids that are returned in one slice."""
 
 
 class CompactedFormatError(PeerError, ValueError):
-    """An entry of a compacted ledger is not what it should be."""
+    """An entry of a compacted ledger that cannot be decoded."""
 
 
 class KeptEntry(NamedTuple):
-    """An entry that was at ``position`` of its topic: ``buf[start:stop]`` of the buffer it was read from."""
+    """An entry whose position in the topic is ``position``: ``buf[start:stop]`` of the buffer it was read from."""
 
     position: Position
     start: int
@@ -35,7 +35,7 @@ class KeptEntry(NamedTuple):
 
 
 def pack_kept(position: Position, partition: int, entry: bytes) -> bytes:
-    """``partition``: the topic's, -1 of a topic without."""
+    """Encode an entry of a compacted ledger. ``partition``: index of the topic's partition, or -1."""
     place = pb.MessageIdData(
         ledgerId=position.ledger_id, entryId=position.entry_id, partition=partition
     ).SerializeToString()
@@ -43,7 +43,7 @@ def pack_kept(position: Position, partition: int, entry: bytes) -> bytes:
 
 
 def read_kept(buf: bytes, start: int, stop: int) -> KeptEntry:
-    """The entry that lies at ``buf[start:stop]``. Raises CompactedFormatError."""
+    """Decode the entry of a compacted ledger at ``buf[start:stop]``. Raises CompactedFormatError."""
     at = start + _SIZE.size
     if at <= stop:
         behind = at + _SIZE.unpack_from(buf, start)[0]
@@ -59,34 +59,36 @@ def read_kept(buf: bytes, start: int, stop: int) -> KeptEntry:
 
 
 def kept_entries(run: Slice) -> list[KeptEntry]:
-    """Of each entry of a compacted ledger's slice what it holds. Raises CompactedFormatError."""
+    """Decode all entries of a compacted ledger's slice. Raises CompactedFormatError."""
     spans = run.spans
     return [read_kept(run.buf, spans[i], spans[i + 1]) for i in range(0, len(spans), 2)]
 
 
 def as_in_topic(run: Slice, kept: Sequence[KeptEntry]) -> list[tuple[Slice, list[int]]]:
-    """``kept`` of ``run``, rising, as slices by the places in the topic, each with the indexes that there is an entry
-    at: the places between are empty."""
-    made: list[tuple[Slice, list[int]]] = []
+    """Return the ``kept`` entries of ``run``, which are in order, as slices by their positions in the topic.
+
+    Each slice comes with the indexes at which it has an entry; the other indexes are empty.
+    """
+    slices: list[tuple[Slice, list[int]]] = []
     i = 0
     while i < len(kept):
         (ledger_id, first), _, _ = kept[i]
-        j, before = i + 1, first
+        j, previous = i + 1, first
         while j < len(kept):
             place = kept[j].position
-            if place.ledger_id != ledger_id or not 0 < place.entry_id - before <= GAP_MAX:
+            if place.ledger_id != ledger_id or not 0 < place.entry_id - previous <= GAP_MAX:
                 break
-            before = place.entry_id
+            previous = place.entry_id
             j += 1
-        made.append(_placed(run.buf, kept[i:j]))
+        slices.append(_placed(run.buf, kept[i:j]))
         i = j
-    return made
+    return slices
 
 
 def _placed(buf: bytes, kept: Sequence[KeptEntry]) -> tuple[Slice, list[int]]:
-    """Entries of one ledger, near each other."""
+    """Return a slice of entries of one ledger whose ids are near each other, and their indexes."""
     first = kept[0].position.entry_id
-    indexes = [one.position.entry_id - first for one in kept]
+    indexes = [entry.position.entry_id - first for entry in kept]
     spans = [0, 0] * (indexes[-1] + 1)
     dense: list[int] = []
     for i, (_, start, stop) in zip(indexes, kept, strict=True):

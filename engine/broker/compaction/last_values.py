@@ -1,10 +1,10 @@
-"""Which messages a compaction keeps: of each key the last one, unless its value is empty (M11). Pure.
+"""Choice of the messages that a compaction keeps: the last one of each key, unless its value is empty (M11). Pure.
 
-Messages without a key fall away, or all stay. Markers fall away. What cannot be read stays as it is, and so does an
-encrypted batch of several messages, of which the key of the first is known only.
+Messages without a key are all kept or all removed, by a setting. Markers are removed. Entries that cannot be decoded
+are kept as they are. So is an encrypted batch of several messages, since only the key of its first message is known.
 
-A chunked message is one message, at the place of its last chunk: all its entries stay, or none. Chunks of a message
-that is not complete stay, since the others may follow.
+A chunked message is one message, at the place of its last chunk: all its entries are kept, or none. Chunks of an
+incomplete message are kept, since the others may follow.
 """
 
 from itertools import chain
@@ -19,28 +19,32 @@ from engine.wire.compression import CompressionError, compress, decompress
 from engine.wire.kernels import BROKER_METADATA_MAGIC, CHECKSUM_MAGIC, metadata_span
 
 INDEX_BITS = 24
-"""Of a place: a batch has fewer messages, since each takes some bytes of an entry."""
+"""Bits of a message's index in a place. A batch has fewer messages, since each takes some bytes of an entry."""
 
 _WHOLE = 0
-_GONE = pb.SingleMessageMetadata(payload_size=0, compacted_out=True).SerializeToString()
+"""Index of an entry that is no batch."""
+_REMOVED = pb.SingleMessageMetadata(payload_size=0, compacted_out=True).SerializeToString()
 
 
 class LastValues:
-    """The first phase: ``take`` every entry in order, numbered from 0; then ask ``kept`` for each, in order again.
+    """First phase: ``take`` each entry in order, numbered from 0, then ``selection`` for the second phase.
 
-    Bounded by the number of keys, of chunks that stay and of entries that cannot be read. ``removed``: messages that
-    fall away.
+    Bounded by the number of keys, of chunks that are kept and of entries that cannot be decoded. ``removed``: number of
+    messages that are not kept.
     """
 
     def __init__(self, *, retain_null_key: bool) -> None:
         self.removed = 0
         self._retain = retain_null_key
         self._places: dict[str, int | tuple[int, ...]] = {}
-        """By key: number of the entry, and (from 1) index of the message in its batch, 0 when it is none. Of a chunked
-        message those of all entries."""
+        """Place of each key's last message: number of the entry, and above 0 the index in its batch, from 1.
+
+        For a chunked message the places of all its chunks.
+        """
         self._chunks: dict[str, list[int]] = {}
-        """Places of the chunks so far, by uuid, of messages that are not complete."""
+        """Places of the chunks of incomplete messages, by uuid."""
         self._unread: list[int] = []
+        """Numbers of entries that are kept undecoded."""
 
     @property
     def keys(self) -> int:
@@ -75,7 +79,7 @@ class LastValues:
             self._note(_key(metadata), (number << INDEX_BITS) + _WHOLE, empty)
 
     def _take_chunk(self, number: int, metadata: pb.MessageMetadata) -> None:
-        """As clients put chunks together: a first one begins anew, a repeated one is passed over, a gap ends it."""
+        """Take a chunk by the rules of clients: a first one starts over, a repeated one is skipped, a gap ends it."""
         uuid = short_uuid(metadata.uuid)
         chunks = self._chunks.setdefault(uuid, [])
         if metadata.chunk_id == 0:
@@ -99,7 +103,7 @@ class LastValues:
             self._places[key] = place
 
     def selection(self) -> "Selection":
-        """The second phase. Nothing more may be taken."""
+        """Return the second phase. ``take`` must not be called afterwards."""
         places: list[int] = []
         for place in chain(self._places.values(), map(tuple, self._chunks.values())):
             if isinstance(place, int):
@@ -110,7 +114,7 @@ class LastValues:
 
 
 class Selection:
-    """What stays of each entry, asked in their order."""
+    """Second phase: the part to keep of each entry, requested in the entries' order."""
 
     def __init__(self, places: list[int], unread: set[int], retain_null_key: bool) -> None:
         self._places = places
@@ -119,25 +123,25 @@ class Selection:
         self._next = 0
 
     def kept(self, number: int, entry: bytes) -> bytes | None:
-        """What is kept of the entry with this number: itself, a batch with empty places, or None."""
-        places, at = self._places, self._next
+        """Return the part to keep of an entry: the entry, a batch with emptied messages, or None."""
+        places, start = self._places, self._next
         behind = (number + 1) << INDEX_BITS
-        start = at
-        while at < len(places) and places[at] < behind:
-            at += 1
-        self._next = at
+        stop = start
+        while stop < len(places) and places[stop] < behind:
+            stop += 1
+        self._next = stop
         if number in self._unread:
             return entry
-        if start == at and not self._retain:
+        if start == stop and not self._retain:
             return None
         first = number << INDEX_BITS
-        if start < at and places[start] == first + _WHOLE:
+        if start < stop and places[start] == first + _WHOLE:
             return entry
-        return _narrowed(entry, {place - first - 1 for place in places[start:at]}, self._retain)
+        return _narrowed(entry, {place - first - 1 for place in places[start:stop]}, self._retain)
 
 
 def _read(entry: bytes) -> tuple[pb.MessageMetadata | None, int]:
-    """Metadata, None when it cannot be read, and where the payload begins."""
+    """Return the metadata, None when it cannot be decoded, and the offset of the payload."""
     span = metadata_span(entry, 0, len(entry))
     if span is None:
         return None, 0
@@ -153,7 +157,7 @@ def _key(metadata: pb.MessageMetadata) -> str | None:
 
 
 def _unpacked(metadata: pb.MessageMetadata, entry: bytes, payload_at: int) -> bytes:
-    """Raises CompressionError."""
+    """Return the decompressed payload. Raises CompressionError."""
     packed = entry[payload_at:]
     if not metadata.compression:
         return packed
@@ -161,14 +165,17 @@ def _unpacked(metadata: pb.MessageMetadata, entry: bytes, payload_at: int) -> by
 
 
 def _is_empty(metadata: pb.MessageMetadata, size: int) -> bool:
-    """Whether a message has no value, as far as that is to be seen; ``size``: of its payload as stored."""
+    """Return whether a message is known to have no value; ``size``: size of its payload as stored."""
     if metadata.null_value or not size:
         return True
     return bool(metadata.HasField("uncompressed_size") and not metadata.uncompressed_size)
 
 
 def _narrowed(entry: bytes, kept: set[int], retain_null_key: bool) -> bytes | None:
-    """Of a batch only the messages ``kept`` by index, and those without a key where they stay; None: none is left."""
+    """Return a batch with only the messages ``kept``, by index, and those without a key where they are retained.
+
+    The other messages are marked as compacted out, so that indexes stay the same. None when no message remains.
+    """
     metadata, payload_at = _read(entry)
     if metadata is None or metadata.HasField("marker_type"):
         return None
@@ -176,16 +183,16 @@ def _narrowed(entry: bytes, kept: set[int], retain_null_key: bool) -> bytes | No
         return None if metadata.HasField("partition_key") else entry
     batch = members(metadata.num_messages_in_batch, _unpacked(metadata, entry, payload_at))
     parts: list[bytes] = []
-    left = 0
+    remaining = 0
     for index, (single, value) in enumerate(batch):
         keyless = retain_null_key and not (single.HasField("partition_key") or single.compacted_out)
         if index in kept or keyless:
-            left += 1
+            remaining += 1
             own = single.SerializeToString()
             parts += (len(own).to_bytes(4, "big"), own, value or b"")
         else:
-            parts += (len(_GONE).to_bytes(4, "big"), _GONE)
-    if not left:
+            parts += (len(_REMOVED).to_bytes(4, "big"), _REMOVED)
+    if not remaining:
         return None
     payload = b"".join(parts)
     metadata.uncompressed_size = len(payload)
@@ -196,7 +203,7 @@ def _narrowed(entry: bytes, kept: set[int], retain_null_key: bool) -> bytes | No
 
 
 def _broker_metadata(entry: bytes) -> bytes:
-    """What the broker put before the entry, when it did."""
+    """Return the broker's metadata in front of the entry; empty when there is none."""
     if int.from_bytes(entry[:2], "big") != BROKER_METADATA_MAGIC:
         return b""
     return entry[: 6 + int.from_bytes(entry[2:6], "big")]

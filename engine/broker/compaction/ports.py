@@ -1,4 +1,4 @@
-"""What compaction needs of the log under its topic, and of the cursor that holds what it did."""
+"""Interfaces that compaction needs of the managed ledger and of the cursor that records its result."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Protocol
@@ -12,7 +12,7 @@ from engine.managed.ledger import InitialPosition
 
 
 class CompactionCursor(DispatchCursor, Protocol):
-    """The managed ledger's ``Cursor`` says how each behaves and what it raises."""
+    """Part of the managed ledger's ``Cursor``, which documents it."""
 
     @property
     def durable(self) -> bool: ...
@@ -45,7 +45,7 @@ class CompactionCursor(DispatchCursor, Protocol):
 
 
 class CompactedLog(Protocol):
-    """``ManagedLedger`` says how each behaves and what it raises."""
+    """Part of ``ManagedLedger``, which documents it."""
 
     @property
     def last_confirmed(self) -> Position: ...

@@ -1,9 +1,9 @@
-"""A topic's compaction: what the last one left, how the present one stands, and when the next is due.
+"""A topic's compactions: result of the last one, state of the present one, and when the next is due.
 
-As Apache's broker does it the state is a cursor, ``__compaction``: what lies before its mark-delete position is kept in
-the ledger that its property names, and may leave the topic. Both change together, durably, when the new ledger is
-closed; only then is the old one deleted. Until then the cursor's node names both, so that whoever comes next deletes
-the one that does not count (M18).
+The state is a cursor, ``__compaction``, as in Apache's broker. Entries up to its mark-delete position are kept in the
+ledger that its property names, and may leave the topic. Mark and property change together, durably, when the new ledger
+is closed; only then is the old ledger deleted. Until then the cursor's record names both, so that the next owner
+deletes the one that the property does not name (M18).
 """
 
 import asyncio
@@ -39,7 +39,7 @@ CURSOR = "__compaction"
 
 
 class CompactionHost(Protocol):
-    """What it needs of its topic."""
+    """Part of a topic that its compaction needs."""
 
     name: TopicName
     policies: TopicPolicies
@@ -54,17 +54,20 @@ class CompactionHost(Protocol):
 
     @property
     def backlog_bytes(self) -> int:
-        """Of the largest backlog, or all that is stored where there is no durable subscription."""
+        """Size of the largest backlog, or of all stored entries where there is no durable subscription."""
         ...
 
     def compaction_made(self, cursor: CompactionCursor) -> None:
-        """The first compaction begins: its cursor is a subscription from now on."""
+        """Add the cursor of the first compaction as a subscription."""
         ...
 
 
 class TopicCompaction:
-    """Of one topic. ``removed``, ``duration_ms``, ``succeeded_ms``, ``failed_ms``: of the last compaction here.
-    ``succeeded``, ``failed``, ``removed_total``: how many there were, and all that they removed."""
+    """Compactions of one topic.
+
+    ``removed``, ``duration_ms``, ``succeeded_ms``, ``failed_ms`` describe the last compactions since the topic was
+    loaded. ``succeeded``, ``failed``, ``removed_total`` count the compactions and the messages that they removed.
+    """
 
     __slots__ = (
         "_host",
@@ -95,11 +98,11 @@ class TopicCompaction:
         self.succeeded_ms = 0
         self.failed_ms = 0
 
-    # --- how it stands --------------------------------------------------------------------------
+    # --- state ----------------------------------------------------------------------------------
 
     @property
     def status(self) -> str:
-        """By Pulsar's names; of the last one since the topic was loaded."""
+        """State of the last compaction since the topic was loaded, by Pulsar's names."""
         if self._running is not None:
             return "RUNNING"
         if not self._ran:
@@ -112,32 +115,35 @@ class TopicCompaction:
 
     @property
     def ledger_id(self) -> int:
-        """Of the ledger that counts; -1: none does."""
+        """Id of the compacted ledger in force; -1 when there is none."""
         cursor = self._cursor
         return -1 if cursor is None else cursor.properties.get(COMPACTED_LEDGER, -1)
 
     @property
     def horizon(self) -> Position | None:
-        """The last place in the topic that is compacted; None: none is."""
+        """Last position in the topic that was compacted; None before the first compaction."""
         cursor = self._cursor
         if cursor is None or COMPACTED_LEDGER not in cursor.properties:
             return None
         return cursor.mark_delete
 
     async def ready(self) -> None:
-        """What was compacted can be read. Raises ServiceNotReady; cancel-safe."""
-        why = self._host.log.unread_cursors.get(CURSOR, "")
+        """Wait until the compacted ledger is open. Raises ServiceNotReady when it cannot be read; cancel-safe."""
+        reason = self._host.log.unread_cursors.get(CURSOR, "")
         try:
-            if not why:
+            if not reason:
                 await self.ledger()
         except (LedgerError, WorldError, CompactedFormatError) as error:
-            why = str(error)
-        if why:
-            raise ServiceNotReady(f"What was compacted of {self._host.name} cannot be read: {why}")
+            reason = str(error)
+        if reason:
+            name = self._host.name
+            raise ServiceNotReady(f"What was compacted of {name} cannot be read: {reason}")
 
     async def ledger(self) -> CompactedLedger | None:
-        """The one that counts, None when none does. Raises LedgerError while it cannot be opened, the store's errors.
-        Cancel-safe."""
+        """Return the compacted ledger in force, None without one.
+
+        Raises LedgerError while it cannot be opened, the store's errors. Cancel-safe.
+        """
         horizon = self.horizon
         if horizon is None:
             return None
@@ -146,17 +152,17 @@ class TopicCompaction:
             known.horizon = horizon
             return known
         async with self._opening:
-            while (wanted := self.ledger_id) >= 0:
+            while (ledger_id := self.ledger_id) >= 0:
                 known = self._ledger
-                if known is not None and known.ledger_id == wanted:
+                if known is not None and known.ledger_id == ledger_id:
                     break
                 try:
-                    reader = await self._host.log.open_ledger(wanted)
+                    reader = await self._host.log.open_ledger(ledger_id)
                     self._ledger = await CompactedLedger.opened(reader, horizon)
                 except NoSuchLedgerError:
-                    if wanted == self.ledger_id:
+                    # Tried again when a newer ledger replaced it meanwhile.
+                    if ledger_id == self.ledger_id:
                         raise
-                    # a newer one took its place meanwhile
             horizon = self.horizon
             if horizon is None or self._ledger is None:
                 return None
@@ -164,33 +170,38 @@ class TopicCompaction:
             return self._ledger
 
     def cursor(self, over: CompactionCursor, start: Position) -> CompactedCursor:
-        """What a subscription's readers of the compacted topic get, from ``start`` on."""
+        """Return a cursor over a subscription's, which reads the compacted topic from ``start`` on."""
         return CompactedCursor(over, self, start)
 
     @property
     def holds_all(self) -> bool:
-        """Whether nothing lies behind the horizon."""
+        """True when the topic has no entry behind the horizon."""
         horizon = self.horizon
         return horizon is not None and self._host.log.last_confirmed <= horizon
 
     @property
     def at_hand(self) -> CompactedLedger | None:
-        """The one that counts, if it is open."""
+        """The compacted ledger in force, if it is open."""
         known = self._ledger
         return known if known is not None and known.ledger_id == self.ledger_id else None
 
     # --- compacting -----------------------------------------------------------------------------
 
     def start(self) -> bool:
-        """Compact the topic in the background, when it is its turn; False when that is under way already."""
+        """Start a compaction in the background; return False when one is under way.
+
+        It waits for its turn among the broker's compactions.
+        """
         if self._running is not None:
             return False
         self._running = self._host.scope.spawn("compaction", self._run())
         return True
 
     async def start_if_due(self) -> None:
-        """By the clock: compact when more was published since the last time than the topic's policy says; returns at
-        its end, so that topics have their turn one after the other."""
+        """Compact when more bytes were published since the last compaction than the topic's policy allows.
+
+        Return after the compaction, so that topics are compacted one after the other. Called periodically.
+        """
         managed = self._host.log
         if self._running is not None or CURSOR in managed.unread_cursors:
             return
@@ -203,7 +214,7 @@ class TopicCompaction:
             await asyncio.wait([self._running])
 
     def stop(self) -> None:
-        """The topic closes: what is under way is given up."""
+        """Cancel the compaction under way. Called when the topic closes."""
         if self._running is not None:
             self._running.cancel()
 
@@ -218,7 +229,7 @@ class TopicCompaction:
             self.failed += 1
             self.failed_ms = clock.wall_ms()
             if not isinstance(error, MagnetarError):
-                raise  # a mistake of ours: its task logs where
+                raise  # a programming error: the task logs its traceback
             log.warning("topic not compacted topic=%s: %s", self._host.name, self.error)
         else:
             self.error = ""
@@ -232,8 +243,8 @@ class TopicCompaction:
     async def _compact(self) -> None:
         await self.ready()
         cursor = await self._attached()
-        before = await self.ledger()
-        source = CompactionSource(self._host.log, cursor, before, self._host.log.last_confirmed)
+        previous = await self.ledger()
+        source = CompactionSource(self._host.log, cursor, previous, self._host.log.last_confirmed)
         if source.empty:
             return
         settings = self._host.context.settings
@@ -248,18 +259,18 @@ class TopicCompaction:
         try:
             await cursor.replacing(old, new)
             await write_kept(source, values, sink, self._host.name.partition)
-            fresh = await CompactedLedger.opened(sink.writer.reader(), source.last)
+            compacted = await CompactedLedger.opened(sink.writer.reader(), source.last)
         except BaseException as error:
             sink.abandon()
             if isinstance(error, Exception):
-                with contextlib.suppress(
-                    MagnetarError
-                ):  # the cursor may be gone, which would name it
+                # Deleted here, since a cursor that was deleted meanwhile no longer names the new ledger (M18).
+                with contextlib.suppress(MagnetarError):
                     await self._host.log.delete_ledger(new)
-                with contextlib.suppress(MagnetarError):  # found by the next one
+                # If this fails, the record names both ledgers, and the next owner deletes the new one (M18).
+                with contextlib.suppress(MagnetarError):
                     await cursor.replaced(old)
             raise
-        self._ledger = fresh
+        self._ledger = compacted
         cursor.take_snapshot(source.last, {**cursor.properties, COMPACTED_LEDGER: new})
         await cursor.persisted()
         self.removed = values.removed
@@ -281,7 +292,6 @@ class TopicCompaction:
             )
             self._host.compaction_made(cursor)
         elif COMPACTED_LEDGER not in cursor.properties:
-            await cursor.reset(
-                EARLIEST
-            )  # nothing before it was compacted, wherever it was made to begin
+            # A cursor without a compacted ledger, wherever it was created: nothing before it was compacted (M11).
+            await cursor.reset(EARLIEST)
         return cursor

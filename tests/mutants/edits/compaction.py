@@ -47,8 +47,8 @@ EDITS = (
     Edit(
         "what-was-kept-before-is-not-read",
         f"{CODE}/compactor.py::CompactionSource.entries",
-        "self._before is not None and",
-        "self._before is None and",
+        "self._previous is not None and",
+        "self._previous is None and",
         (f"{TOPIC}::test_readers_get_what_was_kept_and_then_the_topic",),
     ),
     Edit(

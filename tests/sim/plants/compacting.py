@@ -30,7 +30,7 @@ def what_only_the_last_compaction_kept_is_forgotten() -> Patches:
     entries = CompactionSource.entries
 
     def later(self: CompactionSource) -> AsyncIterator[list[tuple[Position, bytes]]]:
-        self._before = None
+        self._previous = None
         return entries(self)
 
     return [(CompactionSource, "entries", later)]
