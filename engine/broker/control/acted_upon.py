@@ -1,4 +1,4 @@
-"""Policies in force as the broker acts on them: a namespace's, and what the data path is told of a topic's. Pure."""
+"""Policies in force in the form the broker uses: a namespace's, and those of a topic for the data path. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,31 +20,37 @@ from engine.tenancy.strategy import Strategy
 
 @dataclass(frozen=True, slots=True)
 class NamespacePolicies:
-    """``new_partitions``: of an automatically created topic, 0 for a plain one. ``max_topics`` 0 is no limit."""
+    """Policies about a namespace's topics as a whole.
+
+    ``new_partitions``: number of partitions of an automatically created topic, 0 for a plain one. ``max_topics``: 0
+    for no limit.
+    """
 
     auto_topic: bool
     new_partitions: int
     max_topics: int
 
 
-def namespace_policies(found: Mapping[str, InForce]) -> NamespacePolicies:
-    """From all policies in force by name."""
-    creation = found["autoTopicCreation"].value
+def namespace_policies(policies: Mapping[str, InForce]) -> NamespacePolicies:
+    """Derive a namespace's policies from all policies in force, by name."""
+    creation = policies["autoTopicCreation"].value
     return NamespacePolicies(
         auto_topic=creation["allowAutoTopicCreation"],
         new_partitions=(
             creation["defaultNumPartitions"] if creation["topicType"] == PARTITIONED else 0
         ),
-        max_topics=found["maxTopicsPerNamespace"].value,
+        max_topics=policies["maxTopicsPerNamespace"].value,
     )
 
 
 def topic_policies(
-    found: Mapping[str, InForce], rates: Mapping[str, Any], group: str = ""
+    policies: Mapping[str, InForce], rates: Mapping[str, Any], group: str = ""
 ) -> TopicPolicies:
-    """From all policies in force by name, the dispatch rates of single subscriptions, and the namespace's resource
-    group."""
-    value = {name: one.value for name, one in found.items()}
+    """Derive a topic's policies from all policies in force, by name.
+
+    ``rates``: dispatch rates of single subscriptions. ``group``: the namespace's resource group.
+    """
+    value = {name: policy.value for name, policy in policies.items()}
     return TopicPolicies(
         ensemble=value["persistence"]["bookkeeperEnsemble"],
         write_quorum=value["persistence"]["bookkeeperWriteQuorum"],
@@ -96,13 +102,16 @@ def topic_policies(
 
 
 def _off_below_0(number: int) -> int:
-    """A number of which less than 0 says nothing: stored documents are not checked as those of administrators are, and
-    messages or subscriptions that go by it would go at once."""
+    """Return ``number``, and 0 (off) for a negative one.
+
+    Stored documents are not validated as requests of administrators are. A negative age would delete messages or
+    subscriptions at once.
+    """
     return max(number, 0)
 
 
 def dispatch_rate(value: Mapping[str, Any]) -> MaxRate:
-    """Of Pulsar's DispatchRate."""
+    """Convert Pulsar's DispatchRate."""
     return _max_rate(
         value["dispatchThrottlingRateInMsg"],
         value["dispatchThrottlingRateInByte"],
@@ -112,7 +121,7 @@ def dispatch_rate(value: Mapping[str, Any]) -> MaxRate:
 
 
 def _max_rate(messages: int, size: int, period_s: int = 1, relative: bool = False) -> MaxRate:
-    """A period below a second is one, as in Pulsar."""
+    """Return a limit; NO_LIMIT when neither number is above 0. A period below a second counts as one, as in Pulsar."""
     if messages <= 0 and size <= 0:
         return NO_LIMIT
     return MaxRate(max(messages, 0), max(size, 0), max(period_s, 1), relative)

@@ -1,4 +1,4 @@
-"""Which broker serves a topic, and whether it is this one. Implements ``engine.broker.ports.Ownership``."""
+"""Search for the broker that serves a topic, and its choice. Implements ``engine.broker.ports.Ownership``."""
 
 from contextlib import suppress
 from typing import NamedTuple
@@ -17,7 +17,11 @@ ATTEMPTS_MAX = 3
 
 
 class BundlePlace(NamedTuple):
-    """Where a bundle is. ``here``: owned by this broker. ``chosen``: it has no owner, that broker should take it."""
+    """Place of a bundle.
+
+    ``here``: whether this broker owns it. ``chosen``: it has no owner, and ``owner`` is the broker that should acquire
+    it.
+    """
 
     owner: OwnerRecord
     here: bool
@@ -25,7 +29,7 @@ class BundlePlace(NamedTuple):
 
 
 class BundleAssignment:
-    """Finds and takes owners for one broker."""
+    """Finds owners of bundles and acquires bundles, for one broker."""
 
     def __init__(
         self, store: MetadataStore, ownership: BundleOwnership, record: BrokerRecord, cluster: str
@@ -36,7 +40,8 @@ class BundleAssignment:
         self._record = record
 
     async def lookup(self, topic: TopicName, *, authoritative: bool, listener: str) -> LookupResult:
-        """See Ownership. Brokers advertise no listeners by name: whoever asks for one is refused, as Pulsar does."""
+        """Look up a topic, see Ownership. Brokers advertise no listeners, so a named one is refused with Pulsar's
+        text."""
         if listener:
             raise ServiceNotReady(f"the broker do not have {listener} listener")
         place = await self.place(topic, authoritative=authoritative)
@@ -49,8 +54,10 @@ class BundleAssignment:
         )
 
     async def place(self, topic: TopicName, *, authoritative: bool) -> BundlePlace:
-        """Owner of the topic's bundle, this broker taking it when it has none and is the one to (or is told to:
-        ``authoritative``), which isolation policies may forbid. Raises TopicNotFound or ServiceNotReady; cancel-safe.
+        """Return the owner of the topic's bundle; acquire a bundle without an owner when this broker is the choice.
+
+        ``authoritative``: another broker chose this one; it acquires the bundle unless isolation policies forbid it.
+        Raises TopicNotFound, ServiceNotReady; cancel-safe.
         """
         try:
             bundle = (await self._ownership.bundles(topic.namespace)).of_topic(topic)
@@ -61,8 +68,10 @@ class BundleAssignment:
             raise ServiceNotReady(f"The owner cannot be found now: {error}") from error
 
     async def place_bundle(self, bundle: BundleName) -> BundlePlace:
-        """Owner of a bundle, this broker taking it when it has none and is the one to. Raises ServiceNotReady;
-        cancel-safe."""
+        """Return the owner of a bundle; acquire one without an owner when this broker is the choice.
+
+        Raises ServiceNotReady; cancel-safe.
+        """
         try:
             return await self._place(bundle, authoritative=False, persistent=True)
         except (StoreUnavailableError, SessionExpiredError) as error:
@@ -88,8 +97,10 @@ class BundleAssignment:
     async def _elsewhere(
         self, bundle: BundleName, authoritative: bool, persistent: bool
     ) -> BrokerRecord | None:
-        """The broker that should take ``bundle``, None for this one: one that serves the kind of topic that is asked
-        for, as long as there is any."""
+        """Return the broker that should acquire ``bundle``, None for this one.
+
+        Brokers that serve the requested kind of topic (``persistent``) are preferred.
+        """
         policies = await self._isolation()
         if authoritative and not policies:
             return None
@@ -100,6 +111,7 @@ class BundleAssignment:
                 f"No broker may serve {bundle.namespace}: isolation policies leave none of those that are there"
             )
         own = self._record.id
+        # Another broker chose this one, which therefore does not choose again.
         if authoritative and (own in places or own not in brokers):
             return None
         able = [broker for broker in places if brokers[broker].serves(persistent=persistent)]
@@ -113,7 +125,7 @@ class BundleAssignment:
             raise ServiceNotReady(str(error)) from error
 
     async def resume(self, topic: TopicName) -> None:
-        """See Ownership."""
+        """Acquire the topic's bundle again, see Ownership."""
         if self._ownership.serves(topic):
             return
         with suppress(NoNamespaceError, StoreUnavailableError, SessionExpiredError):
@@ -122,7 +134,7 @@ class BundleAssignment:
                 await self._ownership.acquire(bundle)
 
     def check_owned(self, topic: TopicName) -> None:
-        """See Ownership: no waiting, judged by what is known at this moment."""
+        """Raise unless this broker serves the topic as far as it knows now, see Ownership."""
         if self._ownership.serves(topic):
             return
         bundle = self._ownership.known_bundle(topic)

@@ -1,7 +1,7 @@
-"""Namespaces and topics as the broker sees them: policies from cache, topics from the metadata store.
+"""Namespaces and topics for a broker: policies from a cache, topics from the metadata store.
 
-Implements ``engine.broker.ports.Namespaces``. Cached policies are dropped by the store's watches, so a change is seen
-as soon as the store tells of it, and told on.
+Implements ``engine.broker.ports.Namespaces``. The store's watches drop cached policies and report the namespace, so
+that a change takes effect as soon as the store notifies of it.
 """
 
 from collections import OrderedDict
@@ -35,33 +35,40 @@ NO_NAMESPACE = "Namespace not found"
 
 
 class OwnPolicies(Protocol):
-    """Policies that topics have of their own, of a partition those of its partitioned topic. Raises ServiceNotReady
-    when they are not known now."""
+    """Policies of single topics; a partition has those of its partitioned topic.
+
+    The methods raise ServiceNotReady when the policies are not known now.
+    """
 
     async def get(self, topic: TopicName, *, everywhere: bool = False) -> Document:
-        """Those that are set, under the keys of Pulsar's TopicPolicies; ``everywhere``: for all clusters."""
+        """Return the policies that are set, by the keys of Pulsar's TopicPolicies.
+
+        ``everywhere``: those for all clusters.
+        """
         ...
 
     async def every(
         self, namespace: NamespaceName, *, everywhere: bool = False
     ) -> dict[TopicName, Document]:
-        """Those of all topics of a namespace that have any."""
+        """Return the policies of all topics of a namespace that have any."""
         ...
 
     async def change(
         self, topic: TopicName, change: Callable[[Document], None], *, everywhere: bool = False
     ) -> None:
-        """Edit them; durable, and seen by ``get``, when it returns."""
+        """Edit a topic's policies in place; when it returns, the change is durable and ``get`` returns it."""
         ...
 
     async def forget(self, topic: TopicName) -> None:
-        """Delete those of a topic that is being deleted; nothing for a partition."""
+        """Delete the policies of a topic that is being deleted; do nothing for a partition."""
         ...
 
 
-class _Known:
-    """A namespace's policies as stored, and those in force there and for topics that have none of their own, which
-    share one object; ``stale`` once the store told of a change."""
+class _CachedPolicies:
+    """A namespace's policies: stored, in force, and in force for its topics without own policies, which share them.
+
+    ``stale``: the store reported a change.
+    """
 
     stored: Stored
     policies: NamespacePolicies
@@ -71,10 +78,10 @@ class _Known:
 
 
 class Catalog:
-    """Answers questions about namespaces and topics for one broker. Made inside a running loop.
+    """Namespaces and topics for one broker. Created inside a running loop.
 
-    ``on_change`` is told of each namespace whose policies changed, ``is_loaded`` says whether a topic is served here,
-    by which alone a non-persistent one is there; set both before the first question.
+    ``on_change`` is called with each namespace whose policies changed. ``is_loaded`` returns whether a topic is served
+    here; a non-persistent topic exists only then. Both must be set before the first call.
     """
 
     def __init__(
@@ -87,72 +94,75 @@ class Catalog:
         self._settings = settings
         self.on_change: Callable[[NamespaceName], None] = lambda name: None
         self.is_loaded: Callable[[TopicName], bool] = lambda topic: False
-        self._known: OrderedDict[NamespaceName, _Known] = OrderedDict()
+        self._known: OrderedDict[NamespaceName, _CachedPolicies] = OrderedDict()
 
     def use(self, settings: PolicySettings) -> None:
-        """These are the broker's policies from now on."""
+        """Use other defaults of the broker from now on."""
         if settings != self._settings:
             self._settings = settings
-            known = list(self._known.items())
-            for name, entry in known:
+            for name, entry in list(self._known.items()):
                 self._forget(name, entry)
 
     async def namespace(self, name: NamespaceName) -> NamespacePolicies:
-        """Policies in force. Raises TopicNotFound without the namespace, ServiceNotReady when the store fails."""
+        """Return the policies in force. Raises TopicNotFound without the namespace, ServiceNotReady when the store
+        fails."""
         return (await self._known_of(name)).policies
 
     async def in_force(
         self, namespace: NamespaceName, topic: TopicName | None = None
     ) -> dict[str, InForce]:
-        """Every policy of the namespace, or of a topic in it, by name. Raises as ``namespace``."""
+        """Return every policy of the namespace, or of a topic in it, by name. Raises as ``namespace`` does."""
         stored = await self.stored(namespace)
         if topic is None:
             return in_force(self._settings, stored, {})
         return in_force(self._settings, stored, *await self._own_of(topic))
 
     async def inherited(self, topic: TopicName) -> dict[str, InForce]:
-        """Every policy as it would be without what the topic has of its own in this cluster. Raises as
-        ``namespace``."""
+        """Return every policy as it would be without the topic's own in this cluster. Raises as ``namespace`` does."""
         stored = await self.stored(topic.namespace)
         return in_force(self._settings, stored, {}, await self.own.get(topic, everywhere=True))
 
     async def _own_of(self, topic: TopicName) -> tuple[Document, Document]:
-        """The topic's own policies, and those it has in all clusters."""
+        """Return the topic's own policies in this cluster, and those in all clusters."""
         return await self.own.get(topic), await self.own.get(topic, everywhere=True)
 
     async def rates_of_subscriptions(self, topic: TopicName) -> Document:
-        """Dispatch rates that single subscriptions have of their own, by name. Raises ServiceNotReady."""
+        """Return the dispatch rates of single subscriptions that have their own, by name. Raises ServiceNotReady."""
         return _rates(*await self._own_of(topic))
 
     def defaults(self) -> dict[str, InForce]:
-        """Every policy where neither topic nor namespace say otherwise."""
+        """Return every policy for a namespace and topic that set none."""
         return in_force(self._settings, {}, {})
 
     async def stored(self, namespace: NamespaceName) -> Stored:
-        """The namespace's policies stored for this cluster (``of_cluster``), not to be changed. Raises as
-        ``namespace``."""
+        """Return the namespace's policies stored for this cluster (``of_cluster``), which must not be modified.
+
+        Raises as ``namespace`` does.
+        """
         return (await self._known_of(namespace)).stored
 
-    async def _known_of(self, name: NamespaceName) -> _Known:
-        """Raises TopicNotFound without the namespace, ServiceNotReady when the store fails."""
-        known = self._known.get(name)
-        if known is not None:
+    async def _known_of(self, name: NamespaceName) -> _CachedPolicies:
+        """Return the cached policies of a namespace, read when they are not cached. Raises as ``namespace`` does."""
+        cached = self._known.get(name)
+        if cached is not None:
             self._known.move_to_end(name)
-            return known
-        entry = _Known()  # watched before the read: a change meanwhile is then noticed
+            return cached
+        entry = _CachedPolicies()
+        # Watched before the read, so that a change during it is noticed.
         path = paths.namespace_policies(str(name))
         entry.stop = self._store.watch(path, lambda _: self._forget(name, entry))
         try:
             entry.stored = of_cluster(await get_policies(self._store, name), self._cluster)
-            found = in_force(self._settings, entry.stored, {})
-            entry.policies = namespace_policies(found)
-            entry.of_topics = topic_policies(found, {}, entry.stored.get(GROUP) or "")
+            policies = in_force(self._settings, entry.stored, {})
+            entry.policies = namespace_policies(policies)
+            entry.of_topics = topic_policies(policies, {}, entry.stored.get(GROUP) or "")
         except (Refusal, StoreUnavailableError, SessionExpiredError) as error:
             entry.stop()
             raise _refusal(error) from error
         except BaseException:
             entry.stop()
             raise
+        # Changed during the read, or another caller was faster.
         if entry.stale or name in self._known:
             entry.stop()
             return entry
@@ -161,7 +171,7 @@ class Catalog:
             self._known.popitem(last=False)[1].stop()
         return entry
 
-    def _forget(self, name: NamespaceName, entry: _Known) -> None:
+    def _forget(self, name: NamespaceName, entry: _CachedPolicies) -> None:
         entry.stale = True
         entry.stop()
         if self._known.get(name) is entry:
@@ -169,19 +179,20 @@ class Catalog:
         self.on_change(name)
 
     async def policies(self, topic: TopicName) -> TopicPolicies:
-        known = await self._known_of(topic.namespace)
+        cached = await self._known_of(topic.namespace)
         own, everywhere = await self._own_of(topic)
         if not own and not everywhere:
-            return known.of_topics
-        found = in_force(self._settings, known.stored, own, everywhere)
-        return topic_policies(found, _rates(own, everywhere), known.stored.get(GROUP) or "")
+            return cached.of_topics
+        policies = in_force(self._settings, cached.stored, own, everywhere)
+        group = cached.stored.get(GROUP) or ""
+        return topic_policies(policies, _rates(own, everywhere), group)
 
     async def partitions(self, topic: TopicName, *, allow_create: bool) -> int:
         policies = await self.namespace(topic.namespace)
         try:
-            found, exists = await topics.look_up(self._store, topic)
-            if found is not None:
-                return int(found["partitions"])
+            record, exists = await topics.look_up(self._store, topic)
+            if record is not None:
+                return int(record["partitions"])
             if exists or await topics.topic_exists(self._store, topic):
                 return 0
             if not await self._may_be(topic) or not (allow_create and policies.auto_topic):
@@ -195,7 +206,7 @@ class Catalog:
         return 0
 
     async def _may_be(self, topic: TopicName) -> bool:
-        """False for a partition beyond its partitioned topic's count."""
+        """Return whether a topic may exist: False for a partition beyond its partitioned topic's count."""
         if topic.partition < 0:
             return True
         parent = await topics.find_partitions(self._store, topic.partitioned)
@@ -210,12 +221,12 @@ class Catalog:
         stop_counting = await self._admitted(topic, parts, policies)
         try:
             await topics.create_partitioned(self._store, topic, count, is_loaded=is_loaded)
-        except AlreadyExists as error:  # somebody was quicker
-            found, exists = await topics.look_up(self._store, topic)
-            if found is None and not exists and not self.is_loaded(topic):
-                # or is about to be: the client asks again
+        except AlreadyExists as error:  # another client created it meanwhile, or is creating it
+            record, exists = await topics.look_up(self._store, topic)
+            if record is None and not exists and not self.is_loaded(topic):
+                # Not created yet: the client repeats its lookup.
                 raise ServiceNotReady(f"Topic {topic} is being made") from error
-            return int(found["partitions"]) if found is not None else 0
+            return int(record["partitions"]) if record is not None else 0
         except Refusal as error:
             raise MetadataError(error.reason) from error
         finally:
@@ -232,7 +243,7 @@ class Catalog:
         return _nothing
 
     async def _is_counted(self, topic: TopicName) -> bool:
-        """Whether it is there, or a partition of a topic that is."""
+        """Return whether the topic exists, or is a partition of a partitioned topic that exists."""
         if await topics.topic_exists(self._store, topic):
             return True
         record = await topics.find_partitions(self._store, topic.partitioned)
@@ -241,7 +252,7 @@ class Catalog:
     async def _admitted(
         self, topic: TopicName, names: list[str], policies: NamespacePolicies
     ) -> Callable[[], None]:
-        """Count ``names``, of which ``topic`` is made, as ``admit`` does. Raises the store's errors."""
+        """Count ``names``, those of ``topic`` or of its partitions, as ``admit`` does. Raises the store's errors."""
         if not policies.max_topics or topic.local.startswith(topics.SYSTEM_PREFIX):
             return _nothing
         return await self._topic_room.admit(topic.namespace, names, policies.max_topics)
@@ -271,7 +282,7 @@ class Catalog:
             if record is not None and record.get("deleted"):
                 raise ServiceNotReady(f"Topic {parent} is being deleted")
             if record is not None and 0 <= topic.partition < int(record["partitions"]):
-                return  # a partition may always be opened, even if it was never made
+                return  # a partition within the count may always be opened, also one that was never created
             if record is not None or not (create and policies.auto_topic):
                 raise TopicNotFound(f"Topic {topic} does not exist")
         except (StoreUnavailableError, SessionExpiredError) as error:
@@ -295,11 +306,11 @@ class Catalog:
 
 
 def _nothing() -> None:
-    """Nothing was counted."""
+    """Do nothing: no name was counted."""
 
 
 def _rates(own: Document, everywhere: Document) -> Document:
-    """Of single subscriptions; a topic's own go before those it has in all clusters."""
+    """Return rates of single subscriptions; those of this cluster override those of all clusters."""
     return {
         **of_subscriptions(everywhere, SUBSCRIPTION_RATE),
         **of_subscriptions(own, SUBSCRIPTION_RATE),
@@ -307,7 +318,7 @@ def _rates(own: Document, everywhere: Document) -> Document:
 
 
 def _refusal(error: Refusal | StoreUnavailableError | SessionExpiredError) -> BrokerError:
-    """The broker's refusal for what the store or a check raised."""
+    """Return the broker's refusal for an error of the store or a check."""
     if isinstance(error, Refusal):
         return TopicNotFound(NO_NAMESPACE)
     return ServiceNotReady(f"The metadata store does not answer: {error}")

@@ -1,4 +1,5 @@
-"""The changes of one namespace's topic policies: its system topic, read from the start and followed, and written to."""
+"""Log of the changes of one namespace's topic policies: its system topic is read from the start, followed and
+written."""
 
 import asyncio
 import logging
@@ -28,21 +29,21 @@ from engine.wire.batches import BatchFormatError, Message, pack_entry, unpack_en
 from engine.wire.events import Delivered
 
 RETRY_S_MAX = 1.0
-LASTING = 6
-"""Failures in a row, some seconds: fewer are what an unload or the deletion of a namespace looks like."""
 """Longest pause before the topic is looked up again: its next owner should be found within a second or so."""
+LASTING = 6
+"""Consecutive failures, some seconds, from which a warning is logged. An unload or a deletion causes fewer."""
 FIRST_VERSION = bytes(8)
-"""Of the topic's schema, as messages name it that have no payload."""
+"""Version of the topic's schema in messages without a payload."""
 
 COMPACTION = "__compaction"
 
 Origin = tuple[str, int]
-"""Producer name and sequence id of a message: told apart from all others of a log."""
+"""Producer name and sequence id of a message, unique in a log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Latest:
-    """The last event of a key. ``unread`` says why, when it cannot be read; then ``event`` is empty."""
+    """Last event of a key. ``unread``: the reason when it cannot be decoded; ``event`` is empty then."""
 
     position: Position
     event: Document
@@ -51,7 +52,7 @@ class Latest:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """One event taken in: the last one of its key ``before`` and ``after`` it, None when there is none."""
+    """One event that was applied: the last event of its key ``before`` and ``after`` it, None without one."""
 
     key: str
     origin: Origin
@@ -60,24 +61,26 @@ class Applied:
 
 
 class Events:
-    """The last event of each key, from a log's entries in their order."""
+    """Last event of each key, from a log's entries in their order."""
 
     def __init__(self, schemas: EventSchemas) -> None:
         self._schemas = schemas
         self.latest: dict[str, Latest] = {}
 
     def take(self, entries: Iterable[Delivered]) -> list[Applied]:
-        return [applied for one in entries for applied in self._take(one)]
+        """Apply entries; return their events."""
+        return [applied for entry in entries for applied in self._take(entry)]
 
-    def _take(self, one: Delivered) -> list[Applied]:
+    def _take(self, entry: Delivered) -> list[Applied]:
+        position = entry.position
         try:
-            opened = unpack_entry(one.entry)
+            opened = unpack_entry(entry.entry)
         except BatchFormatError as error:
-            bound(__name__).error("entry %s of a change log is damaged: %s", one.position, error)
+            bound(__name__).error("entry %s of a change log is damaged: %s", position, error)
             return []
         version = opened.metadata.schema_version
         return [
-            self._put(one.position, (opened.producer_name, message.sequence_id), message, version)
+            self._put(position, (opened.producer_name, message.sequence_id), message, version)
             for message in opened.messages
             if message.key is not None and not message.compacted_out
         ]
@@ -97,9 +100,9 @@ class Events:
 
 
 class ChangeLog:
-    """Follows the log while it is open, however often its owner changes. Made inside a running loop.
+    """A change log that is followed until ``close``, across changes of its owner. Created inside a running loop.
 
-    ``on_change`` is told the key of what changed since the log was first read.
+    ``on_change`` is called with each key whose event changed after the log was first read.
     """
 
     def __init__(
@@ -116,7 +119,7 @@ class ChangeLog:
     ) -> None:
         self.topic = topic
         self.changing = asyncio.Lock()
-        """Held from a change's reading to its end: changes made here do not cross each other."""
+        """Lock held from a change's read to the end of its write, so that changes of this broker do not overlap."""
         self._store = store
         self._links = links
         self._service_url = service_url
@@ -136,31 +139,32 @@ class ChangeLog:
         self._tasks.spawn("follow", self._follow())
 
     async def known(self) -> None:
-        """Return once the log was read to its end: from then on ``latest`` answers. Cancel-safe."""
+        """Wait until the log was read to its end for the first time; ``latest`` is valid from then on. Cancel-safe."""
         await self._known.wait()
 
     async def current(self) -> None:
-        """Return while the log is being followed, so that ``latest`` is not older than a moment. Cancel-safe."""
+        """Wait until the log is being followed, so that ``latest`` lags by a moment at most. Cancel-safe."""
         await self._current.wait()
 
     def latest(self, key: str) -> Latest | None:
-        """The last event of ``key``, None when there is none; as it was when the log could last be read."""
+        """Return the last event of ``key``, None without one, as of the last time the log could be read."""
         return self._events.latest.get(key)
 
     @property
     def keys(self) -> list[str]:
-        """Those that have an event."""
+        """Keys that have an event."""
         return list(self._events.latest)
 
     async def append(self, key: str, event: Document | None, *, local: str | None) -> Applied:
-        """Write an event (None: the key is gone), and return when it is stored and ``latest`` has it or a later one.
-        ``local``: the one cluster it is for.
+        """Write an event, None to delete the key; wait until it is stored and ``latest`` has it or a later one.
 
-        Raises AvroError when it does not fit the log's schema (nothing is written), ClientError, RefusedError,
-        LedgerError, the store's errors; with these, and when cancelled, it may have been stored.
+        ``local``: the only cluster that it is for. Raises AvroError when it does not fit the log's schema (nothing is
+        written), ClientError, RefusedError, LedgerError, the store's errors. With the others, and when cancelled, it
+        may have been stored.
         """
         if event is not None:
-            self._schemas.encode(event)  # or nothing is made for it
+            # Before the topic is created: an event that does not fit creates nothing.
+            self._schemas.encode(event)
         producer = await self._attached()
         version, payload = FIRST_VERSION, b""
         if event is not None:
@@ -198,7 +202,7 @@ class ChangeLog:
         return self._producer
 
     async def _hold(self, link: BrokerLink) -> None:
-        """Nothing is dropped that no compaction has seen: Apache's own subscription for it keeps the log whole."""
+        """Create Apache's subscription for compaction, which keeps entries until a compaction has read them."""
         keeper = await RawConsumer.open(
             link,
             self.topic.full,
@@ -241,7 +245,7 @@ class ChangeLog:
             stop()
 
     async def _read(self, backoff: Backoff) -> None:
-        """From the start for as long as it goes, which raises ClientError or RefusedError at its end."""
+        """Read the log from its start and follow it. Raises ClientError or RefusedError when the connection ends."""
         link = await self._links.owner(self.topic.full, self._service_url)
         name = f"reader-{self._entropy.hex(5)}"
         reader = await RawReader.open(link, self.topic.full, name=name, compacted=True)
@@ -255,36 +259,34 @@ class ChangeLog:
             while True:
                 entries = await reader.next()
                 await self._schemas.learn(entries)
-                for one in events.take(entries):
-                    self._tell(one)
+                for applied in events.take(entries):
+                    self._on_change(applied.key)
+                    self._resolve(applied)
         finally:
             if reader.consumer.error is None:
                 with suppress(MagnetarError):
                     await reader.consumer.close()
 
     def _restart(self, events: Events, applied: list[Applied]) -> None:
-        """Go on with what was read anew."""
-        before, self._events = self._events.latest, events
+        """Replace the events by those of a log that was read again from its start."""
+        previous, self._events = self._events.latest, events
         if self._known.is_set():
-            for key in before.keys() | events.latest.keys():
-                if before.get(key) != events.latest.get(key):
+            for key in previous.keys() | events.latest.keys():
+                if previous.get(key) != events.latest.get(key):
                     self._on_change(key)
         self._known.set()
         self._current.set()
-        for one in applied:
-            self._answer(one)
+        for event in applied:
+            self._resolve(event)
 
-    def _tell(self, applied: Applied) -> None:
-        self._on_change(applied.key)
-        self._answer(applied)
-
-    def _answer(self, applied: Applied) -> None:
-        waiting = self._awaited.get(applied.origin)
-        if waiting is not None and not waiting.done():
-            waiting.set_result(applied)
+    def _resolve(self, applied: Applied) -> None:
+        """Resolve the ``append`` that waits for this event, if there is one."""
+        appended = self._awaited.get(applied.origin)
+        if appended is not None and not appended.done():
+            appended.set_result(applied)
 
     async def close(self) -> None:
-        """Stop following; what is waited for here ends with its own time limit."""
+        """Stop following; calls that wait here end by their own time limits."""
         await self._tasks.close()
         producer, self._producer = self._producer, None
         if producer is not None and producer.error is None:

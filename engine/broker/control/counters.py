@@ -1,12 +1,13 @@
-"""Rates from counters: sampled by the registry's tick once a second while anything flows,
-smoothed so that a console can draw them."""
+"""Rates from counters: sampled by the registry's tick once a second while anything flows, and smoothed for charts."""
 
 _SHARE = 0.4
+"""Weight of the newest sample."""
 _QUIET = 0.05
+"""Events per second below which a rate without events becomes 0."""
 
 
 class Rate:
-    """Events per second. The hot path adds to ``total``; ``tick`` does the rest."""
+    """Events per second. The hot path adds to ``total``; ``tick`` computes the rate."""
 
     __slots__ = ("_last", "per_second", "total")
 
@@ -16,15 +17,17 @@ class Rate:
         self.per_second = 0.0
 
     def tick(self, elapsed_s: float) -> bool:
-        """Take a sample, ``elapsed_s`` (> 0) after the one before. False when the rate is zero: then it needs no
-        sample before ``total`` grows."""
-        fresh = self.total - self._last
-        if fresh:
+        """Take a sample, ``elapsed_s`` (> 0) after the previous one.
+
+        Return False when the rate is 0: no sample is needed before ``total`` grows.
+        """
+        events = self.total - self._last
+        if events:
             self._last = self.total
         elif not self.per_second:
             return False
-        now = self.per_second + _SHARE * (fresh / elapsed_s - self.per_second)
-        self.per_second = now if fresh or now > _QUIET else 0.0
+        rate = self.per_second + _SHARE * (events / elapsed_s - self.per_second)
+        self.per_second = rate if events or rate > _QUIET else 0.0
         return self.per_second != 0.0
 
 
@@ -38,9 +41,9 @@ class Traffic:
         self.bytes = Rate()
 
     def tick(self, elapsed_s: float) -> bool:
-        """As of a Rate."""
-        moves = self.messages.tick(elapsed_s)
-        return self.bytes.tick(elapsed_s) or moves
+        """Update both rates as ``Rate.tick`` does; return whether either is above 0."""
+        is_active = self.messages.tick(elapsed_s)
+        return self.bytes.tick(elapsed_s) or is_active
 
     @property
     def average_size(self) -> float:

@@ -1,14 +1,14 @@
-"""How long something took that happens less often than messages come: counted, summed up, and the latest of them."""
+"""Durations of an operation that is rarer than messages: their number, sum and the latest ones."""
 
 from collections import deque
 
 LATEST = 1000
-"""So many are kept for quantiles."""
+"""Number of durations kept for quantiles."""
 QUANTILES = (0.5, 0.75, 0.95, 0.99, 0.999, 0.9999)
 
 
 class Durations:
-    """``count``, ``total_s``: since the start. ``failed``: how often it came to nothing, which has no duration."""
+    """Durations since the start. ``failed``: number of operations that failed, which have no duration."""
 
     __slots__ = ("_latest", "count", "failed", "total_s")
 
@@ -24,10 +24,10 @@ class Durations:
         self._latest.append(duration_s)
 
     def quantiles_s(self) -> dict[float, float]:
-        """Of the latest ones, the nearest rank; empty when there are none."""
+        """Return the quantiles of the latest durations by nearest rank; empty when there are none."""
         ranked = sorted(self._latest)
-        return {each: ranked[int(each * (len(ranked) - 1) + 0.5)] for each in QUANTILES if ranked}
+        return {q: ranked[int(q * (len(ranked) - 1) + 0.5)] for q in QUANTILES if ranked}
 
     def mean_s(self) -> float | None:
-        """Of the latest ones."""
+        """Return the mean of the latest durations; None when there are none."""
         return sum(self._latest) / len(self._latest) if self._latest else None

@@ -1,7 +1,7 @@
-"""Settings that are changed while brokers run: stored for all of them, acted upon by each as soon as the store tells.
+"""Settings that are changed while brokers run: stored for all brokers, applied by each when the store notifies it.
 
-``/admin/configuration`` holds ``{Pulsar's name: text}``. Only settings declared as ``live`` change; names that are
-other brokers' are kept and left alone.
+``/admin/configuration`` holds ``{Pulsar's name: text}``. Only settings declared as ``live`` can be changed. Names that
+only other brokers know are kept.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,13 +18,14 @@ from engine.metadata.update import update
 from engine.tenancy.checks import check_document_size
 
 ANYTHING = object()
+"""Stands for any stored value in ``DynamicSettings.change``."""
 T = TypeVar("T")
 
 
 class DynamicSettings:
-    """Of one broker. ``groups``: what it was started with; ``use`` is called when what is in force changed.
+    """Settings of one broker. ``groups``: those it was started with; ``use`` is called when those in force changed.
 
-    ``start`` once before the broker serves, inside the running loop.
+    ``start`` must be called once before the broker serves, inside the running loop.
     """
 
     def __init__(
@@ -40,39 +41,43 @@ class DynamicSettings:
             for setting in settings_of(kind, "", False)
             if setting.pulsar_name
         }
-        self.names = sorted(name for name, (_, one) in self._settings.items() if one.is_live)
-        self._heard: Mapping[str, Any] = {}
-        self._told: dict[str, str] = {}
+        self.names = sorted(
+            name for name, (_, setting) in self._settings.items() if setting.is_live
+        )
+        self._stored: Mapping[str, Any] = {}
+        """Values at the last read."""
+        self._refused: dict[str, str] = {}
+        """Reasons why stored values are not used, which were logged."""
         self._follower = MetadataFollower(
             store, "dynamic settings", [paths.CONFIGURATION], self.load
         )
         self._log = bound(__name__)
 
     def of(self, kind: type[T]) -> T:
-        """The group of this type as it is in force."""
-        found = self._in_force[kind]
-        if not isinstance(found, kind):
+        """Return the group of this type with the values in force."""
+        group = self._in_force[kind]
+        if not isinstance(group, kind):
             raise MisuseError(f"{kind.__name__} is no group of settings")
-        return found
+        return group
 
     def runtime(self) -> dict[str, str]:
-        """What is in force by Pulsar's names."""
+        """Return the values in force by Pulsar's names."""
         return {
             name: _text(setting, getattr(self._in_force[kind], setting.item.name))
             for name, (kind, setting) in self._settings.items()
         }
 
     def live(self) -> list[dict[str, Any]]:
-        """All that may change, as of ``engine.admin.api.LIVE_SETTINGS``."""
-        return [self._line(name, self._heard.get(name)) for name in self.names]
+        """Return all settings that may be changed, see ``engine.admin.api.LIVE_SETTINGS``."""
+        return [self._line(name, self._stored.get(name)) for name in self.names]
 
     def live_if(self, name: str, value: str | None) -> list[dict[str, Any]]:
-        """One of them, as it would be with ``value`` stored, None: nothing; none when it may not change."""
+        """Return a setting as it would be with ``value`` stored, None for no value; empty when it may not change."""
         return [self._line(name, value)] if name in self.names else []
 
     def _line(self, name: str, value: Any) -> dict[str, Any]:
         kind, setting = self._settings[name]
-        values = {**self._heard, name: value}
+        values = {**self._stored, name: value}
         if value is None:
             del values[name]
         would_be, refused = self._overridden(values)
@@ -88,14 +93,14 @@ class DynamicSettings:
             "default": _text(setting, setting.item.default),
             "started": text_of(self._base),
             "in_force": text_of(self._in_force),
-            "last_read": self._heard.get(name),
-            "refused": self._told.get(name, ""),
+            "last_read": self._stored.get(name),
+            "refused": self._refused.get(name, ""),
             "would_be": text_of(would_be),
             "refusal": refused.get(name, ""),
         }
 
     async def start(self) -> None:
-        """Act by what is stored, now and from now on. Raises the store's errors."""
+        """Apply the stored values now and after each change. Raises the store's errors."""
         self._follower.start(at_once=False)
         try:
             await self.load()
@@ -106,7 +111,7 @@ class DynamicSettings:
         await self._follower.close()
 
     async def values(self) -> Mapping[str, str]:
-        """What is stored. Raises the store's errors, ValueError when it cannot be read."""
+        """Return the stored values. Raises the store's errors, ValueError when they cannot be decoded."""
         try:
             value, _ = await self._store.get(paths.CONFIGURATION)
         except NoNodeError:
@@ -114,50 +119,53 @@ class DynamicSettings:
         return decode_json(value, "dynamic settings")
 
     async def load(self) -> None:
-        """Act by what is stored now. A value that is none is told once and left out. Raises as ``values``."""
-        heard = await self.values()
-        in_force, refused = self._overridden(heard)
-        for name, why in refused.items():
-            if self._told.get(name) != why:
-                self._log.warning("dynamic setting not used name=%s reason=%s", name, why)
-        self._heard, self._told = heard, refused
+        """Apply the values stored now. An invalid value is logged once and left out. Raises as ``values`` does."""
+        stored = await self.values()
+        in_force, refused = self._overridden(stored)
+        for name, reason in refused.items():
+            if self._refused.get(name) != reason:
+                self._log.warning("dynamic setting not used name=%s reason=%s", name, reason)
+        self._stored, self._refused = stored, refused
         if in_force != self._in_force:
             self._in_force = in_force
             self._use(self)
 
     async def change(self, name: str, value: str | None, *, expected: Any = ANYTHING) -> str | None:
-        """Store ``value``, None removes it; durable and in force here when it returns what was stored before. Raises
-        PreconditionFailed, Conflict when what is stored now is not ``expected``."""
-        before: str | None = None
+        """Store ``value``, or remove it when None; return the previously stored value.
+
+        The change is durable and in force here when it returns. Raises PreconditionFailed; Conflict when the stored
+        value is not ``expected``.
+        """
+        previous: str | None = None
         if name not in self.names:
             verb = "delete" if value is None else "update"
             raise PreconditionFailed(f"Can't {verb} non-dynamic configuration")
 
         def edit(stored: bytes) -> bytes:
-            nonlocal before
+            nonlocal previous
             values = decode_json(stored, "dynamic settings")
-            before = values.pop(name, None)
-            if expected is not ANYTHING and before != expected:
+            previous = values.pop(name, None)
+            if expected is not ANYTHING and previous != expected:
                 raise Conflict(f"{name} was changed meanwhile; look at it again")
             if value is not None:
                 values[name] = value
-            why = self._overridden(values)[1].get(name)
-            if why is not None:
-                raise PreconditionFailed(f"Invalid dynamic-config value: {name}: {why}")
+            reason = self._overridden(values)[1].get(name)
+            if reason is not None:
+                raise PreconditionFailed(f"Invalid dynamic-config value: {name}: {reason}")
             return check_document_size("dynamic settings", encode_json(values))
 
         await update(self._store, paths.CONFIGURATION, edit, create=lambda: edit(b"{}"))
         await self.load()
-        return before
+        return previous
 
     def _overridden(self, values: Mapping[str, str]) -> tuple[dict[type, Any], dict[str, str]]:
-        """Groups with these values, and why some are left out, by name."""
-        found: dict[type, Any] = {}
+        """Return the groups with these values, and the reasons why some are not used, by name."""
+        groups: dict[type, Any] = {}
         refused: dict[str, str] = {}
         for kind, group in self._base.items():
-            found[kind], why = overridden(group, values)
-            refused |= why
-        return found, refused
+            groups[kind], reasons = overridden(group, values)
+            refused |= reasons
+        return groups, refused
 
 
 def _text(setting: Setting, value: Any) -> str:

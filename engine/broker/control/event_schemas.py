@@ -1,4 +1,4 @@
-"""The schemas that a change log's payloads were written by, as the registry keeps them."""
+"""Schemas of a change log's payloads, from the schema registry."""
 
 import json
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ _VERSION_BYTES = 8
 
 
 class EventSchemas:
-    """Of one log, known once they were met. The version of a topic without a registered schema is ours."""
+    """Schemas of one log, loaded when its entries name them. Version 0 of a topic without a schema is ``OURS``."""
 
     def __init__(self, topic: TopicName, registry: SchemaRegistry) -> None:
         self._topic = topic
@@ -34,61 +34,70 @@ class EventSchemas:
         self._newest = 0
 
     def decode(self, version: bytes, payload: bytes) -> Document:
-        """The event. Raises AvroError, also for a version that is not known."""
+        """Decode an event. Raises AvroError, also for an unknown version."""
         event = self._readable(_number(version)).decode(payload)
         if not isinstance(event, dict):
             raise AvroError("not a record")
         return event
 
     def encode(self, event: Document) -> tuple[bytes, bytes]:
-        """Version and payload, by the newest schema: it has a place for whatever others wrote. Raises AvroError."""
+        """Encode an event by the newest schema, which has all fields that others wrote; return version and payload.
+
+        Raises AvroError.
+        """
         return version_bytes(self._newest), self._readable(self._newest).encode(event)
 
     def _readable(self, version: int) -> AvroSchema:
-        found = self._known.get(version)
-        if isinstance(found, AvroSchema):
-            return found
-        raise AvroError(f"schema version {version} is not known" if found is None else str(found))
+        schema = self._known.get(version)
+        if isinstance(schema, AvroSchema):
+            return schema
+        raise AvroError(f"schema version {version} is not known" if schema is None else str(schema))
 
     async def learn(self, entries: Iterable[Delivered]) -> None:
-        """Know the versions that these entries name, where they are registered. Raises as ``load``."""
-        found = (read_metadata(one.entry) for one in entries)
-        if any(one is not None and _number(one.schema_version) not in self._known for one in found):
+        """Load the versions that these entries name, where they are registered. Raises as ``load`` does."""
+        entries_metadata = (read_metadata(entry.entry) for entry in entries)
+        versions = (_number(m.schema_version) for m in entries_metadata if m is not None)
+        if any(version not in self._known for version in versions):
             await self.load()
 
     async def load(self) -> bool:
-        """Know all versions; False when none is registered. Raises UnreadableError for a registry that cannot be read,
-        the store's errors."""
+        """Load all versions; return False when none is registered.
+
+        Raises UnreadableError for a registry that cannot be read, the store's errors.
+        """
         index = await self._registry.index(self._topic)
         if not index:
             self._known, self._newest = {0: SCHEMA}, 0
             return False
         known: dict[int, AvroSchema | AvroError] = {}
-        for one in index:
-            # A topic that was made anew counts from 0 again.
-            known[one.version] = SCHEMA if one.hash == OUR_HASH else await self._met(one.version)
+        for row in index:
+            # All are loaded again: the versions of a topic that was deleted and created again start at 0.
+            known[row.version] = SCHEMA if row.hash == OUR_HASH else await self._read(row.version)
         self._known, self._newest = known, index[-1].version
         return True
 
-    async def _met(self, number: int) -> AvroSchema | AvroError:
+    async def _read(self, number: int) -> AvroSchema | AvroError:
+        """Read one version; return the reason when it cannot be used."""
         try:
-            found = await self._registry.get(self._topic, number)
-            if found is None:
+            stored = await self._registry.get(self._topic, number)
+            if stored is None:
                 return AvroError(f"schema version {number} was deleted")
-            return AvroSchema(json.loads(found.registered.schema.data))
+            return AvroSchema(json.loads(stored.registered.schema.data))
         except (AvroError, LostVersionError, ValueError) as error:
             return AvroError(f"schema version {number} cannot be read: {error}")
 
     async def ensure(self) -> None:
-        """Have a schema registered, ours when there is none. Raises as ``load``, LedgerError; then, and when cancelled,
-        a ledger may be left that nobody names."""
+        """Register ``OURS`` when no schema is registered. Raises as ``load`` does, LedgerError.
+
+        After an error or a cancellation a ledger may remain that no record names.
+        """
         if not await self.load():
             await self._registry.register(self._topic, OURS, Strategy.ALWAYS_COMPATIBLE)
             await self.load()
 
 
 def _number(version: bytes) -> int:
-    """Of a message's ``schema_version``; 0 for none, -1 for one of another length."""
+    """Decode a message's ``schema_version``; 0 for none, -1 for one of an unknown length."""
     if not version:
         return 0
     return int.from_bytes(version, signed=True) if len(version) == _VERSION_BYTES else -1

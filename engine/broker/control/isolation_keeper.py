@@ -1,4 +1,4 @@
-"""Gives up bundles that isolation policies place on other brokers: when policies change, when brokers come or go."""
+"""Release of bundles that isolation policies place on other brokers, when policies or the live brokers change."""
 
 from collections.abc import Awaitable, Callable
 
@@ -12,13 +12,13 @@ from engine.ownership.registration import live_brokers
 from engine.tenancy.resources.isolation import isolation_of
 
 LOOK_INTERVAL_S = 60.0
-"""At least so often: a bundle may also have been taken by what was known before a change."""
+"""Interval of checks without a change: a bundle may have been acquired by policies read before a change."""
 
 
 class IsolationKeeper:
-    """Of one broker. ``start`` once, inside the running loop. ``unload`` closes the topics of a bundle.
+    """Releases bundles of one broker. ``unload`` closes the topics of a bundle.
 
-    A bundle that no broker that is there may serve stays where it is.
+    ``start`` must be called once, inside the running loop. A bundle that no live broker may serve stays where it is.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class IsolationKeeper:
         self._unload = unload
         watched = (paths.isolation_policies(cluster), paths.LOADBALANCE_BROKERS)
         self._follower = MetadataFollower(
-            store, "isolation", watched, self._look, every_s=LOOK_INTERVAL_S
+            store, "isolation", watched, self._check, every_s=LOOK_INTERVAL_S
         )
         self._log = bound(__name__, broker=broker_id)
 
@@ -46,7 +46,7 @@ class IsolationKeeper:
     async def close(self) -> None:
         await self._follower.close()
 
-    async def _look(self) -> None:
+    async def _check(self) -> None:
         policies = await isolation_of(self._store, self._cluster)
         if not policies:
             return

@@ -1,7 +1,7 @@
-"""Limits of what may pass in a time, and who waits in line for it.
+"""Rate limits by token buckets, and the line of those that wait for tokens.
 
-Tokens come evenly, so many in each period, and never more than one period's are kept: so much may pass in one go. What
-passes is charged in runs; an entry passes whole while any token is there, and what it took too much is owed (D15).
+Tokens arrive evenly, and a bucket holds those of one period at most, which may pass at once. Entries are charged in
+runs; an entry passes as a whole while any token is there, and the missing tokens are owed (D15).
 """
 
 import asyncio
@@ -13,12 +13,12 @@ from engine.base.clock import Clock
 from engine.broker.ports import MaxRate
 
 PAUSE_S_MIN = 0.01
-"""Those in line are looked at no more often, so that a high rate passes in runs."""
+"""Shortest pause before the line is served again, so that a high rate passes in runs."""
 NO_RATE = MaxRate()
 
 
 class TokenBucket:
-    """``amount`` tokens a period. Times are seconds of the monotonic clock."""
+    """A bucket of ``amount`` tokens a period. Times are seconds of the monotonic clock."""
 
     __slots__ = ("_at_s", "_full", "_per_s", "_tokens")
 
@@ -28,13 +28,13 @@ class TokenBucket:
         self._at_s = now_s
 
     def change(self, amount: float, period_s: float) -> None:
-        """Another rate from now on; what is owed stays owed."""
+        """Set another rate; owed tokens stay owed."""
         self._full = amount
         self._per_s = amount / period_s
         self._tokens = min(self._tokens, amount)
 
     def left(self, now_s: float) -> float:
-        """Tokens at hand; what is owed is below 0."""
+        """Return the tokens in the bucket, below 0 when tokens are owed."""
         self._tokens = min(self._full, self._tokens + (now_s - self._at_s) * self._per_s)
         self._at_s = now_s
         return self._tokens
@@ -43,12 +43,12 @@ class TokenBucket:
         self._tokens -= count
 
     def wait_s(self) -> float:
-        """After ``left``: how long until a whole token is there."""
+        """Return the time until a whole token is there, as of the last ``left``."""
         return max(0.0, (min(1.0, self._full) - self._tokens) / self._per_s)
 
 
 class RateLevel(Enum):
-    """Of what a limit is, as Pulsar calls it."""
+    """Scope of a limit, by Pulsar's names."""
 
     SUBSCRIPTION = "Subscription"
     TOPIC = "Topic"
@@ -56,9 +56,9 @@ class RateLevel(Enum):
 
 
 class RateLimit:
-    """Messages and bytes a period, each limited or not. ``limited``: whether anything is.
+    """Limit of messages and bytes a period. ``limited``: whether either is limited.
 
-    ``published`` gives what is published per second, messages and bytes, for rates that come on top of that.
+    ``published`` returns the messages and bytes published per second, to which relative rates are added.
     """
 
     __slots__ = (
@@ -89,11 +89,11 @@ class RateLimit:
         self.limited = False
         self._line: dict[Callable[[], None], None] = {}
         self._served: Callable[[], None] | None = None
-        """Whose turn it is."""
+        """The waiting caller that is being served."""
         self._timer: asyncio.TimerHandle | None = None
 
     def set(self, rate: MaxRate) -> None:
-        """``rate`` holds from now on; whoever waits is looked at anew."""
+        """Set the rate and serve the line again."""
         if rate == self._rate:
             return
         self._rate = rate
@@ -116,11 +116,11 @@ class RateLimit:
 
     @property
     def rate(self) -> MaxRate:
-        """What holds."""
+        """Rate in force."""
         return self._rate
 
     def room(self) -> tuple[float, float]:
-        """Messages and bytes that may pass now; infinite where there is no limit."""
+        """Return the messages and bytes that may pass now; infinite where there is no limit."""
         if not self.limited:
             return math.inf, math.inf
         now_s, rate = self._clock.monotonic_s(), self._rate
@@ -136,40 +136,41 @@ class RateLimit:
         )
 
     def admits(self, who: Callable[[], None]) -> bool:
-        """Whether something may pass now, and nobody waits before ``who``."""
+        """Return whether something may pass now and no other caller waits before ``who``."""
         if not self.limited:
             return True
-        if self._line and self._served != who:
+        if self._line and self._served != who:  # those in line have their turns first (D15)
             return False
         return min(self.room()) > 0
 
     def lacks_bytes(self) -> bool:
-        """Of one that does not admit: whether it is for bytes, not messages."""
+        """Return whether bytes, not messages, are why the limit admits nothing."""
         messages, size = self.room()
         return size < messages
 
     def charge(self, messages: int, size: int) -> None:
-        """So much passes."""
+        """Take the tokens for messages and bytes that pass."""
         if self._messages is not None:
             self._messages.take(messages)
         if self._bytes is not None:
             self._bytes.take(size)
 
     def wait(self, who: Callable[[], None]) -> None:
-        """Call ``who`` when it is admitted, once. Safe to repeat."""
+        """Put ``who`` in line; it is called once, when it is admitted. Safe to repeat."""
         self._line.setdefault(who)
         if self._timer is None and self._served is None:
             self._arm()
 
     def leave(self, who: Callable[[], None]) -> None:
-        """It waits no longer. Safe to repeat."""
+        """Remove ``who`` from the line. Safe to repeat."""
         self._line.pop(who, None)
         if not self._line:
             self._stop()
 
     def _arm(self) -> None:
         self.room()
-        waits = [each.wait_s() for each in (self._messages, self._bytes) if each is not None]
+        buckets = (self._messages, self._bytes)
+        waits = [bucket.wait_s() for bucket in buckets if bucket is not None]
         pause_s = max(PAUSE_S_MIN, *waits) if waits else 0.0
         self._timer = asyncio.get_running_loop().call_later(pause_s, self._due)
 
@@ -183,7 +184,7 @@ class RateLimit:
         self._serve()
 
     def _serve(self) -> None:
-        """One after the other while there are tokens; who needs more comes to the end of the line."""
+        """Call those in line while there are tokens; one that needs more waits again, at the end of the line."""
         for _ in range(len(self._line)):
             if min(self.room()) <= 0:
                 break
@@ -200,7 +201,7 @@ class RateLimit:
 
 
 class CountedLimit(RateLimit):
-    """``passed``: messages and bytes since it was made, while it was limited; ``waits``: how often somebody had to."""
+    """A limit with counters: ``passed``, messages and bytes while it was limited, and ``waits``, calls of ``wait``."""
 
     __slots__ = ("passed", "waits")
 
@@ -211,8 +212,8 @@ class CountedLimit(RateLimit):
 
     def charge(self, messages: int, size: int) -> None:
         super().charge(messages, size)
-        before_messages, before_bytes = self.passed
-        self.passed = before_messages + messages, before_bytes + size
+        passed_messages, passed_bytes = self.passed
+        self.passed = passed_messages + messages, passed_bytes + size
 
     def wait(self, who: Callable[[], None]) -> None:
         super().wait(who)
@@ -225,9 +226,9 @@ def fitting(
     indexes: Sequence[int],
     room: tuple[float, float],
 ) -> int:
-    """How many of the entries at ``indexes`` may pass, one after the other while anything is left of ``room``.
+    """Return how many of the entries at ``indexes`` may pass, in order, while anything remains of ``room``.
 
-    ``spans``: where entries begin and end; ``counts``: messages of each, one where there are none.
+    ``spans``: starts and ends of the entries. ``counts``: their numbers of messages; None for one each.
     """
     messages, size = room
     passed = 0

@@ -1,7 +1,7 @@
-"""Rows by name, each with the revision of its last change: who has seen one revision asks for what changed since. Pure.
+"""Rows by name, each with the revision of its last change; readers request the changes since a revision. Pure.
 
-Nothing is kept for those who ask, however many and slow they are: the rows stand in the order of their last changes,
-so that the answer is the end of that order. A row that is gone leaves its name, for a while.
+No state is kept for a reader, however slow: the rows are in order of their last changes, and an answer is the end of
+that order. The names of deleted rows are kept for a while.
 """
 
 from collections import deque
@@ -9,21 +9,21 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 Row = list[object]
-"""Begins with its name. Not changed once put."""
+"""A row, which begins with its name and is not modified after ``put``."""
 
 ANSWER_BYTES_MAX = 1 << 20
-"""About what the rows of one answer take, as JSON."""
+"""Approximate size of the rows of one answer as JSON."""
 ROW_BYTES = 150
-"""What a row takes at most beside its name, about."""
+"""Approximate largest size of a row without its name, as JSON."""
 GONE_MAX = 10_000
-"""Names remembered of rows that are gone. Who has not heard of an earlier one gets everything anew."""
+"""Number of deleted rows whose names are kept. A reader that missed an earlier deletion receives all rows again."""
 
 
 class Changes(NamedTuple):
-    """Rows changed, names gone, and the revision up to which that is all; ``more``: there is a later one.
+    """Changed rows and names of deleted ones, complete up to ``revision``; ``more``: a later revision exists.
 
-    ``whole``: the list of all rows begins here; whatever was known before is void. ``begun``: the latest revision when
-    it began: what goes during the list is told behind it.
+    ``whole``: the list of all rows begins here and replaces everything received before. ``begun``: the latest revision
+    when that list began; rows deleted during the list are reported behind it.
     """
 
     revision: int
@@ -35,16 +35,19 @@ class Changes(NamedTuple):
 
 
 class RowLog:
-    """Revisions count single changes; 1 is that of no row. ``row_bytes``: what a row takes beside its name, about."""
+    """Log of rows. A revision counts single changes and starts at 1, without rows.
+
+    ``row_bytes`` returns the approximate size of a row without its name.
+    """
 
     def __init__(self, row_bytes: Callable[[Row], int] = lambda row: ROW_BYTES) -> None:
         self.revision = 1
         self._row_bytes = row_bytes
         self._rows: dict[str, tuple[int, Row]] = {}
-        """In the order of their revisions."""
+        """Rows and their revisions, in order of the revisions."""
         self._gone: deque[tuple[int, str]] = deque()
         self._forgotten = 0
-        """Of what went at this revision or before the name is not known any more."""
+        """Revision up to which the names of deleted rows are no longer known."""
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -53,18 +56,18 @@ class RowLog:
         return name in self._rows
 
     def put(self, row: Row) -> None:
-        """The row of this name now; nothing when it is the same as before."""
+        """Replace the row of this name; do nothing when it is the same."""
         name = str(row[0])
-        before = self._rows.get(name)
-        if before is not None:
-            if before[1] == row:
+        previous = self._rows.get(name)
+        if previous is not None:
+            if previous[1] == row:
                 return
             del self._rows[name]
         self.revision += 1
         self._rows[name] = (self.revision, row)
 
     def drop(self, name: str) -> None:
-        """There is no row of this name any more. Also told of one that came and went unseen."""
+        """Delete the row of this name. A name without a row is reported as deleted as well."""
         self._rows.pop(name, None)
         self.revision += 1
         self._gone.append((self.revision, name))
@@ -72,39 +75,41 @@ class RowLog:
             self._forgotten, _ = self._gone.popleft()
 
     def since(self, revision: int, begun: int = 0) -> Changes:
-        """What changed after ``revision``; 0, one that never was and one too long ago: everything. ``begun`` as in the
-        answer that said so."""
-        heard = max(revision, begun)
-        whole = not (revision >= 1 and self._forgotten <= heard <= self.revision)
+        """Return the changes after ``revision``; all rows for 0, for an unknown revision and for one too old.
+
+        ``begun``: as in the answer that had ``revision``.
+        """
+        seen = max(revision, begun)
+        whole = not (revision >= 1 and self._forgotten <= seen <= self.revision)
         if whole:
             revision, begun = 0, self.revision
-        found: list[tuple[int, Row | str]] = []
+        changes: list[tuple[int, Row | str]] = []
         for entry in reversed(self._rows.values()):
             if entry[0] <= revision:
                 break
-            found.append(entry)
+            changes.append(entry)
         if not whole:
             for gone in reversed(self._gone):
                 if gone[0] <= revision:
                     break
-                found.append(gone)
-        found.sort(key=lambda entry: entry[0])
-        return self._first(found, begun, whole)
+                changes.append(gone)
+        changes.sort(key=lambda change: change[0])
+        return self._first(changes, begun, whole)
 
-    def _first(self, found: list[tuple[int, Row | str]], begun: int, whole: bool) -> Changes:
-        """As many of ``found`` as go into one answer, at least one."""
+    def _first(self, changes: list[tuple[int, Row | str]], begun: int, whole: bool) -> Changes:
+        """Return as many of ``changes`` as fit into one answer, at least one."""
         rows: list[Row] = []
         gone: list[str] = []
         room = ANSWER_BYTES_MAX
-        for revision, what in found:
-            if isinstance(what, str):
-                room -= len(what)
+        for revision, change in changes:
+            if isinstance(change, str):
+                room -= len(change)
             else:
-                room -= self._row_bytes(what) + len(str(what[0]))
+                room -= self._row_bytes(change) + len(str(change[0]))
             if room < 0 and (rows or gone):
                 return Changes(revision - 1, begun, rows, gone, whole, more=True)
-            if isinstance(what, str):
-                gone.append(what)
+            if isinstance(change, str):
+                gone.append(change)
             else:
-                rows.append(what)
+                rows.append(change)
         return Changes(self.revision, begun, rows, gone, whole, more=False)

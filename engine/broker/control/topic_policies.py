@@ -1,7 +1,7 @@
-"""Policies of single topics, as Apache Pulsar stores them: in the system topic ``__change_events`` of their namespace.
+"""Policies of single topics, stored as Apache Pulsar does: in the system topic ``__change_events`` of their namespace.
 
-Known to this broker for the namespaces it has topics of or was asked about lately. All policies of a topic are one
-event; the last one of its key holds (see ``engine.tenancy.change_events``).
+A broker follows the namespaces whose topics it has loaded or whose policies were requested lately. All policies of a
+topic are one event; the last event of its key holds (see ``engine.tenancy.change_events``).
 """
 
 import asyncio
@@ -40,22 +40,23 @@ from engine.tenancy.change_events import (
 from engine.tenancy.topics import SYSTEM_PREFIX
 
 LOAD_WAIT_S = 5.0
-"""For a namespace's log to be read for the first time; a topic's load has ``topic_load_timeout_seconds`` in all."""
+"""Time limit of the first read of a namespace's log; a topic's load has ``topic_load_timeout_seconds`` in all."""
 CHANGE_WAIT_S = 10.0
-"""For a change to be stored and seen here."""
+"""Time limit for a change to be stored and read here."""
 UNUSED_S = 60.0
-"""A log is closed when nobody asked for so long, which is longer than anybody waits for it, and no topic of its
-namespace is loaded here."""
+"""Time without a request after which a log is closed, when no topic of its namespace is loaded here.
+
+It is longer than any request waits.
+"""
 LINKS = LinkSettings(connect_timeout_s=5.0, request_timeout_s=5.0)
 
 
 class PolicyLog:
-    """Every topic's own policies. Made inside a running loop; ``close`` it.
+    """Own policies of all topics. Created inside a running loop; must be closed.
 
-    ``loaded``: topics that are loaded here.
-    ``on_change`` is told of a topic (a partitioned one as such) within about a second of any change of its policies,
-    wherever it was made, while its namespace is followed: from the first ``get`` of one of its topics until UNUSED_S
-    after the last one with none loaded.
+    ``loaded`` returns the topics that are loaded here. ``on_change`` is called with a topic, never a partition, within
+    about a second of any change of its policies on any broker. That holds while its namespace is followed: from the
+    first ``get`` of one of its topics until UNUSED_S after the last one with none loaded.
     """
 
     def __init__(
@@ -85,26 +86,26 @@ class PolicyLog:
         self._tasks.spawn("unused", restarting("end of unused policies", self._close_unused))
 
     async def get(self, topic: TopicName, *, everywhere: bool = False) -> Document:
-        """The topic's own policies that are set, of the partitioned parent for a partition; {} when there are none.
-        ``everywhere``: those set for all clusters instead. System topics have none.
+        """Return the topic's own policies that are set, the partitioned topic's for a partition; {} without any.
 
-        Once its namespace's log was read, what was last known is given also while its owner cannot be reached.
-        Raises ServiceNotReady when they are not known. Cancel-safe.
+        ``everywhere``: those set for all clusters instead. System topics have none. Once the namespace's log was read,
+        the last known policies are returned also while its owner cannot be reached. Raises ServiceNotReady when the
+        policies are not known. Cancel-safe.
         """
         if is_system(topic):
             return {}
         log = await self._known(topic.namespace)
-        found = log.latest(key_of(topic.partitioned, everywhere=everywhere))
-        if found is None:
+        latest = log.latest(key_of(topic.partitioned, everywhere=everywhere))
+        if latest is None:
             return {}
-        if found.unread:
-            raise ServiceNotReady(f"Policies of {topic} cannot be read: {found.unread}")
-        return policies_of(found.event)
+        if latest.unread:
+            raise ServiceNotReady(f"Policies of {topic} cannot be read: {latest.unread}")
+        return policies_of(latest.event)
 
     async def every(
         self, namespace: NamespaceName, *, everywhere: bool = False
     ) -> dict[TopicName, Document]:
-        """As ``get``, of each topic of the namespace that has any policies of its own, a partitioned one once."""
+        """Return the policies of each topic of the namespace that has any, a partitioned one once. See ``get``."""
         log = await self._known(namespace)
         keys = [key for key in log.keys if key.startswith(GLOBAL_PREFIX) is everywhere]
         topics = [_topic_of(key.removeprefix(GLOBAL_PREFIX)) for key in keys]
@@ -128,28 +129,28 @@ class PolicyLog:
     async def change(
         self, topic: TopicName, change: Callable[[Document], None], *, everywhere: bool = False
     ) -> None:
-        """Edit the topic's policies in place; returns when that is stored on an ack quorum and ``get`` here has it.
-        Unset fields are absent; what is None afterwards is not set.
+        """Edit the topic's policies in place; return when that is stored on an ack quorum and ``get`` here has it.
 
-        Changes made here come one after the other. When another broker's change of the same topic came between our
-        reading and our writing, ours is done again on top of it (``change`` is called again), so that both hold in the
-        end; for the moment until then only ours does, and for good when this broker dies in it.
-        Raises ServiceNotReady (it may have been stored), PreconditionFailed for values that do not fit, NotFound
-        without the namespace, Conflict when what is stored cannot be read, and what ``change`` raises. Cancelled: it
-        may be stored.
+        Unset fields are absent; a field that is None afterwards is unset. Changes of this broker follow each other.
+        When another broker changed the same topic between the read and the write here, the edit is applied again on
+        top of that change (``change`` is called again), so that both hold in the end. Until then only the edit does,
+        and for good when this broker dies meanwhile.
+
+        Raises ServiceNotReady (the change may be stored), PreconditionFailed for values that do not fit, NotFound
+        without the namespace, Conflict when the stored event cannot be read, and what ``change`` raises. After a
+        cancellation the change may be stored.
         """
         if is_system(topic):
             raise PreconditionFailed(f"{topic} is a system topic: it has no policies")
         topic = topic.partitioned
-
         key = key_of(topic, everywhere=everywhere)
 
         def edited(base: Latest | None) -> Document | None:
-            """The event to write, None when there is nothing to change."""
+            """Return the event to write, None when the change has no effect."""
             if base is not None and base.unread:
                 raise Conflict(f"Policies of {topic} cannot be read: {base.unread}")
-            fresh = new_event(topic, self._cluster, everywhere=everywhere)
-            event = fresh if base is None else base.event
+            empty = new_event(topic, self._cluster, everywhere=everywhere)
+            event = empty if base is None else base.event
             policies = policies_of(event)
             change(policies)
             after = with_policies(event, policies)
@@ -161,13 +162,16 @@ class PolicyLog:
                 done = await log.append(key, event, local=self._local(everywhere))
                 if done.before == expected:
                     return
-                base, expected = done.before, done.after  # somebody else's came between
+                # Another broker's event precedes ours: edit that one.
+                base, expected = (done.before, done.after)
 
         await self._write(topic, write)
 
     async def forget(self, topic: TopicName) -> None:
-        """Delete all policies of a topic that is deleted; those of a partition are its parent's and stay. Raises
-        ServiceNotReady (they may be deleted); cancelled likewise."""
+        """Delete all policies of a topic that is deleted; a partition has none of its own.
+
+        Raises ServiceNotReady. After that or a cancellation the policies may be deleted.
+        """
         if is_system(topic) or topic.partition >= 0:
             return
 
@@ -183,7 +187,7 @@ class PolicyLog:
         return None if everywhere else self._cluster
 
     async def _write(self, topic: TopicName, write: Callable[[ChangeLog], Awaitable[None]]) -> None:
-        """Try until it is done or CHANGE_WAIT_S are over."""
+        """Call ``write`` until it succeeds, or raise ServiceNotReady after CHANGE_WAIT_S."""
         backoff = Backoff(max_s=RETRY_S_MAX)
         log = self._log_of(topic.namespace)
         reason = "no answer in time"
@@ -243,7 +247,7 @@ class PolicyLog:
                     await log.close()
 
     async def close(self) -> None:
-        """Follow nothing any more; safe to call twice."""
+        """Stop following all logs. Safe to call twice."""
         await self._tasks.close()
         self._links.abort()
         await asyncio.gather(*(log.close() for log in self._logs.values()))
@@ -251,7 +255,7 @@ class PolicyLog:
 
 
 def _topic_of(key: str) -> TopicName | None:
-    """None for a key that is no topic's: somebody else wrote here."""
+    """Return the topic of a key; None for a key of another writer, which is no topic's name."""
     try:
         return TopicName.parse(key)
     except InvalidNameError:

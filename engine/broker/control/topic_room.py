@@ -1,8 +1,8 @@
-"""The limit of topics per namespace, held also while topics are being made (maxTopicsPerNamespace).
+"""Limit of topics per namespace (maxTopicsPerNamespace), which also holds while topics are being created.
 
-Counting what is stored and storing one more are two steps with waiting in between. Therefore names that are being made
-count from the moment they were admitted, and admissions to one namespace follow each other. Brokers do not see each
-other's names before they are stored.
+Counting the stored topics and storing another are two steps, between which other tasks run. Therefore names count from
+their admission, and admissions to one namespace follow each other. Brokers do not know each other's admitted names
+before they are stored.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -17,7 +17,7 @@ from engine.tenancy.topics import users_names
 
 
 class TopicRoom:
-    """Counts persistent topics and partitions of a namespace, without the system's, as stored and as being made."""
+    """Counts a namespace's persistent topics and partitions, stored or being created, without system topics."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
@@ -26,9 +26,11 @@ class TopicRoom:
     async def admit(
         self, namespace: NamespaceName, names: Collection[str], limit: int
     ) -> Callable[[], None]:
-        """Count topics of these full names from now on, until what is returned is called: once, when they are stored,
-        or given up. ``limit`` is 1 or more. Raises MetadataError when they would exceed it, and the store's errors;
-        then nothing is counted. Cancel-safe."""
+        """Count topics of these full names until the returned function is called.
+
+        It must be called once, when they are stored or their creation failed. ``limit`` is at least 1. Raises
+        MetadataError when they would exceed it, and the store's errors; nothing is counted then. Cancel-safe.
+        """
         path = paths.managed_ledgers(str(namespace))
         async with turn(self._store, path):
             stored = await self._stored(path)

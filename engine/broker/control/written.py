@@ -1,7 +1,7 @@
-"""What a topic stored in the last whole minute, by size and by how long it took: Pulsar's histograms. Pure.
+"""Histograms of the entries that a topic stored in the last whole minute, by size and by latency, as Pulsar's. Pure.
 
-Pulsar's histograms are of one period, not from the beginning on, and each bucket counts only what is in it. A minute
-ends when somebody counts or looks: there is no timer.
+Pulsar's histograms cover one period, not the time since the start, and a bucket does not include the lower ones. A
+minute ends at the next write or read of the histograms: there is no timer.
 """
 
 from bisect import bisect_left, bisect_right
@@ -10,15 +10,15 @@ from operator import sub
 from engine.base.slices import Slice
 
 LATENCIES_MS = (0.5, 1.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 1000.0)
-"""Upper bounds, inclusive, of the buckets; above the last one there is one more."""
+"""Upper bounds of the buckets, inclusive; one more bucket is above the last."""
 SIZES = (128, 512, 1024, 2048, 4096, 16_384, 102_400, 1_048_576)
-"""The same of entries, in bytes."""
+"""Upper bounds of the buckets of entry sizes, in bytes, likewise."""
 MINUTE_S = 60
 _LATENCIES_S = tuple(bound / 1000 for bound in LATENCIES_MS)
 
 
 class Minute:
-    """Entries stored in one minute. ``latency_s``: of all together."""
+    """Entries stored in one minute. ``latency_s``: sum of their latencies."""
 
     __slots__ = ("bytes", "latencies", "latency_s", "sizes")
 
@@ -37,7 +37,7 @@ NOTHING = Minute()
 
 
 class Written:
-    """Of one topic, from its first stored entry on. Times are the clock's monotonic seconds."""
+    """Histograms of one topic from its first stored entry on. Times are the clock's monotonic seconds."""
 
     __slots__ = ("_ends", "_last", "_minute", "_now", "_since")
 
@@ -50,7 +50,7 @@ class Written:
     def add(
         self, now_s: float, latency_s: float, run: Slice, start: int, stop: int, size: int
     ) -> None:
-        """Entries ``start`` (inclusive) to ``stop`` of ``run``, ``size`` bytes together, are stored."""
+        """Count entries ``start`` (inclusive) to ``stop`` of ``run``, ``size`` bytes together, which were stored."""
         if now_s >= self._ends:
             self._turn(now_s)
         minute, count = self._now, stop - start
@@ -73,7 +73,7 @@ class Written:
         buckets[last] += count - counted
 
     def last_minute(self, now_s: float) -> Minute | None:
-        """The last whole one; None in the minute of the first entry: it is not known yet."""
+        """Return the last whole minute; None in the minute of the first entry, when no minute is complete."""
         self._turn(now_s)
         return self._last if self._minute > self._since else None
 

@@ -23,7 +23,7 @@ UUID_TAG = b"\xd2\x01"
 """Tag of MessageMetadata.uuid, field 26, which only chunks have."""
 _TAGS = (DELIVER_AT_TAG, UUID_TAG)
 _LARGE_ENTRY_BYTES = 2048
-"""Mean size of entries from which their metadata is searched instead of all their bytes."""
+"""Mean size of entries above which only their metadata is searched, not all their bytes."""
 _RARE = 50
 """Occurrences of one byte in a slice up to which single bytes are searched for."""
 CHUNK_BYTES = 64 << 10

@@ -8,7 +8,7 @@ from engine.broker.control.rate_limit import RateLevel, RateLimit, fitting
 
 
 class Throttle:
-    """Dispatch rates of one subscription. ``limits``: the topic's, namespace's and broker's limits that are set.
+    """Dispatch rates of one subscription. ``limits``: those of the subscription, topic and broker that are set.
 
     ``wake`` is called when a limit that stopped dispatch admits it again. ``by_entry``: a batch counts as one message.
     ``holds``: whether the limits apply to the subscription now.

@@ -16,14 +16,14 @@ TOPIC_LISTS = "engine/broker/control/topic_lists.py"
 EDITS = (
     Edit(
         "a-cancelled-caller-ends-the-watchers-change",
-        f"{TOPIC_LISTS}::TopicLists._look",
+        f"{TOPIC_LISTS}::TopicLists._refresh",
         "await asyncio.shield(followed.notifying)",
         "await followed.notifying",
         (f"{LISTS}::test_changes_keep_their_order_when_the_caller_that_listed_is_cancelled",),
     ),
     Edit(
         "changes-of-topics-overtake-each-other",
-        f"{TOPIC_LISTS}::TopicLists._look",
+        f"{TOPIC_LISTS}::TopicLists._refresh",
         "await asyncio.wait([followed.notifying])",
         "pass",
         (f"{LISTS}::test_changes_keep_their_order_when_the_caller_that_listed_is_cancelled",),

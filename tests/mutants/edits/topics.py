@@ -56,8 +56,8 @@ EDITS = (
     ),
     Edit(
         "lists-that-failed-are-not-asked-again",
-        f"{LISTS}::TopicLists._look",
-        "followed.told.set()",
+        f"{LISTS}::TopicLists._refresh",
+        "followed.changed.set()",
         "pass",
         (f"{LISTS_TEST}::test_what_changes_while_the_store_is_silent_is_told_later",),
     ),

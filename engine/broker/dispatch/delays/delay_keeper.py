@@ -209,7 +209,7 @@ class DelayKeeper:
         self._keeping = None
 
     def _step(self, stores: IndexLedgers) -> Callable[[IndexLedgers], Awaitable[None]] | None:
-        """Return the next step of ``_keep``; None when the stored runs are those of the index."""
+        """Return the next step of ``_keep``; None when no step is needed."""
         ledger_ids = {run.ledger_id for run in self._index.runs}
         if -1 in ledger_ids:
             return self._save
