@@ -37,6 +37,7 @@ class CompactedCursor:
         self._cursor = cursor
         self._compacted = compacted
         self._at = cursor.read_position if start == LATEST else start
+        """Next position to read, in the compacted ledger or in the topic."""
         self._first = self._at
         self._mark = cursor.mark
         self._known: CompactedLedger | None = None

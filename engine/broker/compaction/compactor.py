@@ -8,7 +8,6 @@ other tasks after every ``STEP`` entries.
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from typing import NamedTuple
 
 from engine.base.ids import Position
 from engine.base.names import TopicName
@@ -31,14 +30,6 @@ WRITE_BYTES = 1 << 18
 """Bytes from which entries are appended to the new ledger."""
 PENDING_BYTES_MAX = 4 << 20
 """Unconfirmed bytes above which writing waits."""
-
-
-class Outcome(NamedTuple):
-    """Result of a compaction. ``removed``: number of messages that were not kept."""
-
-    writer: LedgerWriter
-    keys: int
-    removed: int
 
 
 class CompactionSource:

@@ -40,8 +40,7 @@ class BundleAssignment:
         self._record = record
 
     async def lookup(self, topic: TopicName, *, authoritative: bool, listener: str) -> LookupResult:
-        """Look up a topic, see Ownership. Brokers advertise no listeners, so a named one is refused with Pulsar's
-        text."""
+        """Look up a topic, see Ownership. A named listener is refused with Pulsar's text: brokers advertise none."""
         if listener:
             raise ServiceNotReady(f"the broker do not have {listener} listener")
         place = await self.place(topic, authoritative=authoritative)

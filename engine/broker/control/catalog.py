@@ -104,8 +104,10 @@ class Catalog:
                 self._forget(name, entry)
 
     async def namespace(self, name: NamespaceName) -> NamespacePolicies:
-        """Return the policies in force. Raises TopicNotFound without the namespace, ServiceNotReady when the store
-        fails."""
+        """Return the policies in force.
+
+        Raises TopicNotFound without the namespace, ServiceNotReady when the store fails.
+        """
         return (await self._known_of(name)).policies
 
     async def in_force(

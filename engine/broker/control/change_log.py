@@ -1,5 +1,4 @@
-"""Log of the changes of one namespace's topic policies: its system topic is read from the start, followed and
-written."""
+"""Log of the changes of one namespace's topic policies: a system topic, read from its start, followed and written."""
 
 import asyncio
 import logging

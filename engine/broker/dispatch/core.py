@@ -160,22 +160,22 @@ class SharingDispatcher:
         waiting: dict[Consumer, int] = {}
         keys: dict[Consumer, set[int]] = {}
 
-        def add(owner: Consumer, slot: int, count: int) -> None:
-            waiting[owner] = waiting.get(owner, 0) + count
-            keys.setdefault(owner, set()).add(slot)
+        def add(holder: Consumer, slot: int, count: int) -> None:
+            waiting[holder] = waiting.get(holder, 0) + count
+            keys.setdefault(holder, set()).add(slot)
 
-        for owner, view in self._parked:
+        for parked_for, view in self._parked:
             slots = slots_of(view.run)
             for i in view.indexes:
-                add(owner, slots[i], 1)
+                add(parked_for, slots[i], 1)
         for slot, heap in self._waiting.slots.items():
             holder = self._chooser.holder(slot)
             if holder is not None:
                 add(holder, slot, len(heap))
         if not waiting:
             return None
-        most = max(waiting, key=waiting.__getitem__)
-        return Held(most, waiting[most], len(keys[most]))
+        owner = max(waiting, key=waiting.__getitem__)
+        return Held(owner, waiting[owner], len(keys[owner]))
 
     def conflict(self, consumer: Consumer) -> Consumer | None:
         return self._chooser.conflict(consumer)
@@ -448,12 +448,12 @@ class SharingDispatcher:
         if due is None:
             return None
         view = due
+        # The order is checked again: since the entries were parked, older ones of their keys may have been given back.
         facts = facts_of(view.run).special.get(view.start)
         if facts is None or facts.chunk is None:
             shares = self._chooser.share(view, owner)
         else:
             shares = ((None if self._chooser.must_wait(view, owner) else owner, view),)
-        # The chooser is asked again: since the entries were parked, older ones of their keys may have been given back.
         rest = None
         for receiver, part in shares:
             if receiver is None:
@@ -529,9 +529,10 @@ class SharingDispatcher:
         # Read before the releases: they may end the last drain, and then dispatch has to be woken.
         drains = self._chooser.drains
         if pending_of(consumer).passed:
+            # A passed entry keeps its key at the consumer until its client acknowledges it (D10).
             for position in positions:
                 self._chooser.released(consumer, pending_of(consumer).done(position))
-        if drains:
+        if drains:  # one by one: each release is reported with the slot of its entry
             messages, missing = 0, []
             for position in positions:
                 discarded = self._discard_at(consumer, position)

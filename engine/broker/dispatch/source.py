@@ -110,6 +110,7 @@ class EntrySource:
                     return due
             if not self.idle or not new:
                 return None
+            # Nothing is held: entries read from here on are unacknowledged when they are read.
             self._acked_ahead = False
             settings = self._context.settings
             entries = min(max(entries_max, 1), settings.dispatcher_max_read_batch_size)
@@ -117,9 +118,7 @@ class EntrySource:
             try:
                 views = self.cursor.read_nowait(entries, size)
             except (ManagedLedgerFencedError, ManagedLedgerClosedError):
-                return (
-                    None  # the topic is closing and disconnects its consumers one after the other
-                )
+                return None  # the topic is closing and disconnects its consumers one by one
             if views is None:
                 self._start("read", partial(self.cursor.read, entries, size), front=False)
                 return None
@@ -165,7 +164,7 @@ class EntrySource:
         views = await self.cursor.replay(positions, size)
         if views:
             last = views[-1].last_position
-            # The cursor returns only as many entries as fit; those that are gone or acknowledged are not among them.
+            # All up to the last entry are done: those that the cursor left out are acknowledged or deleted.
             self._to_replay = [position for position in positions if position > last]
         return views
 
@@ -217,9 +216,8 @@ class EntrySource:
             self._rewind_due = True
             await asyncio.wait([reading])
             if self._reading is reading:
-                self._reading = (
-                    None  # cancelled with the topic before it began: ``_fetch`` never ran
-                )
+                # Cancelled with the topic before it began: ``_fetch`` never ran.
+                self._reading = None
         self._drop()
 
     def close(self) -> None:

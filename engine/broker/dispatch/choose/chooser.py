@@ -65,8 +65,7 @@ class Chooser(Protocol):
         ...
 
     def holder(self, slot: int) -> Consumer | None:
-        """Return the consumer that waiting entries of this slot wait for: its former owner while it drains, or its
-        owner."""
+        """Return the consumer that entries of this slot wait for: the former owner while it drains, else the owner."""
         ...
 
     def sent(self, consumer: Consumer, view: View) -> None:

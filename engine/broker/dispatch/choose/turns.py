@@ -40,6 +40,7 @@ class Turns:
     def next(self) -> Consumer | None:
         members, best = self._members, -1
         one_level = len(self._priorities) < 2
+        # Starts behind the consumer of the last turn, which has its next turn after all others of its priority.
         for i in chain(range(self._last + 1, len(members)), range(self._last + 1)):
             member = members[i]
             if member.can_receive and (best < 0 or member.priority < members[best].priority):
