@@ -11,7 +11,7 @@ from engine.ownership.owner import BundleOwnership
 from engine.ownership.registration import live_brokers
 from engine.tenancy.resources.isolation import isolation_of
 
-LOOK_INTERVAL_S = 60.0
+CHECK_INTERVAL_S = 60.0
 """Interval of checks without a change: a bundle may have been acquired by policies read before a change."""
 
 
@@ -36,7 +36,7 @@ class IsolationKeeper:
         self._unload = unload
         watched = (paths.isolation_policies(cluster), paths.LOADBALANCE_BROKERS)
         self._follower = MetadataFollower(
-            store, "isolation", watched, self._check, every_s=LOOK_INTERVAL_S
+            store, "isolation", watched, self._check, every_s=CHECK_INTERVAL_S
         )
         self._log = bound(__name__, broker=broker_id)
 

@@ -511,10 +511,10 @@ class SharingDispatcher:
             passed = list(pending.passed.values())
             back = pending.take_all()
         else:
-            passed = [pending.done(p) for p in positions] if pending.passed else []
+            passed = [pending.pop_passed(p) for p in positions] if pending.passed else []
             slots = [pending.slot(*p) for p in positions]
             back = {p: s for p, s in zip(positions, slots, strict=True) if pending.discard(*p)}
-        self._counts.raise_(back)
+        self._counts.increment(back)
         self._waiting.add_keyed(back)
         if self._chooser.drains:
             for slot in (*back.values(), *passed):
@@ -531,7 +531,7 @@ class SharingDispatcher:
         if pending_of(consumer).passed:
             # A passed entry keeps its key at the consumer until its client acknowledges it (D10).
             for position in positions:
-                self._chooser.released(consumer, pending_of(consumer).done(position))
+                self._chooser.released(consumer, pending_of(consumer).pop_passed(position))
         if drains:  # one by one: each release is reported with the slot of its entry
             messages, missing = 0, []
             for position in positions:
@@ -595,7 +595,7 @@ class SharingDispatcher:
         if position not in pending_of(consumer):
             holder = next((c for c in self.consumers if position in pending_of(c)), None)
         if holder is not None:
-            pending_of(holder).left(*position, left)
+            pending_of(holder).lower(*position, left)
         if self._unblock():
             self.wake()
 

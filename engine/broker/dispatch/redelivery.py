@@ -145,7 +145,7 @@ class PendingAcks:
         if ledger_id in self._ledgers and not self._ledgers[ledger_id]:
             del self._ledgers[ledger_id]
 
-    def left(self, ledger_id: int, entry_id: int, messages: int) -> int:
+    def lower(self, ledger_id: int, entry_id: int, messages: int) -> int:
         """Lower a pending entry's unacknowledged messages to ``messages`` (>= 1); return by how many."""
         entries = self._ledgers.get(ledger_id, {})
         held = entries.get(entry_id, 0)
@@ -168,7 +168,7 @@ class PendingAcks:
             self._drop_if_empty(ledger_id)
         self.passed = {passed_at: slot for slot, passed_at in last.items()}
 
-    def done(self, position: Position) -> int:
+    def pop_passed(self, position: Position) -> int:
         """Remove a passed entry that the client no longer processes; return its slot, NO_SLOT when it is not one."""
         return self.passed.pop(position, NO_SLOT)
 
@@ -267,14 +267,14 @@ class ReplayQueue:
                 taken.append(position)
         return taken
 
-    def relane(self) -> None:
-        """Assign all positions to lanes again, after slots changed theirs."""
+    def assign_lanes(self) -> None:
+        """Assign all positions to lanes again, after the lanes of slots changed."""
         members, self._members = self._members, {}
         self.slots.clear()
         self._lanes.clear()
         self.add_keyed(members)
 
-    def freed(self, slot: int) -> None:
+    def restore_lane(self, slot: int) -> None:
         """Add a slot's positions to its lane, which was NOWHERE before."""
         self._push_to(
             self._lane_of(slot), [p for p in self.slots.get(slot, ()) if p in self._members]
@@ -312,7 +312,7 @@ class RedeliveryCounts:
     def __len__(self) -> int:
         return len(self._counts)
 
-    def raise_(self, positions: Iterable[Position]) -> None:
+    def increment(self, positions: Iterable[Position]) -> None:
         for position in positions:
             self._counts[position] = self._counts.get(position, 0) + 1
 

@@ -153,14 +153,14 @@ EDITS = (
     Edit(
         "redelivery-not-counted",
         f"{CORE}::SharingDispatcher.redeliver",
-        "self._counts.raise_(back)",
+        "self._counts.increment(back)",
         "pass",
         (f"{DISPATCH}::test_what_is_given_back_comes_again_counted_and_before_what_is_new",),
         "D4",
     ),
     Edit(
         "redelivery-count-one-too-high",
-        "engine/broker/dispatch/redelivery.py::RedeliveryCounts.raise_",
+        "engine/broker/dispatch/redelivery.py::RedeliveryCounts.increment",
         "self._counts.get(position, 0) + 1",
         "self._counts.get(position, 1) + 1",
         (f"{DISPATCH}::test_what_is_given_back_comes_again_counted_and_before_what_is_new",),
@@ -358,7 +358,7 @@ EDITS = (
     Edit(
         "drained-key-stays-shut",
         "engine/broker/dispatch/choose/sticky.py::Sticky.released",
-        "self.waiting.freed(slot)",
+        "self.waiting.restore_lane(slot)",
         "pass",
         (
             f"{KEYED}::test_a_key_that_moves_waits_until_its_old_consumer_has_nothing_of_it",

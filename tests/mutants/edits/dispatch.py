@@ -146,7 +146,7 @@ EDITS = (
     Edit(
         "what-was-passed-keeps-its-key-for-ever",
         "engine/broker/dispatch/core.py::SharingDispatcher.acknowledged",
-        "self._chooser.released(consumer, pending_of(consumer).done(position))",
+        "self._chooser.released(consumer, pending_of(consumer).pop_passed(position))",
         "pass",
         (PASSED,),
         "D10",

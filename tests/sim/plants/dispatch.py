@@ -30,7 +30,7 @@ def who_comes_takes_keys_at_once() -> Patches:
 
     def recount(self: Any) -> None:
         self._draining = {}
-        self.waiting.relane()
+        self.waiting.assign_lanes()
 
     return [(Sticky, "recount", recount)]
 

@@ -124,7 +124,7 @@ def partial_acknowledgements_wake_nobody() -> Patches:
 
     def acknowledged_partly(self: Any, consumer: Any, position: Any, left: int) -> None:
         for holder in self.consumers:
-            holder.pending.left(*position, left)
+            holder.pending.lower(*position, left)
         freed = [holder.unblock() for holder in self.consumers]
         if any(freed):
             self.wake()

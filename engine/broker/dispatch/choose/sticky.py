@@ -92,7 +92,7 @@ class Sticky:
                 for slot in pending.slots() if pending is not None else ():
                     if slot != NO_SLOT and self._map.owner(slot) is not member:
                         self._drain(slot, member, previous)
-        self.waiting.relane()
+        self.waiting.assign_lanes()
 
     def _drain(self, slot: int, holder: Consumer, previous: dict[int, Draining]) -> None:
         """Count one entry of a slot that drains at ``holder``. ``previous`` has the counts of refusals to keep."""
@@ -184,7 +184,7 @@ class Sticky:
             return
         del self._draining[slot]
         self._cleared[consumer] = self._cleared.get(consumer, 0) + 1
-        self.waiting.freed(slot)
+        self.waiting.restore_lane(slot)
 
     def stats(self) -> dict[Consumer, KeyStats]:
         stats = {member: KeyStats(cleared=self._cleared.get(member, 0)) for member in self._members}

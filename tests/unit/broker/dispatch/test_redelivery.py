@@ -30,8 +30,8 @@ def test_an_entry_is_taken_off_once() -> None:
 def test_a_partly_acknowledged_batch_counts_what_is_left() -> None:
     pending = PendingAcks()
     pending.add(_view(0, 1, [10]))
-    assert pending.left(3, 0, 4) == 6
-    assert pending.left(3, 0, 7) == 0
+    assert pending.lower(3, 0, 4) == 6
+    assert pending.lower(3, 0, 7) == 0
     assert pending.messages == 4
 
 
@@ -69,8 +69,8 @@ def test_what_was_acknowledged_meanwhile_is_not_replayed() -> None:
 def test_redelivery_counts_are_none_until_one_is_raised() -> None:
     counts = RedeliveryCounts()
     assert counts.of(_view(0, 3)) is None
-    counts.raise_([Position(3, 1)])
-    counts.raise_([Position(3, 1)])
+    counts.increment([Position(3, 1)])
+    counts.increment([Position(3, 1)])
     assert counts.of(_view(0, 3)) == [0, 2, 0]
     assert counts.of(_view(2, 3)) is None
     counts.forget_up_to(Position(3, 1))
