@@ -41,7 +41,7 @@ Origin = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Latest:
+class LatestEvent:
     """Last event of a key. ``unread``: the reason when it cannot be decoded; ``event`` is empty then."""
 
     position: Position
@@ -55,8 +55,8 @@ class Applied:
 
     key: str
     origin: Origin
-    before: Latest | None
-    after: Latest | None
+    before: LatestEvent | None
+    after: LatestEvent | None
 
 
 class Events:
@@ -64,7 +64,7 @@ class Events:
 
     def __init__(self, schemas: EventSchemas) -> None:
         self._schemas = schemas
-        self.latest: dict[str, Latest] = {}
+        self.latest: dict[str, LatestEvent] = {}
 
     def take(self, entries: Iterable[Delivered]) -> list[Applied]:
         """Apply entries; return their events."""
@@ -91,11 +91,11 @@ class Events:
             self.latest[message.key] = self._latest(position, message.value, version)
         return Applied(message.key, origin, before, self.latest.get(message.key))
 
-    def _latest(self, position: Position, payload: bytes, version: bytes) -> Latest:
+    def _latest(self, position: Position, payload: bytes, version: bytes) -> LatestEvent:
         try:
-            return Latest(position, self._schemas.decode(version, payload))
+            return LatestEvent(position, self._schemas.decode(version, payload))
         except AvroError as error:
-            return Latest(position, {}, unread=str(error))
+            return LatestEvent(position, {}, unread=str(error))
 
 
 class ChangeLog:
@@ -145,7 +145,7 @@ class ChangeLog:
         """Wait until the log is being followed, so that ``latest`` lags by a moment at most. Cancel-safe."""
         await self._current.wait()
 
-    def latest(self, key: str) -> Latest | None:
+    def latest(self, key: str) -> LatestEvent | None:
         """Return the last event of ``key``, None without one, as of the last time the log could be read."""
         return self._events.latest.get(key)
 

@@ -19,7 +19,7 @@ from engine.base.errors import (
 )
 from engine.base.names import NamespaceName, TopicName
 from engine.base.tasks import TaskScope, restarting
-from engine.broker.control.change_log import RETRY_S_MAX, ChangeLog, Latest
+from engine.broker.control.change_log import RETRY_S_MAX, ChangeLog, LatestEvent
 from engine.broker.control.event_schemas import EventSchemas
 from engine.broker.errors import ServiceNotReady
 from engine.client.broker_link import BrokerLink, LinkSettings
@@ -145,7 +145,7 @@ class PolicyLog:
         topic = topic.partitioned
         key = key_of(topic, everywhere=everywhere)
 
-        def edited(base: Latest | None) -> Document | None:
+        def edited(base: LatestEvent | None) -> Document | None:
             """Return the event to write, None when the change has no effect."""
             if base is not None and base.unread:
                 raise Conflict(f"Policies of {topic} cannot be read: {base.unread}")
