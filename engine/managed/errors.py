@@ -4,80 +4,85 @@ from engine.base.errors import MagnetarError, MisuseError
 
 
 class ManagedLedgerError(MagnetarError):
-    """Root of the family."""
+    """The base class of these errors."""
 
 
 class ManagedLedgerFencedError(ManagedLedgerError):
-    """Somebody else opened the managed ledger: this object is dead for good. Unload the topic and look it up again."""
+    """The managed ledger was opened by another owner, and this object cannot be used again. Unload the topic and look
+    it up again."""
 
 
 class ManagedLedgerClosedError(ManagedLedgerError):
-    """The managed ledger was closed here. Open it again."""
+    """The managed ledger was closed here. It can be opened again."""
 
     retriable = True
 
 
 class ManagedLedgerTerminatedError(ManagedLedgerError):
-    """The topic is sealed: it takes no more entries."""
+    """The topic is sealed and accepts no more entries."""
 
 
 class ManagedLedgerNotFoundError(ManagedLedgerError):
-    """There is no managed ledger of this name."""
+    """No managed ledger of this name exists."""
 
 
 class ManagedLedgerLoadError(ManagedLedgerError):
-    """A managed ledger could not be opened in time; the message names what it was waiting for. Try again."""
+    """A managed ledger was not opened in time; the message names the step that did not end. Retriable."""
 
     retriable = True
 
 
 class LedgerIdReusedError(ManagedLedgerError):
-    """The metadata store gave a new ledger an id that is not above those this topic has used. Nothing was written."""
+    """The metadata store assigned a new ledger an id that is not above those this topic has used. Nothing was
+    written."""
 
 
 class CursorUnreadableError(ManagedLedgerError):
-    """The storage that holds a cursor's acknowledgements does not answer. The topic works; try the cursor again."""
+    """The storage that holds a cursor's acknowledgements does not answer. The topic works; the cursor can be tried
+    again."""
 
     retriable = True
 
 
 class CursorNotFoundError(ManagedLedgerError):
-    """There is no cursor of this name."""
+    """No cursor of this name exists."""
 
 
 class AppendFailedError(ManagedLedgerError):
-    """An append was refused or its outcome is unknown; the publisher sends again over a fresh producer."""
+    """An append was refused or its outcome is unknown. The publisher sends again with a new producer."""
 
     retriable = True
 
 
 class AppendQueueFullError(AppendFailedError):
-    """More appends wait for a new ledger than the bound allows."""
+    """More appends are waiting for a new ledger than the bound allows."""
 
 
 class CursorStateTooLargeError(ManagedLedgerError):
-    """A cursor's acknowledgements are too scattered to be stored. They are kept; acknowledge the oldest messages."""
+    """A cursor's acknowledgements are too scattered to be stored. They stay in memory; acknowledge the oldest
+    messages."""
 
 
 class RecordTooLargeError(ManagedLedgerError):
-    """A record is larger than a node of the metadata store takes. Nothing was written; what is stored stays."""
+    """A record is larger than a node of the metadata store may be. Nothing was written; the stored record is
+    unchanged."""
 
 
 class InvalidPropertyError(ManagedLedgerError):
-    """A property has a name that is reserved for the broker, or all together take too many bytes."""
+    """A property's name is reserved for the broker, or the properties together have too many bytes."""
 
 
 class InvalidPositionError(ManagedLedgerError):
-    """A position lies behind the last entry."""
+    """A position lies behind the last entry or, for a read, at no entry."""
 
 
 class AckSetTooLongError(InvalidPositionError):
-    """An acknowledgement of part of a batch names more messages than the entry holds; the message says how many."""
+    """An acknowledgement of part of a batch names more messages than the entry holds; the message has the number."""
 
 
 class StoredRecordError(ManagedLedgerError):
-    """A stored record cannot be read; the message names record and field."""
+    """A stored record that cannot be decoded; the message names record and field."""
 
 
 class CursorMisuseError(MisuseError):
-    """A cursor was used in a way its rules forbid, such as two reads at once."""
+    """A call that the rules of a cursor forbid, such as a second read while one is in progress."""

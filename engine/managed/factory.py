@@ -1,4 +1,4 @@
-"""Opens managed ledgers: one factory per broker."""
+"""The factory that opens managed ledgers, one per broker."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -30,14 +30,17 @@ from engine.metadata import paths
 from engine.metadata.store import MetadataStore, NoNodeError, NotEmptyError
 
 Forget = Callable[[], Awaitable[None]]
-"""Deletes what is stored elsewhere of a topic that is deleted. Done again, it changes nothing."""
+"""Callback that deletes what is stored elsewhere of a deleted topic. Idempotent."""
 
 CLOSE_AT_ONCE = 16
+"""Managed ledgers closed at the same time."""
 OPEN_ATTEMPTS = 4
+"""Attempts to open while another owner opens the same managed ledger."""
 
 
 class ManagedLedgerFactory:
-    """Owns the entry cache's byte budget. ``ledgers`` is the process's ``LedgerClient``, closed by its owner."""
+    """Opens and deletes managed ledgers and owns the byte budget of their caches. ``ledgers`` is the process's
+    ``LedgerClient``; its owner closes it."""
 
     def __init__(
         self,
@@ -63,8 +66,8 @@ class ManagedLedgerFactory:
 
     @property
     def opened(self) -> dict[str, ManagedLedger]:
-        """Managed ledgers open here, by name."""
-        return {name: one for name, one in self._open.items() if not one.ended}
+        """Managed ledgers open in this process, by name."""
+        return {name: ledger for name, ledger in self._open.items() if not ledger.ended}
 
     async def open(
         self,
@@ -76,14 +79,17 @@ class ManagedLedgerFactory:
         admit: Callable[[], Awaitable[None]] | None = None,
         forget: Forget | None = None,
     ) -> ManagedLedger:
-        """Open ``tenant/ns/persistent/encoded-topic``, made if missing and ``make``, fencing its previous owner.
+        """Open ``tenant/ns/persistent/encoded-topic`` and fence its previous owner. Create it when it is missing and
+        ``make``.
 
-        Opening twice in one process: the second waits for the first and gets the same object. ``properties`` are those
-        of a topic that is made now. ``forget`` is called first when an earlier ``delete`` was cut off. ``admit`` is
-        awaited before a managed ledger that never had a ledger gets its first one: when it raises, the node is removed
-        and the opening ends by that. Cancel-safe: the opening goes on.
+        When it is opened twice in one process, the second caller waits for the first and receives the same object.
+        ``properties`` are those of a topic that is created by this call. ``forget`` is called first when an earlier
+        ``delete`` was interrupted. ``admit`` is awaited before a managed ledger that never had a ledger receives its
+        first one. When it raises an error that is not retriable, the node is removed; its error ends the opening in any
+        case. Cancel-safe: the opening continues.
+
         Raises LedgerError, ManagedLedgerFencedError (another owner opens it again and again), StoreUnavailableError,
-        ManagedLedgerLoadError (nothing of these, but not in time), ManagedLedgerNotFoundError without ``make``.
+        ManagedLedgerLoadError (not opened in time, without another error), ManagedLedgerNotFoundError without ``make``.
         """
         if self._closed:
             raise ManagedLedgerClosedError("the broker's managed ledgers are closed")
@@ -105,7 +111,8 @@ class ManagedLedgerFactory:
             try:
                 return await start_once()
             except ManagedLedgerFencedError:
-                # The previous owner may just have opened its next ledger: that one is to be fenced too.
+                # The previous owner may have opened its next ledger since the record was read, which has to be fenced
+                # too.
                 if attempt + 1 == OPEN_ATTEMPTS:
                     raise
         raise AssertionError("unreachable")
@@ -125,7 +132,7 @@ class ManagedLedgerFactory:
         except NoNodeError:
             raise ManagedLedgerNotFoundError(f"there is no managed ledger {name}") from None
         if record.deleted:
-            # Its ledgers are deleted with what else the record dooms.
+            # Its ledgers are among the record's doomed ones and are deleted with them.
             await self._remove_cursors(node)
             if forget is not None:
                 await forget()
@@ -154,7 +161,7 @@ class ManagedLedgerFactory:
         try:
             await admit()
         except MagnetarError as error:
-            if not error.retriable:  # else it is not decided yet
+            if not error.retriable:  # a retriable error decides nothing yet
                 with suppress(ManagedLedgerFencedError, NotEmptyError):
                     await node.delete()
             raise
@@ -164,11 +171,11 @@ class ManagedLedgerFactory:
             del self._open[name]
 
     async def delete(self, name: str, forget: Forget | None = None) -> None:
-        """Delete a managed ledger with cursors and ledgers, closing it first. Raises ManagedLedgerNotFoundError.
+        """Close a managed ledger and delete it with its cursors and ledgers. Raises ManagedLedgerNotFoundError.
 
-        ``forget`` is called once it is deleted for good, before its node goes. Raises ManagedLedgerFencedError when
-        another owner has it, the store's errors and those of ``forget``. Cut off half-way it is there whole, or
-        deleted: then ``delete`` or ``open``, which begins anew, removes what is left (M17).
+        ``forget`` is called once the deletion is final, before the node is removed. Raises ManagedLedgerFencedError
+        when another owner has it, the store's errors and those of ``forget``. After an interruption the managed ledger
+        is complete or deleted. When it is deleted, ``delete``, or ``open`` of a new one, removes what remains (M17).
         """
         ledger = self._open.get(name)
         if ledger is not None:
@@ -188,34 +195,34 @@ class ManagedLedgerFactory:
         await node.delete()
 
     async def _remove_cursors(self, topic: StoredNode) -> None:
-        """Of a topic that is marked as deleted."""
+        """Delete the cursors of a topic that is marked as deleted."""
         for child in await self._store.children(topic.path):
             node = self._shared.node(f"{topic.path}/{child}")
             await discard_cursor(node, self._ledgers, topic.unchanged)
 
     async def exists(self, name: str) -> bool:
-        """Whether a managed ledger of this name is stored."""
+        """Return whether a managed ledger of this name is stored."""
         return await self._store.exists(paths.managed_ledger(name)) is not None
 
     async def info(self, name: str) -> ManagedLedgerInfo:
-        """What is stored, without opening. Raises ManagedLedgerNotFoundError.
+        """Return what is stored, without opening it. Raises ManagedLedgerNotFoundError.
 
-        The open ledger's ``entries`` and ``size`` are those its bookies report as confirmed; nobody is fenced. A size
-        that nobody knows yet is 0.
+        The open ledger's ``entries`` and ``size`` are those that its bookies report as confirmed; no owner is fenced. A
+        size that is not known yet is 0.
         """
         stored = await survey(self._store, name)
         ledgers = []
-        for one in stored.record.ledgers:
-            if one.timestamp_ms:
-                info = LedgerInfo(one.ledger_id, one.entries, one.size, one.timestamp_ms, True)
+        for span in stored.record.ledgers:
+            if span.timestamp_ms:
+                info = LedgerInfo(span.ledger_id, span.entries, span.size, span.timestamp_ms, True)
                 ledgers.append(info)
                 continue
             try:
-                reader = await self._ledgers.open(one.ledger_id, recover=False, unconfirmed=True)
+                reader = await self._ledgers.open(span.ledger_id, recover=False, unconfirmed=True)
             except NoSuchLedgerError:
                 continue
             entries = reader.last_confirmed + 1
-            ledgers.append(LedgerInfo(one.ledger_id, entries, reader.length, 0, reader.closed))
+            ledgers.append(LedgerInfo(span.ledger_id, entries, reader.length, 0, reader.closed))
         cursors = tuple(
             CursorInfo(
                 title,
@@ -232,17 +239,17 @@ class ManagedLedgerFactory:
         )
 
     async def close(self) -> None:
-        """Close all managed ledgers, some at a time."""
+        """Close all managed ledgers, CLOSE_AT_ONCE at a time."""
         self._closed = True
         await self._tasks.close()
-        left = list(self._open.values())
+        open_ledgers = list(self._open.values())
         closers = TaskScope("closing managed ledgers")
-        workers = [closers.spawn(str(i), _close_some(left)) for i in range(CLOSE_AT_ONCE)]
+        workers = [closers.spawn(str(i), _close_some(open_ledgers)) for i in range(CLOSE_AT_ONCE)]
         await asyncio.wait(workers)
 
 
-async def _close_some(left: list[ManagedLedger]) -> None:
-    while left:
-        ledger = left.pop()
+async def _close_some(open_ledgers: list[ManagedLedger]) -> None:
+    while open_ledgers:
+        ledger = open_ledgers.pop()
         with contained(f"close of {ledger.name}"):
             await ledger.close()

@@ -1,9 +1,9 @@
-"""A managed ledger: the entries of one topic as a chain of ledgers, one owner at a time.
+"""A managed ledger: the entries of one topic as a sequence of ledgers, with one owner at a time.
 
-``state`` is what is true of it and says who writes what. ``appender`` alone appends and moves the limit of reading,
-``stamps`` puts the broker's metadata before entries where that is on, ``rolling`` alone changes the list of ledgers,
-``trimming`` alone decides which may go, ``cursor_set`` keeps the cursors, ``entries`` reads, ``tenure`` ends it all.
-Here they are put together behind the public face.
+``state`` holds the present facts and documents which part writes each of them. Only ``appender`` appends and moves the
+limit of reading. ``stamps`` puts the broker's metadata before entries where that is configured. Only ``rolling``
+changes the list of ledgers, and only ``trimming`` decides which may be deleted. ``cursor_set`` holds the cursors,
+``entries`` reads, ``tenure`` ends all of it. This module combines them behind the public interface.
 """
 
 import asyncio
@@ -48,10 +48,10 @@ log = logging.getLogger(__name__)
 
 
 class ManagedLedger:
-    """Made by ``ManagedLedgerFactory.open``. All calls on one event loop.
+    """The managed ledger of one topic, created by ``ManagedLedgerFactory.open``. All calls on one event loop.
 
-    Raises ManagedLedgerFencedError once another owner opened it (terminal), ManagedLedgerClosedError after ``close``.
-    It lives at most as long as the metadata session that it was opened under.
+    Calls raise ManagedLedgerFencedError once another owner opened it (terminal), ManagedLedgerClosedError after
+    ``close``. It lives at most as long as the metadata session that it was opened under.
     """
 
     __slots__ = (
@@ -77,8 +77,9 @@ class ManagedLedger:
 
     append: Callable[[Slice, AppendSink], None]
     """``append(run, sink)``: append all entries of ``run`` to one ledger; sets ``run.ledger_id`` and ``run.first`` when
-    it is written. Never waits and never raises for the world's reasons: every outcome goes to ``sink``, possibly within
-    this call when refused (closed, fenced, terminated, queue full). (The appender's own method, once per slice.)"""
+    they are written. Never waits and raises no error of storage or network: every outcome is reported to ``sink``,
+    possibly within this call when refused (closed, fenced, terminated, queue full). This is the appender's own bound
+    method, since it is called once per slice."""
 
     def __init__(
         self,
@@ -88,14 +89,14 @@ class ManagedLedger:
         record: LogRecord,
         shared: Shared,
     ) -> None:
-        """``record`` is what ``node`` holds."""
+        """``record`` is the content of ``node``."""
         settings = shared.settings
         line, tail = LedgerLine(record.ledgers), shared.cache.tail()
         state = LogState(name, config, line, tail, record.terminated, record.properties)
         self.name = name
         self.line = line
         self.step = "nothing"
-        """What ``start`` is doing."""
+        """What ``start`` is doing, as a phrase for error messages."""
         self._state = state
         self._node = node
         self._shared = shared
@@ -124,7 +125,7 @@ class ManagedLedger:
         self._tenure.on_end(self._end)
 
     async def start(self) -> None:
-        """Called once by the factory: fence the previous owner, open a ledger, load the cursors."""
+        """Fence the previous owner, open a ledger, load the cursors. Called once, by the factory."""
         self.step = "reading of the last ledger and the cursors"
         ledger, cursors = await read_ahead(
             self._shared.store, self._node.path, self._list.unsettled, self._node.children
@@ -140,7 +141,7 @@ class ManagedLedger:
             self._node.children = await self._shared.store.children(self._node.path)
         await self._cursors.load(self._node.children, cursors)
         self._node.children = []
-        self._state.check()  # somebody else may have opened it meanwhile
+        self._state.check()  # another owner may have opened it meanwhile
         self._trimmer.begin(self._cursors.droppable, self._trimmed)
 
     # Facts
@@ -152,7 +153,7 @@ class ManagedLedger:
 
     @property
     def unread_cursors(self) -> dict[str, str]:
-        """Cursors that are or may be stored and cannot be used now, and why; see ``on_cursor_read``."""
+        """Cursors that are stored, or may be, and cannot be used now, with the reason; see ``on_cursor_read``."""
         return self._cursors.unread
 
     @property
@@ -166,53 +167,54 @@ class ManagedLedger:
 
     @property
     def terminated(self) -> Position | None:
-        """Last entry of a sealed topic, else None."""
+        """The last entry of a sealed topic, else None."""
         return self._state.terminated
 
     @property
     def ended(self) -> bool:
-        """Closed or fenced: open the topic anew."""
+        """Whether it was closed or fenced; the topic has to be opened again then."""
         return self._state.ended
 
     def next_position(self, position: Position) -> Position:
-        """First position behind ``position`` that holds or will hold an entry."""
+        """Return the first position behind ``position`` that holds or will hold an entry."""
         return self.line.position(self.line.ordinal_after(position))
 
     def previous_position(self, position: Position) -> Position:
-        """Last existing entry before ``position``; ``(first ledger, -1)`` when there is none."""
+        """Return the last existing entry before ``position``; ``(first ledger, -1)`` when there is none."""
         return self.line.before(self.line.ordinal(position))
 
     def entries_between(self, first: Position, stop: Position) -> int:
-        """Number of entries at or behind ``first`` and before ``stop``; 0 when reversed."""
+        """Return the number of entries at or behind ``first`` and before ``stop``; 0 when reversed."""
         return max(self.line.ordinal(stop) - self.line.ordinal(first), 0)
 
     def bytes_behind(self, position: Position) -> int:
-        """Stored bytes of the entries behind ``position``; a ledger's entries count as equally large."""
+        """Return the stored bytes of the entries behind ``position``; all entries of a ledger count as equally
+        large."""
         return self.line.bytes_behind(position)
 
     @property
     def fetched(self) -> tuple[int, int]:
-        """Entries and bytes that were read from bookies since it was opened, because they were not in memory."""
+        """Entries and bytes read from bookies since this object was opened, because they were not in memory."""
         reads = self.entries.reads
         return reads.fetched_entries, reads.fetched_bytes
 
     def last_before(self, size: int) -> Position:
-        """Last entry with at most ``size`` bytes behind it, counted likewise."""
+        """Return the last entry with at most ``size`` bytes behind it, counted as ``bytes_behind`` does."""
         return self.line.last_before(size)
 
     @property
     def entries_added(self) -> int:
-        """Confirmed since this object was opened."""
+        """Entries confirmed since this object was opened."""
         return self._appender.entries_added
 
     def stats(self) -> ManagedLedgerStats:
-        """Facts now; cheap."""
+        """Return the present facts; cheap."""
         ledgers, appender = self.line.ledgers, self._appender
         current = ledgers[-1] if ledgers else None
         return ManagedLedgerStats(
             name=self.name,
             entries=self.line.end - self.line.base,
-            size=sum(one.size for one in ledgers),
+            size=sum(span.size for span in ledgers),
             entries_added=appender.entries_added,
             bytes_added=appender.bytes_added,
             current_ledger_id=current.ledger_id if current else -1,
@@ -225,35 +227,41 @@ class ManagedLedger:
             state=self._state.status.value,
             ledgers=tuple(
                 LedgerInfo(
-                    one.ledger_id, one.entries, one.size, one.timestamp_ms, one.timestamp_ms > 0
+                    span.ledger_id,
+                    span.entries,
+                    span.size,
+                    span.timestamp_ms,
+                    span.timestamp_ms > 0,
                 )
-                for one in ledgers
+                for span in ledgers
             ),
-            cursors=tuple(one.stats() for one in self.cursors.values()),
+            cursors=tuple(cursor.stats() for cursor in self.cursors.values()),
             unread_cursors=dict(self._cursors.unread),
         )
 
     # Appending
 
     async def writable(self) -> None:
-        """Return when appends are taken, trying to open a ledger when there is none. Cancel-safe.
+        """Return when appends are accepted; try to open a ledger when there is none. Cancel-safe.
 
-        Raises AppendFailedError with the reason, and what forbids appends for good. A bookie that went away unnoticed
-        is only found by an append.
+        Raises AppendFailedError with the reason, and the error that forbids appends for good. A bookie that became
+        unavailable unnoticed is only found by an append.
         """
         await self._appender.writable()
 
     def on_appended(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call ``callback`` once per confirmed range, after the sinks; returns how to stop it. Must not raise."""
+        """Call ``callback`` once per confirmed range, after the sinks, and return a function that ends that. Must not
+        raise."""
         return self._appender.on_appended(callback)
 
     def on_recovered(self, callback: Callable[[Position, Position], None]) -> None:
-        """Call ``callback`` with the first and last entry of those that closing a ledger brought into the log: their
-        appends had failed with an unknown outcome. Before anything is appended behind them; must not raise."""
+        """Call ``callback`` with the first and last of the entries that closing a ledger brought into the log: their
+        appends had failed with an unknown outcome. It is called before anything is appended behind them and must not
+        raise."""
         self._appender.on_recovered(callback)
 
     async def terminate(self) -> Position:
-        """Seal the topic: no appends any more. Returns the last entry's position; durable before it returns."""
+        """Seal the topic against further appends and return the last entry's position; durable before it returns."""
         with self._tenure.owned():
             return await self._appender.terminate()
 
@@ -267,11 +275,11 @@ class ManagedLedger:
         durable: bool = True,
         cursor_properties: dict[str, str] | None = None,
     ) -> Cursor:
-        """The cursor ``name``, made if missing (durable before it returns); ``initial`` matters only then.
+        """Return the cursor ``name``. Create it, durably, when it is missing; ``initial`` matters only then.
 
-        A position is the first entry to be read; EARLIEST and LATEST of ``engine.base.ids`` work too.
-        Raises CursorUnreadableError while the storage that holds its acknowledgements does not answer,
-        InvalidPropertyError for ``cursor_properties`` that are reserved or too large.
+        A position is the first entry to be read; EARLIEST and LATEST of ``engine.base.ids`` are valid too. Raises
+        CursorUnreadableError while the storage that holds its acknowledgements does not answer, InvalidPropertyError
+        for ``cursor_properties`` that are reserved or too large.
         """
         with self._tenure.owned():
             return await self._cursors.open(
@@ -281,15 +289,15 @@ class ManagedLedger:
     async def delete_cursor(self, name: str) -> None:
         """Delete a cursor with its state. Raises CursorNotFoundError.
 
-        After another failure, or cancelled, the cursor is among ``unread_cursors`` until it is known whether it is
-        gone; if not it comes back as it was stored. Delete again to be sure.
+        After another failure, or when cancelled, the cursor is among ``unread_cursors`` until it is known whether it
+        was deleted. If it was not, it is loaded again as it was stored. To be sure, delete it again.
         """
         with self._tenure.owned():
             await self._cursors.delete(name)
         self.trim_soon()
 
     def on_trimmed(self, callback: Callable[[], None]) -> None:
-        """Call ``callback`` whenever ledgers in front were dropped. Must not raise."""
+        """Call ``callback`` whenever ledgers at the front were dropped. Must not raise."""
         self._when_trimmed.append(callback)
 
     def _trimmed(self) -> None:
@@ -298,38 +306,39 @@ class ManagedLedger:
             callback()
 
     def on_cursor_read(self, callback: Callable[[Cursor], None]) -> None:
-        """Call ``callback`` with each of ``unread_cursors`` that turns up in ``cursors`` after all. Must not raise."""
+        """Call ``callback`` with each of ``unread_cursors`` that is added to ``cursors`` after all. Must not raise."""
         self._cursors.on_read(callback)
 
     # Reading
 
     async def read_entry(self, position: Position) -> Slice:
-        """The one entry at ``position``. Raises InvalidPositionError when there is none."""
+        """Read the entry at ``position``. Raises InvalidPositionError when there is none."""
         self._state.check()
         ordinal = self.line.exact(*position)
         if ordinal < 0:
             raise InvalidPositionError(f"{self.name} has no entry {position}")
-        return await self.entries.one(ordinal)
+        return await self.entries.entry(ordinal)
 
     def entry_at_hand(self, position: Position) -> Slice | None:
-        """The one entry at ``position``; None when there is none, or it has to be read."""
+        """Return the entry at ``position`` from memory; None when there is none, or it has to be read from storage."""
         ordinal = self.line.exact(*position)
         return self.entries.at_hand(ordinal) if ordinal >= 0 else None
 
     def newest_first(
         self, before: Position | None = None
     ) -> AsyncGenerator[tuple[Slice, int], None]:
-        """Slice and index in it of each entry before ``before`` (None: all there are), the last one first. No cursor
-        and no cache has a part in it. Raises LedgerError."""
+        """Iterate over the entries before ``before`` (None: over all), the last one first, as a slice and the index in
+        it. Uses no cursor and no cache. Raises LedgerError."""
         self._state.check()
         stop = self.line.end if before is None else self.line.ordinal(before)
         return newest_first(self.entries, stop)
 
     async def find_by_time(self, publish_ms: int, after: Position = EARLIEST) -> Position:
-        """Last entry published before ``publish_ms`` (by the metadata's publish time; entries are taken as ordered).
+        """Return the last entry published before ``publish_ms``, by the publish time in its metadata. Entries are
+        assumed to be in order of that time.
 
-        ``(first ledger, -1)`` when there is none. The next one is ``next_position`` of it: what ``Cursor.reset`` takes.
-        Nothing up to ``after`` is read: when nothing behind it is older, it is the answer. Raises LedgerError.
+        The result is ``(first ledger, -1)`` when there is none; its ``next_position`` is what ``Cursor.reset`` accepts.
+        Nothing up to ``after`` is read: when no entry behind it is older, the result is ``after``. Raises LedgerError.
         """
         self._state.check()
         now_ms = self._shared.clock.wall_ms()
@@ -340,13 +349,14 @@ class ManagedLedger:
         return await search.find_by_time(self.entries, publish_ms, time_of, after)
 
     async def find_older(self, before_ms: int, after: Position = EARLIEST) -> Position:
-        """As ``find_by_time``, by the time of ``entry_summary``: what came at ``before_ms`` or later is not older,
-        whatever the clock of its publisher says."""
+        """Do as ``find_by_time``, by the time of ``entry_summary``. An entry that arrived at ``before_ms`` or later is
+        not older, whatever its publisher's clock was."""
         self._state.check()
         return await search.find_by_time(self.entries, before_ms, self._time_of, after)
 
     async def entry_summary(self, position: Position) -> EntrySummary:
-        """Return what is known of the entry at ``position``. Raises InvalidPositionError, LedgerError."""
+        """Return the time and number of messages of the entry at ``position``. Raises InvalidPositionError,
+        LedgerError."""
         self._state.check()
         ordinal = self.line.exact(*position)
         if ordinal < 0:
@@ -354,7 +364,7 @@ class ManagedLedger:
         return await self._summary_of(ordinal)
 
     def entry_summary_at_hand(self, position: Position) -> EntrySummary | None:
-        """Return what is known of the entry at ``position`` without reading it; None when there is none, it is not in
+        """Return the summary of the entry at ``position`` without reading it; None when there is no entry, it is not in
         memory, or its metadata has no time."""
         ordinal = self.line.exact(*position)
         run = self.entries.at_hand(ordinal) if ordinal >= 0 else None
@@ -371,21 +381,22 @@ class ManagedLedger:
 
     async def _summary_of(self, ordinal: int) -> EntrySummary:
         since_ms = self._arrivals.since_ms(ordinal)
-        run = await self.entries.one(ordinal)
+        run = await self.entries.entry(ordinal)
         now_ms = self._shared.clock.wall_ms()
         published_ms = await search.published_ms(self.entries, ordinal, now_ms, run)
         return EntrySummary(max(published_ms, since_ms), run.messages)
 
     def note_time(self, every_ms: int) -> None:
-        """Remember what is in the log now, once in ``every_ms``; cheap. ``find_older`` goes by that."""
+        """Record where the log ends now, at most once in ``every_ms``, for ``find_older``. Cheap."""
         self._arrivals.note(self._shared.clock.wall_ms(), every_ms)
 
-    # Ledgers beside it
+    # Ledgers outside of the log
 
     async def new_ledger(self, custom: dict[str, bytes], listener: WriterListener) -> LedgerWriter:
-        """A ledger that is not part of the log, with its replication. Raises LedgerError, the store's errors.
+        """Create a ledger that is not part of the log, with the replication of the log. Raises LedgerError, the store's
+        errors.
 
-        Cancelled, an empty ledger may be left that nobody knows of.
+        When cancelled, an empty ledger may remain that no record names.
         """
         self._state.check()
         config = self._state.config
@@ -398,11 +409,12 @@ class ManagedLedger:
         )
 
     async def delete_ledger(self, ledger_id: int) -> None:
-        """Delete such a ledger, which nobody counts on. Raises LedgerError, the store's errors."""
+        """Delete a ledger of ``new_ledger`` that is not used any more. Raises LedgerError, the store's errors."""
         await self._shared.ledgers.delete(ledger_id)
 
     async def open_ledger(self, ledger_id: int) -> LedgerReader:
-        """Such a ledger, closed by its writer or now. Raises NoSuchLedgerError, LedgerError, the store's errors."""
+        """Open a ledger of ``new_ledger``; it is closed now if its writer did not close it. Raises NoSuchLedgerError,
+        LedgerError, the store's errors."""
         self._state.check()
         return await self._shared.ledgers.open(ledger_id, recover=True)
 
@@ -411,49 +423,54 @@ class ManagedLedger:
     def freed(
         self, config: LedgerConfig, passed: Mapping[str, Position], gone: Collection[str]
     ) -> tuple[int, Position]:
-        """Bytes of the ledgers that trimming would delete with the limits of ``config``, and the last entry in them,
-        once the cursors of ``passed`` had acknowledged all up to there and those of ``gone`` were deleted. What is only
-        kept so that a change by hand can be taken back counts as deleted: soon it is."""
+        """Return the bytes of the ledgers that trimming would delete with the limits of ``config``, and the last entry
+        in them.
+
+        The cursors of ``passed`` count as having acknowledged all entries up to their positions, those of ``gone`` as
+        deleted. Entries that are only kept so that an administrator's change can be undone count as deleted: they soon
+        will be.
+        """
         line, now_ms = self.line, self._shared.clock.wall_ms()
         consumed = self._cursors.consumed(passed, gone)
         count = trimmable(line.ledgers, line.base, consumed, now_ms, config)
-        going = line.ledgers[:count]
-        last = Position(going[-1].ledger_id, going[-1].entries - 1) if going else EARLIEST
-        return sum(one.size for one in going), last
+        trimmed = line.ledgers[:count]
+        last = Position(trimmed[-1].ledger_id, trimmed[-1].entries - 1) if trimmed else EARLIEST
+        return sum(ledger.size for ledger in trimmed), last
 
     def trim_soon(self) -> None:
-        """Trim in the background, once however often it is asked for."""
+        """Trim in the background. Further requests have no effect while a trim is in progress."""
         self._trimmer.soon()
 
     async def trim(self, *, retention: bool = True) -> None:
-        """Delete closed ledgers that every durable cursor consumed, by persisted state, and retention lets go; without
-        ``retention`` also those that it would keep."""
+        """Delete closed ledgers that every durable cursor consumed, by its persisted state, and that retention does not
+        keep. Without ``retention``, retention keeps none."""
         await self._trimmer.trim(retention=retention)
 
     async def update_config(self, config: LedgerConfig) -> None:
-        """Use new limits and retention from now on; quorums from the next ledger on."""
+        """Apply new limits and retention at once, new quorums from the next ledger on."""
         self._state.check()
         self._state.config = config
         self._appender.configured()
         self.trim_soon()
 
     async def update_properties(self, changes: dict[str, str | None]) -> None:
-        """Set properties, or remove those given None; durable before it returns."""
+        """Set properties, or remove those given as None; durable before it returns."""
         with self._tenure.owned():
             await self._list.update_properties(changes)
 
     # The end
 
     def on_fenced(self, callback: Callable[[], None]) -> None:
-        """Call ``callback`` once when this object became useless because another owner took over."""
+        """Call ``callback`` once when another owner took over and this object became useless."""
         self._tenure.on_fenced(callback)
 
     def on_ended(self, callback: Callable[[], None]) -> None:
-        """Call ``callback`` once when this object ended, however."""
+        """Call ``callback`` once when this object ended for any reason."""
         self._tenure.on_end(callback)
 
     async def close(self) -> None:
-        """Persist cursors, close the ledger. Pending appends are waited for, queued ones fail. Safe to call twice."""
+        """Persist the cursors and close the ledger. Pending appends are awaited, queued ones fail. Safe to call
+        twice."""
         if self._closing is None:
             if self._state.ended:
                 return
@@ -463,7 +480,7 @@ class ManagedLedger:
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
-        """Whatever fails, all the rest is closed and the tenure ends: then the log can be opened anew."""
+        """Close every part even when one fails, and end the tenure, after which the log can be opened again."""
         cursors = list(self.cursors.values())
         try:
             for close in (self._appender.close, *(cursor.close for cursor in cursors)):
@@ -478,11 +495,11 @@ class ManagedLedger:
         await self._list.sweep()
 
     def fenced(self, error: Exception) -> None:
-        """Another owner has the log: stop acknowledging anything, for good (M15)."""
+        """Stop confirming anything, for good: another owner has the log (M15)."""
         self._tenure.fenced(error)
 
     def abandon(self) -> None:
-        """Stop at once, as a crash would: nothing is written any more."""
+        """Stop at once, as a crash would. Nothing is written any more."""
         self._tenure.end()
 
     def _end(self) -> None:

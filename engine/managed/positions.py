@@ -1,9 +1,9 @@
 """The ledgers of a topic as one line of entries. Pure.
 
-Every entry has an *ordinal*: its place in the line, counted from 0 at the first ledger kept when the list was made.
-Ordinals run on across ledgers, so that "next", "how many between" and "acknowledged without a gap" are arithmetic;
-empty ledgers take no room. They live as long as this object; what is stored are positions. Ordinals of trimmed ledgers
-are never given again: ``base`` is the first that still exists.
+Every entry has an *ordinal*: its place in the line, counted from 0 at the first ledger that existed when the line was
+created. Ordinals continue across ledgers, so that "next", "how many between" and "acknowledged without a gap" are
+arithmetic; empty ledgers have no ordinals. Ordinals are valid as long as this object; what is stored are positions.
+Ordinals of trimmed ledgers are never reused: ``base`` is the first ordinal that still exists.
 """
 
 from bisect import bisect_right
@@ -17,7 +17,7 @@ from engine.base.ids import Position
 class LedgerSpan:
     """One ledger of the list: confirmed ``entries``, their ``size`` in bytes, wall time of the close (0: open).
 
-    ``extra`` holds the stored record's other fields (offload context, properties), kept as they came.
+    ``extra`` holds the stored record's other fields (offload context, properties), byte for byte.
     """
 
     ledger_id: int
@@ -28,7 +28,7 @@ class LedgerSpan:
 
 
 class LedgerLine:
-    """Ledgers in order of writing; only the last may grow. Ids rise strictly."""
+    """Ledgers in order of writing, by strictly rising ids. Only the last one may grow."""
 
     __slots__ = ("_bases", "_ids", "_index", "end", "ledgers")
 
@@ -43,16 +43,16 @@ class LedgerLine:
 
     @property
     def base(self) -> int:
-        """Ordinal of the first entry that still exists (or would)."""
+        """Ordinal of the first entry that still exists; of the next one when there is none."""
         return self._bases[0] if self._bases else self.end
 
     @property
     def last(self) -> LedgerSpan:
-        """The ledger written last. IndexError when there is none."""
+        """The ledger written last. Raises IndexError when there is none."""
         return self.ledgers[-1]
 
     def push(self, ledger: LedgerSpan) -> None:
-        """A further ledger behind the others."""
+        """Append a ledger behind the others. Raises MisuseError for an id that is not above theirs."""
         if self._ids and ledger.ledger_id <= self._ids[-1]:
             raise MisuseError(f"ledger {ledger.ledger_id} cannot follow ledger {self._ids[-1]}")
         self.ledgers.append(ledger)
@@ -62,14 +62,14 @@ class LedgerLine:
         self.end += ledger.entries
 
     def grow(self, entries: int, size: int) -> None:
-        """The last ledger has ``entries`` more entries with ``size`` bytes."""
+        """Add ``entries`` entries with ``size`` bytes to the last ledger."""
         last = self.ledgers[-1]
         last.entries += entries
         last.size += size
         self.end += entries
 
     def drop_last(self) -> LedgerSpan:
-        """Take the last ledger away, which must be empty: it was never part of the line."""
+        """Remove the last ledger, which must be empty, and return it. Raises MisuseError when it holds entries."""
         if self.ledgers[-1].entries:
             raise MisuseError(f"ledger {self._ids[-1]} holds entries")
         ledger = self.ledgers.pop()
@@ -78,34 +78,34 @@ class LedgerLine:
         return ledger
 
     def drop_first(self, count: int) -> list[LedgerSpan]:
-        """Take the first ``count`` ledgers away (trimmed)."""
-        gone = self.ledgers[:count]
-        for ledger in gone:
+        """Remove the first ``count`` ledgers, which are trimmed, and return them."""
+        dropped = self.ledgers[:count]
+        for ledger in dropped:
             del self._index[ledger.ledger_id]
         del self.ledgers[:count], self._ids[:count], self._bases[:count]
-        return gone
+        return dropped
 
     def first_ordinal(self, ledger_id: int) -> int | None:
-        """Ordinal of entry 0 of a ledger, None when it is not in the line."""
+        """Return the ordinal of a ledger's entry 0; None when the ledger is not in the line."""
         return self._index.get(ledger_id)
 
     def extent(self, ledger_id: int) -> tuple[int, int]:
-        """Ordinal of entry 0 of a ledger and how many entries it has; (0, 0) when it is not in the line."""
+        """Return the ordinal of a ledger's entry 0 and its number of entries; (0, 0) when it is not in the line."""
         base = self._index.get(ledger_id)
         if base is None:
             return 0, 0
         return base, self.ledgers[bisect_right(self._ids, ledger_id) - 1].entries
 
     def find(self, ordinal: int) -> tuple[LedgerSpan, int]:
-        """Ledger and ordinal of its entry 0 that an ordinal in ``base <= ordinal <= end`` falls into.
+        """Return the ledger that an ordinal in ``base <= ordinal <= end`` lies in, and the ordinal of its entry 0.
 
-        ``end`` belongs to the last ledger. IndexError when there is no ledger.
+        ``end`` belongs to the last ledger. Raises IndexError when there is no ledger.
         """
         i = max(bisect_right(self._bases, ordinal) - 1, 0)
         return self.ledgers[i], self._bases[i]
 
     def ordinal(self, position: Position) -> int:
-        """Ordinal of the first entry at or behind ``position``; between ``base`` and ``end``."""
+        """Return the ordinal of the first entry at or behind ``position``; between ``base`` and ``end``."""
         ledger_id, entry_id = position
         base = self._index.get(ledger_id)
         if base is not None:
@@ -117,28 +117,29 @@ class LedgerLine:
         return self._bases[i] if i < len(self._bases) else self.end
 
     def ordinal_after(self, position: Position) -> int:
-        """Ordinal of the first entry behind ``position``."""
+        """Return the ordinal of the first entry behind ``position``."""
         return self.ordinal(Position(position[0], position[1] + 1))
 
     def exact(self, ledger_id: int, entry_id: int) -> int:
-        """Ordinal of an existing entry, -1 when there is none at this position."""
+        """Return the ordinal of the entry at a position; -1 when no entry exists there."""
         base = self._index.get(ledger_id)
         if base is None or entry_id < 0:
             return -1
-        if ledger_id == self._ids[-1]:
+        if ledger_id == self._ids[-1]:  # the common case, without a search
             return base + entry_id if base + entry_id < self.end else -1
         i = bisect_right(self._ids, ledger_id) - 1
         return base + entry_id if entry_id < self.ledgers[i].entries else -1
 
     def position(self, ordinal: int) -> Position:
-        """Position of an ordinal; ``end`` is where the next entry of the last ledger goes."""
+        """Return the position of an ordinal; for ``end`` the position of the last ledger's next entry."""
         if not self.ledgers:
             return Position(-1, -1)
         ledger, base = self.find(min(max(ordinal, self.base), self.end))
         return Position(ledger.ledger_id, min(max(ordinal, base), self.end) - base)
 
     def bytes_behind(self, position: Position) -> int:
-        """Stored bytes of the entries behind ``position``; a ledger's entries count as equally large."""
+        """Return the stored bytes of the entries behind ``position``; all entries of a ledger count as equally
+        large."""
         total = 0
         for ledger in reversed(self.ledgers):
             if ledger.ledger_id > position[0]:
@@ -151,7 +152,8 @@ class LedgerLine:
         return total
 
     def last_before(self, size: int) -> Position:
-        """Last entry with at most ``size`` bytes behind it; ``(first ledger, -1)`` when all have no more together."""
+        """Return the last entry with at most ``size`` bytes behind it; ``(first ledger, -1)`` when all entries together
+        have no more than that."""
         for ledger, base in zip(reversed(self.ledgers), reversed(self._bases), strict=True):
             if ledger.size > size:
                 return self.before(base + ledger.entries - size * ledger.entries // ledger.size)
@@ -159,7 +161,8 @@ class LedgerLine:
         return self.before(self.base)
 
     def before(self, ordinal: int) -> Position:
-        """Position of the entry before an ordinal: the mark-delete position when it is the first unacknowledged.
+        """Return the position of the entry before an ordinal, which is the mark-delete position when the ordinal is the
+        first unacknowledged one.
 
         ``(first ledger, -1)`` when no entry lies before it.
         """

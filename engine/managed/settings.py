@@ -10,24 +10,28 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ManagedSettings:
-    """Of managed ledgers, a broker's. Times in seconds, sizes in bytes."""
+    """A broker's settings of managed ledgers. Times in seconds, sizes in bytes."""
 
     cache_bytes_max: int = internal(64 * MIB)
-    """Tail cache of all topics together, in whole received buffers; a broker's managed_ledger_cache_size_mb."""
+    """Tail cache of all topics together, counted in complete received buffers; a broker's
+    managed_ledger_cache_size_mb."""
 
     read_ahead_bytes: int = size(
         MIB,
-        "bytes that one read of a backlog asks the bookies for, at least; cursors of a topic "
-        "share it",
+        "bytes that one read of a backlog requests from the bookies, at least; the cursors of a "
+        "topic share them",
         low=1,
     )
     read_ahead_ranges: int = count(
-        3, "such reads under way or waiting ahead of a cursor that reads a backlog", low=1, high=64
+        3,
+        "such reads in progress or buffered ahead of a cursor that reads a backlog",
+        low=1,
+        high=64,
     )
     read_ahead_total_bytes_max: int = size(
         64 * MIB,
-        "bytes read of backlogs and held for all cursors; beyond it the least recently used "
-        "goes and nothing is read ahead",
+        "bytes of backlogs held in memory for all cursors; beyond it the least recently used are "
+        "released and nothing is read ahead",
         low=1,
     )
     append_queue_entries_max: int = count(
@@ -43,11 +47,15 @@ class ManagedSettings:
         low=0.001,
     )
     cursor_ledger_entries_max: int = count(
-        50_000, "then a new cursor ledger (managedLedgerCursorMaxEntriesPerLedger)", low=1
+        50_000,
+        "entries of a cursor ledger before the next one is created "
+        "(managedLedgerCursorMaxEntriesPerLedger)",
+        low=1,
     )
     cursor_ledger_age_max_s: float = number(
         14_400.0,
-        "seconds; then a new cursor ledger (managedLedgerCursorRolloverTimeInSeconds)",
+        "seconds after which a cursor ledger is followed by the next one "
+        "(managedLedgerCursorRolloverTimeInSeconds)",
         low=0.001,
     )
     cursor_inline_ranges_max: int = count(
@@ -57,33 +65,36 @@ class ManagedSettings:
         low=1,
     )
     cursor_state_bytes_max: int = size(
-        4 * MIB, "bytes of the largest state a cursor can persist; near it dispatch pauses", low=1
+        4 * MIB,
+        "bytes of the largest state that a cursor can persist; dispatch pauses near it",
+        low=1,
     )
     open_timeout_s: float = number(
         10.0,
-        "seconds; a managed ledger not open by then fails with the name of the step that did "
-        "not end",
+        "seconds until an unfinished opening of a managed ledger fails with the name of the step "
+        "that did not end",
         low=0.001,
     )
     cursor_load_timeout_s: float = number(
         5.0,
-        "seconds; a cursor whose state cannot be read by then is left out for the time being",
+        "seconds until a topic is opened without a cursor whose state has not been read; it is "
+        "read again later",
         low=0.001,
     )
     cursor_loads_max: int = count(16, "cursors of a topic loaded at the same time", low=1)
     retry_initial_s: float = number(
         0.1,
-        "seconds before a failed ledger change or cursor write is tried again, at first",
+        "seconds before the first retry of a failed ledger change or cursor write",
         low=0.001,
     )
-    retry_max_s: float = number(10.0, "and at most", low=0.001)
+    retry_max_s: float = number(10.0, "seconds between two such retries, at most", low=0.001)
     metadata_attempts_max: int = count(
-        8, "attempts to settle a metadata write of unknown outcome", low=1
+        8, "attempts to find out the outcome of a metadata write without an answer", low=1
     )
     readers_max: int = count(8, "handles of closed ledgers kept open per topic", low=1)
 
     def __post_init__(self) -> None:
-        """Raises SettingsError."""
+        """Check the ranges. Raises SettingsError."""
         if self.cache_bytes_max <= 0:
             raise SettingsError(f"cache_bytes_max must be above 0, not {self.cache_bytes_max}")
         check_ranges(self)
@@ -91,27 +102,29 @@ class ManagedSettings:
 
 @dataclass(frozen=True, slots=True)
 class LedgerConfig:
-    """Per topic: quorums, when ledgers roll, how long consumed ones are kept. Times in seconds; -1 = without limit."""
+    """The configuration of one topic: quorums, when ledgers roll over, how long consumed ones are kept. Times in
+    seconds; -1 = without limit."""
 
     ensemble: int = 2
     write_quorum: int = 2
     ack_quorum: int = 2
     ledger_entries_max: int = 50_000
-    """managedLedgerMaxEntriesPerLedger; a slice is never split, so a ledger may exceed it by one slice."""
+    """managedLedgerMaxEntriesPerLedger. A slice is never split, so a ledger may exceed it by one slice."""
     ledger_bytes_max: int = 2048 * MIB
     """managedLedgerMaxSizePerLedgerMbytes"""
     ledger_age_max_s: float = 14_400.0
     """managedLedgerMaxLedgerRolloverTimeMinutes"""
     ledger_age_min_s: float = 600.0
-    """managedLedgerMinLedgerRolloverTimeMinutes: no roll by entries, bytes or age before."""
+    """managedLedgerMinLedgerRolloverTimeMinutes. No roll-over by entries, bytes or age before it."""
     retention_s: float = 0.0
-    """Consumed ledgers are kept so long after their last entry; -1 for ever."""
+    """Time for which a consumed ledger is kept after its last entry; -1 for ever."""
     retention_bytes: int = 0
-    """Consumed ledgers are kept up to so many bytes in all; -1 without limit. Both 0: deleted at once."""
+    """Size of all ledgers up to which consumed ones are kept; -1 without limit. When both are 0, they are deleted at
+    once."""
     entry_indexes: bool = False
-    """Each entry is stored with the index of its last message among all that were appended."""
+    """Whether each entry is stored with the index of its last message among all messages that were appended."""
     entry_times: bool = False
-    """Each entry is stored with the time at which it was appended."""
+    """Whether each entry is stored with the time at which it was appended."""
 
     def __post_init__(self) -> None:
         if not self.ensemble >= self.write_quorum >= self.ack_quorum >= 1:

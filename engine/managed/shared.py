@@ -1,4 +1,4 @@
-"""What all managed ledgers of a broker share."""
+"""Services and budgets that all managed ledgers of a broker share."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,8 @@ from engine.metadata.store import MetadataStore
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """The broker's metadata store and ledger client, and its byte budgets: of all tails, of all backlog reads."""
+    """The broker's metadata store and ledger client, and its byte budgets for the tails and for the backlog reads of
+    all topics."""
 
     store: MetadataStore
     ledgers: LedgerClient

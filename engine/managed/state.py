@@ -1,9 +1,9 @@
-"""What is true of a managed ledger now: one value, read by every part, each field written by its owner alone.
+"""The present facts of a managed ledger: one value that every part reads, with one writer per field.
 
-``line``: its ledgers by ``LedgerList``, which adds the next one and drops trimmed and empty ones. Its ``end`` is the
-limit of all reading: ``Appender`` moves it as entries become durable, ``LedgerList`` where closing a ledger finds more.
-``tail``: by ``Appender``. ``status``: by ``Appender``, at the end by ``Tenure``. ``error``, ``ended``: by ``Tenure``.
-``terminated``, ``properties``: by ``LedgerList``. ``config``: by ``ManagedLedger.update_config``. ``last_index``: by
+``line``: its ledgers, written by ``LedgerList``, which adds the next one and drops trimmed and empty ones. ``line.end``
+is the limit of all reading: ``Appender`` moves it as entries become durable, ``LedgerList`` where closing a ledger
+finds more. ``tail``: ``Appender``. ``status``: ``Appender``, and ``Tenure`` at the end. ``error``, ``ended``:
+``Tenure``. ``terminated``, ``properties``: ``LedgerList``. ``config``: ``ManagedLedger.update_config``. ``last_index``:
 ``Stamps``.
 """
 
@@ -18,10 +18,10 @@ from engine.managed.settings import LedgerConfig
 
 
 class LogStatus(Enum):
-    """In Pulsar's words, as its statistics show them.
+    """The state, in the words of Pulsar's statistics.
 
-    CLOSED_LEDGER → OPENED by the first ledger or a roll, OPENED → CREATING by a roll, CREATING → OPENED or
-    CLOSED_LEDGER by its end, any → TERMINATED, FENCED, CLOSED.
+    CLOSED_LEDGER → OPENED by the first ledger or a roll-over, OPENED → CREATING by a roll-over, CREATING → OPENED or
+    CLOSED_LEDGER when that ends, any → TERMINATED, FENCED, CLOSED.
     """
 
     OPENED = "LedgerOpened"
@@ -34,7 +34,8 @@ class LogStatus(Enum):
 
 @dataclass(slots=True)
 class LogState:
-    """``terminated``: last entry of a sealed log. ``error``: why nothing more is begun; ``ended``: nor confirmed."""
+    """The facts. ``terminated``: last entry of a sealed log. ``error``: why nothing more is started. ``ended``: nothing
+    more is confirmed either."""
 
     name: str
     config: LedgerConfig
@@ -46,7 +47,7 @@ class LogState:
     error: ManagedLedgerError | None = None
     ended: bool = False
     last_index: int | None = None
-    """The highest index that an entry may have been given; -1 none yet, None while entries get none."""
+    """The highest index that an entry may have been given; -1 for none yet, None while entries are given none."""
 
     @property
     def last_confirmed(self) -> Position:
@@ -54,6 +55,6 @@ class LogState:
         return self.line.before(self.line.end)
 
     def check(self) -> None:
-        """Raises what forbids anything new."""
+        """Raise the error that forbids anything new, if there is one."""
         if self.error is not None:
             raise self.error

@@ -7,8 +7,8 @@ from engine.base.ids import Position
 
 
 class EntrySummary(NamedTuple):
-    """One entry. ``publish_ms``: when it was published, epoch milliseconds, or the time since which it can have been in
-    the log where that is later. ``messages``: in it; 1 unless it is a batch."""
+    """The time and size of one entry. ``publish_ms``: when it was published, epoch milliseconds; where it is later, the
+    time before which the entry was not in the log. ``messages``: their number; 1 unless it is a batch."""
 
     publish_ms: int
     messages: int
@@ -41,7 +41,7 @@ class CursorInfo:
 
 @dataclass(frozen=True, slots=True)
 class ManagedLedgerInfo:
-    """What is stored of a managed ledger, read without opening it. Ledgers in order of writing."""
+    """The stored facts of a managed ledger, read without opening it. Ledgers in order of writing."""
 
     name: str
     ledgers: tuple[LedgerInfo, ...]
@@ -52,11 +52,11 @@ class ManagedLedgerInfo:
 
 @dataclass(frozen=True, slots=True)
 class CursorStats:
-    """A cursor now. Backlog counts entries, as Pulsar's does; a batch is one entry.
+    """A cursor's present facts. The backlog counts entries, as Pulsar's does; a batch is one entry.
 
-    ``acknowledged_ranges``: ``(first, last)`` positions, inclusive, behind the mark-delete position;
-    at most 1,000 of the ``acknowledged_range_count`` ones. ``state``: Open, NoLedger or Closed.
-    ``last_ledger_switch_ms``: None where nothing is stored.
+    ``acknowledged_ranges``: ``(first, last)`` positions, inclusive, behind the mark-delete position; at most 1,000 of
+    the ``acknowledged_range_count`` ones. ``state``: Open, NoLedger or Closed. ``last_ledger_switch_ms``: None where
+    nothing is stored.
     """
 
     name: str
@@ -78,10 +78,10 @@ class CursorStats:
 
 @dataclass(frozen=True, slots=True)
 class ManagedLedgerStats:
-    """A managed ledger now. Sizes in bytes of what clients sent; ``state`` in Pulsar's words.
+    """A managed ledger's present facts. Sizes in bytes of what clients sent; ``state`` in Pulsar's words.
 
-    ``entries_added`` and ``bytes_added`` count confirmed entries since this object was opened.
-    ``state``: LedgerOpened, ClosedLedger, CreatingLedger, Terminated, Fenced or Closed.
+    ``entries_added`` and ``bytes_added`` count confirmed entries since this object was opened. ``state``: LedgerOpened,
+    ClosedLedger, CreatingLedger, Terminated, Fenced or Closed.
     """
 
     name: str
@@ -100,4 +100,4 @@ class ManagedLedgerStats:
     ledgers: tuple[LedgerInfo, ...]
     cursors: tuple[CursorStats, ...]
     unread_cursors: dict[str, str] = field(default_factory=dict)
-    """Stored cursors whose storage does not answer, and why."""
+    """Stored cursors whose storage does not answer, and the reason."""

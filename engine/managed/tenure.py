@@ -1,7 +1,6 @@
-"""How long this process owns a log: until it is closed or abandoned here, or another owner took over.
+"""The time for which this process owns a log: until it is closed or abandoned here, or another owner took over.
 
-Fenced is its end for good (M15): a fresh open recovers the last ledger and writes the list anew, which no old object
-can undo.
+Fencing is final (M15): a new opening recovers the last ledger and writes the list again, which no old object can undo.
 """
 
 import logging
@@ -21,28 +20,30 @@ log = logging.getLogger(__name__)
 
 
 class Tenure:
-    """Ends once, for good. It lasts at most as long as the metadata session that it was begun under."""
+    """The ownership of one log. It ends once, and lasts at most as long as the metadata session that it was begun
+    under."""
 
-    __slots__ = ("_at_end", "_session_id", "_state", "_store", "_when_fenced")
+    __slots__ = ("_session_id", "_state", "_store", "_when_ended", "_when_fenced")
 
     def __init__(self, state: LogState, store: MetadataStore) -> None:
         self._state = state
         self._store = store
         self._session_id = store.session_id
-        self._at_end: list[Callable[[], None]] = []
+        self._when_ended: list[Callable[[], None]] = []
         self._when_fenced: list[Callable[[], None]] = []
 
     def on_end(self, callback: Callable[[], None]) -> None:
-        """Call ``callback`` once at the end of whatever kind, in order; what one raises is logged."""
-        self._at_end.append(callback)
+        """Call ``callback`` once at the end, for whatever reason, in order of registration. Its exceptions are
+        logged."""
+        self._when_ended.append(callback)
 
     def on_fenced(self, callback: Callable[[], None]) -> None:
-        """Call ``callback`` once, after those of ``on_end``, when another owner took over. Must not raise."""
+        """Call ``callback`` once when another owner took over, after the callbacks of ``on_end``. Must not raise."""
         self._when_fenced.append(callback)
 
     def proven(self) -> bool:
-        """Whether this process may confirm anything at this moment. When not, the log may have another owner already:
-        it ends here as if fenced."""
+        """Return whether this process may confirm anything at this moment. Otherwise the log may have another owner
+        already, and the tenure ends as if fenced."""
         store = self._store
         if store.session_proven and store.session_id == self._session_id:
             return True
@@ -52,7 +53,8 @@ class Tenure:
 
     @contextmanager
     def owned(self) -> Iterator[None]:
-        """Around a change that only the owner may make: what shows another owner ends this, and is raised."""
+        """Enclose a change that only the owner may make. An error that shows another owner ends the tenure and is
+        raised."""
         self._state.check()
         try:
             yield
@@ -61,7 +63,7 @@ class Tenure:
             raise
 
     def fenced(self, error: Exception) -> None:
-        """Another owner has the log: stop acknowledging anything, for good (M15)."""
+        """Stop confirming anything, for good: another owner has the log (M15)."""
         if self._state.ended:
             return
         log.warning("fenced log=%s reason=%s", self._state.name, error)
@@ -72,11 +74,11 @@ class Tenure:
             callback()
 
     def close(self) -> None:
-        """Begin nothing more; ``end`` follows when what is under way has its outcome."""
+        """Start nothing more; ``end`` follows when everything in progress has its outcome."""
         self._state.error = ManagedLedgerClosedError(f"{self._state.name} is closed")
 
     def end(self) -> None:
-        """Stop at once, as a crash would: nothing is written any more."""
+        """Stop at once, as a crash would. Nothing is written any more."""
         if not self._state.ended:
             self.close()
             assert self._state.error is not None
@@ -85,6 +87,6 @@ class Tenure:
     def _end(self, status: LogStatus, error: ManagedLedgerError) -> None:
         state = self._state
         state.status, state.error, state.ended = status, error, True
-        for callback in self._at_end:
+        for callback in self._when_ended:
             with contained(f"end of {state.name}"):
                 callback()

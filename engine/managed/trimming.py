@@ -1,4 +1,4 @@
-"""Letting ledgers go: the one place that decides when consumed ones are dropped, and what must hear of it."""
+"""Trimming: the one place that decides when consumed ledgers are dropped, and notifies the parts that use them."""
 
 import logging
 from collections.abc import Callable
@@ -16,15 +16,16 @@ log = logging.getLogger(__name__)
 
 
 class Trimmer:
-    """Drops nothing before ``begin``: until the cursors are known nobody can say what is consumed."""
+    """Trims a log in the background. Drops nothing before ``begin``: until the cursors are loaded, it is unknown what
+    is consumed."""
 
     __slots__ = (
         "_consumed",
         "_list",
+        "_notify_trimmed",
         "_reads",
         "_state",
         "_tasks",
-        "_tell_trimmed",
         "_tenure",
         "_trimming",
     )
@@ -43,22 +44,24 @@ class Trimmer:
         self._reads = reads
         self._tasks = tasks
         self._consumed: Callable[[], int | None] | None = None
-        self._tell_trimmed: Callable[[], None] = lambda: None
+        self._notify_trimmed: Callable[[], None] = lambda: None
         self._trimming = False
 
     def begin(self, consumed: Callable[[], int | None], trimmed: Callable[[], None]) -> None:
-        """``consumed``: see ``lifecycle.trimmable``; ``trimmed`` is told when the line begins later than before."""
-        self._consumed, self._tell_trimmed = consumed, trimmed
+        """Start trimming. ``consumed``: see ``lifecycle.trimmable``. ``trimmed`` is called whenever the line begins
+        later than before."""
+        self._consumed, self._notify_trimmed = consumed, trimmed
         self._sweep_soon()
 
     def stored(self, limit: int) -> None:
-        """A cursor's stored state needs nothing below ordinal ``limit`` any more."""
+        """Trim soon if a cursor's stored state, which needs nothing below ordinal ``limit`` any more, may free a
+        ledger."""
         line = self._state.line
         if len(line.ledgers) > 1 and limit >= line.base + line.ledgers[0].entries:
             self.soon()
 
     def soon(self) -> None:
-        """Trim in the background, once however often it is asked for."""
+        """Trim in the background. Further requests have no effect while a trim is in progress."""
         if self._trimming or self._state.ended or self._consumed is None:
             return
         if len(self._state.line.ledgers) > 1:
@@ -76,7 +79,7 @@ class Trimmer:
             self._trimming = False
 
     async def trim(self, *, retention: bool = True) -> None:
-        """See ``ManagedLedger.trim``."""
+        """Trim as ``ManagedLedger.trim``."""
         self._state.check()
         try:
             with self._tenure.owned():
@@ -86,10 +89,10 @@ class Trimmer:
             await self._list.sweep()
 
     def _dropped(self, ledger_ids: list[int]) -> None:
-        """Ledgers went from the front of the line: nobody may read there any more, from this very moment."""
+        """Stop reading ledgers that were dropped from the front of the line, before anything else is awaited."""
         for ledger_id in ledger_ids:
             self._reads.forget(ledger_id)
-        self._tell_trimmed()
+        self._notify_trimmed()
 
     def _sweep_soon(self) -> None:
         if self._list.has_doomed and not self._state.ended:

@@ -1,15 +1,17 @@
-"""Since when entries can have been in a log by its brokers' clock, whatever their publishers say (D11). Pure."""
+"""Lower bounds of the time at which entries arrived in a log, by its brokers' clock and not by their publishers' (D11).
+Pure."""
 
 from bisect import bisect_right
 
 from engine.managed.positions import LedgerLine
 
 NOTES_MAX = 32
+"""Notes kept; the oldest are dropped first."""
 
 
 class Arrivals:
-    """Notes of where the log ended at which time, the newest NOTES_MAX; and the times at which its ledgers were closed,
-    which survive the owner."""
+    """Notes of where the log ended at which time, the newest NOTES_MAX, and the times at which its ledgers were closed.
+    The latter survive a change of the owner."""
 
     __slots__ = ("_ends", "_line", "_times")
 
@@ -19,7 +21,7 @@ class Arrivals:
         self._ends: list[int] = []
 
     def note(self, now_ms: int, every_ms: int) -> None:
-        """Remember where the log ends, once in ``every_ms``, if it has grown."""
+        """Record where the log ends, at most once in ``every_ms`` and only when it has grown."""
         end = self._line.end
         if self._ends and (end == self._ends[-1] or 0 <= now_ms - self._times[-1] < every_ms):
             return
@@ -29,8 +31,8 @@ class Arrivals:
             del self._times[0], self._ends[0]
 
     def since_ms(self, ordinal: int) -> int:
-        """Return a time, in epoch milliseconds, before which the entry at ``ordinal`` was not in the log; the latest
-        that is known, 0 for none."""
+        """Return the latest known time, in epoch milliseconds, before which the entry at ``ordinal`` was not in the
+        log; 0 when none is known."""
         line = self._line
         times = self._times[: bisect_right(self._ends, ordinal)]
         _, base = line.find(ordinal)

@@ -1,11 +1,11 @@
-"""What catch-up cursors read from the bookies: one copy of a range for all of a topic's cursors, fetched ahead.
+"""Entries that catch-up cursors read from the bookies: one copy of a range for all of a topic's cursors, read ahead.
 
-A cursor that reads from a segment starts the fetch of the following one, so that storage works while the first is
-being sent, and of several at once when it comes to their end before storage does. Where they end is guessed by the
-size of what was read last; one that comes short of it leaves a gap, which is fetched when a cursor or the next look
-ahead comes to it. Cursors that want what is being fetched wait for it instead of asking again. A segment goes when
-every cursor that reads the backlog is behind it, or, least recently used first, when the broker's budget is passed.
-None of this enters the tail cache.
+A cursor that reads from a segment starts the fetch of the following one, so that storage works while the first is being
+sent. It starts several at once when cursors reach the end of the segments before storage does. The end of each fetch is
+estimated from the size of the entries read last. A fetch that returns fewer entries leaves a gap, which is fetched when
+a cursor or the next read-ahead reaches it. Cursors that need a range that is being fetched wait for it instead of
+requesting it again. A segment is released when every cursor that reads the backlog is behind it, or, least recently
+used first, when the broker's budget is exceeded. No entry read here enters the tail cache.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ from engine.managed.reading.entry_cache import TailCache
 from engine.managed.reading.reads import LedgerReads
 
 SLACK = 2
-"""A range whose end is guessed may bring so many times the bytes that it should."""
+"""A fetch with an estimated end may return as many times the intended bytes."""
 
 
 class BacklogSegment:
-    """Entries ``start <= ordinal < stop`` in memory, of one ledger; ``held``: bytes of the buffers they lie in."""
+    """Entries ``start <= ordinal < stop`` of one ledger, in memory. ``held``: bytes of the buffers that they lie in."""
 
     __slots__ = ("_runs", "held", "start", "stop")
 
@@ -44,12 +44,12 @@ class BacklogSegment:
         return self.start <= ordinal < self.stop
 
     def runs(self, start: int, stop: int) -> list[tuple[int, Slice]]:
-        """Slices with entries of ``[start, stop)`` and the ordinals they begin at."""
-        return [one for one in self._runs if one[0] < stop and one[0] + one[1].count > start]
+        """Return the slices with entries of ``[start, stop)``, each with the ordinal of its first entry."""
+        return [(base, run) for base, run in self._runs if base < stop and base + run.count > start]
 
 
 class BacklogCache:
-    """The broker's budget for segments of all topics, and the order of their use."""
+    """The broker's byte budget for the segments of all topics, and their order of use."""
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
@@ -58,11 +58,11 @@ class BacklogCache:
         self._uses: OrderedDict[BacklogSegment, Backlog] = OrderedDict()
 
     def fits(self, size: int) -> bool:
-        """Whether ``size`` bytes more can be fetched without pushing anything out."""
+        """Return whether ``size`` bytes more can be fetched without releasing any segment."""
         return self.bytes + self.fetching_bytes + size <= self.bytes_max
 
     def hold(self, segment: BacklogSegment, backlog: "Backlog") -> None:
-        """Count a new segment and push out the least recently used ones for it."""
+        """Count a new segment, and release the least recently used ones until the budget suffices."""
         self._uses[segment] = backlog
         self.bytes += segment.held
         while self.bytes > self.bytes_max and len(self._uses) > 1:
@@ -78,7 +78,8 @@ class BacklogCache:
 
 
 class _Fetch:
-    """Segment from ``start`` on being read, which ends before ``limit`` when its size was guessed."""
+    """A read in progress of the segment that begins at ``start``. It ends before ``limit`` when its size was
+    estimated."""
 
     __slots__ = ("error", "limit", "segment", "start", "task")
 
@@ -119,8 +120,8 @@ class Backlog:
         read_bytes: int,
         ranges: int,
     ) -> None:
-        """``read_bytes``: what one read asks the bookies for, at least; ``ranges``: how many are read
-        ahead at most."""
+        """``read_bytes``: bytes that one read requests from the bookies, at least. ``ranges``: how many segments are
+        read ahead at most."""
         self._line = line
         self._tail = tail
         self._reads = reads
@@ -129,33 +130,37 @@ class Backlog:
         self._read_bytes = read_bytes
         self._ranges = ranges
         self._ahead = 1
-        """Of ``ranges`` so many: twice as many each time that a cursor had to wait for what is read ahead."""
+        """Segments read ahead now, of at most ``ranges``. Doubled each time that a cursor had to wait for a fetch in
+        progress."""
         self._starts: list[int] = []
         self._segments: list[BacklogSegment] = []
         self._fetches: list[_Fetch] = []
         self._readers: dict[str, int] = {}  # cursor → ordinal it reads next
         self._entry_bytes = 0.0
-        """Of the segment read last, the mean; 0 before the first."""
+        """Mean bytes of an entry in the segment read last; 0 before the first."""
 
     def covers(self, ordinal: int) -> bool:
         i = bisect_right(self._starts, ordinal) - 1
         return i >= 0 and ordinal < self._segments[i].stop
 
     def runs(self, start: int, stop: int) -> list[tuple[int, Slice]]:
-        """Slices with entries of ``[start, stop)``, contiguous from ``start`` on as far as they are here."""
-        found: list[tuple[int, Slice]] = []
+        """Return the slices with entries of ``[start, stop)``, contiguous from ``start`` on as far as they are in
+        memory."""
+        runs: list[tuple[int, Slice]] = []
         for segment in self._segments[max(bisect_right(self._starts, start) - 1, 0) :]:
             if not segment.covers(start) or start >= stop:
                 break
             self._cache.used(segment)
-            found += segment.runs(start, stop)
+            runs += segment.runs(start, stop)
             start = segment.stop
-        return found
+        return runs
 
     async def fetch(self, reader: str, start: int, bytes_wanted: int) -> BacklogSegment:
-        """The segment with entry ``start`` for cursor ``reader``, read if nobody reads it already. Cancel-safe.
+        """Return the segment with entry ``start`` for cursor ``reader``, after reading it unless a fetch of it is in
+        progress. Cancel-safe.
 
-        It may be pushed out before the caller comes to it: read from the returned one. Raises LedgerError.
+        The segment may have been released when the caller resumes, so the caller reads from the returned one. Raises
+        LedgerError.
         """
         self._readers[reader] = start
         while True:
@@ -174,7 +179,8 @@ class Backlog:
                 return fetch.segment
 
     def passed(self, reader: str, ordinal: int) -> None:
-        """Cursor ``reader`` goes on at ``ordinal``: let go what nobody needs, fetch what comes next."""
+        """Continue cursor ``reader`` at ``ordinal``: release segments that no cursor needs, fetch the following
+        ones."""
         self._readers[reader] = ordinal
         slowest = min(self._readers.values())
         while self._segments and self._segments[0].stop <= slowest:
@@ -182,7 +188,7 @@ class Backlog:
         self._read_ahead(ordinal)
 
     def left(self, reader: str) -> None:
-        """Cursor ``reader`` needs nothing of the backlog any more, or begins elsewhere."""
+        """Forget cursor ``reader``, which needs nothing of the backlog any more or begins elsewhere."""
         if self._readers.pop(reader, None) is None:
             return
         if not self._readers:
@@ -192,19 +198,19 @@ class Backlog:
             self.drop(self._segments[0])
 
     def drop(self, segment: BacklogSegment) -> None:
-        """Forget a segment; views of it live on."""
+        """Release a segment; views of it stay valid."""
         i = bisect_right(self._starts, segment.start) - 1
         del self._starts[i], self._segments[i]
         self._cache.release(segment)
 
     def close(self) -> None:
-        """Forget everything."""
+        """Release all segments."""
         while self._segments:
             self.drop(self._segments[-1])
         self._readers.clear()
 
     def _read_ahead(self, at: int) -> None:
-        """Begin what is missing of the ranges behind the segment with entry ``at``, or from ``at`` on."""
+        """Fetch the missing ranges behind the segment with entry ``at``, or from ``at`` on when no segment has it."""
         i = bisect_right(self._starts, at) - 1
         if i >= 0 and at < self._segments[i].stop:
             at = self._segments[i].stop
@@ -231,7 +237,7 @@ class Backlog:
         return None
 
     def _begin(self, start: int, bytes_wanted: int) -> _Fetch:
-        """Start to read from ``start`` on, up to where other segments, fetches, another ledger or the tail begin."""
+        """Start a read from ``start`` on, up to where another segment, fetch or ledger, or the tail begins."""
         size = self._read_bytes
         size = max(bytes_wanted, size) if self._cache.fits(size) else bytes_wanted
         stop = min(self._line.end, max(self._tail.first, start + 1))
@@ -253,7 +259,8 @@ class Backlog:
         return fetch
 
     async def _read(self, fetch: _Fetch, stop: int, size: int) -> None:
-        """Errors go to whoever waits; when nobody does, the cursor that comes asks again and is told."""
+        """Read one segment. An error is raised in the waiting cursors; when none waits, the next cursor fetches
+        again."""
         cache = self._cache
         cache.fetching_bytes += size
         try:

@@ -1,4 +1,4 @@
-"""Where the entries of a log come from: the tail cache, what lagging cursors share of the backlog, the bookies."""
+"""The sources of a log's entries: the tail cache, the segments that lagging cursors share, the bookies."""
 
 from engine.base.slices import Slice
 from engine.base.tasks import TaskScope
@@ -9,7 +9,7 @@ from engine.managed.reading.reads import LedgerReads
 
 
 class LogEntries:
-    """All of them by ordinal. Entries at or behind ``line.end`` are nobody's to read."""
+    """All entries of a log by ordinal. Entries at or behind ``line.end`` must not be read."""
 
     __slots__ = ("backlog", "line", "read_bytes", "reads", "tail")
 
@@ -23,8 +23,8 @@ class LogEntries:
         read_bytes: int,
         ranges_ahead: int,
     ) -> None:
-        """``read_bytes``: what one read asks the bookies for, at least; ``ranges_ahead``: how many such reads of a
-        backlog are ahead of a cursor."""
+        """``read_bytes``: bytes that one read requests from the bookies, at least. ``ranges_ahead``: how many such
+        reads of a backlog are ahead of a cursor."""
         self.line = line
         self.tail = tail
         self.reads = reads
@@ -32,28 +32,28 @@ class LogEntries:
         self.backlog = Backlog(line, tail, reads, cache, tasks, read_bytes, ranges_ahead)
 
     async def run(self, start: int, stop: int) -> tuple[int, Slice]:
-        """A slice with the entry ``start`` in it, what follows before ``stop`` as far as it comes along, and the
-        ordinal of its first entry. Kept in no cache. Raises LedgerError."""
+        """Return a slice that has the entry ``start``, and the ordinal of the slice's first entry. The following
+        entries before ``stop`` are in it as far as the same read returns them. Not cached. Raises LedgerError."""
         if self.tail.covers(start):
             return self.tail.runs(start, stop)[0]
         return start, (await self.reads.fetch(start, stop, self.read_bytes))[0]
 
-    async def one(self, ordinal: int) -> Slice:
-        """The entry with this ordinal, alone. Raises LedgerError."""
-        found = self.at_hand(ordinal)
-        if found is None:
-            found = _alone((await self.reads.fetch(ordinal, ordinal + 1, 1))[0], 0)
-        return found
+    async def entry(self, ordinal: int) -> Slice:
+        """Return the entry with this ordinal as a slice of its own. Raises LedgerError."""
+        run = self.at_hand(ordinal)
+        if run is None:
+            run = _single((await self.reads.fetch(ordinal, ordinal + 1, 1))[0], 0)
+        return run
 
     def at_hand(self, ordinal: int) -> Slice | None:
-        """The entry with this ordinal, alone; None when it has to be read."""
+        """Return the entry with this ordinal as a slice of its own; None when it has to be read from storage."""
         if not self.tail.covers(ordinal):
             return None
         ((base, run),) = self.tail.runs(ordinal, ordinal + 1)
-        return _alone(run, ordinal - base)
+        return _single(run, ordinal - base)
 
 
-def _alone(run: Slice, i: int) -> Slice:
+def _single(run: Slice, i: int) -> Slice:
     spans = run.spans[2 * i : 2 * i + 2]
     counts = None if run.counts is None else run.counts[i : i + 1]
     return Slice(run.buf, spans, spans[1] - spans[0], counts, run.ledger_id, run.first + i)

@@ -1,8 +1,8 @@
-"""The tail cache: the newest entries of every topic in the buffers they came in, under one byte budget per broker.
+"""The tail cache: the newest entries of every topic in the buffers they arrived in, under one byte budget per broker.
 
-Charged are whole buffers, once however many slices lie in them. When the budget is passed the oldest slices go first,
-whichever topic they are of, down to a low mark. A slice that alone keeps a much larger buffer alive is copied out
-instead of dropped. Only appends enter; backlog reads neither enter nor evict.
+Complete buffers are charged, each once however many slices lie in it. When the budget is exceeded, the oldest slices of
+all topics are dropped first, down to a low mark. A slice that alone keeps a much larger buffer alive is copied instead
+of dropped. Only appends enter; backlog reads neither enter nor evict.
 """
 
 from bisect import bisect_right
@@ -11,46 +11,48 @@ from collections import deque
 from engine.base.slices import Slice
 
 LOW = 0.9
-"""Evict down to this part of the maximum."""
+"""Part of the maximum down to which slices are evicted."""
 PIN_RATIO = 8
-"""A lone slice whose buffer is so many times its size is copied out."""
+"""A slice alone in a buffer of at least as many times its size is copied."""
 COMPACT_AFTER = 1024
+"""Dropped slices at the head of a tail's lists from which on the lists are shortened."""
 
 
 class EntryCache:
-    """The byte budget and the age order over all topics' tails."""
+    """The byte budget and the order by age of all topics' tails."""
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
         self.bytes = 0
         self.inserted = 0
-        """Entries that came in, since the start."""
+        """Entries inserted since the start."""
         self.evicted = 0
-        """Entries that went because the budget was passed."""
+        """Entries dropped because the budget was exceeded."""
         self.evictions = 0
-        """How often it was."""
+        """How often the budget was exceeded."""
         self.entries = 0
         self._low = int(bytes_max * LOW)
         self._buffers: dict[int, int] = {}  # id of a live buffer -> slices in it
-        # One item per slice, oldest first; the nth item of a tail stands for its nth slice, after those that are stale.
-        # No slices here: those of a cleared tail would live on until their turn came.
+        # One item per slice, oldest first; after a tail's stale items, its nth item stands for its nth slice. The
+        # slices themselves are not held here: those of a cleared tail would stay in memory until an eviction
+        # reached them.
         self._ages: deque[TailCache] = deque()
 
     def resize(self, bytes_max: int) -> None:
-        """So much from now on; what is too much goes at once."""
+        """Change the budget and evict at once what exceeds it."""
         self.bytes_max = bytes_max
         self._low = int(bytes_max * LOW)
         if self.bytes > self.bytes_max:
             self._evict()
 
     def tail(self) -> "TailCache":
-        """The cache of one more topic."""
+        """Return a new cache for one more topic."""
         return TailCache(self)
 
     def hold(self, tail: "TailCache", run: Slice) -> None:
-        """``run`` is now the newest slice of ``tail``."""
+        """Count ``run``, which is now the newest slice of ``tail``."""
         buf, count = run.buf, run.count
-        key = id(buf)  # ``_charge`` written out: once for each run that is stored
+        key = id(buf)  # ``_charge`` inlined, since this runs once for each stored run
         users = self._buffers.get(key)
         if users is None:
             self._buffers[key] = 1
@@ -98,16 +100,16 @@ class EntryCache:
                 tail.keep_oldest(copy)
                 copied.append(tail)
                 continue
-            for gone in tail.pop_oldest():
-                self.evicted += gone.count
-                self.release(gone)
+            for dropped in tail.pop_oldest():
+                self.evicted += dropped.count
+                self.release(dropped)
         for tail in reversed(copied):
             if tail.take_copy():
                 ages.appendleft(tail)
 
 
 class TailCache:
-    """Slices of one topic, contiguous, by ordinal; the oldest go when the broker's budget says so."""
+    """The newest slices of one topic, contiguous, by ordinal. The broker's budget evicts the oldest."""
 
     __slots__ = ("_cache", "_copies", "_head", "_runs", "_starts", "size", "stale")
 
@@ -116,32 +118,30 @@ class TailCache:
         self._runs: list[Slice | None] = []
         self._starts: list[int] = []
         self._head = 0
-        self._copies = (
-            0  # slices at the head that the present eviction copied out: passed over until it ends
-        )
+        self._copies = 0  # slices at the head that the eviction in progress copied; it skips them
         self.size = 0
-        self.stale = 0  # items of the age order that stand for slices of before the last ``clear``
+        self.stale = 0  # items of the age order that belong to slices dropped by ``clear``
 
     def append(self, start: int, run: Slice) -> None:
-        """``run`` begins at ordinal ``start``, directly behind the last one."""
+        """Add ``run``, which begins at ordinal ``start``, directly behind the last slice."""
         self._starts.append(start)
         self._runs.append(run)
         self.size += run.size
         self._cache.hold(self, run)
 
     def covers(self, ordinal: int) -> bool:
-        """Whether this entry, if appended by now, is here."""
+        """Return whether this entry, if it was appended by now, is in memory."""
         return self._head < len(self._starts) and ordinal >= self._starts[self._head]
 
     @property
     def first(self) -> int:
-        """Ordinal of the first entry here; beyond every ordinal when there is none."""
+        """Ordinal of the first entry in memory; above every ordinal when there is none."""
         return self._starts[self._head] if self._head < len(self._starts) else 1 << 63
 
     def runs(self, start: int, stop: int) -> list[tuple[int, Slice]]:
-        """Slices with entries of ``[start, stop)`` and the ordinals they begin at, in order.
+        """Return the slices with entries of ``[start, stop)``, each with the ordinal of its first entry, in order.
 
-        Needs ``covers(start)``.
+        The caller has checked ``covers(start)``.
         """
         starts, runs = self._starts, self._runs
         i = bisect_right(starts, start, self._head) - 1
@@ -164,7 +164,7 @@ class TailCache:
         self._head = 0
         self.size = 0
 
-    # For the eviction
+    # Called by the eviction
 
     def oldest(self) -> Slice:
         run = self._runs[self._head + self._copies]
@@ -176,28 +176,29 @@ class TailCache:
         self._copies += 1
 
     def take_copy(self) -> bool:
-        """Count one copied slice as an ordinary one again; False when it went meanwhile."""
+        """Count a copied slice as an ordinary one again. Return False when it was dropped meanwhile."""
         if not self._copies:
             return False
         self._copies -= 1
         return True
 
     def pop_oldest(self) -> list[Slice]:
-        """Take the oldest slice away, and the copied ones before it: what stays must be contiguous."""
+        """Remove and return the oldest slice and the copied ones before it, since the remaining slices must be
+        contiguous."""
         stop = self._head + self._copies + 1
-        gone = [run for run in self._runs[self._head : stop] if run is not None]
+        dropped = [run for run in self._runs[self._head : stop] if run is not None]
         self._runs[self._head : stop] = [None] * (stop - self._head)
         self._head = stop
         self._copies = 0
-        self.size -= sum(run.size for run in gone)
+        self.size -= sum(run.size for run in dropped)
         if self._head >= COMPACT_AFTER and self._head * 2 >= len(self._runs):
             del self._runs[: self._head], self._starts[: self._head]
             self._head = 0
-        return gone
+        return dropped
 
 
 def compacted(run: Slice) -> Slice:
-    """The same entries in a buffer of their own."""
+    """Return the same entries in a buffer of their own."""
     parts = [run.entry(i) for i in range(run.count)]
     spans: list[int] = []
     at = 0

@@ -1,4 +1,4 @@
-"""When a stored entry came, by the broker's clock where it wrote it, else by its publisher's. Pure.
+"""The time of a stored entry: by the broker's clock where the broker wrote it, else by its publisher's. Pure.
 
 Entry: optionally u16 0x0E02, u32 size and broker metadata; optionally u16 0x0E01 and a u32 checksum; then u32 size and
 MessageMetadata; then the payload.
@@ -17,7 +17,7 @@ CHECKSUM = b"\x0e\x01"
 
 
 def publish_time(entry: bytes) -> int:
-    """Milliseconds since the epoch: the broker's time of the entry, or the publisher's. Raises StoredRecordError."""
+    """Return the broker's time of the entry, else the publisher's, in epoch milliseconds. Raises StoredRecordError."""
     at = 0
     try:
         if entry[:2] == BROKER_METADATA:

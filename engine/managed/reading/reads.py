@@ -1,4 +1,4 @@
-"""Reads over the ledgers of a topic: what of a range is in memory and still due, and reads from the bookies."""
+"""Reads over the ledgers of a topic: selection of wanted entries in memory, and reads from the bookies."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -27,10 +27,10 @@ def collect(
     entries_max: int,
     bytes_max: int,
 ) -> tuple[list[View], int]:
-    """Entries of the intervals ``wanted`` (at least one, in order, before ``end``) that ``source`` holds, and the
-    ordinal to go on from.
+    """Return views of the entries of the intervals ``wanted`` that ``source`` holds, and the ordinal to continue from.
+    ``wanted`` has at least one interval, in order, before ``end``.
 
-    At least one entry whatever its size, then as many as both bounds allow; ends where ``source`` does.
+    Returns at least one entry whatever its size, then as many as both bounds allow; ends where ``source`` does.
     """
     views: list[View] = []
     at = end
@@ -58,7 +58,8 @@ def collect(
 
 
 def _fitting(run: Slice, first: int, last: int, bytes_max: int, others: bool) -> int:
-    """Index behind the entries from ``first`` that fit; one more than fit when there is nothing else to give."""
+    """Return the index behind the entries from ``first`` on that fit. When there are no ``others``, the first entry
+    counts even if it does not fit."""
     spans = run.spans
     for i in range(first, last):
         bytes_max -= spans[2 * i + 1] - spans[2 * i]
@@ -84,18 +85,18 @@ class LedgerReads:
         self.fetched_bytes = 0
 
     def wrote(self, writer: LedgerWriter) -> None:
-        """``writer`` is the open ledger's: its entries are read through it."""
+        """Read the open ledger, which ``writer`` writes, through that writer."""
         self._readers[writer.ledger_id] = writer.reader()
         self._writing = writer.ledger_id
 
     def forget(self, ledger_id: int) -> None:
-        """The ledger was closed or deleted: the next read opens it anew."""
+        """Drop the handle of a ledger that was closed or deleted; the next read opens it again."""
         self._readers.pop(ledger_id, None)
 
     async def fetch(self, start: int, stop: int, bytes_max: int) -> list[Slice]:
-        """Entries from ordinal ``start`` on, before ``stop`` and within one ledger, at least one; contiguous.
+        """Read contiguous entries from ordinal ``start`` on, before ``stop`` and within one ledger; at least one.
 
-        Raises LedgerError. Cancel-safe. What comes has the digest it was written with, checked (M12).
+        Raises LedgerError. Cancel-safe. The digest of every returned entry has been verified (M12).
         """
         ledger, base = self._line.find(start)
         last = min(stop - base, ledger.entries) - 1
@@ -113,10 +114,10 @@ class LedgerReads:
         if reader is None:
             reader = await self._ledgers.open(ledger_id, recover=False)
             if not reader.closed:
-                # Nobody writes it any more, or it would be read through its writer: a crash left it open.
+                # A ledger that is being written is read through its writer. So a crash left this one open.
                 reader = await self._ledgers.open(ledger_id, recover=True)
         self._readers[ledger_id] = reader
         if len(self._readers) > self._settings.readers_max:
-            oldest = next(one for one in self._readers if one != self._writing)
+            oldest = next(reader_id for reader_id in self._readers if reader_id != self._writing)
             del self._readers[oldest]
         return reader

@@ -1,4 +1,4 @@
-"""Reading chosen entries of a cursor again, neighbours together."""
+"""Redelivery reads: chosen entries of a cursor are read again, neighbours together."""
 
 from collections.abc import Sequence
 
@@ -9,13 +9,13 @@ from engine.managed.ack_state import AckState
 from engine.managed.reading.entries import LogEntries
 
 REPLAY_SPAN = 256
-"""Replayed entries of one ledger within so many ids are read at once."""
+"""Replayed entries of one ledger whose ids differ by less than this are read at once."""
 
 
 async def replay(
     source: LogEntries, acks: AckState, positions: Sequence[Position], bytes_max: int
 ) -> list[View]:
-    """See ``Cursor.replay``."""
+    """Read as ``Cursor.replay``."""
     line = source.line
     wanted = sorted({line.exact(*position) for position in positions})
     views: list[View] = []
@@ -25,17 +25,17 @@ async def replay(
         if ordinal < line.base or acks.is_acknowledged(ordinal):
             i += 1
             continue
-        found, i = await _from(source, acks, wanted, i, bytes_max - held)
-        views += found
-        held += sum({id(view.run): view.run.held for view in found}.values())
+        more_views, i = await _read_from(source, acks, wanted, i, bytes_max - held)
+        views += more_views
+        held += sum({id(view.run): view.run.held for view in more_views}.values())
     return views
 
 
-async def _from(
+async def _read_from(
     source: LogEntries, acks: AckState, wanted: list[int], i: int, bytes_max: int
 ) -> tuple[list[View], int]:
-    """Entry ``wanted[i]`` with as many of the following as one read gives and ``bytes_max`` bytes of buffers hold;
-    views, and the index to go on from."""
+    """Return views of entry ``wanted[i]`` and of as many following ones as one read returns and ``bytes_max`` bytes of
+    buffers hold, and the index to continue from."""
     line = source.line
     start = wanted[i]
     ledger, base = line.find(start)
@@ -48,13 +48,13 @@ async def _from(
     while last + 1 < len(wanted) and wanted[last + 1] < min(stop, start + REPLAY_SPAN):
         last += 1
     try:
-        read = await source.reads.fetch(start, wanted[last] + 1, source.read_bytes)
+        runs_read = await source.reads.fetch(start, wanted[last] + 1, source.read_bytes)
     except NoSuchLedgerError:
         if line.first_ordinal(ledger.ledger_id) is None:
             return [], i + 1
         raise
     runs = []
-    for run in read:
+    for run in runs_read:
         runs.append((start, run))
         start += run.count
     return _cut(acks, wanted, i, runs, bytes_max)

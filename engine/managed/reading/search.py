@@ -1,4 +1,4 @@
-"""The place of a time in a log, by halving. Entries are taken as ordered by their time (D11)."""
+"""Search for the position of a time in a log, by bisection. Entries are assumed to be ordered by their time (D11)."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -11,7 +11,7 @@ from engine.managed.reading.entries import LogEntries
 from engine.managed.reading.publish_times import publish_time
 
 UNREADABLE_MAX = 1000
-"""Entries without readable metadata, one behind the other, that are looked through for one that has some."""
+"""Consecutive entries without readable metadata that are searched for one that has some."""
 
 
 async def find_by_time(
@@ -20,13 +20,14 @@ async def find_by_time(
     time_of: Callable[[int], Awaitable[int]],
     after: Position = EARLIEST,
 ) -> Position:
-    """Last entry whose ``time_of`` its ordinal is before ``before_ms``; ``(first ledger, -1)`` when there is none.
+    """Return the last entry whose time is before ``before_ms``; ``(first ledger, -1)`` when there is none. ``time_of``
+    returns the time of an ordinal.
 
-    Nothing up to ``after`` is read: when nothing behind it is older, it is the answer.
+    Nothing up to ``after`` is read: when no entry behind it is older, the result is ``after``.
     """
     line = entries.line
     low, high = line.ordinal_after(after), line.end
-    middle = low  # nothing is older, most often
+    middle = low  # the first entry first: most often nothing is older, and one read suffices
     while low < high:
         try:
             time_ms = await time_of(middle)
@@ -45,20 +46,21 @@ async def find_by_time(
 
 
 async def published_ms(
-    entries: LogEntries, ordinal: int, now_ms: int, one: Slice | None = None
+    entries: LogEntries, ordinal: int, now_ms: int, entry: Slice | None = None
 ) -> int:
-    """When the entry at ``ordinal`` was published, epoch milliseconds. ``one``: that entry alone, where it was read
-    already. Raises LedgerError.
+    """Return when the entry at ``ordinal`` was published, epoch milliseconds. ``entry``: that entry alone, where it was
+    read already. Raises LedgerError.
 
-    One without readable metadata, which a client may have sent, counts as old as the next one that has some; where one
-    read behind it finds none, as old as its ledger's end, and as new while that is open.
+    An entry without readable metadata, which a client may have sent, counts as old as the next entry that has some.
+    When none of the entries read behind it has any, it counts as old as its ledger's end, and as new while that ledger
+    is open.
     """
     with suppress(StoredRecordError):
-        return publish_time((one or await entries.one(ordinal)).entry(0))
+        return publish_time((entry or await entries.entry(ordinal)).entry(0))
     line = entries.line
-    base, run = await entries.run(ordinal, line.end)
+    base, following = await entries.run(ordinal, line.end)
     first = ordinal - base
-    for i in range(first, min(first + UNREADABLE_MAX, run.count)):
+    for i in range(first, min(first + UNREADABLE_MAX, following.count)):
         with suppress(StoredRecordError):
-            return publish_time(run.entry(i))
+            return publish_time(following.entry(i))
     return line.find(ordinal)[0].timestamp_ms or now_ms

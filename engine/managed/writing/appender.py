@@ -1,7 +1,8 @@
-"""Appends of one topic: into the open ledger at once, or waiting while the next ledger is being opened.
+"""Appends of one topic: written to the open ledger at once, or queued while the next ledger is being opened.
 
-A ledger that fails ends everything under way with an unknown outcome (it is never sent again from here: the publisher
-decides); what comes later goes to a fresh ledger. A ledger that somebody else fenced or closed ends the topic here.
+A ledger that fails ends every append in progress with an unknown outcome. Such an append is never sent again from here:
+the publisher decides. Later appends are written to a new ledger. A ledger that another owner fenced or closed ends the
+topic here.
 """
 
 import asyncio
@@ -35,13 +36,13 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 LIST_FULL_CHECK_S = 60.0
-"""How often a ledger that is full is looked at while the list takes no further one."""
+"""Seconds between two checks of a full ledger while the list has no room for a further one."""
 
 
 class Appender:
     """The writing end of a managed ledger; listener of its ledger writers. ``_writer`` is set exactly while OPENED.
 
-    It alone moves the limit of reading: ``line.end`` rises with what is confirmed here.
+    ``line.end``, the limit of reading, rises only with the entries that are confirmed here.
     """
 
     __slots__ = (
@@ -81,7 +82,7 @@ class Appender:
         tasks: TaskScope,
         rolled: Callable[[], None],
     ) -> None:
-        """``rolled``: a ledger was closed, it may be consumed already."""
+        """``rolled`` is called when a ledger was closed, which may be consumed already."""
         self.appends = Appends(settings.append_queue_entries_max, settings.append_queue_bytes_max)
         self.entries_added = 0
         self.bytes_added = 0
@@ -99,7 +100,8 @@ class Appender:
         self._readers: tuple[Callable[[], None], ...] = ()
         self._recovered: Callable[[Position, Position], None] | None = None
         self._writer: LedgerWriter | None = None
-        self._retired: LedgerWriter | None = None  # its ledger is to be closed before the next one
+        # The writer whose ledger has to be closed before the next one is created.
+        self._retired: LedgerWriter | None = None
         self._base = 0
         self._bytes = 0
         self._since_s = 0.0
@@ -108,22 +110,22 @@ class Appender:
         self._age_timer: asyncio.TimerHandle | None = None
 
     def on_appended(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """See ``ManagedLedger.on_appended``."""
+        """Register as ``ManagedLedger.on_appended``."""
         self._readers = (*self._readers, callback)
 
         def stop() -> None:
-            self._readers = tuple(one for one in self._readers if one is not callback)
+            self._readers = tuple(reader for reader in self._readers if reader is not callback)
 
         return stop
 
     def on_recovered(self, callback: Callable[[Position, Position], None]) -> None:
-        """See ``ManagedLedger.on_recovered``."""
+        """Register as ``ManagedLedger.on_recovered``."""
         self._recovered = callback
 
     # Entries
 
     def append(self, run: Slice, sink: AppendSink) -> None:
-        """See ``ManagedLedger.append``."""
+        """Append as ``ManagedLedger.append``."""
         writer = self._writer
         if writer is None:
             self._append_later(run, sink)
@@ -166,29 +168,30 @@ class Appender:
         return ManagedLedgerTerminatedError(f"{state.name} was terminated at {state.terminated}")
 
     def confirmed(self, below: int) -> None:
-        """From the ledger writer: every entry id < ``below`` is durable."""
+        """Report that every entry id < ``below`` is durable. Called by the ledger writer."""
         if self._state.ended or not self._tenure.proven():
-            return  # the sinks were told that the outcome is unknown
-        found = self.appends.confirmed(below)
+            return  # the sinks have been or will be notified of an unknown outcome
+        confirmations = self.appends.confirmed(below)
         entries = size = 0
-        for run, _, start, stop in found:
+        for run, _, start, stop in confirmations:
             entries += stop - start
             size += run.size_of(start, stop)
         self._line.grow(entries, size)
         self.entries_added += entries
         self.bytes_added += size
-        # M3: ids of one ledger rise, those of the list rise strictly, and ranges come in order: so do receipts.
-        for run, sink, start, stop in found:
+        # Receipts are in order, because ids within a ledger rise, ledger ids rise strictly, and ranges are reported in
+        # order (M3).
+        for run, sink, start, stop in confirmations:
             sink.appended(run, start, stop)
         for callback in self._readers:
             callback()
 
-    def _tell_readers(self) -> None:
+    def _notify_readers(self) -> None:
         for callback in self._readers:
             callback()
 
     def failed(self, error: LedgerError) -> None:
-        """From the ledger writer: nothing more will be confirmed, the outcome of the rest is unknown."""
+        """Fail everything unconfirmed, whose outcome is unknown. Called by the ledger writer."""
         writer = self._writer or self._retired
         if self._state.ended or writer is None:
             return
@@ -197,7 +200,7 @@ class Appender:
             self._tenure.fenced(ManagedLedgerFencedError(f"{name} was taken over: {error}"))
             return
         log.warning("ledger failed log=%s ledger=%d error=%s", name, writer.ledger_id, error)
-        self._tail.clear()  # what comes gets the places of entries that will never be
+        self._tail.clear()  # later entries reuse the ordinals of those that failed
         if self._writer is not None:
             self._start_roll()
         self._fail_all(AppendFailedError(f"outcome unknown: {error}"))
@@ -214,7 +217,7 @@ class Appender:
     # Ledgers
 
     async def open_first(self) -> None:
-        """Open the ledger that takes the first entries here. Raises LedgerError, ManagedLedgerFencedError."""
+        """Open the ledger for the first entries of this owner. Raises LedgerError, ManagedLedgerFencedError."""
         if self._state.terminated is not None:
             self._state.status = LogStatus.TERMINATED
             return
@@ -224,13 +227,13 @@ class Appender:
         self._use(writer)
 
     def configured(self) -> None:
-        """Other limits hold from now on, other quorums from the next ledger on."""
+        """Apply changed limits now; changed quorums hold from the next ledger on."""
         if self._writer is not None:
             self._roll_if_full()
             self._watch_age()
 
     async def writable(self) -> None:
-        """See ``ManagedLedger.writable``."""
+        """Wait as ``ManagedLedger.writable``."""
         state = self._state
         may_try = state.error is None and self._clock.monotonic_s() >= self._retry_at_s
         if state.status is LogStatus.CLOSED_LEDGER and may_try:
@@ -242,7 +245,7 @@ class Appender:
             raise self._refusal()
 
     async def _roll_over(self) -> None:
-        """Return when no roll is under way."""
+        """Return when no roll-over is in progress."""
         while self._is_rolling():
             await self._list.wait_quiet()
             await asyncio.sleep(0)
@@ -252,7 +255,7 @@ class Appender:
 
     def _use(self, writer: LedgerWriter) -> None:
         base = self._line.first_ordinal(writer.ledger_id)
-        assert base is not None, "a ledger takes entries only when it is in the list (M1)"
+        assert base is not None, "a ledger accepts entries only when it is in the list (M1)"
         self._writer = writer
         self._base = base
         self._bytes = 0
@@ -276,7 +279,8 @@ class Appender:
             self._age_timer = None
 
     def _age_passed(self) -> None:
-        """M13: empty ledgers roll, too, so that one which somebody else closed is noticed without any append."""
+        """Roll over by age. Empty ledgers roll over too, so that one that another owner closed is noticed without an
+        append (M13)."""
         self._age_timer = None
         if self._writer is not None:
             self._roll_if_full()
@@ -287,7 +291,7 @@ class Appender:
         assert self._writer is not None
         age_s = self._clock.monotonic_s() - self._since_s
         entries = self._writer.last_pushed + 1
-        # An empty ledger gives its place in the list to the next one.
+        # The next ledger takes the place of an empty one, so the list does not grow.
         may_follow = self._list.has_room or not entries
         if is_full(entries, self._bytes, age_s, self._state.config) and may_follow:
             self._start_roll()
@@ -298,7 +302,7 @@ class Appender:
         self._tasks.spawn("roll", self._roll())
 
     def _retire(self) -> None:
-        """The open ledger takes no more entries; those under way are still confirmed through its writer."""
+        """Stop adding to the open ledger; appends in progress are still confirmed through its writer."""
         self._stop_watching()
         if self._writer is not None:
             self._retired, self._writer = self._writer, None
@@ -307,12 +311,12 @@ class Appender:
         if not self._is_rolling():
             return
         try:
-            writer = await self._settled(self._list.follow(self._retired, self))
+            writer = await self._notifying_readers(self._list.follow(self._retired, self))
         except ManagedLedgerFencedError as error:
             self._tenure.fenced(error)
             return
         except Exception as error:
-            # Also what nothing here provides for: whoever waits for the next ledger would wait for ever.
+            # Unexpected errors too: otherwise the queued appends would wait for the next ledger for ever.
             self._no_ledger(error)
             return
         if self._retired is not None:
@@ -322,31 +326,35 @@ class Appender:
             writer.listener = None
             writer.abandon(LedgerClosedError("the topic was closed meanwhile"))
             return
-        if writer.error is not None:  # while the list was written: it tells so only once
+        # The ledger failed while the list was written; ``failed`` is called only once.
+        if writer.error is not None:
             self._retired = writer
             self._no_ledger(writer.error)
             return
         self._use(writer)
         while (waiting := self.appends.take_waiting()) is not None:
-            # A waiting run may fill this ledger too: the rest then waits for the next one, in order.
+            # A queued run may fill this ledger too; the remaining ones then wait for the next ledger, in order.
             self.append(*waiting)
             if self._is_rolling():
                 break
         self._rolled()
 
-    async def _settled(self, closing: Awaitable[T]) -> T:
-        """Return its result. Closing the last ledger may find entries behind the last confirmed one: they are there to
-        be read, whatever becomes of the next ledger, and no append may follow that would tell of them."""
+    async def _notifying_readers(self, closing: Awaitable[T]) -> T:
+        """Return the result of ``closing`` and notify the readers if it found entries behind the last confirmed one.
+
+        Those entries can be read whatever becomes of the next ledger, and no append may follow that would notify the
+        readers.
+        """
         line = self._line
         end = line.end
         try:
             return await closing
         finally:
             if line.end > end and not self._state.ended:
-                self._tell_readers()
+                self._notify_readers()
 
     def _count_recovered(self, entries: int, size: int) -> None:
-        """From the ledger list: the last ``entries`` of the log came into it by the recovery of a ledger."""
+        """Count the last ``entries`` of the log, which the recovery of a ledger found. Called by the ledger list."""
         self.entries_added += entries
         self.bytes_added += size
         if self._recovered is not None:
@@ -354,12 +362,13 @@ class Appender:
             self._recovered(self._line.position(end - entries), self._line.before(end))
 
     def _no_ledger(self, error: Exception) -> None:
-        """There is no next ledger yet; an append after a while tries again."""
+        """Record that there is no next ledger; the first append after a pause tries again."""
         name = self._state.name
         if isinstance(error, LedgerFencedError):
             self._tenure.fenced(ManagedLedgerFencedError(f"{name} was taken over: {error}"))
             return
-        level = logging.WARNING if self._last_failure is None else logging.DEBUG  # once an episode
+        # One warning until a ledger is opened.
+        level = logging.WARNING if self._last_failure is None else logging.DEBUG
         expected = isinstance(error, LedgerError | WorldError | ManagedLedgerError)
         log.log(
             level,
@@ -376,7 +385,7 @@ class Appender:
     # The end
 
     async def terminate(self) -> Position:
-        """Take no more appends and seal the topic; durable when it returns. Not sealed when it raises."""
+        """Refuse further appends and seal the topic; durable when it returns. Not sealed when it raises."""
         await self._roll_over()
         state = self._state
         state.check()
@@ -384,26 +393,28 @@ class Appender:
         state.status = LogStatus.TERMINATED
         self._fail_waiting()
         try:
-            return await self._settled(self._list.seal(self._retired))
+            return await self._notifying_readers(self._list.seal(self._retired))
         except BaseException:
-            if state.status is LogStatus.TERMINATED:  # not sealed: the next append opens a ledger
+            # It is not sealed, so the next append may open a ledger.
+            if state.status is LogStatus.TERMINATED:
                 state.status = LogStatus.CLOSED_LEDGER
             raise
 
     def refuse(self) -> None:
-        """The log is being closed: take no more appends; those under way still get their outcome. ``close`` follows."""
+        """Refuse further appends, because the log is being closed; those in progress still receive their outcome.
+        ``close`` follows."""
         self._state.status = LogStatus.CLOSED
         self._retire()
         self._fail_waiting()
 
     async def close(self) -> None:
-        """Close the ledger behind what is under way. Raises LedgerError when that fails."""
+        """Close the ledger behind the appends in progress. Raises LedgerError when that fails."""
         await self._list.wait_quiet()
         if self._retired is not None:
             await self._retired.close()
 
     def stop(self) -> None:
-        """The log ended: as after a crash, whatever has no outcome yet gets its error."""
+        """Fail everything without an outcome, as after a crash, because the log ended."""
         error = self._state.error
         assert error is not None
         self._retire()

@@ -1,4 +1,4 @@
-"""Appends of one topic: those at the present ledger, in order, and those that wait for the next one. Pure."""
+"""Appends of one topic: those written to the present ledger, in order, and those queued for the next one. Pure."""
 
 from collections import deque
 from typing import NamedTuple, Protocol
@@ -7,26 +7,26 @@ from engine.base.slices import Slice
 
 
 class AppendSink(Protocol):
-    """Who is told of an append's fate. Called on the event loop, in order of the appends of one managed ledger.
+    """The receiver of the outcomes of appends. Called on the event loop, in order of the appends of one managed ledger.
 
     Must not raise; may append again.
     """
 
     def appended(self, run: Slice, start: int, stop: int) -> None:
-        """Entries ``start`` (inclusive) to ``stop`` of ``run`` are durable, at ``run.position(i)``."""
+        """Report that entries ``start`` (inclusive) to ``stop`` of ``run`` are durable, at ``run.position(i)``."""
         ...
 
     def append_failed(self, run: Slice, start: int, error: Exception) -> None:
-        """Entries from ``start`` on: refused, or of unknown outcome. Terminal for the run.
+        """Report that entries from ``start`` on were refused or have an unknown outcome. Terminal for the run.
 
-        Runs queued behind it fail too, in order. To keep a producer's order, refuse what it still sends until it
-        came anew.
+        Runs queued behind it fail too, in order. To keep a producer's order, refuse what the producer still sends until
+        it is created again.
         """
         ...
 
 
 class Confirmation(NamedTuple):
-    """Entries ``start`` to ``stop`` of ``run`` became durable."""
+    """Entries ``start`` to ``stop`` of ``run`` that became durable."""
 
     run: Slice
     sink: AppendSink
@@ -35,7 +35,7 @@ class Confirmation(NamedTuple):
 
 
 class Appends:
-    """``sent`` holds runs given to the ledger writer, ``waiting`` those without a ledger yet."""
+    """Appends without an outcome: runs passed to the ledger writer, and runs that wait for a ledger."""
 
     __slots__ = (
         "_bytes_max", "_done", "_entries_max", "_sent", "_waiting",
@@ -45,7 +45,7 @@ class Appends:
     def __init__(self, entries_max: int, bytes_max: int) -> None:
         self._entries_max = entries_max
         self._bytes_max = bytes_max
-        # A deque is 620 bytes, and most topics of many are idle: made with the first run.
+        # Created with the first run: a deque has 620 bytes, and most of a broker's topics are idle.
         self._sent: deque[tuple[Slice, AppendSink]] | None = None
         self._done = 0  # confirmed entries of the first sent run
         self._waiting: deque[tuple[Slice, AppendSink]] | tuple[()] = ()
@@ -55,10 +55,11 @@ class Appends:
 
     @property
     def entries(self) -> int:
-        """Entries whose fate is open."""
+        """Entries without an outcome."""
         return self.sent_entries + self.waiting_entries
 
     def sent(self, run: Slice, sink: AppendSink) -> None:
+        """Add a run that was passed to the ledger writer."""
         sent = self._sent
         if sent is None:
             sent = self._sent = deque()
@@ -66,7 +67,7 @@ class Appends:
         self.sent_entries += run.count
 
     def wait(self, run: Slice, sink: AppendSink) -> bool:
-        """Queue a run until there is a ledger; False when the bounds forbid it."""
+        """Queue a run until there is a ledger. Return False when the bounds forbid it."""
         entries = self.waiting_entries + run.count
         size = self.waiting_bytes + run.size
         if self._waiting and (entries > self._entries_max or size > self._bytes_max):
@@ -79,7 +80,7 @@ class Appends:
         return True
 
     def take_waiting(self) -> tuple[Slice, AppendSink] | None:
-        """The run that waits longest, None when none does."""
+        """Remove and return the run that waits longest; None when none waits."""
         if not self._waiting:
             return None
         run, sink = self._waiting.popleft()
@@ -88,30 +89,30 @@ class Appends:
         return run, sink
 
     def confirmed(self, below: int) -> list[Confirmation]:
-        """What became durable now that every entry id < ``below`` of the present ledger is."""
-        found: list[Confirmation] = []
+        """Remove and return what became durable, now that every entry id < ``below`` of the present ledger is."""
+        confirmations: list[Confirmation] = []
         sent = self._sent
         while sent:
             run, sink = sent[0]
             stop = below - run.first
             if stop < run.count:
                 if stop > self._done:
-                    found.append(Confirmation(run, sink, self._done, stop))
+                    confirmations.append(Confirmation(run, sink, self._done, stop))
                     self.sent_entries -= stop - self._done
                     self._done = stop
                 break
             sent.popleft()
-            found.append(Confirmation(run, sink, self._done, run.count))
+            confirmations.append(Confirmation(run, sink, self._done, run.count))
             self.sent_entries -= run.count - self._done
             self._done = 0
-        return found
+        return confirmations
 
     def take_all(self) -> list[tuple[Slice, AppendSink, int]]:
-        """Every run without an outcome and its first entry without one, in order; nothing is left."""
-        gone = [(run, sink, 0) for run, sink in (*(self._sent or ()), *self._waiting)]
+        """Remove every run without an outcome and return it with its first entry without one, in order."""
+        removed = [(run, sink, 0) for run, sink in (*(self._sent or ()), *self._waiting)]
         if self._sent:
-            run, sink, _ = gone[0]
-            gone[0] = (run, sink, self._done)
+            run, sink, _ = removed[0]
+            removed[0] = (run, sink, self._done)
         self._sent, self._waiting = None, ()
         self._done = self.sent_entries = self.waiting_entries = self.waiting_bytes = 0
-        return gone
+        return removed

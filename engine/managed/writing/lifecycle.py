@@ -1,4 +1,4 @@
-"""When a ledger is full, and which consumed ledgers may go. Pure."""
+"""Rules for when a ledger is full and which consumed ledgers may be deleted. Pure."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from engine.managed.settings import LedgerConfig
 
 
 def is_full(entries: int, size: int, age_s: float, config: LedgerConfig) -> bool:
-    """Whether the open ledger is to be closed and followed by another."""
+    """Return whether the open ledger has to be closed and followed by another."""
     if age_s < config.ledger_age_min_s:
         return False
     return (
@@ -18,7 +18,7 @@ def is_full(entries: int, size: int, age_s: float, config: LedgerConfig) -> bool
 
 
 def next_check_s(age_s: float, config: LedgerConfig) -> float:
-    """Seconds until age alone may fill a ledger: the least age first, then the greatest. At least 0.001."""
+    """Return the seconds until age alone may fill a ledger: the least age first, then the greatest. At least 0.001."""
     for bound in (config.ledger_age_min_s, config.ledger_age_max_s):
         if age_s < bound:
             return max(bound - age_s, 0.001)
@@ -32,12 +32,12 @@ def trimmable(
     now_ms: int,
     config: LedgerConfig,
 ) -> int:
-    """How many ledgers at the front may be deleted (M8, I37). The last one, which takes entries, never is.
+    """Return how many ledgers at the front may be deleted (M8, I37). The last one, which accepts entries, never is.
 
     ``base``: ordinal of the first ledger's first entry. ``consumed``: the lowest *persisted* mark of the durable
     cursors (everything below that ordinal is acknowledged for good); None without durable cursors, when all closed
-    ledgers count. Either limit of retention alone lets a ledger go, as in Pulsar: 0 at once, -1 never.
-    Retention keeps consumed ledgers while they are young enough and the kept bytes stay within its size.
+    ledgers count. Exceeding either limit of retention is enough to delete a ledger, as in Pulsar: 0 deletes at once, -1
+    never. Retention keeps consumed ledgers while they are young enough and the kept bytes stay within its size.
     """
     candidates = 0
     stop = base
@@ -46,18 +46,18 @@ def trimmable(
         if consumed is not None and stop > consumed:
             break
         candidates += 1
-    kept = sum(ledger.size for ledger in ledgers)
+    kept_bytes = sum(ledger.size for ledger in ledgers)
     count = 0
     for ledger in ledgers[:candidates]:
-        if ledger.entries and not _is_let_go(ledger, kept, now_ms, config):
+        if ledger.entries and not _is_released(ledger, kept_bytes, now_ms, config):
             break
-        kept -= ledger.size
+        kept_bytes -= ledger.size
         count += 1
     return count
 
 
-def _is_let_go(ledger: LedgerSpan, kept: int, now_ms: int, config: LedgerConfig) -> bool:
+def _is_released(ledger: LedgerSpan, kept_bytes: int, now_ms: int, config: LedgerConfig) -> bool:
     age_s = (now_ms - ledger.timestamp_ms) / 1000
     expired = config.retention_s == 0 or 0 < config.retention_s < age_s
-    over_quota = 0 <= config.retention_bytes <= kept - ledger.size
+    over_quota = 0 <= config.retention_bytes <= kept_bytes - ledger.size
     return expired or over_quota

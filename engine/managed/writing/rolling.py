@@ -1,9 +1,9 @@
-"""Following one ledger by the next, and letting consumed ones go: every change of a topic's ledger list.
+"""The ledger list of a topic and every change of it: roll-overs, trims, sealing.
 
-Order of a roll: the old ledger is closed (M2: at most one is open), the new one made, the list with the new one written
-by compare-and-set; only then does an entry go into it (M1, I36: no entry is confirmed outside of the list). Order of a
-trim: the list first, the ledgers after (I37); the same write names them as doomed, so that the next owner deletes what
-is left of them (M17). Rule numbers: the table of promises in docs/formats/managed-ledger.md.
+Order of a roll-over: the old ledger is closed (M2: at most one is open), the new one created, the list with the new one
+written by compare-and-set. Only then is an entry added to it (M1, I36: no entry is confirmed outside of the list).
+Order of a trim: the list first, the ledgers after it (I37). The same write names them as doomed, so that the next owner
+deletes those that remain (M17). Rule numbers: the table of promises in docs/formats/managed-ledger.md.
 """
 
 import asyncio
@@ -39,17 +39,17 @@ from engine.metadata.tree import VALUE_MAX
 log = logging.getLogger(__name__)
 
 INDEX = "index"
-"""Property with the highest index given, as Pulsar stores it: what holds when the last entry was trimmed."""
+"""Property with the highest index given, as Pulsar stores it. It is needed when the last entry was trimmed."""
 
 ROLLED_BYTES_MAX = VALUE_MAX * 3 // 4
-"""Of a topic's record: some 25,000 ledgers."""
+"""Bytes of a topic's record from which on full ledgers are not followed by others: some 25,000 ledgers."""
 
 SWEEP_AT_ONCE = 16
-"""Ledgers deleted at the same time: trimming a thousand waits for the metadata store in 60 turns."""
+"""Ledgers deleted at the same time: deleting a thousand costs 60 round trips to the metadata store."""
 
 
 def custom_metadata(log: str, cursor: str | None = None) -> dict[str, bytes]:
-    """What the metadata of a ledger tells of it: whose it is, by the names of the managed ledger and of the cursor."""
+    """Return the custom metadata of a ledger: its owner, by the names of the managed ledger and of the cursor."""
     custom = {
         "application": b"pulsar",
         "component": b"managed-ledger",
@@ -61,10 +61,10 @@ def custom_metadata(log: str, cursor: str | None = None) -> dict[str, bytes]:
 
 
 class LedgerList:
-    """The stored list of one topic's ledgers and its mirror ``line``. Changes wait for each other.
+    """The stored list of one topic's ledgers and its mirror ``line``. Changes are made one at a time.
 
-    Raises ManagedLedgerFencedError when another owner changed the list; LedgerError and StoreUnavailableError leave
-    it as it was, to be tried again.
+    They raise ManagedLedgerFencedError when another owner changed the list. LedgerError and StoreUnavailableError leave
+    the list as it was, and the change can be tried again.
     """
 
     __slots__ = (
@@ -95,28 +95,29 @@ class LedgerList:
         self.line = line = state.line
         self.created_ms = 0
         self.recovered: Callable[[int, int], None] = lambda entries, size: None
-        """Called with the number of entries and bytes that closing a ledger found behind the last confirmed entry."""
+        """Callback with the number of entries and bytes that closing a ledger found behind the last confirmed entry."""
         self._state = state
         self._extra = record.extra
-        self._highest = max((one.ledger_id for one in line.ledgers), default=-1)
+        self._highest = max((ledger.ledger_id for ledger in line.ledgers), default=-1)
         self._node = node
         self._record_bytes = 0
         self._ledgers = ledgers
         self._clock = clock
         self._lock = asyncio.Lock()
-        self._dropped: list[int] = []  # out of the line; the stored list may name them still
-        self._doomed = dict.fromkeys(record.doomed)  # out of the stored list: to be deleted
+        self._dropped: list[int] = []  # not in the line any more; the stored list may name them
+        self._doomed = dict.fromkeys(record.doomed)  # not in the stored list; to be deleted
         self._sweeping = asyncio.Lock()
 
     @property
     def has_doomed(self) -> bool:
-        """Whether ``sweep`` has something to do."""
+        """Whether ``sweep`` has something to delete."""
         return bool(self._doomed)
 
     @property
     def has_room(self) -> bool:
-        """Whether a further ledger may follow because the last one is full or old. Near the limit of a node it goes on
-        instead: what is left is for ledgers that fail and for owners that come."""
+        """Whether a further ledger may follow because the last one is full or old. Near the limit of a node the last
+        ledger is kept open instead: the remaining bytes are for ledgers that replace failed ones and for those of new
+        owners."""
         return self._record_bytes < ROLLED_BYTES_MAX
 
     @property
@@ -128,10 +129,10 @@ class LedgerList:
         return ledgers[-1].ledger_id
 
     async def recover(self, known: LedgerMetadata | None) -> None:
-        """Settle the last ledger of the list, fencing whoever writes it, and leave empty ones out of the line (M2).
-        ``known``: metadata of ``unsettled``, as just read.
+        """Recover the last ledger of the list, fencing its writer, and remove empty ones from the line (M2). ``known``:
+        metadata of ``unsettled``, as just read.
 
-        Whoever opened the topic before can write nothing behind what this finds, however often it tries (M15).
+        The previous owner can add nothing behind the entries that this finds, however often it tries (M15).
         """
         line = self.line
         while self.unsettled is not None:
@@ -149,7 +150,7 @@ class LedgerList:
             known = None
 
     async def follow(self, old: LedgerWriter | None, listener: WriterListener) -> LedgerWriter:
-        """Close ``old`` and give the next ledger. When it fails after the close, call again with the same ``old``."""
+        """Close ``old`` and return a writer of the next ledger. After a failure, call again with the same ``old``."""
         async with self._lock:
             if old is not None:
                 await self._settle(old)
@@ -173,7 +174,7 @@ class LedgerList:
                 await self.sweep()
                 raise
             except BaseException:
-                # The list may name the new ledger: it must not be deleted before the next write leaves it out.
+                # The list may name the new ledger, so it must not be deleted before the next write omits it.
                 _abandon(writer, "its place in the topic is uncertain")
                 self._dropped.append(writer.ledger_id)
                 raise
@@ -182,7 +183,8 @@ class LedgerList:
             return writer
 
     async def _check_fresh(self, writer: LedgerWriter) -> None:
-        """M3: positions only rise. Ids that fall show a metadata store that was put back to an earlier state."""
+        """Raise LedgerIdReusedError unless the new ledger's id is above all others: positions only rise (M3). Ids that
+        fall show that the metadata store was restored to an earlier state."""
         fresh, highest = writer.ledger_id, self._highest
         if fresh > highest:
             self._highest = fresh
@@ -194,17 +196,17 @@ class LedgerList:
         raise LedgerIdReusedError(error)
 
     async def _settle(self, old: LedgerWriter) -> None:
-        """Close the ledger behind its last confirmed entry."""
+        """Close the ledger ``old`` behind its last confirmed entry."""
         last = self.line.ledgers[-1] if self.line.ledgers else None
         if last is None or last.ledger_id != old.ledger_id or last.timestamp_ms:
-            return  # done by an earlier attempt
+            return  # an earlier attempt closed it
         try:
             await old.close()
         except (LedgerFencedError, LedgerClosedError, NoSuchLedgerError) as error:
             text = f"ledger {old.ledger_id} was taken over: {error}"
             raise ManagedLedgerFencedError(text) from error
         except LedgerError:
-            # Recovery settles it too; what it finds behind the last confirmed entry is part of the topic then.
+            # Recovery closes it too; the entries that it finds behind the last confirmed one belong to the topic then.
             reader = await self._ledgers.open(old.ledger_id, recover=True)
             entries, size = reader.last_confirmed + 1 - last.entries, reader.length - last.size
             self.line.grow(entries, size)
@@ -213,7 +215,7 @@ class LedgerList:
         last.timestamp_ms = self._clock.wall_ms()
 
     async def seal(self, old: LedgerWriter | None) -> Position:
-        """Close ``old`` and mark the topic as terminated at its last entry, which is returned."""
+        """Close ``old`` and mark the topic as terminated at its last entry. Return that entry's position."""
         async with self._lock:
             if self._state.terminated is not None:
                 return self._state.terminated
@@ -231,11 +233,11 @@ class LedgerList:
         *,
         retention: bool = True,
     ) -> None:
-        """Take consumed ledgers off line and list; ``sweep`` deletes them then. ``consumed``: see ``trimmable`` (M8);
-        without ``retention`` none is kept for that.
+        """Remove consumed ledgers from line and list; ``sweep`` deletes them then. ``consumed``: see ``trimmable``
+        (M8). Without ``retention``, retention keeps none.
 
-        ``dropped`` is told their ids as soon as the line has them no more: before the first await, so that no cursor
-        can be set back into them or read there.
+        ``dropped`` is called with their ids as soon as they are removed from the line, before the first await, so that
+        no cursor can be reset into them or read there.
         """
         async with self._lock:
             line, now_ms, config = self.line, self._clock.wall_ms(), self._state.config
@@ -244,13 +246,13 @@ class LedgerList:
             count = trimmable(line.ledgers, line.base, consumed(), now_ms, config)
             if not count:
                 return
-            gone = [one.ledger_id for one in line.drop_first(count)]
-            self._dropped += gone
-            dropped(gone)
+            dropped_ids = [ledger.ledger_id for ledger in line.drop_first(count)]
+            self._dropped += dropped_ids
+            dropped(dropped_ids)
             await self._write(line.ledgers)
 
     async def update_properties(self, changes: dict[str, str | None]) -> None:
-        """Set or remove properties. Raises InvalidPropertyError for the names that are ours."""
+        """Set or remove properties. Raises InvalidPropertyError for the names that are reserved for the broker."""
         for key in changes:
             if key.startswith(OWN_PREFIX):
                 raise InvalidPropertyError(f"property names with {OWN_PREFIX} are reserved: {key}")
@@ -261,11 +263,11 @@ class LedgerList:
             self._state.properties = properties
 
     async def still_ours(self) -> bool:
-        """Whether nobody else has changed the list until now."""
+        """Return whether no other owner has changed the list until now."""
         return await self._node.unchanged()
 
     async def wait_quiet(self) -> None:
-        """Return when no change is under way."""
+        """Return when no change is in progress."""
         async with self._lock:
             pass
 
@@ -295,29 +297,32 @@ class LedgerList:
         before, self._record_bytes = self._record_bytes, len(value)
         if before < ROLLED_BYTES_MAX <= len(value):
             log.warning(
-                "list of ledgers takes %d bytes, its ledgers are not followed by others any more log=%s",
+                "list of ledgers has %d bytes, full ledgers are not followed by others any more log=%s",
                 *(len(value), self._state.name),
             )
 
     async def sweep(self) -> None:
-        """Delete the ledgers that no list names any more. Cancelled, or while the metadata store does not answer: those
-        left are found by the next call, or by the next owner in the record."""
+        """Delete the ledgers that no list names any more.
+
+        When it is cancelled, or while the metadata store does not answer, the next call deletes the remaining ones, or
+        the next owner, which finds them in the record.
+        """
         async with self._sweeping:
-            left = list(self._doomed)[::-1]
+            remaining = list(self._doomed)[::-1]
             scope = TaskScope("deleting ledgers")
-            count = min(len(left), SWEEP_AT_ONCE)
-            workers = [scope.spawn(str(i), self._sweep_some(left)) for i in range(count)]
+            count = min(len(remaining), SWEEP_AT_ONCE)
+            workers = [scope.spawn(str(i), self._sweep_some(remaining)) for i in range(count)]
             try:
                 if workers:
                     await asyncio.wait(workers)
             finally:
                 await scope.close()
         if self._doomed:
-            log.warning("ledgers are left to be deleted count=%d", len(self._doomed))
+            log.warning("ledgers could not be deleted yet count=%d", len(self._doomed))
 
-    async def _sweep_some(self, left: list[int]) -> None:
-        while left:
-            ledger_id = left.pop()
+    async def _sweep_some(self, remaining: list[int]) -> None:
+        while remaining:
+            ledger_id = remaining.pop()
             try:
                 await self._ledgers.delete(ledger_id)
             except WorldError as error:
@@ -327,6 +332,7 @@ class LedgerList:
 
 
 def _abandon(writer: LedgerWriter, why: str) -> None:
-    """Give up a new ledger without telling the listener: to it, this would be the end of the present one."""
+    """Give up a new ledger without notifying the listener, which would take it for the failure of the present
+    ledger."""
     writer.listener = None
     writer.abandon(LedgerClosedError(why))

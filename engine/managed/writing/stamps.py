@@ -1,8 +1,8 @@
 """The broker's metadata before each entry (Pulsar's broker entry metadata): the index of its last message, the time.
 
-Indexes rise by one with each message of the topic, over all ledgers and owners. Whoever opens the log goes on behind
-the last entry, and where that was trimmed behind what the list of ledgers says. Entries that fail leave a gap: one
-whose outcome is unknown may be found by the next owner, and no index may be given twice.
+Indexes rise by one with each message of the topic, over all ledgers and owners. A new owner continues behind the last
+entry, or, where that was trimmed, behind the index stored with the list of ledgers. Entries that fail leave a gap: the
+next owner may find an entry whose outcome is unknown, and no index may be given twice.
 """
 
 from collections.abc import Callable
@@ -16,11 +16,12 @@ from engine.managed.writing.rolling import INDEX
 from engine.wire.kernels import entry_stamp, stamped
 
 INDEX_DIGITS_MAX = 18
-"""An index and all that follow it fit 64 bits."""
+"""Digits of an index that is valid: it and all following ones fit 64 bits."""
 
 
 class Stamps:
-    """Of one log whose configuration asks for indexes, times or both; in front of its appender."""
+    """Adds indexes, times or both to the entries of one log, as its configuration requires, and passes them to the
+    appender."""
 
     __slots__ = ("_append", "_clock", "_state")
 
@@ -32,7 +33,7 @@ class Stamps:
         self._append = append
 
     async def recover(self, entries: LogEntries) -> None:
-        """Find out where indexes go on, before anything is appended or trimmed. Raises LedgerError."""
+        """Find where indexes continue, before anything is appended or trimmed. Raises LedgerError."""
         if not self._state.config.entry_indexes:
             return
         line, stored = entries.line, self._state.properties.get(INDEX, "")
@@ -40,12 +41,12 @@ class Stamps:
         is_index = stored.isascii() and stored.isdigit() and len(stored) <= INDEX_DIGITS_MAX
         highest = int(stored) if is_index else -1
         if line.end > line.base:
-            index = entry_stamp((await entries.one(line.end - 1)).entry(0))[1]
+            index = entry_stamp((await entries.entry(line.end - 1)).entry(0))[1]
             highest = max(highest, -1 if index is None else index)
         self._state.last_index = highest
 
     def append(self, run: Slice, sink: AppendSink) -> None:
-        """See ``ManagedLedger.append``."""
+        """Append as ``ManagedLedger.append``."""
         state = self._state
         time_ms = self._clock.wall_ms() if state.config.entry_times else None
         index = None
@@ -56,7 +57,7 @@ class Stamps:
 
 
 class _Unstamped:
-    """Tells ``sink`` of the run that it gave; what is stored, and kept in the cache, is another."""
+    """A sink that reports to ``sink`` about the run that was passed in, while the stamped copy is stored and cached."""
 
     __slots__ = ("_run", "_sink")
 

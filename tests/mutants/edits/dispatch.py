@@ -180,7 +180,7 @@ EDITS = (
     Edit(
         "what-is-replayed-is-held-however-large-its-buffers-are",
         "engine/managed/reading/replay.py::replay",
-        "held += sum({id(view.run): view.run.held for view in found}.values())",
+        "held += sum({id(view.run): view.run.held for view in more_views}.values())",
         "pass",
         (
             "unit/managed/test_ledger.py::"

@@ -92,8 +92,8 @@ EDITS = (
     Edit(
         "deleted-before-the-list-is-stored",
         f"{ROLLING}::LedgerList.trim",
-        "self._dropped += gone",
-        "self._doomed += gone\nawait self.sweep()",
+        "self._dropped += dropped_ids",
+        "self._doomed += dropped_ids\nawait self.sweep()",
         (f"{INVARIANTS}::test_i37_a_ledger_is_deleted_only_when_the_stored_list_has_dropped_it",),
         "I37",
     ),
