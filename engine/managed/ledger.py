@@ -96,7 +96,7 @@ class ManagedLedger:
         self.name = name
         self.line = line
         self.step = "nothing"
-        """What ``start`` is doing, as a phrase for error messages."""
+        """The present step of ``start``, as a phrase for error messages."""
         self._state = state
         self._node = node
         self._shared = shared
@@ -172,7 +172,7 @@ class ManagedLedger:
 
     @property
     def ended(self) -> bool:
-        """Whether it was closed or fenced; the topic has to be opened again then."""
+        """True once it was closed or fenced; the topic has to be opened again then."""
         return self._state.ended
 
     def next_position(self, position: Position) -> Position:

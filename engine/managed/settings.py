@@ -122,9 +122,9 @@ class LedgerConfig:
     """Size of all ledgers up to which consumed ones are kept; -1 without limit. When both are 0, they are deleted at
     once."""
     entry_indexes: bool = False
-    """Whether each entry is stored with the index of its last message among all messages that were appended."""
+    """True to store each entry with the index of its last message among all messages that were appended."""
     entry_times: bool = False
-    """Whether each entry is stored with the time at which it was appended."""
+    """True to store each entry with the time at which it was appended."""
 
     def __post_init__(self) -> None:
         if not self.ensemble >= self.write_quorum >= self.ack_quorum >= 1:

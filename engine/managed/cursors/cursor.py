@@ -1,6 +1,6 @@
-"""A cursor: where a subscription stands and what it acknowledged; ``cursor_reader`` is its reading half.
+"""A cursor: the position of a subscription and its acknowledgements. ``cursor_reader`` is the part that reads.
 
-Acknowledgements change ``AckState`` at once; ``persister`` makes them survive.
+Acknowledgements change ``AckState`` at once; ``persister`` makes them durable.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -29,17 +29,18 @@ from engine.managed.stored.records import CursorState, check_cursor_properties
 from engine.wire.kernels import batch_sizes, metadata_span
 
 STATS_RANGES_MAX = 1000
+"""Acknowledged ranges listed in the statistics."""
 ACK_SET_WORDS_MAX = 1 << 14
-"""Of an entry whose number of messages is not at hand: a million messages in a batch."""
+"""Words of an ack set whose entry is not in memory: a million messages in a batch."""
 
 
 class Cursor(CursorReader):
-    """Made by ``ManagedLedger.open_cursor``. One reader at a time; acknowledgements at any time.
+    """A cursor, created by ``ManagedLedger.open_cursor``. One reader at a time; acknowledgements at any time.
 
-    Acknowledging never waits: state is persisted lazily, at once when somebody waits in ``persisted``.
-    ``mark_delete``: everything up to and with it is acknowledged. ``read_position``: next entry to be read.
+    Acknowledging never waits: the state is persisted lazily, or at once when a caller waits in ``persisted``.
+    ``mark_delete``: everything up to and including it is acknowledged. ``read_position``: the next entry to be read.
     ``properties`` (name -> int) are stored with the state; ``take_snapshot`` and ``set_property`` change them.
-    ``on_unblocked`` is called when reads that ``blocked`` held back may go on. Must not raise.
+    ``on_unblocked`` is called when reads that ``blocked`` held back may continue. It must not raise.
     """
 
     __slots__ = (
@@ -62,7 +63,7 @@ class Cursor(CursorReader):
         persister: Persister | None,
         index: IndexLedgers | None = None,
     ) -> None:
-        """``persister``, over the same ``acks`` and ``properties``, and ``index``: None for a cursor that is not
+        """``persister``, over the same ``acks`` and ``properties``, and ``index`` are None for a cursor that is not
         durable."""
         super().__init__(name, acks, entries, persister)
         self.index = index
@@ -72,7 +73,7 @@ class Cursor(CursorReader):
         self._volatile: dict[str, str] = {}
         self._volatile_change = b""
         self.change_in_doubt = False
-        """Whether the last change may not have survived: it is being stored, or nobody waited for that."""
+        """True while the last change may not be durable: it is being stored, or the wait for that was interrupted."""
         self._kept = self._kept_by_change()
 
     @property
@@ -81,12 +82,12 @@ class Cursor(CursorReader):
 
     @property
     def mark(self) -> int:
-        """Ordinal of the first entry that is not acknowledged; rises with ``mark_delete`` and costs less."""
+        """Ordinal of the first entry that is not acknowledged. Rises with ``mark_delete`` and is cheaper."""
         return self._acks.mark
 
     @property
     def persisted_mark_delete(self) -> Position:
-        """The mark-delete position that survives a crash now."""
+        """The mark-delete position that would survive a crash now."""
         return self._line.before(self._stored_mark)
 
     @property
@@ -108,7 +109,7 @@ class Cursor(CursorReader):
         return min(self._stored_mark, self._acks.mark)
 
     def trim_limit_at(self, now_ms: int) -> int:
-        """``trim_limit`` that leaves what the last change passed while that is kept to be taken back."""
+        """Return ``trim_limit``, lowered to keep the entries that the last change passed while it can be undone."""
         if self._kept is None:
             return self.trim_limit
         ordinal, at_ms = self._kept
@@ -118,7 +119,7 @@ class Cursor(CursorReader):
         return min(self.trim_limit, ordinal)
 
     def acknowledge(self, positions: Sequence[Position]) -> None:
-        """Acknowledge single entries; idempotent. Positions that do not exist (any more) are ignored."""
+        """Acknowledge single entries; idempotent. Positions without an entry, also trimmed ones, are ignored."""
         line, acks = self._line, self._acks
         if len(positions) == 1:
             ordinal = line.exact(*positions[0])
@@ -135,7 +136,7 @@ class Cursor(CursorReader):
                 base, entries = line.extent(ledger_id)
             if 0 <= entry_id < entries:
                 ordinals.append(base + entry_id)
-        ordinals.sort()  # neighbours go together, and what is near is found sooner
+        ordinals.sort()  # neighbours are added as one range, and near ranges are found faster
         for ordinal in ordinals:
             if ordinal != stop:
                 changed = acks.acknowledge(start, stop) or changed
@@ -147,7 +148,8 @@ class Cursor(CursorReader):
     def acknowledge_batch(self, position: Position, ack_set: Sequence[int]) -> bool:
         """Acknowledge part of a batch: 64-bit words (signed or not), bit i set = message i is *not* acknowledged.
 
-        Narrows what was acknowledged before. True when the whole entry is acknowledged now. Raises AckSetTooLongError.
+        Messages that were acknowledged before stay so. Return whether the entire entry is acknowledged now. Raises
+        AckSetTooLongError.
         """
         ordinal = self._line.exact(*position)
         if ordinal < 0:
@@ -157,7 +159,8 @@ class Cursor(CursorReader):
         return self._acks.is_acknowledged(ordinal)
 
     def acknowledge_cumulative(self, position: Position, ack_set: Sequence[int] = ()) -> None:
-        """Acknowledge everything up to ``position``; with ``ack_set`` only that part of ``position`` itself.
+        """Acknowledge everything up to ``position``; with ``ack_set``, of ``position`` itself only the messages that it
+        acknowledges.
 
         Raises InvalidPositionError behind the last entry, AckSetTooLongError.
         """
@@ -169,7 +172,7 @@ class Cursor(CursorReader):
             )
         bits = self._bits(line.exact(*position), ack_set)
         if bits and line.exact(*position) < 0:
-            return  # the batch is gone: so is everything before it
+            return  # the batch was trimmed, with everything before it
         changed = acks.acknowledge(acks.mark, stop - 1 if bits else stop)
         if bits:
             changed = acks.acknowledge_batch(stop - 1, bits) or changed
@@ -179,8 +182,9 @@ class Cursor(CursorReader):
     def _bits(self, ordinal: int, ack_set: Sequence[int]) -> int:
         """Return ``ack_set`` of the entry at ``ordinal`` as an integer.
 
-        Raises AckSetTooLongError when it has more words than the entry's messages take, which the state would keep. The
-        first ack set of an entry in memory is compared with the entry's metadata; later ones only narrow it.
+        Raises AckSetTooLongError when it has more words than the entry's messages need, since the state would store
+        them. The first ack set of an entry in memory is compared with the entry's metadata; later ones can only clear
+        bits.
         """
         words = len(ack_set)
         if words > ACK_SET_WORDS_MAX:
@@ -196,7 +200,8 @@ class Cursor(CursorReader):
         return bits
 
     def _messages_at_hand(self, ordinal: int) -> int:
-        """Return how many messages the entry at ``ordinal`` holds; 0 when it is not in memory or does not say so."""
+        """Return the number of messages in the entry at ``ordinal``; 0 when it is not in memory or has no readable
+        metadata."""
         run = self._entries.at_hand(ordinal)
         if run is None or metadata_span(run.buf, *run.spans) is None:
             return 0
@@ -204,11 +209,12 @@ class Cursor(CursorReader):
 
     @property
     def has_partial_batches(self) -> bool:
-        """Whether any batch is acknowledged in part: only then ``ack_set`` needs to be asked."""
+        """True when any batch is acknowledged in part; otherwise ``ack_set`` is None for every entry."""
         return bool(self._acks.batches)
 
     def ack_set(self, position: Position) -> list[int] | None:
-        """Words of the partly acknowledged batch (bit set = not acknowledged), signed; None when nothing is."""
+        """Return the words of a partly acknowledged batch (bit set = not acknowledged), signed; None for other
+        entries."""
         bits = self._acks.batches.get(self._line.exact(*position))
         return None if bits is None else words_of(bits)
 
@@ -222,17 +228,18 @@ class Cursor(CursorReader):
     async def persisted(self) -> None:
         """Return when all acknowledgements made so far survive a crash (M5). Cancel-safe.
 
-        Raises ManagedLedgerFencedError or ManagedLedgerClosedError; other failures are tried again until they heal.
+        Raises ManagedLedgerFencedError or ManagedLedgerClosedError; after other failures the write is tried again until
+        it succeeds.
         """
         if self._persister is not None:
             await self._persister.wait(self._check)
 
     async def reset(self, position: Position) -> None:
-        """Make ``position`` the next entry read and forget acknowledgements from it on; durable before it returns (M9).
+        """Make ``position`` the next entry read and drop the acknowledgements from it on; durable before it returns
+        (M9).
 
-        The only way for the mark-delete position to move backward (M4).
-
-        EARLIEST and LATEST work; vanished or future positions go to the nearest valid one.
+        No other call moves the mark-delete position backward (M4). EARLIEST and LATEST are valid; for a trimmed or
+        future position the nearest existing one is used.
         """
         self._check()
         line = self._line
@@ -243,7 +250,8 @@ class Cursor(CursorReader):
         await self.persisted()
 
     async def skip(self, entries: int) -> None:
-        """Acknowledge the first ``entries`` unacknowledged entries (not messages, as Pulsar); durable after."""
+        """Acknowledge the first ``entries`` unacknowledged entries (not messages, as Pulsar does); durable before it
+        returns."""
         self._check()
         if entries > 0:
             await self._acknowledge_to(self._acks.nth_pending(entries, self._line.end))
@@ -253,42 +261,43 @@ class Cursor(CursorReader):
         self._check()
         await self._acknowledge_to(self._line.end)
 
-    # Changes that are previewed. A state is a PositionInfo, encoded.
+    # Changes with a preview. A state is an encoded PositionInfo.
 
     def state(self) -> bytes:
-        """The acknowledgements now."""
+        """Return the present acknowledgements as a state."""
         return self.encoded(self._acks)
 
     def state_passed(self, entries: int | None) -> bytes:
-        """What they would be with the first ``entries`` unacknowledged entries acknowledged too; None: with all."""
+        """Return the state with the first ``entries`` unacknowledged entries acknowledged too; None: with all of
+        them."""
         end = self._line.end
         stop = end if entries is None else self._acks.nth_pending(entries, end)
         return self.encoded(passed(self._acks, stop))
 
     def state_passed_to(self, position: Position) -> bytes:
-        """What they would be with everything up to ``position`` acknowledged too."""
+        """Return the state with everything up to ``position`` acknowledged too."""
         return self.encoded(passed(self._acks, self._line.ordinal_after(position)))
 
     def trim_limit_passed_to(self, position: Position) -> int:
-        """``trim_limit`` once that is stored."""
+        """Return what ``trim_limit`` will be once the state of ``state_passed_to`` is stored."""
         return passed(self._acks, self._line.ordinal_after(position)).mark
 
     def state_at(self, position: Position) -> bytes:
-        """What they would be if ``position`` were next and nothing from it on were acknowledged."""
+        """Return the state in which ``position`` is next and nothing from it on is acknowledged."""
         return self.encoded(AckState(self._line.ordinal(position)))
 
     def effect(self, base: bytes, target: bytes) -> Effect:
-        """What ``move`` would do now. Raises StoredRecordError for what is no state."""
+        """Return what ``move`` would do now. Raises StoredRecordError for an invalid state."""
         line = self._line
-        before, after = (CursorState.decode(one).acks(line) for one in (base, target))
+        before, after = (CursorState.decode(state).acks(line) for state in (base, target))
         return effect_of(copied(self._acks), before, after, line.base)
 
     async def move(self, effect: Effect, change: LastChange) -> None:
-        """Make ``effect``, worked out in the same turn of the loop, with ``change`` as its record, whose states are
-        filled in; durable, all of it together, before it returns. An effect of nothing leaves the last change what it
-        was, so that it can still be taken back, and only adds the id of ``change`` to the spent ones.
+        """Apply ``effect``, which was computed without an await since, and record ``change`` with the states before and
+        after. All of it is durable together before it returns.
 
-        Raises as ``persisted``: the change may or may not outlive this owner then.
+        An effect without any change leaves the last change as it was, so that it can still be undone. It only adds the
+        id of ``change`` to the spent ones. Raises as ``persisted``; the change may or may not be durable then.
         """
         self._check()
         if effect.nothing:
@@ -315,12 +324,13 @@ class Cursor(CursorReader):
     @property
     def last_change(self) -> LastChange | None:
         """The last change made by ``move``. Raises StoredRecordError."""
-        kept = self._volatile_change if self._persister is None else self._persister.change
-        return LastChange.decode(kept) if kept else None
+        encoded = self._volatile_change if self._persister is None else self._persister.change
+        return LastChange.decode(encoded) if encoded else None
 
     def _kept_by_change(self) -> tuple[int, int] | None:
-        """Ordinal from which on trimming keeps entries so that the last change can be taken back, and when that was
-        made; None when it has no way back, or its record is damaged, which costs the undo and not the cursor."""
+        """Return the ordinal from which on trimming keeps entries so that the last change can be undone, and the
+        time of that change. None when it cannot be undone, also because its record is damaged: the cursor stays
+        usable then."""
         try:
             change = self.last_change
             if change is None or not change.can_be_undone:
@@ -337,16 +347,16 @@ class Cursor(CursorReader):
             self._persister.change = encoded
 
     def encoded(self, acks: AckState) -> bytes:
-        """Acknowledgements as a state."""
+        """Return acknowledgements as a state."""
         return AckSnapshot.of(acks, self._line, {}).encode()
 
     def next_positions(self, effect: Effect) -> tuple[Position, Position]:
-        """The first unacknowledged entry before and after."""
+        """Return the first unacknowledged positions before and after ``effect``."""
         return self._line.position(effect.now.mark), self._line.position(effect.after.mark)
 
     async def entries_of(self, start: int, stop: int) -> AsyncIterator[tuple[int, Slice]]:
-        """Entries ``start <= ordinal < stop`` in runs, each with the ordinal of its first; some before and behind may
-        come with them. Raises LedgerError."""
+        """Iterate over the entries ``start <= ordinal < stop`` in runs, each with the ordinal of its first entry. Runs
+        may have entries before and behind these. Raises LedgerError."""
         self._check()
         while start < stop:
             base, run = await self._entries.run(start, stop)
@@ -354,7 +364,7 @@ class Cursor(CursorReader):
             start = base + run.count
 
     def take_snapshot(self, position: Position, properties: dict[str, int]) -> None:
-        """Acknowledge everything up to ``position`` and make ``properties`` the cursor's; persisted together, as an
+        """Acknowledge everything up to ``position`` and replace ``properties``; persisted together, as an
         acknowledgement is."""
         self._acks.acknowledge(self._acks.mark, self._line.ordinal_after(position))
         self._properties.clear()
@@ -362,8 +372,8 @@ class Cursor(CursorReader):
         self._changed()
 
     async def replacing(self, old: int, new: int) -> None:
-        """Name the compacted ledgers ``old`` (-1: none) and ``new`` where they are found when this owner is gone: the
-        next one deletes the one that ``properties`` do not name as COMPACTED_LEDGER.
+        """Name the compacted ledgers ``old`` (-1: none) and ``new`` in the cursor's node. The next owner then deletes
+        the one that ``properties`` do not name as COMPACTED_LEDGER.
 
         Raises LedgerError and the store's errors when they may or may not be named.
         """
@@ -372,13 +382,14 @@ class Cursor(CursorReader):
             await self._persister.replacing(old, new)
 
     async def replaced(self, kept: int) -> None:
-        """Delete those of them that are not ``kept`` (-1: none is). Raises as ``replacing``: they are deleted later."""
+        """Delete those of them that are not ``kept`` (-1: all). Raises as ``replacing``; they are deleted later
+        then."""
         self._check()
         if self._persister is not None:
             await self._persister.replaced(kept)
 
     def set_property(self, name: str, value: int | None) -> None:
-        """One of ``properties``, None: without it; persisted as an acknowledgement is."""
+        """Set one of ``properties``, or remove it with None; persisted as an acknowledgement is."""
         if self._properties.get(name) == value:
             return
         if value is None:
@@ -388,7 +399,7 @@ class Cursor(CursorReader):
         self._changed()
 
     async def update_cursor_properties(self, properties: dict[str, str]) -> None:
-        """Replace the subscription's properties; durable, if the cursor is, before it returns.
+        """Replace the subscription's properties. They are durable before it returns if the cursor is durable.
 
         Raises LedgerError and the store's errors when they may or may not be stored, InvalidPropertyError.
         """
@@ -400,7 +411,7 @@ class Cursor(CursorReader):
             await self._persister.write_properties(properties)
 
     def backlog_entries(self) -> int:
-        """Unacknowledged entries."""
+        """Return the number of unacknowledged entries."""
         return self._acks.backlog(self._line.end)
 
     def stats(self) -> CursorStats:
@@ -440,22 +451,25 @@ class Cursor(CursorReader):
         if self._persister is not None:
             self._persister.changed()
 
-    # For the managed ledger
+    # Called by the managed ledger
 
     def trimmed(self) -> None:
-        """Ledgers in front were deleted: what was in them counts as acknowledged (only other cursors kept it not)."""
+        """Acknowledge the entries of deleted ledgers. This cursor does not need them; only other cursors kept them."""
         if self._acks.acknowledge(self._acks.mark, self._line.base):
             self._changed()
 
     async def close(self) -> None:
-        """Make the state durable and stop. Raises what forbids it, stopped all the same."""
+        """Make the state durable and stop. Raises the error that prevents it; the cursor is stopped in any case."""
         self._end(ManagedLedgerClosedError(f"cursor {self.name} is closed"))
         if self._persister is not None:
             await self._persister.close()
 
     async def delete(self) -> None:
-        """Remove the stored state and stop. Raises ManagedLedgerFencedError and the store's errors: then it may be
-        gone or not, and this object is of no more use."""
+        """Remove the stored state and stop.
+
+        Raises ManagedLedgerFencedError and the store's errors; then it is unknown whether the state was removed, and
+        this object must not be used any more.
+        """
         if self._persister is not None:
             await self._persister.stop()  # a write that finds no node would look like another owner
             await self._persister.store.delete(self._persister.snapshot())

@@ -1,4 +1,4 @@
-"""The ledger that a cursor's states are written to while it is in use, one state per entry."""
+"""The ledger that a cursor's states are written to while the cursor is in use, one state per entry."""
 
 import asyncio
 
@@ -11,9 +11,10 @@ from engine.managed.settings import LedgerConfig
 
 
 class CursorLedger:
-    """Made by ``create``. One ``append`` at a time; of each it is known for sure which entry was confirmed.
+    """A cursor's open ledger, made by ``create``. One ``append`` at a time; each returns only when its own entry is
+    confirmed.
 
-    The confirmation of an append that was cancelled comes all the same, and says nothing of the next one (I38).
+    The confirmation of a cancelled append may still arrive; it does not confirm the next append (I38).
     """
 
     def __init__(self) -> None:
@@ -25,16 +26,16 @@ class CursorLedger:
     async def create(
         cls, ledgers: LedgerClient, config: LedgerConfig, custom: dict[str, bytes]
     ) -> "CursorLedger":
-        """A new ledger. Raises LedgerError, the store's errors; cancelled, an empty ledger may be left."""
-        made = cls()
-        made._writer = await ledgers.create(
+        """Create a ledger. Raises LedgerError, the store's errors. When cancelled, an empty ledger may remain."""
+        ledger = cls()
+        ledger._writer = await ledgers.create(
             config.ensemble,
             config.write_quorum,
             config.ack_quorum,
             custom=custom,
-            listener=made,
+            listener=ledger,
         )
-        return made
+        return ledger
 
     @property
     def ledger_id(self) -> int:
@@ -42,11 +43,12 @@ class CursorLedger:
 
     @property
     def metadata(self) -> LedgerMetadata:
-        """As stored last."""
+        """The metadata as last stored."""
         return self._writer.metadata
 
     async def append(self, payload: bytes) -> int:
-        """Id of the entry when it is durable. Raises LedgerError; cancelled, it may become durable."""
+        """Append an entry and return its id when it is durable. Raises LedgerError. When cancelled, it may become
+        durable."""
         self._entry = self._writer.append(Slice(payload, [0, len(payload)], len(payload)))
         self._waiter = asyncio.get_running_loop().create_future()
         try:
@@ -56,21 +58,21 @@ class CursorLedger:
         return self._entry
 
     def confirmed(self, below: int) -> None:
-        """From the writer."""
+        """Complete the append of an entry below ``below``. Called by the writer."""
         if self._waiter is not None and below > self._entry and not self._waiter.done():
             self._waiter.set_result(None)
 
     def failed(self, error: LedgerError) -> None:
-        """From the writer."""
+        """Fail the append in progress. Called by the writer."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_exception(error)
 
     async def close(self) -> None:
-        """See ``LedgerWriter.close``."""
+        """Close the ledger as ``LedgerWriter.close``."""
         await self._writer.close()
 
     def abandon(self, why: str) -> None:
-        """Stop at once; who waits for an entry gets LedgerError."""
+        """Stop at once; an append in progress raises LedgerError."""
         error = LedgerError(why)
         self._writer.abandon(error)
         self.failed(error)

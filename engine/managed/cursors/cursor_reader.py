@@ -1,7 +1,7 @@
-"""The reading half of a cursor: unacknowledged entries in order, from memory where they are there.
+"""The part of a cursor that reads: unacknowledged entries in order, from memory where they are there.
 
-From the tail cache, from the topic's shared backlog, from the bookies. Nothing new is read while acknowledgements are
-near what can be persisted.
+They are read from the tail cache, the topic's shared backlog segments, or the bookies. Nothing new is read while the
+acknowledgements are near the largest size that can be persisted.
 """
 
 import logging
@@ -26,7 +26,8 @@ log = logging.getLogger(__name__)
 
 
 class CursorReader:
-    """Base of ``Cursor``. ``_next``: ordinal from which on nothing was read; entries before it may be read again."""
+    """The base class of ``Cursor``. ``_next``: ordinal from which on nothing was read; entries before it may be read
+    again."""
 
     __slots__ = (
         "_acks",
@@ -67,9 +68,10 @@ class CursorReader:
 
     @property
     def blocked(self) -> str | None:
-        """Why nothing new is read: the acknowledged ranges are near what can be persisted (M6). None: all is well.
+        """The reason why nothing new is read: the acknowledged ranges are near the largest size that can be persisted
+        (M6). None while reads are not blocked.
 
-        What lies before the last acknowledged entry is still read: it has to be acknowledged for the pause to end.
+        Entries before the last acknowledged one are still read: they have to be acknowledged for the pause to end.
         """
         if self._persister is None or not self._persister.near_limit:
             return None
@@ -78,10 +80,10 @@ class CursorReader:
         return f"{count} acknowledged ranges take {size} of {limit} bytes: acknowledge the oldest messages first"
 
     def read_nowait(self, entries_max: int, bytes_max: int) -> list[View] | None:
-        """Unacknowledged entries from memory, advancing ``read_position``; at least one if any.
+        """Return unacknowledged entries from memory, at least one if there is any, and advance ``read_position``.
 
-        ``[]``: nothing to read until ``ManagedLedger.on_appended``, or ``on_unblocked`` if ``blocked``.
-        ``None``: not in memory, use ``read``.
+        ``[]``: nothing to read until ``ManagedLedger.on_appended``, or ``on_unblocked`` if ``blocked``. ``None``: not
+        in memory, use ``read``.
         """
         self._check()
         if self._reading:
@@ -89,9 +91,10 @@ class CursorReader:
         return self._read_memory(entries_max, bytes_max)
 
     async def read(self, entries_max: int, bytes_max: int) -> list[View]:
-        """Like ``read_nowait``, from the bookies where need be; ``[]`` at the end. Cancel-safe: nothing is skipped.
+        """Read as ``read_nowait`` does, from the bookies where needed; ``[]`` at the end. Cancel-safe: nothing is
+        skipped.
 
-        Raises LedgerError when the entries cannot be read, CursorMisuseError when another read is under way.
+        Raises LedgerError when the entries cannot be read, CursorMisuseError when another read is in progress.
         """
         self._check()
         if self._reading:
@@ -108,8 +111,8 @@ class CursorReader:
             self._reading = False
 
     async def replay(self, positions: Sequence[Position], bytes_max: int) -> list[View]:
-        """These entries again, in order of position; acknowledged and vanished ones are left out, and those behind
-        as many as keep ``bytes_max`` bytes of buffers alive, one buffer at least.
+        """Read these entries again, in order of position. Acknowledged and trimmed ones are omitted. The result ends
+        when its buffers exceed ``bytes_max`` bytes, after one buffer at least.
 
         Does not move ``read_position``. Cancel-safe.
         """
@@ -117,15 +120,15 @@ class CursorReader:
         return await replay(self._entries, self._acks, positions, bytes_max)
 
     def unacknowledged(self, first: Position, last: Position, count: int) -> list[Position]:
-        """The first ``count`` unacknowledged entries from ``first`` to ``last``, both included."""
+        """Return the first ``count`` unacknowledged entries from ``first`` to ``last``, both included."""
         line = self._line
-        found: list[Position] = []
+        positions: list[Position] = []
         for start, stop in self._acks.pending(line.ordinal(first), line.ordinal_after(last)):
-            stop = min(stop, start + count - len(found))
-            found += [line.position(ordinal) for ordinal in range(start, stop)]
-            if len(found) == count:
+            stop = min(stop, start + count - len(positions))
+            positions += [line.position(ordinal) for ordinal in range(start, stop)]
+            if len(positions) == count:
                 break
-        return found
+        return positions
 
     def rewind(self) -> None:
         """Read again from the first unacknowledged entry on."""
@@ -136,8 +139,8 @@ class CursorReader:
         self._next = max(self._next, self._line.ordinal_after(position))
 
     def set_aside(self, spans: Iterable[tuple[int, int, int]]) -> None:
-        """From now on leave these entries out, until all of them were passed: (ledger id, first, behind the last), in
-        any order. They replace those of before."""
+        """Omit these entries until all of them were passed: (ledger id, first, behind the last), in any order. They
+        replace those of the previous call."""
         line = self._line
         ranges: list[tuple[int, int]] = []
         for ledger_id, first, stop in spans:
@@ -148,12 +151,12 @@ class CursorReader:
         self._aside = RangeSet(sorted(ranges)) if ranges else None
 
     def has_more(self) -> bool:
-        """Whether an entry waits at or behind ``read_position``."""
+        """Return whether there is an entry to read at or behind ``read_position``."""
         start = max(self._next, self._acks.mark)
         return next(self._unread(start, self._line.end), None) is not None
 
     def _unread(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Intervals of what is to be read in ``[start, stop)``."""
+        """Return the intervals in ``[start, stop)`` that are to be read."""
         pending, aside = self._acks.pending(start, stop), self._aside
         if aside is None:
             return pending
@@ -169,12 +172,13 @@ class CursorReader:
     def _read_memory(
         self, entries_max: int, bytes_max: int, extra: Source | None = None
     ) -> list[View] | None:
-        """``extra``: what was just fetched for this cursor, in case it is in the backlog no more."""
+        """Read as ``read_nowait``. ``extra``: the segment just fetched for this cursor, which the backlog may have
+        released already."""
         entries, acks = self._entries, self._acks
         end = self._line.end
         if self._persister is not None and self._persister.near_limit:
-            # What is acknowledged beyond the highest range would make the record of acknowledgements larger, what
-            # fills its holes smaller; beyond its limit it could not be stored any more.
+            # Acknowledgements behind the highest range make the stored state larger, those that fill its holes
+            # smaller. Above its limit it could not be stored any more (M6).
             end = min(end, acks.top)
             self._warn_blocked()
         if self._next >= end:
@@ -197,7 +201,7 @@ class CursorReader:
                 return None
             source = extra
         views, self._next = collect(source, self._unread(start, end), end, entries_max, bytes_max)
-        # Cursors that follow each other through old entries share one read of them: it is dropped behind the last.
+        # Cursors that follow each other through old entries share a segment, which is released behind the last cursor.
         self._behind = True
         entries.backlog.passed(self.name, self._next)
         return views
@@ -212,7 +216,8 @@ class CursorReader:
         self._entries.backlog.left(self.name)
 
     async def _fetch(self, bytes_max: int) -> Source | None:
-        """What follows from the first unacknowledged entry on. A rewind or reset meanwhile only makes it useless."""
+        """Fetch the entries from the first unacknowledged one on. A rewind or reset meanwhile makes the result useless,
+        not wrong."""
         first = next(self._unread(self._next, self._line.end), None)
         if first is None:
             return None
@@ -222,14 +227,14 @@ class CursorReader:
             return await self._entries.backlog.fetch(self.name, first[0], bytes_max)
         except NoSuchLedgerError:
             if self._line.first_ordinal(ledger.ledger_id) is None:
-                return None  # trimmed meanwhile: this cursor has moved on
+                return None  # trimmed meanwhile, which moved this cursor behind it
             raise
         except ManagedLedgerClosedError:
             self._check()
             raise
 
     def _unblock(self) -> None:
-        """Acknowledgements were persisted: reads that waited for room may go on."""
+        """Notify that blocked reads may continue, if the state just persisted is small enough."""
         if self._held_back and self.blocked is None:
             self._held_back = False
             if self.on_unblocked is not None:

@@ -1,4 +1,4 @@
-"""The cursors of one managed ledger: made, loaded with the topic, deleted."""
+"""The cursors of one managed ledger: created, loaded with the topic, deleted."""
 
 import asyncio
 import contextlib
@@ -43,29 +43,30 @@ log = logging.getLogger(__name__)
 
 
 class InitialPosition(Enum):
-    """Where a new cursor starts: at the first entry kept, or behind the last one written."""
+    """The start of a new cursor: at the first existing entry, or behind the last one."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
 
 
 class CursorSet:
-    """``by_name`` holds all cursors. Changes wait for each other; the caller acts on ManagedLedgerFencedError.
+    """All cursors of a managed ledger, in ``by_name``. Changes are made one at a time; the caller acts on
+    ManagedLedgerFencedError.
 
-    ``unread``: cursors that are or may be stored and are not in memory, and why: their storage does not answer (M14:
-    they do not keep the topic from opening, M5: what it holds is not given up either), or their creation or deletion
-    got no answer (M16: nobody uses a cursor of which it is not known whether it exists). They are tried again until
-    they can be read or are known to be gone; nothing is trimmed before. Reading one writes it, so a deletion that
+    ``unread``: cursors that are stored, or may be, and are not in memory, with the reason. Either their storage does
+    not answer: they do not prevent the topic from opening (M14), and their stored state is not given up (M5). Or their
+    creation or deletion got no answer: a cursor that may not exist is not used (M16). Reading is retried until they can
+    be read or are known not to exist; nothing is trimmed before. Reading a cursor writes its node, so a deletion that
     arrives late fails.
     """
 
     __slots__ = (
         "_discarding",
         "_entries",
+        "_is_retrying",
         "_list",
         "_lock",
         "_reading",
-        "_reads_later",
         "_shared",
         "_state",
         "_tasks",
@@ -90,7 +91,7 @@ class CursorSet:
         self.unread: dict[str, str] = {}
         self._reading = UnderWay[str, Cursor | Exception](tasks)
         self._discarding: dict[str, None] = {}
-        self._reads_later = False
+        self._is_retrying = False
         self._when_read: list[Callable[[Cursor], None]] = []
         self._state = state
         self._tenure = tenure
@@ -102,17 +103,18 @@ class CursorSet:
         self._lock = asyncio.Lock()
 
     def on_read(self, callback: Callable[[Cursor], None]) -> None:
-        """See ``ManagedLedger.on_cursor_read``."""
+        """Register as ``ManagedLedger.on_cursor_read``."""
         self._when_read.append(callback)
 
-    async def load(self, children: Sequence[str], found: Mapping[str, tuple[bytes, Stat]]) -> None:
-        """All stored ones, taken from their previous owner, some at a time. ``children``: names of their nodes, of
-        which ``found`` are as they were read."""
+    async def load(self, children: Sequence[str], nodes: Mapping[str, tuple[bytes, Stat]]) -> None:
+        """Take all stored cursors over from their previous owner, some at a time. ``children``: names of their nodes.
+        ``nodes``: value and stat of those that were read already."""
         names = [decode_name(child) for child in children]
-        left = [(name, found.get(child)) for name, child in zip(names, children, strict=True)][::-1]
+        pairs = zip(names, children, strict=True)
+        remaining = [(name, nodes.get(child)) for name, child in pairs][::-1]
         scope = TaskScope(f"cursors of {self._state.name}", lambda name, error: None)
         count = min(len(names), self._shared.settings.cursor_loads_max)
-        workers = [scope.spawn(str(i), self._load_some(left)) for i in range(count)]
+        workers = [scope.spawn(str(i), self._load_some(remaining)) for i in range(count)]
         try:
             if workers:
                 await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
@@ -122,33 +124,35 @@ class CursorSet:
         finally:
             await scope.close()
         self.by_name = {name: self.by_name[name] for name in names if name in self.by_name}
-        self._read_soon()
+        self._start_retrying()
 
-    async def _load_some(self, left: list[tuple[str, tuple[bytes, Stat] | None]]) -> None:
-        while left:
-            name, found = left.pop()
+    async def _load_some(self, remaining: list[tuple[str, tuple[bytes, Stat] | None]]) -> None:
+        """Load cursors until none remains. One whose storage does not answer is marked as unread."""
+        while remaining:
+            name, node = remaining.pop()
             try:
-                await self._load(name, found)
+                await self._load(name, node)
             except NoNodeError:
-                log.debug("cursor was gone log=%s cursor=%s", self._state.name, name)
+                log.debug("cursor does not exist any more log=%s cursor=%s", self._state.name, name)
             except CursorUnreadableError as error:
                 self.unread[name] = str(error)
                 log.warning("topic opens without a cursor log=%s: %s", self._state.name, error)
 
-    def _lose(self, name: str, why: str) -> None:
-        """Whether the cursor is stored is not known: it is to be read again, or found to be gone (M16)."""
+    def _mark_unread(self, name: str, why: str) -> None:
+        """Mark a cursor of which it is unknown whether it is stored. It is read again, or found not to exist (M16)."""
         self.by_name.pop(name, None)
         self.unread[name] = why
         log.warning("cursor is in doubt log=%s cursor=%s: %s", self._state.name, name, why)
-        self._read_soon()
+        self._start_retrying()
 
-    def _read_soon(self) -> None:
-        if self.unread and not self._reads_later and not self._tasks.closed:
-            self._reads_later = True
-            self._tasks.spawn("unread cursors", self._read_later())
+    def _start_retrying(self) -> None:
+        if self.unread and not self._is_retrying and not self._tasks.closed:
+            self._is_retrying = True
+            self._tasks.spawn("unread cursors", self._retry_unread())
 
-    async def _read_later(self) -> None:
-        """Without the lock: nobody waits here for storage that he does not need."""
+    async def _retry_unread(self) -> None:
+        """Read unread cursors until there are none. Without the lock, so that no caller waits for storage that it does
+        not need."""
         settings = self._shared.settings
         backoff = Backoff(settings.retry_initial_s, settings.retry_max_s)
         try:
@@ -156,35 +160,35 @@ class CursorSet:
                 await asyncio.sleep(backoff.next_s(self._shared.entropy.random()))
                 for name in list(self.unread):
                     if name not in self._discarding:
-                        await self._look_again(name)
+                        await self._retry(name)
         except ManagedLedgerError as error:
             self._tenure.fenced(error)
         finally:
-            self._reads_later = False
+            self._is_retrying = False
 
-    async def _look_again(self, name: str) -> None:
+    async def _retry(self, name: str) -> None:
         try:
             await self._read_again(name)
         except NoNodeError:
-            self._gone(name)
+            self._forget_unread(name)
         except (CursorUnreadableError, WorldError) as error:
             log.debug("still without a cursor log=%s: %s", self._state.name, error)
 
-    def _gone(self, name: str) -> None:
+    def _forget_unread(self, name: str) -> None:
         if self.unread.pop(name, None) is not None:
             self._trimmer.soon()
 
     async def _read_again(self, name: str) -> Cursor:
-        """An unread cursor, read by one at a time however many want it. Cancel-safe."""
+        """Return an unread cursor. Concurrent callers share one read. Cancel-safe."""
         reading = self._reading.of(name) or self._reading.begin(
-            name, f"cursor {name}", self._try(name)
+            name, f"cursor {name}", self._read_once(name)
         )
-        found = await asyncio.shield(reading)
-        if isinstance(found, Exception):
-            raise found
-        return found
+        result = await asyncio.shield(reading)
+        if isinstance(result, Exception):
+            raise result
+        return result
 
-    async def _try(self, name: str) -> Cursor | Exception:
+    async def _read_once(self, name: str) -> Cursor | Exception:
         try:
             return await self._load(name)
         except CursorUnreadableError as error:
@@ -201,18 +205,18 @@ class CursorSet:
         durable: bool,
         cursor_properties: dict[str, str],
     ) -> Cursor:
-        """See ``ManagedLedger.open_cursor``."""
+        """Open or create a cursor as ``ManagedLedger.open_cursor``."""
         check_cursor_properties(cursor_properties)
         if name in self.unread and name not in self._discarding:
             try:
                 return await self._read_again(name)
             except NoNodeError:
-                self._gone(name)
+                self._forget_unread(name)
         async with self._lock:
             cursor = self.by_name.get(name)
             if cursor is not None:
                 return cursor
-            if name in self.unread:  # since we looked, or still
+            if name in self.unread:  # it may have been added while this call waited for the lock
                 raise CursorUnreadableError(f"cursor {name} cannot be read: {self.unread[name]}")
             if initial is InitialPosition.EARLIEST:
                 initial = EARLIEST
@@ -224,9 +228,9 @@ class CursorSet:
                 cursor = Cursor(name, acks, self._entries, dict(properties), None)
                 self.by_name[name] = cursor
                 return cursor
-            return await self._make(name, acks, properties, cursor_properties)
+            return await self._create(name, acks, properties, cursor_properties)
 
-    async def _make(
+    async def _create(
         self,
         name: str,
         acks: AckState,
@@ -236,29 +240,29 @@ class CursorSet:
         store = self._cursor_store(name)
         state = AckSnapshot.of(acks, self._state.line, properties).state()
         cursor = self._durable(name, acks, properties, store)
-        self.by_name[name] = cursor  # from now on nothing is trimmed that it needs
+        self.by_name[name] = cursor  # from now on, trimming keeps the entries that it needs
         try:
             while not await store.create(state, cursor_properties):
-                # An attempt of ours without an answer made it, or it is left of a deletion and goes now.
+                # An attempt without an answer created it, or it remains of a deletion, which loading finishes.
                 with contextlib.suppress(NoNodeError):
                     cursor = await self._load(name)
                     break
             if not await self._list.still_ours():
                 raise ManagedLedgerFencedError(f"{self._state.name} was opened by another owner")
         except BaseException as error:
-            self._lose(name, f"its creation is not confirmed: {_reason(error)}")
+            self._mark_unread(name, f"its creation is not confirmed: {_reason(error)}")
             raise
         return cursor
 
-    async def _load(self, name: str, found: tuple[bytes, Stat] | None = None) -> Cursor:
+    async def _load(self, name: str, node: tuple[bytes, Stat] | None = None) -> Cursor:
         try:
-            cursor = await self._taken(name, found)
+            cursor = await self._take_over(name, node)
         except (LedgerError, StoredRecordError, RecordTooLargeError) as error:
             raise CursorUnreadableError(f"cursor {name} cannot be read: {error}") from error
         except (ManagedLedgerError, WorldError, NoNodeError):
             raise
         except Exception as error:
-            # Nothing here provides for it: the topic and its other cursors can be used all the same (M14).
+            # An unexpected error must not prevent the use of the topic and its other cursors (M14).
             log.exception("cursor cannot be read log=%s cursor=%s", self._state.name, name)
             raise CursorUnreadableError(f"cursor {name} cannot be read: {error!r}") from error
         self.by_name[name] = cursor
@@ -267,12 +271,12 @@ class CursorSet:
                 callback(cursor)
         return cursor
 
-    async def _taken(self, name: str, found: tuple[bytes, Stat] | None) -> Cursor:
+    async def _take_over(self, name: str, node: tuple[bytes, Stat] | None) -> Cursor:
         store = self._cursor_store(name)
         limit_s = self._shared.settings.cursor_load_timeout_s
         try:
             async with asyncio.timeout(limit_s):
-                state = await store.take(found)
+                state = await store.take(node)
         except TimeoutError:
             raise CursorUnreadableError(
                 f"cursor {name} was not read within {limit_s:g} s"
@@ -316,9 +320,10 @@ class CursorSet:
     async def delete(self, name: str) -> None:
         """Delete a cursor with its state. Raises CursorNotFoundError.
 
-        When it fails otherwise or is cancelled the cursor is unread: it comes back whole or is found to be gone.
+        When it fails otherwise or is cancelled, the cursor is unread: it is loaded again with its complete state, or
+        found not to exist.
         """
-        self._discarding[name] = None  # nobody begins to read it again
+        self._discarding[name] = None  # no further read of it is started
         try:
             if reading := self._reading.of(name):
                 await asyncio.wait([reading])
@@ -328,7 +333,8 @@ class CursorSet:
             self._discarding.pop(name, None)
 
     async def _delete(self, name: str) -> None:
-        if name in self.unread:  # and stays so until it is gone: nothing may be trimmed before
+        # It stays unread until it is deleted, since nothing may be trimmed before.
+        if name in self.unread:
             await discard_cursor(self._node(name), self._shared.ledgers, self._list.still_ours)
             self.unread.pop(name, None)
             return
@@ -339,25 +345,29 @@ class CursorSet:
             await cursor.delete()
         except BaseException as error:
             cursor.abandon(ManagedLedgerClosedError(f"cursor {name} was being deleted"))
-            self._lose(name, f"its deletion is not confirmed: {_reason(error)}")
+            self._mark_unread(name, f"its deletion is not confirmed: {_reason(error)}")
             raise
         del self.by_name[name]
 
     def trimmed(self) -> None:
-        """Ledgers in front were dropped."""
+        """Notify the cursors that ledgers at the front were dropped."""
         for cursor in list(self.by_name.values()):
             cursor.trimmed()
 
     def abandon(self, error: ManagedLedgerError) -> None:
-        """Stop all at once without writing anything more."""
+        """Stop all cursors at once without writing anything more."""
         for cursor in self.by_name.values():
             cursor.abandon(error)
 
     def droppable(self) -> int | None:
-        """As ``consumed``, but what a change by hand passed is left while that change can be taken back."""
+        """Return the ordinal as ``consumed``, lowered to keep the entries passed by a change that can still be
+        undone."""
         if self.unread:
             return self._state.line.base
-        return min((self._limit(one) for one in self.by_name.values() if one.durable), default=None)
+        return min(
+            (self._limit(cursor) for cursor in self.by_name.values() if cursor.durable),
+            default=None,
+        )
 
     def _limit(self, cursor: Cursor) -> int:
         return cursor.trim_limit_at(self._shared.clock.wall_ms())
@@ -365,19 +375,23 @@ class CursorSet:
     def consumed(
         self, passed: Mapping[str, Position] | None = None, gone: Collection[str] = ()
     ) -> int | None:
-        """Ordinal below which every durable cursor's persisted state needs nothing; None without durable cursors. With
-        ``passed`` and ``gone`` as if those had acknowledged all up to there, and these were deleted."""
+        """Return the ordinal below which no durable cursor's persisted state needs an entry; None without durable
+        cursors.
+
+        Cursors of ``passed`` count as having acknowledged all entries up to these positions, those of ``gone`` as
+        deleted.
+        """
         if self.unread:
             return self._state.line.base
-        to = passed or {}
+        positions = passed or {}
         limits = [
-            one.trim_limit_passed_to(to[name]) if name in to else one.trim_limit
-            for name, one in self.by_name.items()
-            if one.durable and name not in gone
+            cursor.trim_limit_passed_to(positions[name]) if name in positions else cursor.trim_limit
+            for name, cursor in self.by_name.items()
+            if cursor.durable and name not in gone
         ]
         return min(limits) if limits else None
 
 
 def _reason(error: BaseException) -> str:
-    """For clients' eyes: without the error's name."""
-    return str(error) or "it was cut off"
+    """Return an error's text for clients, without the name of its class."""
+    return str(error) or "it was interrupted"

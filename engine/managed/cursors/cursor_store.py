@@ -1,9 +1,9 @@
-"""Where a cursor's state survives: entries of a cursor ledger, and the cursor's node in the metadata store.
+"""The storage of a cursor's state: entries of a cursor ledger, and the cursor's node in the metadata store.
 
-Each write holds the whole state, so the last entry of the ledger counts and a failed ledger is simply replaced. A new
-ledger takes the state as its first entry before the node points to it; the old one is deleted after that, and the node
-names it until then, so that it is found by whoever comes next (M17). An owner that loads a cursor writes its node at
-once: whatever the previous owner still writes there then fails.
+Each write contains the complete state, so only the last entry of the ledger counts and a failed ledger is simply
+replaced. A new ledger receives the state as its first entry before the node points to it. The old one is deleted after
+that; until then the node names it, so that the next owner finds it (M17). An owner that loads a cursor writes its node
+at once, so that the previous owner's later writes of the node fail.
 """
 
 import asyncio
@@ -36,18 +36,21 @@ from engine.metadata.store import NoNodeError, Stat
 log = logging.getLogger(__name__)
 
 TAKE_ATTEMPTS = 5
+"""Attempts to take a cursor over while its previous owner still writes its node."""
 INLINE_BYTES_MAX = 256 << 10
-"""A larger record stays in the cursor ledger, however few its ranges: a node takes 1 MiB at most."""
+"""Bytes of a record above which the state stays in the cursor ledger, however few its ranges: a node has at most 1
+MiB."""
 BATCH_BYTES_MIN = 10
-"""What a batch takes at least: with so many that they cannot fit it is not tried, which would take a second."""
+"""Least bytes of a partly acknowledged batch in a record. With too many batches the record is not encoded to measure
+it, which would take a second."""
 PROPERTY_BYTES = 16
-"""What a property of the state takes beside its name, at most."""
+"""Bytes of a property of the state in addition to its name, at most."""
 NONE = frozenset[int]()
-"""Each new one takes 216 bytes of every topic."""
+"""The shared empty set: each new one would have 216 bytes in every topic."""
 
 
 class CursorStore:
-    """Persists one durable cursor. Calls wait for each other."""
+    """The storage of one durable cursor. Changes are made one at a time."""
 
     __slots__ = (
         "_clock",
@@ -90,41 +93,41 @@ class CursorStore:
         self._lock = asyncio.Lock()
         self._ledger: CursorLedger | None = None
         self._next: CursorLedger | None = None  # becomes ``_ledger`` when the node points to it
-        self._doomed: dict[int, None] = {}  # the node does not point there any more
-        self._uncertain: dict[int, None] = {}  # the node may point there, until it is written again
-        self._spared = NONE  # doomed, but for as long as this owner lives
+        self._doomed: dict[int, None] = {}  # the node does not point to it any more
+        self._uncertain: dict[int, None] = {}  # the node may point to it, until it is written again
+        self._spared = NONE  # doomed, but not deleted by this owner
         self._opened_s = 0.0
         self.ledger_id = -1
         self.ledger_last_entry = -1
         self.last_switch_ms = clock.wall_ms()
-        """Since when its state is stored where it is; until it moves, since it was opened."""
+        """Time from which on the state is stored at its present place; time of the opening until it moves."""
         self.last_active_ms = 0
         self.cursor_properties: dict[str, str] = {}
         self.index: dict[int, int] = {}
-        """Ledgers with an index of entries that wait for their time, and how many entries each has."""
+        """Ledgers with an index of delayed entries, and how many entries each has."""
         self._extra = b""
 
     async def create(self, state: CursorState, cursor_properties: dict[str, str]) -> bool:
-        """Make the cursor; False when it exists."""
+        """Create the cursor. Return False when it exists."""
         self.cursor_properties = dict(cursor_properties)
         return await self._node.create(self._record(-1, state).encode())
 
-    async def take(self, found: tuple[bytes, Stat] | None = None) -> CursorState:
-        """Become the owner of an existing cursor: its last state, from now on safe from the previous owner's writes.
-        ``found``: its node as it was read before; it saves a read if that still holds.
+    async def take(self, node: tuple[bytes, Stat] | None = None) -> CursorState:
+        """Become the owner of an existing cursor and return its last state, which the previous owner cannot change any
+        more. ``node``: the cursor's node as it was read before; this saves a read if it is unchanged.
 
-        Raises NoNodeError (also for one whose deletion was cut off: it is finished), LedgerError when its ledger cannot
-        be read now, StoredRecordError, the store's errors.
+        Raises NoNodeError (also for a cursor whose deletion was interrupted, which is finished), LedgerError when its
+        ledger cannot be read now, StoredRecordError, the store's errors.
         """
         for _ in range(TAKE_ATTEMPTS):
-            value = self._node.taken(found) if found is not None else await self._node.read()
-            found = None
+            value = self._node.adopt(node) if node is not None else await self._node.read()
+            node = None
             record = CursorRecord.decode(value)
             try:
                 if record.deleted:
                     await remove_cursor(self._node, self._ledgers, record)
                     raise NoNodeError(self._node.path)
-                state = await self._recovered(record)
+                state = await self._read_state(record)
                 self.cursor_properties = record.cursor_properties
                 self.last_active_ms = record.last_active_ms
                 self._extra = record.extra
@@ -133,17 +136,18 @@ class CursorStore:
                 self._doomed.pop(state.properties.get(COMPACTED_LEDGER, -1), None)
                 self.ledger_id = record.ledger_id
                 await self._sweep()
-                if not await self._move_here(state):
+                if not await self._move_to_node(state):
                     await self._point(self.ledger_id, state)
             except ManagedLedgerFencedError:
-                continue  # the previous owner was faster this once: it can have moved the state
+                continue  # the previous owner wrote the node first, and may have moved the state
             return state
         raise ManagedLedgerFencedError(f"{self._node.path} keeps being changed by another owner")
 
-    async def _recovered(self, record: CursorRecord) -> CursorState:
-        """The newest state that can be read (M10). What is lost for good makes it older, never fails: messages repeat.
+    async def _read_state(self, record: CursorRecord) -> CursorState:
+        """Return the newest state that can be read (M10). An entry that is lost for good makes the state older but
+        raises nothing: messages are delivered again.
 
-        Storage that does not answer is another thing: what it holds was confirmed (M5), so that raises LedgerError.
+        Storage that does not answer raises LedgerError instead, because the state in it was confirmed (M5).
         """
         if record.ledger_id < 0:
             return record.state
@@ -159,7 +163,9 @@ class CursorStore:
 
     def _warn_lost(self, why: str) -> None:
         log.warning(
-            "acknowledgements are lost, older ones count node=%s error=%s", self._node.path, why
+            "acknowledgements are lost, an older state is used node=%s error=%s",
+            self._node.path,
+            why,
         )
 
     async def write(self, state: AckSnapshot, payload: bytes) -> None:
@@ -177,7 +183,7 @@ class CursorStore:
                 self.ledger_last_entry = await self._ledger.append(payload)
                 return
             except LedgerError as error:
-                # Also when fenced: whether a new owner or a repair did it, the node's version will tell.
+                # Also when fenced: the node's version shows whether a new owner or a repair did that.
                 log.info("cursor ledger failed node=%s error=%s", self._node.path, error)
         await self._switch(state, payload)
 
@@ -189,20 +195,21 @@ class CursorStore:
         )
 
     async def _switch(self, state: AckSnapshot, payload: bytes) -> None:
-        """Start a new cursor ledger with this state in it."""
+        """Create a new cursor ledger with this state in it and point the node to it."""
         fresh = await CursorLedger.create(
             self._ledgers, self._state.config, custom_metadata(self._state.name, self._name)
         )
         snapshot = CursorState(state.mark_delete, properties=state.properties)
         self._next = fresh
         try:
-            # M7: ranges and parts of batches are one entry; the node follows only when it is durable.
+            # Ranges and parts of batches are one entry, and the node is written only when that is durable (M7).
             last = await fresh.append(payload)
             await self._point(fresh.ledger_id, snapshot)
         except BaseException as error:
-            fresh.abandon("its cursor did not move to it, as far as is known")
+            fresh.abandon("its cursor did not move to it, or may not have")
             if fresh.ledger_id in self._uncertain:
-                self._leave()  # what would go into the present one may never be read
+                # If the node points to the new one, the present one is never read.
+                self._abandon_ledger()
             else:
                 self._doomed[fresh.ledger_id] = None
             if isinstance(error, LedgerError | ManagedLedgerFencedError):
@@ -210,29 +217,31 @@ class CursorStore:
             raise
         finally:
             self._next = None
-        self._leave()
+        self._abandon_ledger()
         self._ledger = fresh
         self.ledger_last_entry = last
         self._opened_s = self._clock.monotonic_s()
         self.last_switch_ms = self._clock.wall_ms()
         await self._sweep()
 
-    async def _move_here(self, state: CursorState) -> bool:
-        """Have the whole state in the node, and the ledger deleted; False when it is too much for a node (I38)."""
+    async def _move_to_node(self, state: CursorState) -> bool:
+        """Store the complete state in the node and delete the ledger. Return False when it is too large for a node
+        (I38)."""
         if not self._fits(state):
             return False
         await self._point(-1, state)
-        self._leave()
+        self._abandon_ledger()
         await self._sweep()
         return True
 
-    def _leave(self) -> None:
+    def _abandon_ledger(self) -> None:
         if self._ledger is not None:
             self._ledger.abandon("its cursor is stored elsewhere")
             self._ledger = None
 
     async def _point(self, ledger_id: int, state: CursorState) -> None:
-        """Write the node: the state is in the ledger, or (-1) here. The same write dooms the ledgers of before."""
+        """Write the node: the state is in the ledger ``ledger_id``, or (-1) in the node. The same write dooms the
+        previous ledgers."""
         value = self._record(ledger_id, state).encode()
         if ledger_id not in (-1, self.ledger_id):
             self._uncertain[ledger_id] = None
@@ -241,17 +250,17 @@ class CursorStore:
         except ManagedLedgerFencedError:
             self._uncertain.pop(ledger_id, None)
             raise
-        self._doomed = dict.fromkeys(self._left(ledger_id))
+        self._doomed = dict.fromkeys(self._replaced_ledgers(ledger_id))
         self._uncertain = {}
         self.ledger_id = ledger_id
 
-    def _left(self, ledger_id: int) -> list[int]:
-        """Ledgers to be deleted once the node points to ``ledger_id``."""
+    def _replaced_ledgers(self, ledger_id: int) -> list[int]:
+        """Return the ledgers to be deleted once the node points to ``ledger_id``."""
         known = {**self._doomed, **self._uncertain, self.ledger_id: None}
-        return [one for one in known if one not in (ledger_id, -1)]
+        return [doomed_id for doomed_id in known if doomed_id not in (ledger_id, -1)]
 
     async def write_properties(self, state: AckSnapshot, properties: dict[str, str]) -> None:
-        """Replace the subscription's properties in the node; those that are another broker's own stay."""
+        """Replace the subscription's properties in the node, except for those that another broker keeps for itself."""
         async with self._lock:
             before = self.cursor_properties
             internal = {key: before[key] for key in before if key.startswith(INTERNAL_PREFIX)}
@@ -263,16 +272,16 @@ class CursorStore:
                 raise
 
     async def _refresh(self, state: AckSnapshot) -> None:
-        """Write the node anew."""
+        """Write the node again with the present facts."""
         if self.ledger_id >= 0:
             snapshot = CursorState(state.mark_delete, properties=state.properties)
             await self._point(self.ledger_id, snapshot)
-        elif not self._few(state) or not await self._move_here(state.state()):
+        elif not self._is_small(state) or not await self._move_to_node(state.state()):
             await self._write(state, state.encode())
 
     async def replacing(self, state: AckSnapshot, old: int, new: int) -> None:
-        """Have the node name the compacted ledgers ``old`` (-1: none) and ``new``: of these, whoever loads the cursor
-        deletes those that its state does not name (M18)."""
+        """Name the compacted ledgers ``old`` (-1: none) and ``new`` in the node. An owner that loads the cursor deletes
+        those of them that its state does not name (M18)."""
         async with self._lock:
             for ledger_id in {old, new} - {-1}:
                 self._doomed[ledger_id] = None
@@ -280,7 +289,7 @@ class CursorStore:
             await self._refresh(state)
 
     async def replaced(self, state: AckSnapshot, kept: int) -> None:
-        """Of those only ``kept`` (-1: none) is needed any more."""
+        """Delete the ledgers of ``replacing`` except for ``kept`` (-1: all of them)."""
         async with self._lock:
             self._spared = NONE
             self._doomed.pop(kept, None)
@@ -288,15 +297,15 @@ class CursorStore:
             await self._sweep()
 
     async def begin_index(self, state: AckSnapshot, ledger_id: int) -> None:
-        """Have the node name a ledger that is being written as one to be deleted, which whoever loads the cursor does
-        (M17); until ``write_index`` names it otherwise."""
+        """Name a ledger that is being written in the node as one to be deleted, until ``write_index`` names it
+        otherwise. An owner that loads the cursor deletes it (M17)."""
         async with self._lock:
             self._doomed[ledger_id] = None
             self._spared |= {ledger_id}
             await self._refresh(state)
 
     def end_index(self, ledger_id: int) -> None:
-        """A ledger that was begun is not wanted: it goes with the next change of the node."""
+        """Give up a ledger of ``begin_index``; it is deleted with the next change of the node."""
         self._spared -= {ledger_id}
 
     async def write_index(self, state: AckSnapshot, index: dict[int, int]) -> None:
@@ -304,17 +313,17 @@ class CursorStore:
         async with self._lock:
             before = self.index
             self.index = dict(index)
-            fresh, gone = index.keys() - before.keys(), before.keys() - index.keys()
-            self._spared |= gone
-            self._exchange(gone, fresh)
+            fresh, removed = index.keys() - before.keys(), before.keys() - index.keys()
+            self._spared |= removed
+            self._exchange(removed, fresh)
             try:
                 await self._refresh(state)
             except BaseException:
                 self.index = before
-                self._exchange(fresh, gone)
+                self._exchange(fresh, removed)
                 raise
             finally:
-                self._spared -= gone
+                self._spared -= removed
             self._spared -= fresh
             await self._sweep()
 
@@ -332,7 +341,7 @@ class CursorStore:
         if self.ledger_id < 0 and not changed:
             await self._sweep()
             return
-        if self._few(state) and await self._move_here(state.state()):
+        if self._is_small(state) and await self._move_to_node(state.state()):
             return
         if changed:
             await self._write(state, payload)
@@ -343,11 +352,12 @@ class CursorStore:
         """Stop writing at once and leave everything as a crash would."""
         for ledger in (self._ledger, self._next):
             if ledger is not None:
-                ledger.abandon("its topic is gone")
+                ledger.abandon("its cursor is not used any more")
         self._ledger = None
 
     async def delete(self, state: AckSnapshot) -> None:
-        """Remove node and ledger. ``state`` is for another broker that knows no deletion which was cut off."""
+        """Remove node and ledger. ``state`` is stored for other brokers, which do not know the mark of an interrupted
+        deletion."""
         async with self._lock:
             at = self.ledger_id if self.ledger_id >= 0 else next(iter(self._uncertain), -1)
             snapshot = CursorState(state.mark_delete, properties=state.properties)
@@ -355,7 +365,7 @@ class CursorStore:
             self.abandon()
 
     async def _sweep(self) -> None:
-        """Delete the ledgers of before. What is left is named by the node and tried again with its next change."""
+        """Delete the previous ledgers. The node names those that remain; they are tried again with its next change."""
         for ledger_id in self._doomed.keys() - self._spared:
             try:
                 await self._ledgers.delete(ledger_id)
@@ -366,32 +376,36 @@ class CursorStore:
                 return
             self._doomed.pop(ledger_id, None)
 
-    def _few(self, state: AckSnapshot) -> bool:
+    def _is_small(self, state: AckSnapshot) -> bool:
         few = state.range_count <= self._settings.cursor_inline_ranges_max
         return few and state.batch_count * BATCH_BYTES_MIN <= INLINE_BYTES_MAX
 
     def _fits(self, state: CursorState) -> bool:
-        """Whether a record with everything in it is not too much for a node (I38)."""
+        """Return whether a record with the complete state is small enough for a node (I38)."""
         if state.bits or len(state.ranges) > self._settings.cursor_inline_ranges_max:
             return False
         return len(self._record(-1, state).encode()) <= INLINE_BYTES_MAX
 
     def _record(self, ledger_id: int, state: CursorState) -> CursorRecord:
-        """Beside a ledger the node repeats the state's properties for the case that the ledger is lost, but only while
-        they are small: how many there are is up to clients, and what a node cannot hold could never be loaded again."""
+        """Return the record for the node.
+
+        Beside a ledger it repeats the state's properties for the case that the ledger is lost, but only while they are
+        small. Clients decide how many there are, and a cursor whose node is too large could never be loaded again.
+        """
         if ledger_id >= 0 and _properties_bytes(state) > INLINE_BYTES_MAX:
             state = CursorState(state.mark_delete)
         self.last_active_ms = self.last_active_ms or self._clock.wall_ms()
         known = ledger_id, state, self.last_active_ms, self.cursor_properties, self._extra
         return CursorRecord(
             *known,
-            doomed=self._left(ledger_id),
+            doomed=self._replaced_ledgers(ledger_id),
             index=self.index,
             created=self._created(ledger_id),
         )
 
     def _created(self, ledger_id: int) -> bytes:
-        """Metadata of a ledger of ours as it was created, for whoever recovers it: he need not read it first."""
+        """Return the metadata of a ledger of this store as it was created, which saves its recovery a read; else empty
+        bytes."""
         for ledger in (self._next, self._ledger):
             if ledger is not None and ledger.ledger_id == ledger_id and not ledger.metadata.version:
                 return encode(ledger.metadata)
@@ -404,7 +418,8 @@ def _properties_bytes(state: CursorState) -> int:
 
 
 def _as_created(record: CursorRecord) -> LedgerMetadata | None:
-    """Of the cursor ledger. What cannot be read is no loss: it is asked for then."""
+    """Return the metadata of the cursor ledger that is stored in its node. None when it cannot be decoded; it is read
+    then."""
     try:
         return replace(decode(record.created), version=0) if record.created else None
     except MetadataFormatError as error:

@@ -1,7 +1,7 @@
-"""The ledgers in which a cursor's index of waiting entries is kept. What is in them is up to who writes it.
+"""The ledgers in which a cursor's index of delayed entries is stored. The caller defines their content.
 
-A ledger is written once, whole, and named by the cursor's node as one to be deleted until all of it is durable, so that
-whoever comes after a crash deletes what was left half written (M17).
+A ledger is written once, completely. Until all of it is durable, the cursor's node names it as one to be deleted, so
+that the next owner after a crash deletes an incomplete one (M17).
 """
 
 from collections.abc import AsyncIterable, Mapping
@@ -16,8 +16,11 @@ from engine.managed.writing.rolling import custom_metadata
 
 
 class IndexLedgers:
-    """Of one durable cursor. Calls raise LedgerError and the store's errors when trying again may help, and
-    ManagedLedgerFencedError when another owner took over. All are cancel-safe."""
+    """The index ledgers of one durable cursor. All calls are cancel-safe.
+
+    They raise LedgerError and the store's errors when trying again may help, and ManagedLedgerFencedError when another
+    owner took over.
+    """
 
     __slots__ = ("_ledgers", "_name", "_persister", "_state")
 
@@ -35,18 +38,18 @@ class IndexLedgers:
 
     @property
     def stored(self) -> Mapping[int, int]:
-        """The ledgers of the index, and how many entries each says when."""
+        """The ledgers of the index, with the number of entries that each has the time of."""
         return self._persister.store.index
 
-    async def write(self, parts: AsyncIterable[bytes]) -> int:
-        """A new ledger with ``parts`` as its entries, closed; to be ``put`` or ``discard``-ed."""
+    async def write(self, payloads: AsyncIterable[bytes]) -> int:
+        """Write ``parts`` as the entries of a new ledger and close it. The caller must ``put`` or ``discard`` it."""
         config: LedgerConfig = self._state.config
         custom = custom_metadata(self._state.name, self._name)
         ledger = await CursorLedger.create(self._ledgers, config, custom)
         try:
             await self._persister.begin_index(ledger.ledger_id)
-            async for part in parts:
-                await ledger.append(part)
+            async for payload in payloads:
+                await ledger.append(payload)
             await ledger.close()
         except BaseException:
             ledger.abandon("the index in it is not wanted")
@@ -55,13 +58,13 @@ class IndexLedgers:
         return ledger.ledger_id
 
     def discard(self, ledger_id: int) -> None:
-        """What was written will not be put. Nothing happens where it was."""
+        """Mark a written ledger as unwanted. Has no effect on one that was ``put``."""
         self._persister.store.end_index(ledger_id)
 
     async def put(self, index: Mapping[int, int]) -> None:
-        """Make these ledgers the whole index. Those that it had before are deleted."""
+        """Replace the entire index by these ledgers. Those of the previous index are deleted."""
         await self._persister.write_index(dict(index))
 
     async def reader(self, ledger_id: int) -> LedgerReader:
-        """Of one of ``stored``. Raises NoSuchLedgerError when it is lost."""
+        """Open one of ``stored``. Raises NoSuchLedgerError when it is lost."""
         return await self._ledgers.open(ledger_id, recover=True)

@@ -1,7 +1,7 @@
-"""What is kept of a cursor's last change by hand, with the state that it left and in the same write. Pure.
+"""The record of a cursor's last change by an administrator, stored in the same write as the state that it left. Pure.
 
-JSON; ``before`` and ``after`` are PositionInfos in base64. Whoever loads the cursor can tell whether a change happened,
-and undo it. See docs/formats/managed-ledger.md.
+JSON; ``before`` and ``after`` are PositionInfos in base64. An owner that loads the cursor can thereby see whether a
+change was made, and undo it. See docs/formats/managed-ledger.md.
 """
 
 import base64
@@ -12,28 +12,30 @@ from dataclasses import asdict, dataclass, field
 from engine.managed.errors import StoredRecordError
 
 STATES_BYTES_MAX = 256 << 10
-"""Both states together; a change between larger ones is made without a way back, and says so before."""
+"""Bytes of both states together. A change between larger ones cannot be undone, as its preview states."""
 SPENT_MAX = 64
+"""Ids of earlier changes kept."""
 PACKED_FROM = 1 << 10
-"""Bytes of both states from which they are compressed: they go with each write of the cursor's state."""
+"""Bytes of both states from which on they are compressed: they are part of each write of the cursor's state."""
 KEPT_MS = 15 * 60 * 1000
-"""Trimming keeps what a change passed for so long after it, so that it can be taken back, whatever retention says."""
+"""Time after a change for which trimming keeps the entries that it passed, regardless of retention, so that it can be
+undone."""
 
 
 def is_kept(at_ms: int, now_ms: int) -> bool:
-    """Whether trimming still keeps what a change made at ``at_ms`` passed. That may be by another broker's clock: one
-    that is far ahead does not keep ledgers until then."""
+    """Return whether trimming still keeps the entries that a change made at ``at_ms`` passed. That time may be by
+    another broker's clock; if that clock was far ahead, the entries are not kept."""
     return abs(now_ms - at_ms) < KEPT_MS
 
 
 @dataclass(frozen=True, slots=True)
 class LastChange:
-    """``id``: of the token that confirmed it; ``undoes``: of the change that it took back. ``at_ms``: by the broker's
-    clock. ``by``: who, empty for nobody known. ``what``: skip-all, skip, reset, undo. ``lost``, ``again``: entries.
-    ``lost_messages``, ``again_messages``: None when not known, ``exact`` False when estimated.
+    """A change. ``id``: of the token that confirmed it. ``undoes``: id of the change that it undid. ``at_ms``: by the
+    broker's clock. ``by``: the user, empty when unknown. ``what``: skip-all, skip, reset, undo. ``lost``, ``again``:
+    numbers of entries. ``lost_messages``, ``again_messages``: None when not known; ``exact`` False when estimated.
 
-    ``before``, ``after``: the whole state then; empty when they were too large to keep. ``spent``: ids and times of
-    earlier changes whose tokens could still be shown.
+    ``before``, ``after``: the complete states; empty when they were too large to store. ``spent``: ids and times of
+    earlier changes whose tokens may still be presented.
     """
 
     id: str
@@ -55,7 +57,7 @@ class LastChange:
         return bool(self.before)
 
     def spent_since(self, since_ms: int) -> dict[str, int]:
-        """Ids of this and earlier changes that were made at ``since_ms`` or later."""
+        """Return the ids and times of this and earlier changes that were made at ``since_ms`` or later."""
         return {
             key: at for key, at in {**self.spent, self.id: self.at_ms}.items() if at >= since_ms
         }
@@ -72,7 +74,7 @@ class LastChange:
 
     @classmethod
     def decode(cls, value: bytes) -> "LastChange":
-        """Raises StoredRecordError."""
+        """Decode a stored record. Raises StoredRecordError."""
         try:
             known = json.loads(value)
             packed = known.pop("packed", False)
@@ -85,9 +87,9 @@ class LastChange:
 
 
 def _unpacked(state: bytes) -> bytes:
-    """Return the state of at most STATES_BYTES_MAX in ``state``. Raises zlib.error, ValueError."""
+    """Return the decompressed state, of at most STATES_BYTES_MAX. Raises zlib.error, ValueError."""
     unpack = zlib.decompressobj()
-    found = unpack.decompress(state, STATES_BYTES_MAX + 1)
-    if len(found) > STATES_BYTES_MAX or not unpack.eof:
+    unpacked = unpack.decompress(state, STATES_BYTES_MAX + 1)
+    if len(unpacked) > STATES_BYTES_MAX or not unpack.eof:
         raise ValueError(f"a state of more than {STATES_BYTES_MAX} bytes, or one that is cut off")
-    return found
+    return unpacked

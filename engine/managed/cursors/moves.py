@@ -1,8 +1,10 @@
-"""What a confirmed change does to a cursor: exactly what was previewed, whatever was acknowledged meanwhile. Pure.
+"""The effect of a confirmed change on a cursor: exactly the previewed change, whatever was acknowledged meanwhile.
+Pure.
 
-A change is two states, ``base`` as the preview saw it and ``target``. It is not "become target": entries that base has
-acknowledged and target has not are due again, those of which the reverse is true are acknowledged, and of all others
-what holds now stays. So what came after the preview is not touched, and undoing is the same change the other way round.
+A change is two states: ``base``, as the preview read it, and ``target``. It does not replace the present state by
+``target``. Entries that base has acknowledged and target has not become due again, those of which the reverse is true
+are acknowledged, and all others stay as they are now. So entries acknowledged after the preview are not affected, and
+undoing is the same change with both states exchanged.
 """
 
 from dataclasses import dataclass
@@ -13,12 +15,13 @@ from engine.managed.ack_state import AckState
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What a change makes of the state ``now``, over ordinals; nothing is changed yet.
+    """The result of a change of the state ``now``, over ordinals; nothing is changed yet.
 
-    ``taken``, ``released``: the entries that it is to acknowledge and to give back. ``lost``: those acknowledged by it
-    that nobody acknowledged. ``again``: those due again. ``partly``: batches of which only some messages are either.
-    ``meanwhile``: entries of ``taken`` that others acknowledged since ``base``. ``returned``: entries (of batches: or
-    parts) that ``base`` had acknowledged and that are not acknowledged now: the cursor was moved by somebody else.
+    ``taken``, ``released``: the entries that the change acknowledges, and those that it makes due again. ``lost``:
+    entries acknowledged by it that no consumer acknowledged. ``again``: entries that become due again. ``partly``:
+    batches of which only some messages are either. ``meanwhile``: entries of ``taken`` that consumers acknowledged
+    since ``base``. ``returned``: entries (of batches: or parts) that ``base`` had acknowledged and that are not
+    acknowledged now, because another change moved the cursor.
     """
 
     base: AckState
@@ -34,41 +37,45 @@ class Effect:
 
     @property
     def nothing(self) -> bool:
-        """Whether the state stays as it is."""
+        """True when the state stays as it is."""
         return not (self.lost or self.again or self.partly)
 
     @property
     def narrowed(self) -> list[int]:
-        """Batches of ``taken`` of which others acknowledged more since ``base``, and not all."""
+        """Batches of ``taken`` of which more messages, but not all, were acknowledged since ``base``."""
         now, base = self.now.batches, self.base
-        return sorted(o for o in now if o in self.taken and now[o] != base.bits(o))
+        return sorted(
+            ordinal
+            for ordinal in now
+            if ordinal in self.taken and now[ordinal] != base.bits(ordinal)
+        )
 
     @property
     def first(self) -> int | None:
-        """Ordinal of the first entry affected; None when nothing is."""
-        parts = [*self.partly, *(one[0] for one in [*self.lost, *self.again])]
+        """Ordinal of the first affected entry; None when there is none."""
+        parts = [*self.partly, *(start for start, _ in [*self.lost, *self.again])]
         return min(parts, default=None)
 
     @property
     def last(self) -> int | None:
-        """Ordinal of the last entry affected."""
-        tops = [one.top for one in (self.lost, self.again) if one]
+        """Ordinal of the last affected entry; None when there is none."""
+        tops = [ranges.top for ranges in (self.lost, self.again) if ranges]
         return max([*(top - 1 for top in tops), *self.partly], default=None)
 
 
 def effect_of(now: AckState, base: AckState, target: AckState, low: int) -> Effect:
-    """The change from ``base`` to ``target`` on ``now``; all states know no entry below ``low``.
+    """Return the effect of the change from ``base`` to ``target`` on ``now``. No state has entries below ``low``.
 
-    A batch that the change gives back, and of which more was acknowledged since, comes whole.
+    When the change makes a batch due again of which more was acknowledged since, the entire batch is due.
     """
-    had, has, will = (_acknowledged(one, low) for one in (base, now, target))
+    had, has, will = (_acknowledged(state, low) for state in (base, now, target))
     released, taken = _minus(had, will), _minus(will, had)
     entries = RangeSet([*_minus(has, released), *taken])
     partial = sorted(base.batches.keys() | now.batches.keys() | target.batches.keys())
     batches: dict[int, int] = {}
     partly, torn, due, done = [], RangeSet(), RangeSet(), RangeSet()
     for ordinal in partial:
-        was, is_, to_be = (one.bits(ordinal) for one in (base, now, target))
+        was, is_, to_be = (state.bits(ordinal) for state in (base, now, target))
         if is_ & ~was:
             torn.add(ordinal, ordinal + 1)
         bits = (is_ | (to_be & ~was)) & ~(was & ~to_be)
@@ -98,7 +105,7 @@ def copied(acks: AckState) -> AckState:
 
 
 def passed(now: AckState, stop: int) -> AckState:
-    """All below ``stop`` acknowledged, the rest as it is."""
+    """Return ``now`` with everything below ``stop`` acknowledged."""
     after = copied(now)
     after.acknowledge(now.mark, stop)
     return after
@@ -108,5 +115,5 @@ def _acknowledged(acks: AckState, low: int) -> RangeSet:
     return RangeSet([(low, acks.mark), *acks.holes])
 
 
-def _minus(one: RangeSet, other: RangeSet) -> RangeSet:
-    return RangeSet([gap for start, stop in one for gap in other.gaps(start, stop)])
+def _minus(ranges: RangeSet, other: RangeSet) -> RangeSet:
+    return RangeSet([gap for start, stop in ranges for gap in other.gaps(start, stop)])

@@ -1,7 +1,8 @@
-"""When a cursor's state is written: lazily, at once when somebody waits, and never two writes at a time.
+"""The times at which a cursor's state is written: lazily, or at once when a caller waits, and never two writes at a
+time.
 
-Each change counts up a version; a write takes the whole state and remembers the version it took. So everything
-acknowledged during a write goes with the next one, and nothing older can come after something newer (M4, M9, I38: a
+Each change increments a version. A write contains the complete state and remembers the version it had. So everything
+acknowledged during a write is part of the next one, and no older state is written after a newer one (M4, M9, I38: a
 reset is one more version; marks queued before it are part of what it replaces).
 """
 
@@ -30,13 +31,15 @@ from engine.managed.tenure import Tenure
 log = logging.getLogger(__name__)
 
 BLOCK_AT = 0.75
-"""Part of the largest state at which dispatch is to pause."""
+"""Part of the largest state from which on dispatch pauses."""
 COST_SHARE = 20
-"""A lazy write waits at least so many times as long as the last one took to encode: large states are written less."""
+"""Least ratio of the pause before a lazy write to the time that encoding took last: large states are written less
+often."""
 
 
 class Persister:
-    """Makes the state of a durable cursor survive. ``mark``: ordinal of the mark-delete that survives a crash now."""
+    """Makes the state of a durable cursor durable. ``mark``: ordinal of the mark-delete position that would survive a
+    crash now."""
 
     __slots__ = (
         "_acks",
@@ -74,13 +77,13 @@ class Persister:
         settings: ManagedSettings,
         entropy: Entropy,
     ) -> None:
-        """``acks`` and ``properties`` are the cursor's own, changed by it at any time."""
+        """``acks`` and ``properties`` are the cursor's own objects, which it changes at any time."""
         self.store = store
         self.mark = acks.mark
         self.state_bytes = 0
         self.near_limit = False
         self.change = b""
-        """The cursor's last change by hand, encoded; part of the state."""
+        """The cursor's last change by an administrator, encoded; part of the state."""
         self._name = name
         self._acks = acks
         self._line = line
@@ -108,17 +111,17 @@ class Persister:
         return self._settings.cursor_state_bytes_max
 
     def snapshot(self) -> AckSnapshot:
-        """The state now."""
+        """Return the present state."""
         return AckSnapshot.of(self._acks, self._line, self._properties, self.change)
 
     def changed(self) -> None:
-        """The state is another now."""
+        """Schedule a write, because the state changed."""
         self._version += 1
         if self._flush is None and self._timer is None:
             self._schedule()
 
     async def wait(self, check: Callable[[], None]) -> None:
-        """Return when the state of now survives a crash and that may be told; ``check`` raises when it never will.
+        """Return when the present state survives a crash and may be confirmed. ``check`` raises when it never will.
         Cancel-safe."""
         if self._stored_version < self._version:
             check()
@@ -130,33 +133,36 @@ class Persister:
             check()
 
     async def write_properties(self, properties: dict[str, str]) -> None:
-        """Replace the subscription's properties; durable before it returns. Raises LedgerError and the store's errors
-        when they may or may not be stored, ManagedLedgerFencedError when another owner took over."""
+        """Replace the subscription's properties; durable before it returns.
+
+        Raises LedgerError and the store's errors when they may or may not be stored, ManagedLedgerFencedError when
+        another owner took over.
+        """
         with self._tenure.owned():
             await self.store.write_properties(self.snapshot(), properties)
 
     async def replacing(self, old: int, new: int) -> None:
-        """See ``CursorStore``; raises as ``write_properties``."""
+        """Call ``CursorStore.replacing``. Raises as ``write_properties``."""
         with self._tenure.owned():
             await self.store.replacing(self.snapshot(), old, new)
 
     async def replaced(self, kept: int) -> None:
-        """See ``CursorStore``; raises as ``write_properties``."""
+        """Call ``CursorStore.replaced``. Raises as ``write_properties``."""
         with self._tenure.owned():
             await self.store.replaced(self.snapshot(), kept)
 
     async def begin_index(self, ledger_id: int) -> None:
-        """See ``CursorStore.begin_index``. Raises as ``write_properties``."""
+        """Call ``CursorStore.begin_index``. Raises as ``write_properties``."""
         with self._tenure.owned():
             await self.store.begin_index(self.snapshot(), ledger_id)
 
     async def write_index(self, index: dict[int, int]) -> None:
-        """See ``CursorStore.write_index``. Raises as ``write_properties``."""
+        """Call ``CursorStore.write_index``. Raises as ``write_properties``."""
         with self._tenure.owned():
             await self.store.write_index(self.snapshot(), index)
 
     async def close(self) -> None:
-        """Write the last state where it stays. Raises what forbids it, stopped all the same."""
+        """Write the last state to its final place. Raises the error that prevents it; stopped in any case."""
         await self.stop()
         state, self.mark = self.snapshot(), self._acks.mark
         try:
@@ -169,7 +175,7 @@ class Persister:
         self._stored(self._version)
 
     async def stop(self) -> None:
-        """End the write under way and begin no other. Who waits, waits on until ``abandon``."""
+        """End the write in progress and start no other. Callers of ``wait`` wait until ``abandon``."""
         self._stop()
         if self._flush is not None:
             await asyncio.wait([self._flush])
@@ -189,12 +195,12 @@ class Persister:
             self._flush.cancel()
 
     @property
-    def _over(self) -> bool:
-        """No write begins any more: this ended, or the topic did."""
+    def _is_stopped(self) -> bool:
+        """True when no further write is started, because this or the topic ended."""
         return self._ended or self._tasks.closed
 
     def _schedule(self) -> None:
-        if not self._over:
+        if not self._is_stopped:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_at(max(self._due_s, loop.time()), self._start)
 
@@ -202,11 +208,11 @@ class Persister:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._flush is None and not self._over:
+        if self._flush is None and not self._is_stopped:
             self._flush = self._tasks.spawn(f"cursor {self._name}", self._run())
 
     async def _run(self) -> None:
-        """Write the newest state until nobody waits for a newer one; failures of the world are tried again."""
+        """Write the newest state until no caller waits for a newer one; failures of storage are tried again."""
         settings = self._settings
         backoff = Backoff(settings.retry_initial_s, settings.retry_max_s)
         warned = False
@@ -228,7 +234,8 @@ class Persister:
             self._fail(error)
             self._tenure.fenced(error)
         except Exception as error:
-            # Nothing here provides for it: whoever waits must not wait for ever, nor the write be tried without pause.
+            # After an unexpected error the callers must not wait for ever, and the write must not be retried without a
+            # pause.
             log.exception("cursor cannot be written name=%s", self._name)
             self._fail(ManagedLedgerError(f"cursor {self._name} cannot be written: {error!r}"))
             self._due_s = asyncio.get_running_loop().time() + settings.retry_max_s
@@ -248,7 +255,7 @@ class Persister:
         self.near_limit = len(payload) >= limit * BLOCK_AT
         self._due_s = began_s + max(settings.cursor_persist_interval_s, cost_s * COST_SHARE)
         if len(payload) > limit:  # M6: kept, not shortened; ``Cursor.blocked`` pauses dispatch
-            text = f"acknowledgements take {len(payload)} bytes, at most {limit} can be stored"
+            text = f"acknowledgements have {len(payload)} bytes, at most {limit} can be stored"
             raise CursorStateTooLargeError(f"cursor {self._name}: {text}")
         await self.store.write(state, payload)
         self.mark = mark
@@ -259,7 +266,7 @@ class Persister:
     def _stored(self, version: int) -> None:
         self._stored_version = version
         waiting = self._waiters
-        self._waiters = [one for one in waiting if one[0] > version]
+        self._waiters = [(wanted, waiter) for wanted, waiter in waiting if wanted > version]
         for wanted, waiter in waiting:
             if wanted <= version and not waiter.done():
                 waiter.set_result(None)
@@ -272,7 +279,7 @@ class Persister:
 
 
 async def _encoded(state: AckSnapshot) -> tuple[bytes, float]:
-    """The encoding, made with pauses for others, and the seconds that it took without them."""
+    """Encode with pauses for other tasks. Return the bytes and the seconds that it took without the pauses."""
     loop = asyncio.get_running_loop()
     steps = state.encoding()
     cost_s = 0.0

@@ -29,7 +29,7 @@ class EntryCache:
         self.evicted = 0
         """Entries dropped because the budget was exceeded."""
         self.evictions = 0
-        """How often the budget was exceeded."""
+        """Number of times that the budget was exceeded."""
         self.entries = 0
         self._low = int(bytes_max * LOW)
         self._buffers: dict[int, int] = {}  # id of a live buffer -> slices in it
@@ -145,13 +145,13 @@ class TailCache:
         """
         starts, runs = self._starts, self._runs
         i = bisect_right(starts, start, self._head) - 1
-        found = []
+        runs_from_start = []
         while i < len(starts) and starts[i] < stop:
             run = runs[i]
             assert run is not None
-            found.append((starts[i], run))
+            runs_from_start.append((starts[i], run))
             i += 1
-        return found
+        return runs_from_start
 
     def clear(self) -> None:
         """Drop everything: the log ended, or entries that were appended will never be confirmed."""

@@ -9,11 +9,12 @@ from engine.managed.errors import StoredRecordError
 from engine.managed.stored.records import CursorState
 
 ENTRIES_TRIED_MAX = 8
-"""When the last entry of a cursor ledger is lost, so many before it are tried: each is newer than the snapshot."""
+"""Entries tried from the end when the last ones are lost. Each of them is newer than the snapshot in the node."""
 
 
 async def last_readable(reader: LedgerReader, lost: Callable[[str], None]) -> CursorState | None:
-    """The state in the last entry that can be read; None when there is none. ``lost`` is told why later ones fail.
+    """Return the state in the last entry that can be read; None when there is none. ``lost`` is called with the reason
+    for each later entry that cannot.
 
     Raises LedgerError when storage does not answer. Cancel-safe.
     """

@@ -1,7 +1,8 @@
-"""A topic's record in the metadata store, written by compare-and-set by its one owner.
+"""A record in the metadata store that its one owner writes by compare-and-set.
 
-The version read at opening is the owner's claim: a write that meets another version shows that somebody else opened the
-topic (I39). A write whose answer was lost is tried again and settled by reading, never taken for a lost race.
+The version read at opening is the owner's claim. A write that meets another version shows that another owner opened the
+topic (I39). A write whose answer was lost is tried again and its outcome is settled by reading; it is never taken for a
+lost race.
 """
 
 import asyncio
@@ -24,10 +25,10 @@ from engine.metadata.tree import VALUE_MAX
 
 
 class StoredNode:
-    """One node with the version we know. One write at a time.
+    """A node and its version as last known here. One write at a time.
 
-    ``children``: names of its children when it was read with them. ``children_hold``: those are all there were at the
-    last write of ours, too.
+    ``children``: names of its children when it was read with them. ``children_hold``: whether these still were all its
+    children at this owner's last write.
     """
 
     __slots__ = (
@@ -56,26 +57,26 @@ class StoredNode:
         self._unsure: bytes | None = None
 
     async def read(self) -> bytes:
-        """Value now; its version becomes ours. Raises NoNodeError."""
-        return self.taken(await self._store.get(self.path))
+        """Return the present value and adopt its version. Raises NoNodeError."""
+        return self.adopt(await self._store.get(self.path))
 
     async def read_with_children(self) -> bytes:
-        """As ``read``, and ``children`` with it, in one request."""
-        (found,), names = await self._store.get_all([self.path], self.path)
-        if found is None:
+        """Read as ``read`` does, and ``children`` in the same request. Raises NoNodeError."""
+        (row,), names = await self._store.get_all([self.path], self.path)
+        if row is None:
             raise NoNodeError(self.path)
-        self.children, self._children_version = names, found[1].children_version
-        return self.taken(found)
+        self.children, self._children_version = names, row[1].children_version
+        return self.adopt(row)
 
-    def taken(self, found: tuple[bytes, Stat]) -> bytes:
-        """As ``read``, of what was read just now together with something else."""
-        value, stat = found
+    def adopt(self, row: tuple[bytes, Stat]) -> bytes:
+        """Adopt the version of a value that was just read together with something else, and return the value."""
+        value, stat = row
         self.version = stat.version
         self._unsure = None
         return value
 
     async def create(self, value: bytes) -> bool:
-        """Make the node; False when it exists already (also when an unanswered attempt of ours made it).
+        """Create the node. Return False when it exists already, also when an unanswered attempt from here created it.
 
         Raises RecordTooLargeError, the store's errors.
         """
@@ -89,10 +90,10 @@ class StoredNode:
         return True
 
     async def write(self, value: bytes) -> None:
-        """Replace the value if nobody else did since. Raises ManagedLedgerFencedError when somebody did.
+        """Replace the value unless another owner did. Raises ManagedLedgerFencedError then.
 
-        Raises RecordTooLargeError, with nothing written; StoreUnavailableError when the store gives no certainty: the
-        next write settles it first.
+        Raises RecordTooLargeError, with nothing written; StoreUnavailableError when the outcome is unknown, which the
+        next write settles first.
         """
         self._check_size(value)
         backoff = Backoff(self._settings.retry_initial_s, self._settings.retry_max_s)
@@ -116,7 +117,7 @@ class StoredNode:
     def _check_size(self, value: bytes) -> None:
         if len(value) > VALUE_MAX:
             raise RecordTooLargeError(
-                f"the record of {self.path} takes {len(value)} bytes, at most {VALUE_MAX} can be stored"
+                f"the record of {self.path} has {len(value)} bytes, at most {VALUE_MAX} can be stored"
             )
 
     def _wrote(self, stat: Stat) -> None:
@@ -125,7 +126,7 @@ class StoredNode:
         self.children_hold = stat.children_version == self._children_version
 
     async def _settle(self) -> None:
-        """Find out whether the write without an answer happened."""
+        """Find out whether the write without an answer was made."""
         value, stat = await self._store.get(self.path)
         if stat.version == self.version + 1 and value == self._unsure:
             self._wrote(stat)
@@ -134,7 +135,7 @@ class StoredNode:
         self._unsure = None
 
     async def unchanged(self) -> bool:
-        """Whether nobody else has changed the node since we read or wrote it."""
+        """Return whether no other owner has changed the node since it was read or written here."""
         if self._unsure is not None:
             with contextlib.suppress(BadVersionError, NoNodeError):
                 await self._settle()
@@ -142,9 +143,9 @@ class StoredNode:
         return stat is not None and stat.version == self.version
 
     async def delete(self) -> None:
-        """Remove the node; gone already is fine. Raises ManagedLedgerFencedError when it was changed."""
+        """Remove the node if it exists. Raises ManagedLedgerFencedError when another owner changed it."""
         try:
-            if self._unsure is not None:  # a write of ours was cancelled under way
+            if self._unsure is not None:  # a write from here was cancelled
                 await self._settle()
             await self._store.delete(self.path, self.version)
         except NoNodeError:
@@ -154,13 +155,13 @@ class StoredNode:
 
 
 async def read_record(node: StoredNode) -> LogRecord:
-    """The topic's record. Raises NoNodeError."""
+    """Return the topic's record. Raises NoNodeError."""
     return LogRecord.decode(await node.read())
 
 
 async def read_to_open(node: StoredNode, *, make: bool) -> LogRecord:
-    """The topic's record and, in ``node``, the names of its cursors. Made empty when there is none, if ``make``, else
-    that raises NoNodeError."""
+    """Return the topic's record and read the names of its cursors into ``node``. When there is none, create an empty
+    one if ``make``, else raise NoNodeError."""
     while True:
         try:
             return LogRecord.decode(await node.read_with_children())
@@ -168,4 +169,4 @@ async def read_to_open(node: StoredNode, *, make: bool) -> LogRecord:
             if not make:
                 raise
             await node.create(b"")
-            # Read it in any case: an attempt without an answer leaves the version unknown.
+            # The loop reads it in any case, because an attempt without an answer leaves the version unknown.

@@ -1,8 +1,8 @@
 """Stored records of topics and cursors, in Pulsar's layout; see docs/formats/managed-ledger.md. Pure.
 
-``/managed-ledgers/<name>`` holds a ManagedLedgerInfo, its children ManagedCursorInfo, the entries of a cursor ledger
-are PositionInfo (written by ``ack_snapshot``). Values are bare protobuf; the compressed wrapper (magic 0x4778) that
-later brokers may write is read. Fields that we do not know are written back as they came.
+``/managed-ledgers/<name>`` holds a ManagedLedgerInfo, its children ManagedCursorInfo; the entries of a cursor ledger
+are PositionInfo (written by ``ack_snapshot``). Values are bare protobuf. The compressed wrapper (magic 0x4778) that
+later brokers may write is read. Unknown fields are written back byte for byte.
 """
 
 import re
@@ -25,30 +25,32 @@ from engine.wire.texts import readable
 
 MAGIC = 0x4778
 RECORD_BYTES_MAX = 64 << 20
-"""A compressed record that claims to be longer is refused."""
+"""Uncompressed bytes of a compressed record; one that claims more is refused."""
 _LEDGER_ID = re.compile(r"[0-9]{1,18}\Z")
 OWN_PREFIX = "magnetar."
-"""Properties with such names are ours: other brokers keep them and do not know what they mean."""
+"""Prefix of Magnetar's own properties, which other brokers keep without interpreting them."""
 INTERNAL_PREFIX = "#pulsar.internal."
+"""Prefix of a subscription's properties that Apache's brokers keep for themselves."""
 COMPACTED_LEDGER = "CompactedTopicLedger"
 """The property of the compaction's cursor that names the ledger it wrote last."""
-"""Properties of a subscription with such names are kept by Apache's brokers for themselves."""
 CURSOR_PROPERTIES_BYTES_MAX = 64 << 10
-"""Names and values of a subscription's properties: they share a node with its state, and go with each write of it."""
+"""Bytes of a subscription's property names and values. They share a node with its state and are part of each write of
+it."""
 INDEX_ONE = INTERNAL_PREFIX + OWN_PREFIX + "delay-index."
-"""With the id of a ledger behind it: the property's value is how many entries the index there has."""
+"""Prefix of a property whose name ends with the id of a ledger of the index; its value is that ledger's number of
+entries."""
 DELETED = OWN_PREFIX + "deleted"
 DOOMED = OWN_PREFIX + "doomed-ledgers"
 DOOMED_ONE = OWN_PREFIX + "doomed-ledger."
-CURSOR_FIELDS = tuple(one.name for one in pb.ManagedCursorInfo.DESCRIPTOR.fields)
+CURSOR_FIELDS = tuple(field_.name for field_ in pb.ManagedCursorInfo.DESCRIPTOR.fields)
 
 
 @dataclass(slots=True)
 class LogRecord:
-    """A topic's ledgers, where it was sealed, its properties, and ``extra``: fields we do not know, encoded.
+    """A topic's ledgers, the position at which it was sealed, its properties, and ``extra``: unknown fields, encoded.
 
-    ``doomed``: ledgers that are the topic's no more and may not be deleted yet. ``deleted``: the topic is being deleted
-    with its cursors. That ends with the first ledger in the list: then the topic was made anew, by whomever.
+    ``doomed``: ledgers that are not the topic's any more and may not be deleted yet. ``deleted``: the topic is being
+    deleted with its cursors. A record with a ledger in its list is not deleted: some owner created the topic again.
     """
 
     ledgers: list[LedgerSpan] = field(default_factory=list)
@@ -61,14 +63,14 @@ class LogRecord:
     def encode(self) -> bytes:
         info = pb.ManagedLedgerInfo.FromString(self.extra)
         for ledger in self.ledgers:
-            one = info.ledgerInfo.add()
+            info_ledger = info.ledgerInfo.add()
             if ledger.extra:
-                one.ParseFromString(ledger.extra)
-            one.ledgerId = ledger.ledger_id
-            one.timestamp = ledger.timestamp_ms
+                info_ledger.ParseFromString(ledger.extra)
+            info_ledger.ledgerId = ledger.ledger_id
+            info_ledger.timestamp = ledger.timestamp_ms
             if ledger.timestamp_ms:
-                one.entries = ledger.entries
-                one.size = ledger.size
+                info_ledger.entries = ledger.entries
+                info_ledger.size = ledger.size
         if self.terminated is not None:
             info.terminatedPosition.ledgerId = self.terminated.ledger_id
             info.terminatedPosition.entryId = self.terminated.entry_id
@@ -83,38 +85,44 @@ class LogRecord:
 
     @classmethod
     def decode(cls, value: bytes) -> "LogRecord":
-        """Raises StoredRecordError. Empty bytes are a topic without ledgers."""
+        """Decode a stored value; empty bytes are a topic without ledgers. Raises StoredRecordError."""
         info = pb.ManagedLedgerInfo()
         _parse(info, _unwrap(value))
         ledgers = []
-        for one in info.ledgerInfo:
-            known = one.ledgerId, one.entries, one.size, one.timestamp
+        for stored in info.ledgerInfo:
+            known = stored.ledgerId, stored.entries, stored.size, stored.timestamp
             ledgers.append(
-                LedgerSpan(*known, _rest(one, "ledgerId", "entries", "size", "timestamp"))
+                LedgerSpan(*known, _rest(stored, "ledgerId", "entries", "size", "timestamp"))
             )
         terminated = None
         if info.HasField("terminatedPosition"):
             at = info.terminatedPosition
             terminated = Position(at.ledgerId, at.entryId)
-        properties = {readable(one.key): readable(one.value) for one in info.properties}
+        properties = {readable(pair.key): readable(pair.value) for pair in info.properties}
         extra = _rest(info, "ledgerInfo", "terminatedPosition", "properties")
-        doomed = [int(one) for one in properties.get(DOOMED, "").split() if _LEDGER_ID.match(one)]
-        present = {one.ledger_id for one in ledgers}
+        doomed = [
+            int(text) for text in properties.get(DOOMED, "").split() if _LEDGER_ID.match(text)
+        ]
+        present = {ledger.ledger_id for ledger in ledgers}
         return cls(
             ledgers,
             terminated,
             {key: text for key, text in properties.items() if not key.startswith(OWN_PREFIX)},
             extra,
-            [one for one in doomed if one not in present],
+            # The list prevails: a ledger in it must not be deleted, whichever broker wrote it there.
+            [ledger_id for ledger_id in doomed if ledger_id not in present],
             DELETED in properties and not ledgers,
         )
 
 
 @dataclass(slots=True)
 class CursorState:
-    """Acknowledgements as positions. ``ranges``: first and last entry, inclusive, in positions of any ledgers; ``bits``
-    instead, where they are many: the id of a ledger, and bit ``i & 7`` of byte ``i >> 3`` for its entry i. ``batches``:
-    bits of messages not acknowledged. ``change``: a LastChange, encoded; empty for none."""
+    """Acknowledgements as positions.
+
+    ``ranges``: first and last entry, inclusive, in positions of any ledgers. ``bits`` instead, where they are many: the
+    id of a ledger, and bit ``i & 7`` of byte ``i >> 3`` for its entry i. ``batches``: bits of messages not
+    acknowledged. ``change``: a LastChange, encoded; empty for none.
+    """
 
     mark_delete: Position
     ranges: list[tuple[Position, Position]] = field(default_factory=list)
@@ -124,11 +132,12 @@ class CursorState:
     bits: list[tuple[int, bytes]] = field(default_factory=list)
 
     def acks(self, line: LedgerLine) -> AckState:
-        """As ordinals of the ledgers that exist; what lies before them is acknowledged, what lies behind is not."""
+        """Return the state in ordinals of the ledgers that exist. Entries before these are acknowledged, entries behind
+        them are not."""
         return at_once(self.acking(line))
 
     def acking(self, line: LedgerLine) -> Generator[None, None, AckState]:
-        """The same in short steps."""
+        """Do as ``acks``, yielding between short steps."""
         acks = AckState(line.ordinal_after(self.mark_delete))
         for at in range(0, len(self.ranges), STEP):
             for first, last in self.ranges[at : at + STEP]:
@@ -138,8 +147,8 @@ class CursorState:
             yield from acks.holes.adding_bits(raw, *line.extent(ledger_id))
         batches: dict[int, int] = {}
         items = iter(self.batches.items())
-        while some := [*islice(items, STEP)]:
-            for position, bits in some:
+        while rows := [*islice(items, STEP)]:
+            for position, bits in rows:
                 ordinal = line.exact(*position)
                 if ordinal >= 0:
                     batches[ordinal] = bits
@@ -149,25 +158,26 @@ class CursorState:
 
     @classmethod
     def decode(cls, value: bytes) -> "CursorState":
-        """From a PositionInfo. Raises StoredRecordError."""
+        """Decode a PositionInfo. Raises StoredRecordError."""
         return at_once(cls.decoding(value))
 
     @classmethod
     def decoding(cls, value: bytes) -> Generator[None, None, "CursorState"]:
-        """The same in short steps, the first of which parses all of it: 10 ms for 4 MiB. Raises StoredRecordError."""
+        """Do as ``decode``, yielding between short steps. The first one parses all of it: 10 ms for 4 MiB. Raises
+        StoredRecordError."""
         info = pb.PositionInfo()
         _parse(info, value)
         yield
         ranges = yield from _taking_ranges(info.individualDeletedMessages)
         bits = []
-        for one in info.individualDeletedMessageRanges:
+        for ledger_bits in info.individualDeletedMessageRanges:
             raw = bytearray()
-            for at in range(0, len(one.values), STEP):
-                words = one.values[at : at + STEP]
+            for at in range(0, len(ledger_bits.values), STEP):
+                words = ledger_bits.values[at : at + STEP]
                 raw += struct.pack(f"<{len(words)}q", *words)
                 yield
-            bits.append((one.key, bytes(raw)))
-        # Other brokers write ours here, too.
+            bits.append((ledger_bits.key, bytes(raw)))
+        # Other brokers write Magnetar's own properties here, too; they are dropped.
         batches, properties, _ = yield from _taking_common(info)
         at_mark = Position(info.ledgerId, info.entryId)
         return cls(at_mark, ranges, batches, properties, info.magnetarChange, bits)
@@ -175,13 +185,13 @@ class CursorState:
 
 @dataclass(slots=True)
 class CursorRecord:
-    """A cursor in the metadata store. ``ledger_id`` -1: ``state`` is the whole truth; else the snapshot taken when
-    that cursor ledger was opened, without ranges, for the case that the ledger is gone.
+    """A cursor in the metadata store. With ``ledger_id`` -1, ``state`` is complete. Otherwise it is the snapshot taken
+    when that cursor ledger was opened, without ranges, for the case that the ledger is lost.
 
     ``doomed``: ledgers that it used before and that may not be deleted yet. ``deleted``: it is being deleted, and its
-    ledger may be gone; only with a ledger, and no more once another broker has given the cursor another one.
-    ``index``: ledgers with an index of entries that wait for their time, and how many entries each has. ``created``:
-    metadata of the cursor ledger as it was created, encoded; empty where that is not known.
+    ledger may be deleted already. This is only set with a ledger, and ends when another broker has moved the cursor to
+    another one. ``index``: ledgers with an index of entries that wait for their time, and how many entries each has.
+    ``created``: metadata of the cursor ledger as it was created, encoded; empty where that is not known.
     """
 
     ledger_id: int
@@ -196,9 +206,10 @@ class CursorRecord:
 
     @property
     def ledgers(self) -> list[int]:
-        """All that go when the cursor goes."""
+        """Ids of all ledgers that are deleted with the cursor."""
         compacted = self.state.properties.get(COMPACTED_LEDGER, -1)
-        return [one for one in (*self.doomed, *self.index, compacted, self.ledger_id) if one >= 0]
+        ledger_ids = (*self.doomed, *self.index, compacted, self.ledger_id)
+        return [ledger_id for ledger_id in ledger_ids if ledger_id >= 0]
 
     def encode(self) -> bytes:
         at = self.state.mark_delete
@@ -227,7 +238,7 @@ class CursorRecord:
 
     @classmethod
     def decode(cls, value: bytes) -> "CursorRecord":
-        """Raises StoredRecordError."""
+        """Decode a stored value. Raises StoredRecordError."""
         info = pb.ManagedCursorInfo()
         _parse(info, _unwrap(value))
         at = Position(info.markDeleteLedgerId, info.markDeleteEntryId)
@@ -236,7 +247,7 @@ class CursorRecord:
         batches, properties, own = at_once(_taking_common(info))
         ranges = at_once(_taking_ranges(info.individualDeletedMessages))
         state = CursorState(at, ranges, batches, properties, info.magnetarChange)
-        texts = {readable(one.name): readable(one.value) for one in info.cursorProperties}
+        texts = {readable(pair.name): readable(pair.value) for pair in info.cursorProperties}
         index = _take_index(texts)
         ledger_id = info.cursorsLedgerId
         known = ledger_id, state, info.lastActive, texts
@@ -251,8 +262,8 @@ class CursorRecord:
 
 
 def check_cursor_properties(properties: Mapping[str, str]) -> None:
-    """Raise InvalidPropertyError for a subscription's properties with names that are the brokers' own, which may name
-    ledgers to be deleted, or of more bytes than are stored."""
+    """Raise InvalidPropertyError for a subscription's properties with reserved names, which may name ledgers to be
+    deleted, or with more bytes than may be stored."""
     for key in properties:
         if key.startswith(INTERNAL_PREFIX):
             raise InvalidPropertyError(
@@ -266,7 +277,7 @@ def check_cursor_properties(properties: Mapping[str, str]) -> None:
 
 
 def _take_index(texts: dict[str, str]) -> dict[int, int]:
-    """The ledgers of an index, taken out of a subscription's properties; what is none stays there."""
+    """Remove the properties that name ledgers of an index, and return those ledgers. Invalid ones stay."""
     index: dict[int, int] = {}
     for key in [key for key in texts if key.startswith(INDEX_ONE)]:
         ledger_id = key.removeprefix(INDEX_ONE)
@@ -276,17 +287,17 @@ def _take_index(texts: dict[str, str]) -> dict[int, int]:
 
 
 def offload_of(ledger: LedgerSpan) -> tuple[bool, uuid.UUID | None]:
-    """Whether another broker moved the ledger to cheaper storage, and the id of its last attempt to."""
-    one = pb.ManagedLedgerInfo.LedgerInfo(ledgerId=ledger.ledger_id)
-    one.MergeFromString(ledger.extra)
-    if not one.HasField("offloadContext"):
+    """Return whether another broker moved the ledger to cheaper storage, and the id of its last attempt."""
+    info = pb.ManagedLedgerInfo.LedgerInfo(ledgerId=ledger.ledger_id)
+    info.MergeFromString(ledger.extra)
+    if not info.HasField("offloadContext"):
         return False, None
-    halves = one.offloadContext.uidMsb, one.offloadContext.uidLsb
-    return one.offloadContext.complete, uuid.UUID(bytes=struct.pack(">qq", *halves))
+    halves = info.offloadContext.uidMsb, info.offloadContext.uidLsb
+    return info.offloadContext.complete, uuid.UUID(bytes=struct.pack(">qq", *halves))
 
 
 def _rest(message: Message, *known: str) -> bytes:
-    """What is in ``message`` beside the fields ``known``, which are cleared."""
+    """Clear the fields ``known`` of ``message`` and return the others, encoded."""
     for name in known:
         message.ClearField(name)
     return message.SerializePartialToString()
@@ -294,20 +305,21 @@ def _rest(message: Message, *known: str) -> bytes:
 
 def _put_ranges(info: pb.ManagedCursorInfo, ranges: list[tuple[Position, Position]]) -> None:
     for first, last in ranges:
-        one = info.individualDeletedMessages.add()
-        one.lowerEndpoint.ledgerId = first.ledger_id
-        one.lowerEndpoint.entryId = first.entry_id - 1  # stored exclusive
-        one.upperEndpoint.ledgerId = last.ledger_id
-        one.upperEndpoint.entryId = last.entry_id
+        message_range = info.individualDeletedMessages.add()
+        message_range.lowerEndpoint.ledgerId = first.ledger_id
+        message_range.lowerEndpoint.entryId = first.entry_id - 1  # stored exclusive
+        message_range.upperEndpoint.ledgerId = last.ledger_id
+        message_range.upperEndpoint.entryId = last.entry_id
 
 
 def _taking_ranges(
     field_: Sequence[pb.MessageRange],
 ) -> Generator[None, None, list[tuple[Position, Position]]]:
+    """Decode ranges, yielding between short steps."""
     ranges = []
     for at in range(0, len(field_), STEP):
-        for one in field_[at : at + STEP]:
-            low, high = one.lowerEndpoint, one.upperEndpoint
+        for message_range in field_[at : at + STEP]:
+            low, high = message_range.lowerEndpoint, message_range.upperEndpoint
             first = Position(low.ledgerId, low.entryId + 1)
             ranges.append((first, Position(high.ledgerId, high.entryId)))
         yield
@@ -320,7 +332,7 @@ def put_common(
     batches: dict[Position, int],
     change: bytes = b"",
 ) -> None:
-    """The fields that both kinds of record have under the same names."""
+    """Add the fields that both kinds of record have under the same names."""
     if change:
         info.magnetarChange = change
     for name, value in properties.items():
@@ -330,29 +342,29 @@ def put_common(
 
 
 def put_batch(info: pb.PositionInfo | pb.ManagedCursorInfo, position: Position, bits: int) -> None:
-    """Add a batch of which some messages are acknowledged, ``bits`` not."""
-    one = info.batchedEntryDeletionIndexInfo.add()
-    one.position.ledgerId, one.position.entryId = position
-    one.deleteSet.extend(words_of(bits))
+    """Add a batch that is acknowledged in part: the messages of ``bits`` are not."""
+    info_batch = info.batchedEntryDeletionIndexInfo.add()
+    info_batch.position.ledgerId, info_batch.position.entryId = position
+    info_batch.deleteSet.extend(words_of(bits))
 
 
 def _taking_common(
     info: "pb.PositionInfo | pb.ManagedCursorInfo",
 ) -> Generator[None, None, tuple[dict[Position, int], dict[str, int], dict[str, int]]]:
-    """Parts of batches, properties, and those that are ours."""
+    """Decode partly acknowledged batches, properties, and Magnetar's own properties, yielding between short steps."""
     batches: dict[Position, int] = {}
     field_ = info.batchedEntryDeletionIndexInfo
     for at in range(0, len(field_), STEP):
-        for one in field_[at : at + STEP]:
-            position = Position(one.position.ledgerId, one.position.entryId)
-            batches[position] = bits_of(one.deleteSet)
+        for info_batch in field_[at : at + STEP]:
+            position = Position(info_batch.position.ledgerId, info_batch.position.entryId)
+            batches[position] = bits_of(info_batch.deleteSet)
         yield
     properties: dict[str, int] = {}
     own: dict[str, int] = {}
     for at in range(0, len(info.properties), STEP):
-        for each in info.properties[at : at + STEP]:
-            name = readable(each.name)
-            (own if name.startswith(OWN_PREFIX) else properties)[name] = each.value
+        for pair in info.properties[at : at + STEP]:
+            name = readable(pair.name)
+            (own if name.startswith(OWN_PREFIX) else properties)[name] = pair.value
         yield
     return batches, properties, own
 
@@ -370,7 +382,7 @@ def _parse(message: Message, value: bytes) -> None:
 
 
 def _unwrap(value: bytes) -> bytes:
-    """The record inside a compressed wrapper: u16 magic, u32 length of metadata, metadata, payload."""
+    """Return the record inside a compressed wrapper: u16 magic, u32 length of metadata, metadata, payload."""
     if len(value) < 6 or struct.unpack_from(">H", value)[0] != MAGIC:
         return value
     (size,) = struct.unpack_from(">I", value, 2)
@@ -381,11 +393,11 @@ def _unwrap(value: bytes) -> bytes:
         return payload
     if meta.uncompressedSize < 0:
         raise StoredRecordError(f"compressed record: uncompressedSize is {meta.uncompressedSize}")
-    # Late: seldom needed, and heavy.
+    # Imported late, because it is seldom needed and heavy.
     from engine.wire.compression import CompressionError, decompress
 
     try:
-        # The records' numbers are those of messages.
+        # Records and messages have the same numbers for compression types.
         return decompress(meta.compressionType, payload, meta.uncompressedSize, RECORD_BYTES_MAX)
     except CompressionError as error:
         raise StoredRecordError(f"compressed record: {error}") from error

@@ -1,7 +1,7 @@
-"""Deleting what is stored in several places so that a deletion cut off anywhere is finished by the next one (M17).
+"""Deletion of things that are stored in several places. An interrupted deletion is finished by the next caller (M17).
 
-First the record is marked by compare-and-set, which is the moment of the deletion: nobody uses what is marked. The
-ledgers follow, the node that names them goes last. Whoever finds a marked record finishes the deletion.
+First the record is marked by compare-and-set, which is the moment of the deletion: a marked record is not used. The
+ledgers follow, and the node that names them is removed last. A caller that finds a marked record finishes the deletion.
 """
 
 import logging
@@ -18,9 +18,10 @@ log = logging.getLogger(__name__)
 
 
 async def remove_cursor(node: StoredNode, ledgers: LedgerClient, record: CursorRecord) -> None:
-    """Delete the cursor that ``node`` holds as ``record``, or go on with it.
+    """Delete the cursor that ``node`` holds as ``record``, or continue its deletion.
 
-    Raises ManagedLedgerFencedError when another owner wrote the node, and the store's errors: call again.
+    Raises ManagedLedgerFencedError when another owner wrote the node, and the store's errors; call it again after
+    these.
     """
     if record.ledger_id >= 0 and not record.deleted:
         record = replace(record, deleted=True)
@@ -33,9 +34,10 @@ async def remove_cursor(node: StoredNode, ledgers: LedgerClient, record: CursorR
 async def discard_cursor(
     node: StoredNode, ledgers: LedgerClient, still_ours: Callable[[], Awaitable[bool]]
 ) -> None:
-    """Delete a cursor that nobody here has in memory, if it is there. Raises as ``remove_cursor``.
+    """Delete a cursor that is not in memory here, if it is stored. Raises as ``remove_cursor``.
 
-    ``still_ours`` is asked when the node has been read: a topic's next owner may have made one of the same name.
+    ``still_ours`` is called after the node was read, because the topic's next owner may have created a cursor of the
+    same name.
     """
     try:
         value = await node.read()
@@ -53,10 +55,10 @@ async def discard_cursor(
 
 
 async def mark_deleted(node: StoredNode, record: LogRecord) -> LogRecord:
-    """From now on the topic is deleted; what it had is in ``doomed`` of what is stored, which is returned."""
+    """Mark the topic as deleted and return the stored record, which has the topic's ledgers in ``doomed``."""
     if record.deleted:
         return record
-    doomed = [*record.doomed, *(one.ledger_id for one in record.ledgers)]
+    doomed = [*record.doomed, *(span.ledger_id for span in record.ledgers)]
     marked = LogRecord(extra=record.extra, doomed=doomed, deleted=True)
     await node.write(marked.encode())
     return marked

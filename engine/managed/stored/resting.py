@@ -1,7 +1,7 @@
-"""What topics hold that nobody has open: storage and backlogs, worked out from their nodes without opening them.
+"""Storage and backlogs of topics that no broker has open, computed from their nodes without opening them.
 
-Nobody is fenced and nothing is written. The open ledger that a killed owner left counts up to its last stored entry,
-where the next owner's recovery will most likely find its end. What storage does not tell in time is unknown.
+No owner is fenced and nothing is written. The open ledger that a killed owner left counts up to its last stored entry,
+where the next owner's recovery will most likely find its end. A value that storage does not return in time is unknown.
 """
 
 import asyncio
@@ -19,15 +19,16 @@ from engine.managed.stored.survey import StoredLog, survey
 from engine.metadata.store import MetadataStore
 
 AT_ONCE = 16
-"""Topics read at the same time, whoever asks."""
+"""Topics read at the same time, for all callers together."""
 LEDGER_TIMEOUT_S = 2.0
-"""For each ledger that has to be asked for its end or its last state."""
+"""Time limit for each ledger that has to be read for its end or its last state."""
 KNOWN_MAX = 10_000
-"""Answers kept, each for as long as its nodes stay what they were."""
+"""Results cached, each while its nodes are unchanged."""
 
 
 class LogAtRest(NamedTuple):
-    """``backlogs``: unacknowledged entries by cursor; None: which cursors there are is not known."""
+    """Storage and backlogs of one topic; ``storage_bytes`` None: unknown. ``backlogs``: unacknowledged entries by
+    cursor, None where unknown; None instead of the dict: the cursors are unknown."""
 
     storage_bytes: int | None
     backlogs: dict[str, int | None] | None
@@ -37,11 +38,11 @@ UNKNOWN = LogAtRest(None, None)
 
 
 class _Undecided(Exception):
-    """Storage did not tell."""
+    """Storage did not answer in time."""
 
 
 class RestingLogs:
-    """One per process; on one event loop."""
+    """Reader of topics that are not open. One per process; on one event loop."""
 
     def __init__(self, store: MetadataStore, ledgers: LedgerClient) -> None:
         self._store = store
@@ -50,13 +51,14 @@ class RestingLogs:
         self._known: OrderedDict[str, tuple[object, LogAtRest]] = OrderedDict()
 
     async def read(self, names: Sequence[str]) -> list[LogAtRest | None]:
-        """By managed ledger's name, in order; None: there is none. Raises the store's errors. Cancel-safe."""
+        """Return the values by managed ledger's name, in order; None for one that does not exist. Raises the store's
+        errors. Cancel-safe."""
         work = (self._read(name) for name in names)
-        found = await asyncio.gather(*work, return_exceptions=True)
-        for one in found:
-            if isinstance(one, BaseException):
-                raise one
-        return [one for one in found if not isinstance(one, BaseException)]
+        results = await asyncio.gather(*work, return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return [result for result in results if not isinstance(result, BaseException)]
 
     async def _read(self, name: str) -> LogAtRest | None:
         async with self._room:
@@ -71,16 +73,16 @@ class RestingLogs:
             if known is not None and known[0] == versions:
                 self._known.move_to_end(name)
                 return known[1]
-            found, settled = await self._work_out(stored)
+            log, settled = await self._compute(stored)
             self._known.pop(name, None)
             if settled:
-                self._known[name] = versions, found
+                self._known[name] = versions, log
                 if len(self._known) > KNOWN_MAX:
                     self._known.popitem(last=False)
-            return found
+            return log
 
-    async def _work_out(self, stored: StoredLog) -> tuple[LogAtRest, bool]:
-        """And whether that holds for as long as the nodes stay the same."""
+    async def _compute(self, stored: StoredLog) -> tuple[LogAtRest, bool]:
+        """Return the values, and whether they hold as long as the nodes are unchanged."""
         cursors = {name: record for name, (record, _) in stored.cursors.items()}
         try:
             line, settled = await self._line(stored.record.ledgers)
@@ -95,10 +97,10 @@ class RestingLogs:
                 continue
             backlogs[name] = state.acks(line).backlog(line.end)
             settled = settled and is_last
-        return LogAtRest(sum(one.size for one in line.ledgers), backlogs), settled
+        return LogAtRest(sum(span.size for span in line.ledgers), backlogs), settled
 
     async def _line(self, ledgers: list[LedgerSpan]) -> tuple[LedgerLine, bool]:
-        """The last ledger's node may be behind; the others' numbers are final."""
+        """Return the ledgers, and whether they are final. Only the node of the last ledger may be outdated."""
         if not ledgers or ledgers[-1].timestamp_ms:
             return LedgerLine(ledgers), True
         last = ledgers[-1]
@@ -113,7 +115,7 @@ class RestingLogs:
         return LedgerLine([*ledgers[:-1], tail]), reader.closed
 
     async def _state(self, record: CursorRecord) -> tuple[CursorState, bool]:
-        """A cursor's last state, and whether no later one can come without its node being written."""
+        """Return a cursor's last state, and whether no later one can be written without its node being written."""
         if record.ledger_id < 0:
             return record.state, True
         try:
@@ -128,6 +130,7 @@ class RestingLogs:
 
 
 def _versions(stored: StoredLog) -> object:
-    """Changes with any of the nodes; a node made anew begins at version 0 again, later."""
+    """Return a value that changes with any of the nodes. A node that is created again has version 0 again, but another
+    time."""
     nodes = [(name, stat) for name, (_, stat) in stored.cursors.items()] + [("", stored.stat)]
     return [(name, stat.version, stat.ctime_ms) for name, stat in nodes]

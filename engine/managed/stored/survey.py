@@ -1,4 +1,4 @@
-"""What the metadata store holds of a managed ledger, read without opening it: nobody is fenced, nothing is changed."""
+"""The stored records of a managed ledger, read without opening it: no owner is fenced, nothing is changed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ class StoredLog:
 
 
 CURSORS_AT_ONCE = 64
-"""Read in one request: each may have 256 KiB."""
+"""Cursors read in one request: each may have 256 KiB."""
 
 
 async def read_ahead(
     store: MetadataStore, path: str, ledger_id: int | None, children: Sequence[str]
 ) -> tuple[LedgerMetadata | None, dict[str, tuple[bytes, Stat]]]:
-    """What an opening needs besides the record at ``path``: metadata of a ledger, and the nodes of cursors by name, in
-    one request as long as those are few. What is gone is not among it.
+    """Read what an opening needs besides the record at ``path``: metadata of a ledger, and the nodes of cursors by
+    name. This is one request as long as they are few. Nodes that do not exist are omitted.
 
     Raises MetadataFormatError, the store's errors. Cancel-safe.
     """
@@ -41,27 +41,29 @@ async def read_ahead(
         values, _ = await store.get_all([*ledgers, *(f"{path}/{name}" for name in names)])
         if ledgers and values[0] is not None:
             metadata = decoded(values[0])
-        each = zip(names, values[len(ledgers) :], strict=True)
-        cursors |= {name: found for name, found in each if found is not None}
+        rows = zip(names, values[len(ledgers) :], strict=True)
+        cursors |= {name: row for name, row in rows if row is not None}
         ledgers = []
     return metadata, cursors
 
 
 async def survey(store: MetadataStore, name: str) -> StoredLog:
-    """Raises ManagedLedgerNotFoundError (also for one that is being deleted), StoredRecordError, the store's errors.
-    Cancel-safe."""
+    """Read the records of a managed ledger. Cancel-safe.
+
+    Raises ManagedLedgerNotFoundError (also for one that is being deleted), StoredRecordError, the store's errors.
+    """
     path = paths.managed_ledger(name)
-    (found,), children = await store.get_all([path], path)
-    if found is None:
+    (row,), children = await store.get_all([path], path)
+    if row is None:
         raise ManagedLedgerNotFoundError(f"there is no managed ledger {name}")
-    value, stat = found
+    value, stat = row
     record = LogRecord.decode(value)
     if record.deleted:
         raise ManagedLedgerNotFoundError(f"the managed ledger {name} is being deleted")
     cursors: dict[str, tuple[CursorRecord, Stat]] = {}
-    _, found_cursors = await read_ahead(store, path, None, children)
-    for child, one in found_cursors.items():
-        cursor = CursorRecord.decode(one[0])
+    _, cursor_rows = await read_ahead(store, path, None, children)
+    for child, cursor_row in cursor_rows.items():
+        cursor = CursorRecord.decode(cursor_row[0])
         if not cursor.deleted:
-            cursors[decode_name(child)] = cursor, one[1]
+            cursors[decode_name(child)] = cursor, cursor_row[1]
     return StoredLog(record, stat, cursors)

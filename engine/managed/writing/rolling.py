@@ -110,12 +110,12 @@ class LedgerList:
 
     @property
     def has_doomed(self) -> bool:
-        """Whether ``sweep`` has something to delete."""
+        """True when ``sweep`` has ledgers to delete."""
         return bool(self._doomed)
 
     @property
     def has_room(self) -> bool:
-        """Whether a further ledger may follow because the last one is full or old. Near the limit of a node the last
+        """True when a further ledger may follow because the last one is full or old. Near the limit of a node the last
         ledger is kept open instead: the remaining bytes are for ledgers that replace failed ones and for those of new
         owners."""
         return self._record_bytes < ROLLED_BYTES_MAX

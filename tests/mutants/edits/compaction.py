@@ -70,8 +70,8 @@ EDITS = (
     Edit(
         "compacted-ledger-outlives-its-topic",
         "engine/managed/stored/records.py::CursorRecord.ledgers",
-        "compacted, self.ledger_id) if one >= 0",
-        "self.ledger_id) if one >= 0",
+        "compacted, self.ledger_id)",
+        "self.ledger_id)",
         (f"{TOPIC}::test_only_the_newest_compacted_ledger_is_kept_and_it_goes_with_the_topic",),
     ),
     Edit(

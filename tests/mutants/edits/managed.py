@@ -250,7 +250,7 @@ EDITS = (
         "cursor-not-taken-from-its-old-owner",
         f"{STORE}::CursorStore.take",
         """
-        if not await self._move_here(state):
+        if not await self._move_to_node(state):
             await self._point(self.ledger_id, state)
         """,
         "pass",
@@ -368,7 +368,7 @@ EDITS = (
     Edit(
         "cursor-kept-though-its-deletion-is-unsure",
         "engine/managed/cursors/cursor_set.py::CursorSet._delete",
-        'self._lose(name, f"its deletion is not confirmed: {_reason(error)}")',
+        'self._mark_unread(name, f"its deletion is not confirmed: {_reason(error)}")',
         "pass",
         (
             "unit/broker/topics/test_unsure_subscriptions.py"
@@ -377,8 +377,8 @@ EDITS = (
     ),
     Edit(
         "cursor-forgotten-though-its-creation-is-unsure",
-        "engine/managed/cursors/cursor_set.py::CursorSet._make",
-        'self._lose(name, f"its creation is not confirmed: {_reason(error)}")',
+        "engine/managed/cursors/cursor_set.py::CursorSet._create",
+        'self._mark_unread(name, f"its creation is not confirmed: {_reason(error)}")',
         "del self.by_name[name]",
         (
             "unit/broker/topics/test_unsure_subscriptions.py"
@@ -446,7 +446,7 @@ EDITS = (
     ),
     Edit(
         "a-large-state-of-a-cursor-is-placed-at-once",
-        "engine/managed/cursors/cursor_set.py::CursorSet._taken",
+        "engine/managed/cursors/cursor_set.py::CursorSet._take_over",
         "await with_pauses(state.acking(self._state.line))",
         "state.acks(self._state.line)",
         (f"{LOADING_TEST}::test_others_have_their_turn_while_a_large_state_is_loaded",),

@@ -190,7 +190,7 @@ async def test_a_list_too_large_for_its_node_refuses_appends_with_the_reason_unt
     await ledger.writable()
     monkeypatch.setattr(node, "VALUE_MAX", 20)
     sink = await publish(ledger, 2, 2)  # the last ones for which there is a ledger
-    with pytest.raises(AppendFailedError, match=r"takes [0-9]+ bytes, at most 20 can be stored"):
+    with pytest.raises(AppendFailedError, match=r"has [0-9]+ bytes, at most 20 can be stored"):
         await ledger.writable()
     ledger.append(run_of(b"refused"), sink)
     await sink.settle(3)
