@@ -16,7 +16,15 @@ from engine.wire import client_commands as say
 from engine.wire import commands, frames
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.errors import refusal
-from engine.wire.events import Command, Delivered, Messages, Receipt, Receipts, Told, Violation
+from engine.wire.events import (
+    ClientEvent,
+    Command,
+    Delivered,
+    Messages,
+    Receipt,
+    Receipts,
+    Violation,
+)
 from engine.wire.peer import ClientPeer
 from engine.wire.states import CommandType
 
@@ -178,7 +186,7 @@ class BrokerLink(Connection):
                 self._handle_event(event)
         return pos
 
-    def _handle_event(self, event: Told) -> None:
+    def _handle_event(self, event: ClientEvent) -> None:
         match event:
             case Receipts():
                 self.receipts(event)

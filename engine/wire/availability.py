@@ -1,12 +1,13 @@
-"""Which entries of a ledger a bookie holds, as BookKeeper encodes it in answers to GET_LIST_OF_ENTRIES_OF_LEDGER. Pure.
+"""The list of a ledger's entries that a bookie stores, as BookKeeper encodes it in answers to
+GET_LIST_OF_ENTRIES_OF_LEDGER. Pure.
 
 ::
 
     i32 version 0 | i32 groups | zeros up to 64 bytes
     group   i64 start of the first sequence | i64 start of the last | i32 entries in each | i32 distance of their starts
 
-A group is a number of equally long sequences of consecutive entries at equal distances, as striping makes them; one of
-a single sequence has distance 0.
+A group is a number of equally long sequences of consecutive entries at equal distances, as striping produces them. A
+group of a single sequence has distance 0.
 """
 
 from collections.abc import Iterable
@@ -22,11 +23,11 @@ _GROUP = Struct(">qqii")
 
 
 class AvailabilityError(PeerError):
-    """The bytes are no such list."""
+    """Bytes that are not such a list."""
 
 
 def merged(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Ranges (first, last), which may overlap, as ranges with gaps between, in order."""
+    """Merge ranges (first, last), which may overlap. Return ranges with gaps between them, in order."""
     result: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
         if result and first <= result[-1][1] + 1:
@@ -37,7 +38,7 @@ def merged(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def encode(ranges: Iterable[tuple[int, int]]) -> bytes:
-    """The ranges (first entry, last entry), ascending and with gaps between, see ``merged``."""
+    """Encode ranges (first entry, last entry), which ascend and have gaps between them; see ``merged``."""
     groups: list[list[int]] = []  # first start, last start, size, distance
     for first, last in ranges:
         while last - first + 1 > SEQUENCE_MAX:
@@ -56,7 +57,8 @@ def encode(ranges: Iterable[tuple[int, int]]) -> bytes:
 
 
 def decode(data: bytes, sequences_max: int = 1 << 20) -> list[tuple[int, int]]:
-    """The ranges (first, last), in order. Raises AvailabilityError, also for more than ``sequences_max`` of them."""
+    """Return the ranges (first, last), in order. Raises AvailabilityError, also for more than ``sequences_max`` of
+    them."""
     if len(data) < HEADER_BYTES:
         raise AvailabilityError(f"list of entries has {len(data)} bytes, at least {HEADER_BYTES}")
     version, count = _HEADER.unpack_from(data)

@@ -1,8 +1,8 @@
-"""Stored entries opened into the messages clients sent, and packed for tests and internal topics. Pure.
+"""Conversion of stored entries to the messages that clients sent, and the reverse for tests and internal topics. Pure.
 
 An entry is ``[0x0e02 u32 size BrokerEntryMetadata] [0x0e01 u32 crc32c] u32 size MessageMetadata payload``. When the
-metadata has num_messages_in_batch (even 1), the unpacked payload is ``n × (u32 size SingleMessageMetadata payload)``.
-Brokers never need this to publish or deliver: it is for peeking, analyses and tests.
+metadata has num_messages_in_batch (even 1), the uncompressed payload is ``n × (u32 size SingleMessageMetadata
+payload)``. Brokers never need this to publish or deliver: it is for peeking, analyses and tests.
 """
 
 import binascii
@@ -36,11 +36,11 @@ _MAGIC = Struct(">HI")
 _SIZE = Struct(">I")
 
 MEMBER_BYTES_MIN = 6
-"""Of a batch: the size of a message's metadata, and its one required field."""
+"""Least bytes of a message in a batch: the size of its metadata, and the one required field in it."""
 
 
 class BatchFormatError(PeerError, ValueError):
-    """An entry is no Pulsar entry, or its payload is not what its metadata says."""
+    """An entry that is not a Pulsar entry, or whose payload does not match its metadata."""
 
 
 @dataclass(slots=True)
@@ -63,10 +63,10 @@ class Message:
 
 @dataclass(slots=True)
 class EntryMessages:
-    """An opened entry. ``payload_bytes``: unpacked; ``packed_bytes``: as stored, both without metadata.
+    """The content of an entry. ``payload_bytes``: uncompressed; ``packed_bytes``: as stored, both without metadata.
 
-    ``messages`` is empty for a marker (``metadata.marker_type``). An encrypted payload cannot be opened: it is one
-    message with the stored bytes, also when it holds a batch.
+    ``messages`` is empty for a marker (``metadata.marker_type``). An encrypted payload cannot be decoded: it is one
+    message with the stored bytes, also when it is a batch.
     """
 
     metadata: pb.MessageMetadata
@@ -90,7 +90,7 @@ class EntryMessages:
 
 
 def read_metadata(entry: bytes) -> pb.MessageMetadata | None:
-    """Metadata of an entry without opening its payload; None when it cannot be read."""
+    """Return the metadata of an entry without decoding its payload; None when it cannot be read."""
     span = metadata_span(entry, 0, len(entry))
     if span is None:
         return None
@@ -101,7 +101,8 @@ def read_metadata(entry: bytes) -> pb.MessageMetadata | None:
 
 
 def last_batch_index(entry: bytes) -> int:
-    """Index of the last message of the batch ``entry``; -1 when it is no batch, or claims to be what none is."""
+    """Return the index of the last message of the batch ``entry``; -1 when it is not a batch, or has an impossible
+    count."""
     metadata = read_metadata(entry)
     if metadata is None or not metadata.HasField("num_messages_in_batch"):
         return -1
@@ -110,9 +111,9 @@ def last_batch_index(entry: bytes) -> int:
 
 
 def unpack_entry(entry: bytes, payload_bytes_max: int = UNCOMPRESSED_BYTES_MAX) -> EntryMessages:
-    """An entry opened, its checksum verified when it has one. Raises BatchFormatError.
+    """Decode an entry, after verifying its checksum if it has one. Raises BatchFormatError.
 
-    ``payload_bytes_max`` bounds what the payload may unpack to.
+    ``payload_bytes_max`` bounds the uncompressed payload.
     """
     broker_metadata, metadata, packed = split_entry(entry)
     if metadata.encryption_keys:
@@ -137,7 +138,7 @@ def unpack_entry(entry: bytes, payload_bytes_max: int = UNCOMPRESSED_BYTES_MAX) 
 def split_entry(
     entry: bytes,
 ) -> tuple[pb.BrokerEntryMetadata | None, pb.MessageMetadata, bytes]:
-    """(the broker's metadata, metadata, payload as stored), the checksum verified when there is one.
+    """Return (the broker's metadata, metadata, payload as stored), after verifying the checksum if there is one.
 
     Raises BatchFormatError.
     """
@@ -167,7 +168,7 @@ def _parse(message: AnyMessage, data: bytes) -> None:
 
 
 def _sized(message: AnyMessage, data: bytes, pos: int) -> int:
-    """Parse the record behind a u32 size; returns the position behind it."""
+    """Parse the record behind a u32 size and return the position behind it."""
     start = pos + _SIZE.size
     if start > len(data) or start + _SIZE.unpack_from(data, pos)[0] > len(data):
         raise BatchFormatError(f"{message.DESCRIPTOR.name} is cut off")
@@ -212,10 +213,11 @@ def _batch(metadata: pb.MessageMetadata, payload: bytes) -> list[Message]:
 
 
 def members(count: int, payload: bytes) -> list[tuple[pb.SingleMessageMetadata, bytes | None]]:
-    """Each message of an unpacked batch: its metadata and its value, None for a tombstone. Raises BatchFormatError."""
+    """Return the metadata and the value of each message of an uncompressed batch; the value is None for a tombstone.
+    Raises BatchFormatError."""
     if not 0 < count <= len(payload) // MEMBER_BYTES_MIN:
         raise BatchFormatError(f"batch of {count} messages in {len(payload)} bytes")
-    found: list[tuple[pb.SingleMessageMetadata, bytes | None]] = []
+    messages: list[tuple[pb.SingleMessageMetadata, bytes | None]] = []
     pos = 0
     for index in range(count):
         single = pb.SingleMessageMetadata()
@@ -223,9 +225,9 @@ def members(count: int, payload: bytes) -> list[tuple[pb.SingleMessageMetadata, 
         stop = pos + single.payload_size
         if single.payload_size < 0 or stop > len(payload):
             raise BatchFormatError(f"message {index} of the batch is cut off")
-        found.append((single, None if single.null_value else payload[pos:stop]))
+        messages.append((single, None if single.null_value else payload[pos:stop]))
         pos = stop
-    return found
+    return messages
 
 
 def pack_entry(
@@ -238,7 +240,7 @@ def pack_entry(
     checksum: bool = True,
     extra: Mapping[str, Any] | None = None,
 ) -> bytes:
-    """An entry as a client would send it. ``batched`` None: only when there are several messages.
+    """Encode an entry as a client would send it. ``batched`` None: as a batch only when there are several messages.
 
     ``extra`` sets further MessageMetadata fields by name.
     """
@@ -265,7 +267,7 @@ def pack_entry(
 
 
 def key_bytes(metadata: AnyMessage) -> bytes | None:
-    """The key in a message's own metadata, as its producer had it; None without one."""
+    """Return the key in a message's own metadata, as its producer had it; None without one."""
     own: Any = metadata
     if own.null_partition_key or not own.HasField("partition_key"):
         return None

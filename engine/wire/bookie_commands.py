@@ -1,4 +1,4 @@
-"""BookKeeper V2 frames one at a time, built and parsed; runs of adds and replies are in ``kernels``. Pure.
+"""BookKeeper V2 frames, built and parsed one at a time; runs of adds and replies are in ``kernels``. Pure.
 
 All start ``u32 length | u32 version << 24 | opcode << 16 | flags``; ids are signed 64 bit, big-endian::
 
@@ -23,14 +23,14 @@ VERSION = 2
 ADD, READ, AUTH, BATCH_READ = 1, 2, 3, 7
 DO_FENCING, RECOVERY_ADD, HIGH_PRIORITY = 1, 2, 4
 HEAD_BYTES: Final = 8
-"""Length and header word; enough to tell which frame comes."""
+"""Bytes of length and header word; enough to determine the kind of a frame."""
 MASTER_KEY_BYTES = 20
 LAST_ENTRY = -1
-"""As the entry id of a read: the last entry the bookie holds."""
+"""Entry id of a read of the last entry that the bookie has."""
 FRAME_BYTES_MAX = 5_253_120
 """Length limit of a frame, as Pulsar configures its bookies."""
 AUTH_DISABLED = "AuthDisabledPlugin"
-"""Plugin name by which a bookie without authentication answers AUTH; clients take it as success."""
+"""Plugin name in a bookie's answer to AUTH when it has no authentication; clients take that as success."""
 
 
 class ResultCode(IntEnum):
@@ -47,7 +47,7 @@ class ResultCode(IntEnum):
     EREADONLY = 105
     ETOOMANYREQUESTS = 106
     EUNKNOWNLEDGERSTATE = 107
-    """Never sent over V2 (Java clients drop the connection on it): answer EIO."""
+    """A code that is never sent over V2, where EIO is answered: Java clients drop the connection on it."""
 
 
 EOK = ResultCode.EOK
@@ -64,7 +64,7 @@ EUNKNOWNLEDGERSTATE = ResultCode.EUNKNOWNLEDGERSTATE
 
 
 def code_name(code: int) -> str:
-    """A result for messages: its name, or its number when there is none."""
+    """Return a result's name for messages, or its number when it has no name."""
     return ResultCode(code).name if code in ResultCode.__members__.values() else str(code)
 
 
@@ -79,12 +79,12 @@ _ADD_BYTES_MIN = HEAD_BYTES + MASTER_KEY_BYTES + 32
 
 
 class BookieFrameError(PeerError):
-    """A V2 frame that cannot be what its header says; the connection must end."""
+    """A V2 frame whose content contradicts its header; the connection must be closed."""
 
 
 @dataclass(slots=True)
 class AddRequest:
-    """``entry`` is what the bookie stores: 32-byte header, digest, payload."""
+    """An add. ``entry`` is what the bookie stores: 32-byte header, digest, payload."""
 
     version: int
     flags: int
@@ -96,7 +96,7 @@ class AddRequest:
 
 @dataclass(slots=True)
 class ReadRequest:
-    """``entry_id`` LAST_ENTRY asks for the last; ``master_key`` is None unless the read fences."""
+    """A read. ``entry_id`` LAST_ENTRY requests the last entry; ``master_key`` is None unless the read fences."""
 
     version: int
     flags: int
@@ -107,7 +107,7 @@ class ReadRequest:
 
 @dataclass(slots=True)
 class BatchReadRequest:
-    """``count_max`` <= 0: no bound on entries; ``bytes_max`` bounds the reply."""
+    """A read of consecutive entries. ``count_max`` <= 0: no bound on entries; ``bytes_max`` bounds the reply."""
 
     version: int
     flags: int
@@ -121,7 +121,7 @@ class BatchReadRequest:
 
 @dataclass(slots=True)
 class AuthRequest:
-    """Also the reply's form: a plugin's name and its payload."""
+    """An authentication message of either direction: a plugin's name and its payload."""
 
     version: int
     plugin: str
@@ -132,19 +132,19 @@ Request = AddRequest | ReadRequest | BatchReadRequest | AuthRequest
 
 
 def header(opcode: int, flags: int = 0, version: int = VERSION) -> int:
-    """The second word of a frame."""
+    """Return the second word of a frame."""
     return version << 24 | opcode << 16 | flags
 
 
 def is_v3(buf: bytes, pos: int) -> bool:
-    """Whether the frame at ``pos`` (at least five bytes) is a protobuf V3 request rather than V2."""
+    """Return whether the frame at ``pos`` (at least five bytes) is a protobuf V3 request rather than V2."""
     return buf[pos + 4] == 0x0A
 
 
 def add_request(
     ledger_id: int, entry_id: int, master_key: bytes, entry: bytes, flags: int = 0
 ) -> bytes:
-    """An add of a stored entry as it is (header and digest included): recovery and re-replication."""
+    """Build an add of a complete stored entry (header and digest included), for recovery and re-replication."""
     size = 4 + MASTER_KEY_BYTES + len(entry)
     if entry[:16] != _REPLY.pack(0, 0, 0, ledger_id, entry_id)[12:]:
         raise ValueError(f"entry does not carry the ids {ledger_id}:{entry_id}")
@@ -154,7 +154,7 @@ def add_request(
 def read_request(
     ledger_id: int, entry_id: int, *, flags: int = 0, master_key: bytes | None = None
 ) -> bytes:
-    """A read; with DO_FENCING in ``flags`` the 20-byte ``master_key`` is required, else it is not sent."""
+    """Build a read. With DO_FENCING in ``flags`` the 20-byte ``master_key`` is required; otherwise it is not sent."""
     if not flags & DO_FENCING:
         return _READ.pack(20, header(READ, flags), ledger_id, entry_id)
     if master_key is None or len(master_key) != MASTER_KEY_BYTES:
@@ -163,38 +163,38 @@ def read_request(
 
 
 def read_last_request(ledger_id: int) -> bytes:
-    """Asks for the last entry held, whose header tells the last confirmed entry."""
+    """Build a read of the last entry that the bookie has, whose header has the last confirmed entry."""
     return read_request(ledger_id, LAST_ENTRY)
 
 
 def fence_request(ledger_id: int, master_key: bytes) -> bytes:
-    """Fences the ledger, then reads its last entry."""
+    """Build a read that fences the ledger and returns its last entry."""
     return read_request(ledger_id, LAST_ENTRY, flags=DO_FENCING, master_key=master_key)
 
 
 def batch_read_request(
     ledger_id: int, first_entry: int, request_id: int, count_max: int, bytes_max: int
 ) -> bytes:
-    """A read of consecutive entries from ``first_entry`` on."""
+    """Build a read of consecutive entries from ``first_entry`` on."""
     word = header(BATCH_READ)
     return _BATCH_READ.pack(40, word, ledger_id, first_entry, request_id, count_max, bytes_max)
 
 
 def auth_message(plugin: str, payload: bytes = b"", version: int = VERSION) -> bytes:
-    """An AUTH request or reply."""
+    """Build an AUTH request or reply."""
     body = pb.AuthMessage(authPluginName=plugin, payload=payload).SerializeToString()
     return _HEAD.pack(4 + len(body), header(AUTH, 0, version)) + body
 
 
 def add_reply(rc: int, ledger_id: int, entry_id: int, version: int = VERSION) -> bytes:
-    """The answer to one add."""
+    """Build the answer to one add."""
     return _REPLY.pack(24, header(ADD, 0, version), rc, ledger_id, entry_id)
 
 
 def read_reply(
     rc: int, ledger_id: int, entry_id: int, entry: bytes = b"", version: int = VERSION
 ) -> bytes:
-    """The answer to a read: the id as asked for and, when ``rc`` is EOK, the stored entry."""
+    """Build the answer to a read: the entry id of the request and, when ``rc`` is EOK, the stored entry."""
     body = entry if rc == 0 else b""
     return _REPLY.pack(24 + len(body), header(READ, 0, version), rc, ledger_id, entry_id) + body
 
@@ -207,7 +207,7 @@ def batch_read_reply(
     entries: Sequence[bytes | memoryview],
     version: int = VERSION,
 ) -> list[bytes | memoryview]:
-    """The answer to a batch read in parts, entries as they are; without entries unless ``rc`` is EOK."""
+    """Build the answer to a batch read, in parts with the entries unchanged; without entries unless ``rc`` is EOK."""
     parts: list[bytes | memoryview] = [b""]
     size = 0
     if rc == EOK:
@@ -220,10 +220,11 @@ def batch_read_reply(
 
 
 def parse_request(buf: bytes, pos: int, stop: int) -> Request:
-    """The request in the whole V2 frame ``buf[pos:stop]``. Raises BookieFrameError when the connection must be closed.
+    """Return the request in the complete V2 frame ``buf[pos:stop]``. Raises BookieFrameError when the connection must
+    be closed.
 
-    Versions 1 and higher are parsed alike (a version other than 1 or 2 is answered EBADVERSION by the caller);
-    version 0 has no flags and is refused.
+    Versions 1 and higher are parsed alike (a version other than 1 or 2 is answered EBADVERSION by the caller); version
+    0 has no flags and is refused.
     """
     if stop - pos < HEAD_BYTES:
         raise BookieFrameError(f"frame of {stop - pos} bytes has no header")
@@ -234,16 +235,16 @@ def parse_request(buf: bytes, pos: int, stop: int) -> Request:
     if opcode == ADD:
         if stop - pos < _ADD_BYTES_MIN:
             raise BookieFrameError(f"add of {stop - pos} bytes, at least {_ADD_BYTES_MIN}")
-        _, _, key, ledger_id, entry_id = _ADD.unpack_from(buf, pos)
-        return AddRequest(version, flags, ledger_id, entry_id, key, buf[pos + 28 : stop])
+        _, _, add_key, ledger_id, entry_id = _ADD.unpack_from(buf, pos)
+        return AddRequest(version, flags, ledger_id, entry_id, add_key, buf[pos + 28 : stop])
     if opcode == READ:
-        rest = _key(buf, pos, stop, _READ.size, flags)
+        key = _key(buf, pos, stop, _READ.size, flags)
         _, _, ledger_id, entry_id = _READ.unpack_from(buf, pos)
-        return ReadRequest(version, flags, ledger_id, entry_id, rest)
+        return ReadRequest(version, flags, ledger_id, entry_id, key)
     if opcode == BATCH_READ:
-        rest = _key(buf, pos, stop, _BATCH_READ.size, flags)
+        key = _key(buf, pos, stop, _BATCH_READ.size, flags)
         _, _, ledger_id, first, request_id, count, size = _BATCH_READ.unpack_from(buf, pos)
-        return BatchReadRequest(version, flags, ledger_id, first, request_id, count, size, rest)
+        return BatchReadRequest(version, flags, ledger_id, first, request_id, count, size, key)
     if opcode == AUTH:
         plugin, payload = parse_auth(buf, pos, stop)
         return AuthRequest(version, plugin, payload)
@@ -251,7 +252,7 @@ def parse_request(buf: bytes, pos: int, stop: int) -> Request:
 
 
 def _key(buf: bytes, pos: int, stop: int, fixed: int, flags: int) -> bytes | None:
-    """The master key behind a read's fixed part, when the read fences; checks the length."""
+    """Return the master key behind a read's fixed part when the read fences, else None. Checks the length."""
     if stop - pos < fixed:
         raise BookieFrameError(f"read of {stop - pos} bytes, at least {fixed}")
     if not flags & DO_FENCING:
@@ -262,7 +263,7 @@ def _key(buf: bytes, pos: int, stop: int, fixed: int, flags: int) -> bytes | Non
 
 
 def parse_auth(buf: bytes, pos: int, stop: int) -> tuple[str, bytes]:
-    """(plugin name, payload) of an AUTH frame of either direction. Raises BookieFrameError."""
+    """Return (plugin name, payload) of an AUTH frame of either direction. Raises BookieFrameError."""
     try:
         message = pb.AuthMessage.FromString(buf[pos + HEAD_BYTES : stop])
     except DecodeError as error:
@@ -274,7 +275,8 @@ def parse_auth(buf: bytes, pos: int, stop: int) -> tuple[str, bytes]:
 
 @dataclass(slots=True)
 class BatchReadReply:
-    """``spans`` is flat: entry ``first_entry + i`` is ``buf[spans[2 * i]:spans[2 * i + 1]]``."""
+    """A parsed answer to a batch read. ``spans`` is flat: entry ``first_entry + i`` is ``buf[spans[2 * i]:spans[2 * i +
+    1]]``."""
 
     rc: int
     ledger_id: int
@@ -284,7 +286,7 @@ class BatchReadReply:
 
 
 def parse_batch_read_reply(buf: bytes, pos: int, stop: int) -> BatchReadReply:
-    """From the whole frame ``buf[pos:stop]``. Raises BookieFrameError."""
+    """Return the reply in the complete frame ``buf[pos:stop]``. Raises BookieFrameError."""
     if stop - pos < _BATCH_REPLY.size:
         raise BookieFrameError(f"batch read reply of {stop - pos} bytes")
     _, _, rc, ledger_id, first, request_id = _BATCH_REPLY.unpack_from(buf, pos)

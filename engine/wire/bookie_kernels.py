@@ -1,4 +1,5 @@
-"""Hot-path byte work on runs of BookKeeper V2 frames: the broker builds adds and cuts replies, the bookie the reverse.
+"""Processing of runs of BookKeeper V2 frames, for the hot paths. The broker builds adds and cuts replies, the bookie
+does the reverse.
 
 Pure; import these through ``engine.wire.kernels``. All integers big-endian, ids signed 64 bit::
 
@@ -6,7 +7,7 @@ Pure; import these through ``engine.wire.kernels``. All integers big-endian, ids
     add reply      u32 24     | u32 header | i32 rc | ledger | entry
     read reply     u32 length | u32 header | i32 rc | ledger | entry | stored entry (absent unless rc is 0)
 
-``header`` is version << 24 | opcode << 16 | flags. The stored entry is the request from ``ledger`` on, verbatim.
+``header`` is version << 24 | opcode << 16 | flags. The stored entry is the request from ``ledger`` on, byte for byte.
 """
 
 from collections.abc import Sequence
@@ -16,15 +17,16 @@ from engine.base.crc32c import crc32c
 from engine.base.slices import FRAME_PREFIX, AddRun, Slice
 
 NEED, OTHER, BAD_CHECKSUM, TOO_LARGE = 0, 1, 2, 3
-"""Why a kernel stopped: more bytes are needed; not a frame of its shape; a wrong checksum; a frame above the limit."""
+"""The reasons why a kernel stopped: more bytes are needed; not a frame of its shape; a wrong checksum; a frame above
+the limit."""
 
 LARGE_ENTRY_BYTES = 16 * 1024
-"""Mean entry size above which frames come as parts that are written without being joined."""
+"""Mean entry size above which frames are returned in parts, which are written without being joined."""
 
 ADD_HEADER = 0x0201_0000
 READ_HEADER = 0x0202_0000
 ADD_FLAGS = (0, 2, 4, 6)
-"""Flags an add may carry: recovery add 2, high priority 4."""
+"""Flags that an add may have: recovery add 2, high priority 4."""
 
 _ADD = Struct(">I24s32sI")  # length, header and master key, the entry's header, digest
 _ADD_START = Struct(">I20s")
@@ -49,11 +51,12 @@ def build_adds(
     master_key: bytes,
     flags: int = 0,
 ) -> tuple[list[bytes | memoryview], int]:
-    """V2 add frames with CRC32C digest for entries ``start..stop`` of a slice, the first as entry ``first_entry``.
+    """Build V2 add frames with CRC32C digest for entries ``start..stop`` of a slice, the first as entry
+    ``first_entry``.
 
     ``length`` is the ledger's payload bytes before these entries; the new value is the second result. ``lac`` must be
-    below ``first_entry``. Small entries come as one joined piece, those above LARGE_ENTRY_BYTES on average as heads
-    and views of the slice's buffer.
+    below ``first_entry``. Small entries are returned as one joined part. Those above LARGE_ENTRY_BYTES on average are
+    returned as heads and views of the slice's buffer.
     """
     if stop <= start:
         return [], length
@@ -63,7 +66,7 @@ def build_adds(
     parts: list[bytes | memoryview] = []
     add = parts.append
     pack, pack_header = _ADD.pack, _ENTRY_HEADER.pack
-    # What all frames have in common is packed once: copying eight bytes costs less than packing a 64-bit number.
+    # The common fields of all frames are packed once: copying eight bytes costs less than packing a 64-bit number.
     frame_start = _ADD_START.pack(ADD_HEADER | flags, master_key)
     ledger, confirmed = _INT64.pack(ledger_id), _INT64.pack(lac)
     entry = first_entry
@@ -83,9 +86,10 @@ def build_adds(
 def take_add_replies(
     buf: bytes, pos: int, end: int
 ) -> tuple[int, int, list[tuple[int, int, int, int]]]:
-    """Cut the add replies at ``pos``: (position behind, NEED or OTHER, runs of (rc, ledger id, first entry, count)).
+    """Cut the add replies at ``pos``. Return (position behind, NEED or OTHER, runs of (rc, ledger id, first entry,
+    count)).
 
-    Replies of consecutive entries of one ledger with one result make a run.
+    Replies of consecutive entries of one ledger with one result are one run.
     """
     replies: list[tuple[int, int, int, int]] = []
     whole = (end - pos) // _REPLY_BYTES
@@ -119,9 +123,10 @@ def _reply_why(buf: bytes, pos: int, end: int) -> int:
 def take_read_replies(
     buf: bytes, pos: int, end: int
 ) -> tuple[int, int, list[tuple[int, int, int, int, int]]]:
-    """Cut the read replies at ``pos``: (position behind, NEED or OTHER, [(rc, ledger id, entry id, start, stop)]).
+    """Cut the read replies at ``pos``. Return (position behind, NEED or OTHER, [(rc, ledger id, entry id, start,
+    stop)]).
 
-    ``buf[start:stop]`` is the stored entry; empty unless rc is 0. The entry id is the one asked for (-1: the last).
+    ``buf[start:stop]`` is the stored entry; empty unless rc is 0. The entry id is that of the request (-1: the last).
     """
     replies: list[tuple[int, int, int, int, int]] = []
     unpack = _REPLY.unpack_from
@@ -136,7 +141,7 @@ def take_read_replies(
 
 
 def take_adds(buf: bytes, pos: int, end: int, frame_max: int) -> tuple[int, int, list[AddRun]]:
-    """Cut the V2 add frames at ``pos`` into runs: (position behind, why it stopped, runs in order of arrival).
+    """Cut the V2 add frames at ``pos`` into runs. Return (position behind, why it stopped, runs in order of arrival).
 
     A run ends when the ledger, the key or the flags change or the entry id is not the next one. Frames of another
     operation or version, with unknown flags, negative ids or no room for the entry's header stop with OTHER.
@@ -186,7 +191,7 @@ def _add_run(
 def build_add_replies(
     buf: bytes, run: AddRun, rc: int, start: int = 0, stop: int | None = None
 ) -> bytes:
-    """Replies with result ``rc`` (V2 code) to the adds ``start..stop`` of a run; ``buf`` is the run's buffer."""
+    """Build replies with result ``rc`` (V2 code) to the adds ``start..stop`` of a run; ``buf`` is the run's buffer."""
     offsets: Sequence[int] = run.offsets
     if start or (stop is not None and stop != run.count):
         offsets = offsets[start:stop]

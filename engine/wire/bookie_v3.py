@@ -1,8 +1,8 @@
 """BookKeeper V3 frames, one at a time: u32 length | protobuf Request or Response (``bookkeeper.proto``). Pure.
 
-A V3 request begins with byte 0x0A, which no V2 frame does (``bookie_commands.is_v3``), so both kinds may come mixed on
-one connection. Answers are paired with requests by transaction id. Every answer carries its status twice, outside and
-in the operation's own message; refusals of unknown operations only outside.
+A V3 request begins with byte 0x0A, which no V2 frame does (``bookie_commands.is_v3``), so both kinds may be mixed on
+one connection. Answers are matched with requests by transaction id. Every answer has its status twice, outside and in
+the operation's own message; refusals of unknown operations only outside.
 """
 
 from collections.abc import Iterable
@@ -15,9 +15,9 @@ from engine.wire.bookie_commands import AUTH_DISABLED, BookieFrameError, ResultC
 
 VERSION = pb.VERSION_THREE
 HIGH_PRIORITY: Final = 100
-"""Priority that Apache's clients give recovery traffic; anything above 0 is high."""
+"""Priority of recovery traffic of Apache's clients; anything above 0 is high."""
 DEFERRED_SYNC: Final = 1
-"""Bit of an add's write flags: the answer may come before the sync."""
+"""Bit of an add's write flags: the answer may be sent before the sync."""
 TOTAL_DISK: Final = pb.GetBookieInfoRequest.TOTAL_DISK_CAPACITY
 FREE_DISK: Final = pb.GetBookieInfoRequest.FREE_DISK_SPACE
 
@@ -38,24 +38,27 @@ _CODE: Final = {int(status): code for code, status in _STATUS.items()}
 
 
 def status(code: int) -> "pb.StatusCode":
-    """V3's number for a V2 result code."""
+    """Return V3's number for a V2 result code."""
     return _STATUS[ResultCode(code)]
 
 
 def code(status: int) -> ResultCode:
-    """The V2 result code for a V3 status."""
+    """Return the V2 result code for a V3 status."""
     return _CODE[status]
 
 
 def frame(message: pb.Request | pb.Response) -> bytes:
-    """The message with its length in front."""
+    """Build a frame: the length and the message."""
     body = message.SerializeToString()
     return len(body).to_bytes(4, "big") + body
 
 
 def parse_request(buf: bytes, pos: int, stop: int) -> pb.Request:
-    """The request in the whole frame ``buf[pos:stop]``. Raises BookieFrameError when it is none, also for an operation
-    without a number of ours: there is nothing to answer it with, BookKeeper closes the connection then, too."""
+    """Return the request in the complete frame ``buf[pos:stop]``.
+
+    Raises BookieFrameError when it is not a request, also for an unknown operation. There is no answer for that;
+    BookKeeper closes the connection then, too.
+    """
     try:
         request = pb.Request.FromString(buf[pos + 4 : stop])
     except DecodeError as error:
@@ -66,7 +69,7 @@ def parse_request(buf: bytes, pos: int, stop: int) -> pb.Request:
 
 
 def parse_response(buf: bytes, pos: int, stop: int) -> pb.Response:
-    """The response in the whole frame ``buf[pos:stop]``. Raises BookieFrameError."""
+    """Return the response in the complete frame ``buf[pos:stop]``. Raises BookieFrameError."""
     try:
         response = pb.Response.FromString(buf[pos + 4 : stop])
     except DecodeError as error:
@@ -97,7 +100,7 @@ def add_request(
     write_flags: int = 0,
     priority: int = 0,
 ) -> bytes:
-    """An add of a stored entry as it is: 32-byte header, digest, payload."""
+    """Build an add of a complete stored entry: 32-byte header, digest, payload."""
     add = pb.AddRequest(ledgerId=ledger_id, entryId=entry_id, masterKey=master_key, body=entry)
     if recovery:
         add.flag = pb.AddRequest.RECOVERY_ADD
@@ -117,8 +120,8 @@ def read_request(
     piggyback: bool = False,
     priority: int = 0,
 ) -> bytes:
-    """A read; with ``fence_key`` it fences first. With ``previous_lac`` it waits up to ``timeout_ms`` for a greater
-    last confirmed entry; then ``piggyback`` (entry id -1) asks for the entry after ``previous_lac``."""
+    """Build a read. With ``fence_key`` it fences first. With ``previous_lac`` it waits up to ``timeout_ms`` for a
+    greater last confirmed entry; then ``piggyback`` (entry id -1) requests the entry after ``previous_lac``."""
     read = pb.ReadRequest(ledgerId=ledger_id, entryId=entry_id)
     if fence_key is not None:
         read.masterKey = fence_key
@@ -135,66 +138,71 @@ def read_request(
 def write_lac_request(
     txn_id: int, ledger_id: int, lac: int, master_key: bytes, body: bytes
 ) -> bytes:
-    """An explicit LAC; ``body`` is ledger id i64 | lac i64 | digest over both with the ledger's digest type."""
+    """Build a write of an explicit LAC. ``body`` is ledger id i64 | lac i64 | digest over both with the ledger's digest
+    type."""
     write = pb.WriteLacRequest(ledgerId=ledger_id, lac=lac, masterKey=master_key, body=body)
     return frame(pb.Request(header=_head(pb.WRITE_LAC, txn_id), writeLacRequest=write))
 
 
 def read_lac_request(txn_id: int, ledger_id: int) -> bytes:
-    """Asks for the explicit LAC and the last entry."""
+    """Build a request for the explicit LAC and the last entry."""
     read = pb.ReadLacRequest(ledgerId=ledger_id)
     return frame(pb.Request(header=_head(pb.READ_LAC, txn_id), readLacRequest=read))
 
 
 def force_request(txn_id: int, ledger_id: int) -> bytes:
-    """Asks to be answered when everything answered so far is synced."""
+    """Build a request that is answered when every add answered so far is synced."""
     force = pb.ForceLedgerRequest(ledgerId=ledger_id)
     return frame(pb.Request(header=_head(pb.FORCE_LEDGER, txn_id), forceLedgerRequest=force))
 
 
 def info_request(txn_id: int, requested: int = TOTAL_DISK | FREE_DISK) -> bytes:
-    """Asks for disk sizes."""
+    """Build a request for disk sizes."""
     info = pb.GetBookieInfoRequest(requested=requested)
     return frame(pb.Request(header=_head(pb.GET_BOOKIE_INFO, txn_id), getBookieInfoRequest=info))
 
 
 def entries_request(txn_id: int, ledger_id: int) -> bytes:
-    """Asks which entries of a ledger the bookie holds, see ``availability``."""
+    """Build a request for the list of a ledger's entries that the bookie has; see ``availability``."""
     head = _head(pb.GET_LIST_OF_ENTRIES_OF_LEDGER, txn_id)
-    asked = pb.GetListOfEntriesOfLedgerRequest(ledgerId=ledger_id)
-    return frame(pb.Request(header=head, getListOfEntriesOfLedgerRequest=asked))
+    listing = pb.GetListOfEntriesOfLedgerRequest(ledgerId=ledger_id)
+    return frame(pb.Request(header=head, getListOfEntriesOfLedgerRequest=listing))
 
 
 def auth_request(txn_id: int, plugin: str, payload: bytes = b"") -> bytes:
-    """The first or next message of an authentication."""
+    """Build the first or next message of an authentication."""
     auth = pb.AuthMessage(authPluginName=plugin, payload=payload)
     return frame(pb.Request(header=_head(pb.AUTH, txn_id), authRequest=auth))
 
 
 def start_tls_request(txn_id: int) -> bytes:
-    """Asks to go on in TLS."""
+    """Build a request to continue in TLS."""
     head = _head(pb.START_TLS, txn_id)
     return frame(pb.Request(header=head, startTLSRequest=pb.StartTLSRequest()))
 
 
-# Responses. ``request`` is what is answered: its operation and transaction id are echoed, its priority is not.
+# Responses. The operation and transaction id of ``request`` are echoed, its priority is not.
 
 
 def _response(request: pb.Request, code: int) -> pb.Response:
-    asked = request.header
-    return pb.Response(header=_head(asked.operation, asked.txnId), status=status(code))
+    head = request.header
+    return pb.Response(header=_head(head.operation, head.txnId), status=status(code))
 
 
 def refusal(request: pb.Request, code: int) -> bytes:
-    """A status without anything of the operation."""
+    """Build a response with a status alone, without the operation's own message."""
     return frame(_response(request, code))
 
 
 def add_reply(request: pb.Request, code: int) -> bytes:
-    """The answer to an add."""
+    """Build the answer to an add."""
     response = _response(request, code)
-    add, asked = response.addResponse, request.addRequest
-    add.status, add.ledgerId, add.entryId = response.status, asked.ledgerId, asked.entryId
+    add, body = response.addResponse, request.addRequest
+    add.status, add.ledgerId, add.entryId = (
+        response.status,
+        body.ledgerId,
+        body.entryId,
+    )
     return frame(response)
 
 
@@ -207,11 +215,11 @@ def read_reply(
     max_lac: int | None = None,
     lac_updated_ms: int | None = None,
 ) -> bytes:
-    """The answer to a read; ``entry_id`` when it differs from the one asked for."""
+    """Build the answer to a read. ``entry_id``: when it differs from that of the request."""
     response = _response(request, code)
-    read, asked = response.readResponse, request.readRequest
-    read.status, read.ledgerId = response.status, asked.ledgerId
-    read.entryId = asked.entryId if entry_id is None else entry_id
+    read, body = response.readResponse, request.readRequest
+    read.status, read.ledgerId = response.status, body.ledgerId
+    read.entryId = body.entryId if entry_id is None else entry_id
     if entry is not None:
         read.body = entry
     if max_lac is not None:
@@ -222,7 +230,7 @@ def read_reply(
 
 
 def write_lac_reply(request: pb.Request, code: int) -> bytes:
-    """The answer to an explicit LAC."""
+    """Build the answer to an explicit LAC."""
     response = _response(request, code)
     write = response.writeLacResponse
     write.status, write.ledgerId = response.status, request.writeLacRequest.ledgerId
@@ -232,7 +240,7 @@ def write_lac_reply(request: pb.Request, code: int) -> bytes:
 def read_lac_reply(
     request: pb.Request, code: int, lac: bytes = b"", last_entry: bytes | None = None
 ) -> bytes:
-    """The answer to a LAC read: the explicit LAC's body and the last entry, whichever there are."""
+    """Build the answer to a LAC read: the explicit LAC's body and the last entry, as far as they exist."""
     response = _response(request, code)
     read = response.readLacResponse
     read.status, read.ledgerId = response.status, request.readLacRequest.ledgerId
@@ -244,7 +252,7 @@ def read_lac_reply(
 
 
 def force_reply(request: pb.Request, code: int) -> bytes:
-    """The answer to a force."""
+    """Build the answer to a force."""
     response = _response(request, code)
     force = response.forceLedgerResponse
     force.status, force.ledgerId = response.status, request.forceLedgerRequest.ledgerId
@@ -252,30 +260,30 @@ def force_reply(request: pb.Request, code: int) -> bytes:
 
 
 def info_reply(request: pb.Request, code: int, total: int = 0, free: int = 0) -> bytes:
-    """Those of the two sizes, in bytes, that were asked for."""
+    """Build the answer to an info request, with those of the two sizes, in bytes, that were requested."""
     response = _response(request, code)
-    info, asked = response.getBookieInfoResponse, request.getBookieInfoRequest.requested
+    info, requested = response.getBookieInfoResponse, request.getBookieInfoRequest.requested
     info.status = response.status
-    if code == ResultCode.EOK and asked & TOTAL_DISK:
+    if code == ResultCode.EOK and requested & TOTAL_DISK:
         info.totalDiskCapacity = total
-    if code == ResultCode.EOK and asked & FREE_DISK:
+    if code == ResultCode.EOK and requested & FREE_DISK:
         info.freeDiskSpace = free
     return frame(response)
 
 
 def entries_reply(request: pb.Request, code: int, entries: bytes | None = None) -> bytes:
-    """The answer to a list: ``entries`` as ``availability.encode`` makes it."""
+    """Build the answer to a request for entries. ``entries``: encoded by ``availability.encode``."""
     response = _response(request, code)
-    held = response.getListOfEntriesOfLedgerResponse
-    held.status = response.status
-    held.ledgerId = request.getListOfEntriesOfLedgerRequest.ledgerId
+    listing = response.getListOfEntriesOfLedgerResponse
+    listing.status = response.status
+    listing.ledgerId = request.getListOfEntriesOfLedgerRequest.ledgerId
     if entries is not None:
-        held.availabilityOfEntriesOfLedger = entries
+        listing.availabilityOfEntriesOfLedger = entries
     return frame(response)
 
 
 def auth_disabled_reply(request: pb.Request) -> bytes:
-    """What a bookie without authentication says to any AUTH; clients take it as success."""
+    """Build the answer to AUTH of a bookie without authentication; clients take it as success."""
     response = _response(request, ResultCode.EOK)
     response.authResponse.authPluginName = AUTH_DISABLED
     response.authResponse.payload = b""
@@ -283,7 +291,7 @@ def auth_disabled_reply(request: pb.Request) -> bytes:
 
 
 def explicit_lac_ids(body: bytes) -> tuple[int, int]:
-    """(ledger id, last confirmed entry) of an explicit LAC's body. Raises BookieFrameError."""
+    """Return (ledger id, last confirmed entry) of an explicit LAC's body. Raises BookieFrameError."""
     if len(body) < 16:
         raise BookieFrameError(f"explicit LAC of {len(body)} bytes, at least 16")
     return (
@@ -293,11 +301,11 @@ def explicit_lac_ids(body: bytes) -> tuple[int, int]:
 
 
 def explicit_lac(ledger_id: int, lac: int, digest: bytes) -> bytes:
-    """The body of an explicit LAC; ``digest`` covers the first 16 bytes."""
+    """Build the body of an explicit LAC; ``digest`` covers the first 16 bytes."""
     return ledger_id.to_bytes(8, "big", signed=True) + lac.to_bytes(8, "big", signed=True) + digest
 
 
 def operation_name(operation: int) -> str:
-    """For counters and messages."""
+    """Return an operation's name for counters and messages."""
     names: Iterable[tuple[str, int]] = pb.OperationType.items()
     return next((name for name, number in names if number == operation), str(operation))

@@ -1,6 +1,6 @@
-"""Frames of the commands a client sends: for our own client, the load tools and tests. Pure.
+"""Frames of the commands that a client sends, for Magnetar's own client, the load tools and tests. Pure.
 
-Builders return whole frames; None leaves an optional field out. Answers are parsed with ``commands.parse``.
+Builders return complete frames; None omits an optional field. Answers are parsed with ``commands.parse``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ def connect(
     original_principal: str | None = None,
     feature_flags: Mapping[str, bool] | None = None,
 ) -> bytes:
-    """The first command of a connection."""
+    """Build CONNECT, the first command of a connection."""
     return command_frame(
         "connect",
         client_version=client_version,
@@ -43,7 +43,7 @@ def connect(
 def auth_response(
     auth_method_name: str, auth_data: bytes, client_version: str | None = None
 ) -> bytes:
-    """Answers AUTH_CHALLENGE."""
+    """Build the answer to AUTH_CHALLENGE."""
     return command_frame(
         "authResponse",
         client_version=client_version,
@@ -83,7 +83,7 @@ def topics_of_namespace(
     topics_pattern: str | None = None,
     topics_hash: str | None = None,
 ) -> bytes:
-    """``mode``: number of CommandGetTopicsOfNamespace.Mode."""
+    """Build GET_TOPICS_OF_NAMESPACE. ``mode``: number of CommandGetTopicsOfNamespace.Mode."""
     return command_frame(
         "getTopicsOfNamespace",
         namespace=namespace,
@@ -107,7 +107,7 @@ def producer(
     access_mode: int | None = None,
     topic_epoch: int | None = None,
 ) -> bytes:
-    """``access_mode``: number of ProducerAccessMode."""
+    """Build PRODUCER. ``access_mode``: number of ProducerAccessMode."""
     return command_frame(
         "producer",
         topic=topic,
@@ -134,7 +134,8 @@ def send(
     marker: bool | None = None,
     txn: tuple[int, int] | None = None,
 ) -> bytes:
-    """``entry``: checksum, metadata and payload, see ``batches.pack_entry``. ``txn``: most and least bits."""
+    """Build SEND. ``entry``: checksum, metadata and payload, see ``batches.pack_entry``. ``txn``: most and least
+    significant bits."""
     body = {
         "producer_id": producer_id,
         "sequence_id": sequence_id,
@@ -170,7 +171,7 @@ def subscribe(
     force_topic_creation: bool | None = None,
     consumer_epoch: int | None = None,
 ) -> bytes:
-    """``sub_type`` and ``initial_position``: numbers of SubType and InitialPosition."""
+    """Build SUBSCRIBE. ``sub_type`` and ``initial_position``: numbers of SubType and InitialPosition."""
     return command_frame(
         "subscribe",
         topic=topic,
@@ -192,7 +193,7 @@ def subscribe(
 
 
 def flow(consumer_id: int, permits: int) -> bytes:
-    """Allows the broker ``permits`` more messages."""
+    """Build FLOW, which permits the broker to send ``permits`` more messages."""
     return command_frame("flow", consumer_id=consumer_id, messagePermits=permits)
 
 
@@ -206,7 +207,7 @@ def ack(
     txn: tuple[int, int] | None = None,
     validation_error: int | None = None,
 ) -> bytes:
-    """``ack_set`` (bits set: not yet acknowledged) goes with each position."""
+    """Build ACK. ``ack_set`` (bits set: not yet acknowledged) is sent with each position."""
     return command_frame(
         "ack",
         consumer_id=consumer_id,
@@ -222,7 +223,7 @@ def ack(
 def redeliver(
     consumer_id: int, positions: Sequence[Position] = (), consumer_epoch: int | None = None
 ) -> bytes:
-    """Asks for what is not acknowledged: the given positions, or all."""
+    """Build a request to send the given positions, or everything that is not acknowledged, again."""
     return command_frame(
         "redeliverUnacknowledgedMessages",
         consumer_id=consumer_id,
@@ -239,7 +240,7 @@ def seek(
     publish_ms: int | None = None,
     ack_set: Sequence[int] | None = None,
 ) -> bytes:
-    """``ack_set``: bits of the messages in a batch at ``position`` that are to come again."""
+    """Build SEEK. ``ack_set``: bits of the messages in a batch at ``position`` that are to be sent again."""
     return command_frame(
         "seek",
         consumer_id=consumer_id,

@@ -1,7 +1,7 @@
-"""Frames of the commands a broker sends, and parsing of every command. Pure.
+"""Frames of the commands that a broker sends, and parsing of every command. Pure.
 
-Builders return whole frames. An argument of None leaves the optional field out, which for a client is not the same as
-its default. Those a client sends are in ``client_commands``. ``error`` is a number of ``ServerError``.
+Builders return complete frames. An argument of None omits the optional field, which for a client differs from the
+field's default. Commands that a client sends are in ``client_commands``. ``error`` is a number of ``ServerError``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,25 +17,26 @@ from engine.wire.texts import wrong_text
 from engine.wire.varints import UINT64_MAX
 
 PROTOCOL_VERSION = 21
-"""The newest protocol version we speak."""
+"""The newest protocol version of Magnetar."""
 NO_REQUEST = UINT64_MAX
 """Request id (-1) of an ERROR or CLOSE that answers no request."""
 NOWHERE = Position(-1, -1)
-"""Message id in the receipt of a message that was not stored: a duplicate, or dropped by a limit."""
+"""Message id in the receipt of a message that was not stored, because it was a duplicate or dropped by a limit."""
 
 FIELD_OF_TYPE: dict[int, str] = {
     field.number: field.name for field in pb.BaseCommand.DESCRIPTOR.fields if field.number > 1
 }
-"""BaseCommand's field by command type: the type's number is the field's."""
+"""Name of BaseCommand's field by command type: the type's number is the field's."""
 _TYPE_OF_FIELD = {name: number for number, name in FIELD_OF_TYPE.items()}
 
 
 class MalformedCommandError(PeerError):
-    """A command does not parse, lacks a required field or its body, or has text that is not UTF-8: its peer goes."""
+    """A command that does not parse, lacks a required field or its body, or has text that is not UTF-8. The connection
+    to its peer is closed."""
 
 
 def parse(buf: bytes, start: int, stop: int) -> pb.BaseCommand:
-    """The command in ``buf[start:stop]``. Raises MalformedCommandError, also for command types we do not know."""
+    """Return the command in ``buf[start:stop]``. Raises MalformedCommandError, also for unknown command types."""
     try:
         command = pb.BaseCommand.FromString(buf[start:stop])
     except DecodeError as error:
@@ -53,26 +54,26 @@ def parse(buf: bytes, start: int, stop: int) -> pb.BaseCommand:
 
 
 def command_name(kind: int) -> str:
-    """Pulsar's name of a command type."""
+    """Return Pulsar's name of a command type."""
     return str(pb.BaseCommand.Type.Name(kind))
 
 
 def command_bytes(field: str, body: Mapping[str, Any]) -> bytes:
-    """Serialized BaseCommand whose ``field`` is made from ``body``; None leaves a field out."""
+    """Serialize a BaseCommand whose ``field`` has the content ``body``; None omits a field."""
     kind: Any = _TYPE_OF_FIELD[field]
     values: dict[str, Any] = {field: body}
     return pb.BaseCommand(type=kind, **values).SerializeToString()
 
 
 def command_frame(field: str, **body: Any) -> bytes:
-    """Frame of ``command_bytes``."""
+    """Build the frame of ``command_bytes``."""
     return frames.frame(command_bytes(field, body))
 
 
 def message_id(
     position: Position, *, partition: int | None = None, batch_index: int | None = None
 ) -> dict[str, Any]:
-    """MessageIdData of a position; -1 goes as 2**64 - 1."""
+    """Return MessageIdData of a position; -1 is sent as 2**64 - 1."""
     return {
         "ledgerId": position.ledger_id & UINT64_MAX,
         "entryId": position.entry_id & UINT64_MAX,
@@ -82,7 +83,7 @@ def message_id(
 
 
 def key_values(properties: Mapping[str, str]) -> list[dict[str, str]]:
-    """KeyValue list of a mapping, in its order."""
+    """Return the KeyValue list of a mapping, in its order."""
     return [{"key": key, "value": value} for key, value in properties.items()]
 
 
@@ -96,7 +97,7 @@ def connected(
     max_message_size: int = frames.MESSAGE_BYTES_MAX,
     feature_flags: Mapping[str, bool] | None = None,
 ) -> bytes:
-    """Answers CONNECT; ``protocol_version`` is the lower of both sides' versions."""
+    """Build the answer to CONNECT. ``protocol_version`` is the lower of both sides' versions."""
     return command_frame(
         "connected",
         server_version=server_version,
@@ -107,7 +108,7 @@ def connected(
 
 
 AUTH_REFRESH = b"PulsarAuthRefresh"
-"""Challenge data by which a broker asks for fresh credentials on a living connection."""
+"""Challenge data with which a broker requests new credentials on an open connection."""
 
 
 def auth_challenge(
@@ -116,7 +117,7 @@ def auth_challenge(
     protocol_version: int,
     server_version: str | None = None,
 ) -> bytes:
-    """Asks for (more) credentials."""
+    """Build a request for (further) credentials."""
     return command_frame(
         "authChallenge",
         server_version=server_version,
@@ -138,7 +139,7 @@ _PONG = command_frame("pong")
 
 
 def error(request_id: int, code: int, message: str) -> bytes:
-    """ERROR. Only for requests that have no answer of their own with an error field."""
+    """Build ERROR, only for requests whose own answer has no error field."""
     return command_frame("error", request_id=request_id, error=code, message=message)
 
 
@@ -150,7 +151,7 @@ def success(request_id: int) -> bytes:
 
 
 def partitioned_metadata(request_id: int, partitions: int) -> bytes:
-    """Number of partitions; 0 says that the topic is not partitioned."""
+    """Build the answer with the number of partitions; 0 when the topic is not partitioned."""
     return command_frame(
         "partitionMetadataResponse", partitions=partitions, request_id=request_id, response=0
     )
@@ -173,7 +174,7 @@ def lookup_connect(
     *,
     proxy_through_service_url: bool = False,
 ) -> bytes:
-    """The topic is served there (URLs with scheme ``pulsar://`` and ``pulsar+ssl://``)."""
+    """Build the answer that the topic is served at these URLs, with the schemes ``pulsar://`` and ``pulsar+ssl://``."""
     return command_frame(
         "lookupTopicResponse",
         brokerServiceUrl=broker_url,
@@ -193,7 +194,8 @@ def lookup_redirect(
     authoritative: bool,
     proxy_through_service_url: bool = False,
 ) -> bytes:
-    """Ask that broker; ``authoritative`` tells it to take the topic if nobody has it."""
+    """Build the answer that redirects the lookup to that broker. With ``authoritative`` that broker acquires the topic
+    if it has no owner."""
     return command_frame(
         "lookupTopicResponse",
         brokerServiceUrl=broker_url,
@@ -219,7 +221,7 @@ def topics_of_namespace(
     topics_hash: str | None = None,
     changed: bool | None = None,
 ) -> bytes:
-    """Topic names; ``changed`` False says that they are those of the hash the client sent."""
+    """Build the answer with topic names. ``changed`` False: they are those of the hash that the client sent."""
     return command_frame(
         "getTopicsOfNamespaceResponse",
         request_id=request_id,
@@ -233,7 +235,7 @@ def topics_of_namespace(
 def watch_topic_list_success(
     request_id: int, watcher_id: int, topics: Sequence[str], topics_hash: str
 ) -> bytes:
-    """Answers WATCH_TOPIC_LIST; no ``topics`` when they are those of the hash that the client sent."""
+    """Build the answer to WATCH_TOPIC_LIST, without ``topics`` when they are those of the hash that the client sent."""
     return command_frame(
         "watchTopicListSuccess",
         request_id=request_id,
@@ -246,7 +248,8 @@ def watch_topic_list_success(
 def watch_topic_update(
     watcher_id: int, new: Sequence[str], deleted: Sequence[str], topics_hash: str
 ) -> bytes:
-    """Topics that came and went since; ``topics_hash``: of all that match now."""
+    """Build the notification of topics that were created and deleted since the last one. ``topics_hash``: of all topics
+    that match now."""
     return command_frame(
         "watchTopicUpdate",
         watcher_id=watcher_id,
@@ -268,7 +271,8 @@ def producer_success(
     topic_epoch: int | None = None,
     producer_ready: bool = True,
 ) -> bytes:
-    """``last_sequence_id`` -1: not known. ``producer_ready`` False: a second one with this request id will follow."""
+    """Build the answer to PRODUCER. ``last_sequence_id`` -1: not known. ``producer_ready`` False: a second answer with
+    this request id will follow."""
     return command_frame(
         "producer_success",
         request_id=request_id,
@@ -283,7 +287,7 @@ def producer_success(
 def send_receipt(
     producer_id: int, sequence_id: int, position: Position, highest_sequence_id: int | None = None
 ) -> bytes:
-    """One receipt; runs of them come from ``kernels.build_receipts``. NOWHERE for a message not stored."""
+    """Build one receipt; ``kernels.build_receipts`` builds runs of them. NOWHERE for a message that was not stored."""
     return command_frame(
         "send_receipt",
         producer_id=producer_id,
@@ -294,7 +298,7 @@ def send_receipt(
 
 
 def send_error(producer_id: int, sequence_id: int, code: int, message: str) -> bytes:
-    """``sequence_id``: the larger of the SEND's sequence id and highest sequence id."""
+    """Build SEND_ERROR. ``sequence_id``: the larger of the SEND's sequence id and highest sequence id."""
     return command_frame(
         "send_error",
         producer_id=producer_id,
@@ -311,7 +315,7 @@ def close_producer(
     broker_url: str | None = None,
     broker_url_tls: str | None = None,
 ) -> bytes:
-    """Sent by the broker: the producer must be made again, at ``broker_url`` when given."""
+    """Build the broker's request to create the producer again, at ``broker_url`` when given."""
     return command_frame(
         "close_producer",
         producer_id=producer_id,
@@ -334,7 +338,8 @@ def message(
     ack_set: Sequence[int] | None = None,
     consumer_epoch: int | None = None,
 ) -> bytes:
-    """One MESSAGE frame; runs come from ``kernels.build_messages``. Bits set in ``ack_set`` are still due."""
+    """Build one MESSAGE frame; ``kernels.build_messages`` builds runs. Messages whose bits are set in ``ack_set`` are
+    still due."""
     body = {
         "consumer_id": consumer_id,
         "message_id": message_id(position, partition=partition if partition >= 0 else None),
@@ -353,7 +358,8 @@ def ack_response(
     message: str | None = None,
     txn: tuple[int, int] | None = None,
 ) -> bytes:
-    """Answers an ACK that had a request id. ``txn``: its most and least significant bits."""
+    """Build the answer to an ACK that had a request id. ``txn``: the transaction id's most and least significant
+    bits."""
     return command_frame(
         "ackResponse",
         consumer_id=consumer_id,
@@ -370,7 +376,7 @@ def active_consumer_change(consumer_id: int, is_active: bool) -> bytes:
 
 
 def reached_end_of_topic(consumer_id: int) -> bytes:
-    """Only for Java clients: the others close the connection on it."""
+    """Build REACHED_END_OF_TOPIC, only for Java clients: the others close the connection on it."""
     return command_frame("reachedEndOfTopic", consumer_id=consumer_id)
 
 
@@ -381,7 +387,7 @@ def close_consumer(
     broker_url: str | None = None,
     broker_url_tls: str | None = None,
 ) -> bytes:
-    """Sent by the broker: the consumer must subscribe again, at ``broker_url`` when given."""
+    """Build the broker's request to subscribe again, at ``broker_url`` when given."""
     return command_frame(
         "close_consumer",
         consumer_id=consumer_id,
@@ -392,7 +398,8 @@ def close_consumer(
 
 
 def consumer_stats(request_id: int, stats: Mapping[str, Any]) -> bytes:
-    """``stats``: fields of CommandConsumerStatsResponse by name, without the error (its presence means failure)."""
+    """Build the answer with a consumer's statistics. ``stats``: fields of CommandConsumerStatsResponse by name, without
+    the error, whose presence means failure."""
     return command_frame("consumerStatsResponse", request_id=request_id, **stats)
 
 
@@ -410,7 +417,8 @@ def last_message_id(
     batch_index: int = -1,
     mark_delete: Position | None = None,
 ) -> bytes:
-    """``last`` has entry -1 on an empty topic; ``batch_index`` is the last entry's message count - 1, -1 if single."""
+    """Build the answer with the last message id. ``last`` has entry -1 on an empty topic; ``batch_index`` is the last
+    entry's message count - 1, -1 if it is a single message."""
     return command_frame(
         "getLastMessageIdResponse",
         last_message_id=message_id(last, partition=partition, batch_index=batch_index),
@@ -423,21 +431,21 @@ def last_message_id(
 
 
 def schema(request_id: int, schema: pb.Schema, schema_version: bytes) -> bytes:
-    """Answers GET_SCHEMA."""
+    """Build the answer to GET_SCHEMA."""
     return command_frame(
         "getSchemaResponse", request_id=request_id, schema=schema, schema_version=schema_version
     )
 
 
 def schema_failed(request_id: int, code: int, message: str) -> bytes:
-    """TopicNotFound is how "no schema" is said."""
+    """Build the refusal of GET_SCHEMA; TopicNotFound means that there is no schema."""
     return command_frame(
         "getSchemaResponse", request_id=request_id, error_code=code, error_message=message
     )
 
 
 def schema_version(request_id: int, version: bytes) -> bytes:
-    """Answers GET_OR_CREATE_SCHEMA."""
+    """Build the answer to GET_OR_CREATE_SCHEMA."""
     return command_frame("getOrCreateSchemaResponse", request_id=request_id, schema_version=version)
 
 

@@ -1,7 +1,7 @@
-"""Payload codecs by Pulsar's numbers, with the claimed size enforced: what unpacks to anything else is refused.
+"""Payload codecs by Pulsar's numbers. A payload whose uncompressed size differs from the claimed size is refused.
 
-NONE 0; LZ4 1, a raw block without size or frame; ZLIB 2; ZSTD 3, a frame; SNAPPY 4, a raw block with its size in front.
-Pure, but heavy to import: import late where payloads are seldom opened.
+NONE 0; LZ4 1, a raw block without size or frame; ZLIB 2; ZSTD 3, a frame; SNAPPY 4, a raw block that begins with its
+size. Pure, but heavy: import it late where payloads are seldom decoded.
 """
 
 import zlib
@@ -15,24 +15,24 @@ from engine.wire import pulsar_pb2 as pb
 from engine.wire.varints import read_varint
 
 UNCOMPRESSED_BYTES_MAX = 64 * 1024 * 1024
-"""Default bound of what one payload may unpack to, checked before anything is unpacked."""
+"""Default bound of one uncompressed payload, checked before anything is uncompressed."""
 
 NONE, LZ4, ZLIB, ZSTD, SNAPPY = pb.NONE, pb.LZ4, pb.ZLIB, pb.ZSTD, pb.SNAPPY
 
 
 class CompressionError(PeerError, ValueError):
-    """A payload does not unpack to the size its metadata claims, or claims too much."""
+    """A payload whose uncompressed size is not the one in its metadata, or that claims too large a size."""
 
 
 def codec_name(kind: int) -> str:
-    """Pulsar's name of a codec number. Raises CompressionError for one we do not know."""
+    """Return Pulsar's name of a codec number. Raises CompressionError for an unknown number."""
     if kind not in pb.CompressionType.values():
         raise CompressionError(f"compression {kind} is not known")
     return str(pb.CompressionType.Name(kind))
 
 
 def compress(kind: int, data: bytes) -> bytes:
-    """``data`` packed as clients do it."""
+    """Compress ``data`` as clients do."""
     if kind == NONE:
         return data
     if kind == LZ4:
@@ -47,9 +47,9 @@ def compress(kind: int, data: bytes) -> bytes:
 
 
 def decompress(kind: int, data: bytes, size: int, size_max: int = UNCOMPRESSED_BYTES_MAX) -> bytes:
-    """``data`` unpacked to exactly ``size`` bytes (metadata's uncompressed_size; not looked at for NONE).
+    """Uncompress ``data`` to exactly ``size`` bytes (the metadata's uncompressed_size; ignored for NONE).
 
-    Raises CompressionError. At most ``size`` bytes (and one more, to find out) are ever made.
+    Raises CompressionError. At most ``size`` bytes, and one more to detect a larger payload, are ever produced.
     """
     if kind == NONE:
         return data
@@ -76,13 +76,13 @@ def _unpack(kind: int, data: bytes, size: int) -> bytes:
     if kind == ZLIB:
         return zlib.decompressobj().decompress(data, size + 1)
     if kind == ZSTD:
-        # The frame's own size wins over max_output_size, so that it must be compared before.
+        # zstandard prefers the frame's own size to max_output_size, so it is compared before.
         claimed = zstandard.get_frame_parameters(data).content_size
         if claimed not in (size, zstandard.CONTENTSIZE_UNKNOWN):
             return b"" if size else b"\x00"
         reader = zstandard.ZstdDecompressor().stream_reader(data)
         return bytes(reader.read(size + 1))
-    claimed, found = read_varint(data, 0, len(data))
-    if found < 0 or claimed != size:
+    claimed, at = read_varint(data, 0, len(data))
+    if at < 0 or claimed != size:
         return b"" if size else b"\x00"
     return bytes(snappy.uncompress(data))

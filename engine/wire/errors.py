@@ -1,7 +1,7 @@
-"""Errors as the Pulsar protocol names them: ``ServerError`` numbers, and the exception each stands for. Pure.
+"""Errors of the Pulsar protocol: the numbers of ``ServerError``, and the exception for each. Pure.
 
-``retriable`` says whether the same request may succeed later without change: the client libraries retry those.
-Texts must never hold another error's name: the Go client sorts errors by searching the text.
+``retriable`` is whether the same request may succeed later without change: the client libraries retry those. No text
+may contain another error's name, because the Go client classifies errors by searching the text.
 """
 
 from enum import IntEnum
@@ -11,7 +11,7 @@ from engine.base.errors import MagnetarError, PeerError
 
 
 class ServerError(IntEnum):
-    """Numbers on the wire. A number outside this table makes C++ clients drop the connection."""
+    """Error numbers on the wire. A number outside this table makes C++ clients drop the connection."""
 
     UnknownError = 0
     MetadataError = 1
@@ -42,17 +42,17 @@ class ServerError(IntEnum):
 
 
 class CodedError(MagnetarError):
-    """A refusal with its number on the wire; the text is what the client shows."""
+    """A refusal with its number on the wire; the text is shown by the client."""
 
     code: ClassVar[ServerError] = ServerError.UnknownError
 
 
 class ProtocolViolation(PeerError):
-    """A client's command, allowed in form, breaks the protocol so that its connection must be closed."""
+    """A command that is valid in form but breaks the protocol, so that the client's connection must be closed."""
 
 
 class RefusedError(CodedError):
-    """A broker answered a request with an error; the text is the broker's."""
+    """An error that a broker answered to a request; the text is the broker's."""
 
     retriable = True
 
@@ -73,7 +73,7 @@ _LASTING = (
     ServerError.TransactionNotFound,
     ServerError.ProducerFenced,
 )
-"""What stays refused until somebody changes something."""
+"""Errors that persist until something is changed; requests are not retried."""
 
 REFUSALS: dict[ServerError, type[RefusedError]] = {
     code: type(
@@ -82,16 +82,17 @@ REFUSALS: dict[ServerError, type[RefusedError]] = {
         {
             "code": code,
             "retriable": code not in _LASTING,
-            "__doc__": f"The broker said {code.name}.",
+            "__doc__": f"The broker answered {code.name}.",
         },
     )
     for code in ServerError
 }
-"""The exception of each number; catch RefusedError, or ask for one as ``REFUSALS[ServerError.TopicNotFound]``."""
+"""The exception class of each number. Catch RefusedError, or a certain one as
+``REFUSALS[ServerError.TopicNotFound]``."""
 
 
 def refusal(code: int, message: str) -> RefusedError:
-    """The exception for an error received; numbers we do not know count as UnknownError."""
+    """Return the exception for a received error; unknown numbers count as UnknownError."""
     known = (
         ServerError(code) if code in ServerError._value2member_map_ else ServerError.UnknownError
     )

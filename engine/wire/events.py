@@ -1,4 +1,4 @@
-"""What the sides of a connection report, in order of arrival. A run of frames is one event. Pure."""
+"""Events that the sides of a connection report, in order of arrival. A run of frames is one event. Pure."""
 
 from dataclasses import dataclass
 from struct import Struct
@@ -31,7 +31,8 @@ class Sends:
 
 @dataclass(slots=True)
 class CorruptSend:
-    """A SEND whose checksum does not match; it was skipped. ``sequence_id``: the one a SEND_ERROR must carry."""
+    """A SEND whose checksum does not match, which was skipped. ``sequence_id``: the one that its SEND_ERROR must
+    have."""
 
     producer_id: int
     sequence_id: int
@@ -39,7 +40,7 @@ class CorruptSend:
 
 @dataclass(slots=True)
 class Acks:
-    """Individual acknowledgements of whole entries by one consumer, no answer asked for."""
+    """Individual acknowledgements of complete entries by one consumer, without a request for an answer."""
 
     consumer_id: int
     positions: list[Position]
@@ -47,24 +48,25 @@ class Acks:
 
 @dataclass(slots=True)
 class Command:
-    """Any other command, allowed in the connection's state, its required fields present."""
+    """A command of any other kind. It is allowed in the connection's state and has its required fields."""
 
     command: pb.BaseCommand
 
 
 @dataclass(slots=True)
 class Violation:
-    """The other side broke the protocol: close the connection. The last event of a peer."""
+    """A breach of the protocol by the other side; the connection must be closed. The last event of a peer."""
 
     error: PeerError
 
 
 Event = Sends | CorruptSend | Acks | Command | Violation
-"""What a broker's side reports."""
+"""Events of a broker's side."""
 
 
 class Receipt(NamedTuple):
-    """``position`` is NOWHERE for a message that was not stored: a duplicate, or dropped by a limit."""
+    """A receipt. ``position`` is NOWHERE for a message that was not stored, because it was a duplicate or dropped by a
+    limit."""
 
     producer_id: int
     sequence_id: int
@@ -72,8 +74,9 @@ class Receipt(NamedTuple):
 
 
 class Delivered(NamedTuple):
-    """One MESSAGE. Bits set in ``ack_set``: due messages of the batch; empty: all. ``entry``: what a client sent behind
-    its SEND's command, see ``batches.unpack_entry``. ``epoch``: the consumer's when it was given, if it has any."""
+    """One MESSAGE. Bits set in ``ack_set``: due messages of the batch; empty: all are due. ``entry``: the bytes that a
+    client sent behind its SEND's command, see ``batches.unpack_entry``. ``epoch``: the consumer's epoch at the
+    delivery, if it has any."""
 
     consumer_id: int
     position: Position
@@ -85,9 +88,9 @@ class Delivered(NamedTuple):
 
 @dataclass(slots=True)
 class _Frames:
-    """Whole frames of one kind, one behind the other up to ``end``, each from ``starts[i]`` of ``buf`` on.
+    """Complete frames of one kind, each beginning at ``starts[i]`` of ``buf``; the last one ends at ``end``.
 
-    They are parsed only when somebody ``read``s them, which raises PeerError when one is malformed.
+    They are parsed only by ``read``, which raises PeerError when one is malformed.
     """
 
     buf: bytes
@@ -99,49 +102,49 @@ class _Frames:
         return len(self.starts)
 
     def parsed(self) -> "list[tuple[pb.BaseCommand, int, int]]":
-        """Each command, and where its payload begins and ends."""
+        """Return each command, and where its payload begins and ends."""
         stops = [*self.starts[1:], self.end]
-        found = []
+        parsed = []
         for start, stop in zip(self.starts, stops, strict=True):
             first, behind = frames.command_span(self.buf, start, stop)
-            found.append((commands.parse(self.buf, first, behind), behind, stop))
-        return found
+            parsed.append((commands.parse(self.buf, first, behind), behind, stop))
+        return parsed
 
 
 class Receipts(_Frames):
     """SEND_RECEIPTs of any producers of the connection."""
 
     def read(self) -> list[Receipt]:
-        found: list[Receipt] = []
+        receipts: list[Receipt] = []
         buf, parse = self.buf, pb.CommandSendReceipt.FromString
         for start, stop in zip(self.starts, [*self.starts[1:], self.end], strict=True):
             size = stop - start - 12
             try:
-                # Where each length in the frame is one byte, the body alone is parsed, in half the time.
+                # When each length in the frame is one byte, only the body is parsed, which takes half the time.
                 if size > 127 or buf[start + 11] != size or buf[start + 7] != size + 4:
                     raise DecodeError
-                one = parse(buf[start + 12 : stop])
-                if not one.IsInitialized():
+                receipt = parse(buf[start + 12 : stop])
+                if not receipt.IsInitialized():
                     raise DecodeError
             except DecodeError:
                 first, behind = frames.command_span(buf, start, stop)
-                one = commands.parse(buf, first, behind).send_receipt
-            place = one.message_id
+                receipt = commands.parse(buf, first, behind).send_receipt
+            place = receipt.message_id
             ledger_id, entry_id = place.ledgerId, place.entryId
             position = (
                 _position(place) if (ledger_id | entry_id) >> 63 else Position(ledger_id, entry_id)
             )
-            found.append(Receipt(one.producer_id, one.sequence_id, position))
-        return found
+            receipts.append(Receipt(receipt.producer_id, receipt.sequence_id, position))
+        return receipts
 
 
 class Messages(_Frames):
     """MESSAGEs for any consumers of the connection."""
 
     def read(self) -> list[Delivered]:
-        """Frames that differ from the one before by their entry id alone are not parsed anew."""
+        """Parse the frames. One that differs from the frame before by its entry id alone is not parsed by protobuf."""
         buf = self.buf
-        found: list[Delivered] = []
+        deliveries: list[Delivered] = []
         known, known_size, entry_at, tail = b"", -1, 0, b""
         consumer_id = ledger_id = count = 0
         epoch: int | None = None
@@ -154,8 +157,8 @@ class Messages(_Frames):
                 if after > 0 and entry_id < _INT64_END and buf[after:behind] == tail:
                     position = make(Position, (ledger_id, entry_id))
                     words: list[int] = []
-                    one = (consumer_id, position, count, words, buf[behind:stop], epoch)
-                    found.append(make(Delivered, one))
+                    fields = (consumer_id, position, count, words, buf[behind:stop], epoch)
+                    deliveries.append(make(Delivered, fields))
                     continue
             first, behind = frames.command_span(buf, start, stop)
             message = commands.parse(buf, first, behind).message
@@ -164,7 +167,9 @@ class Messages(_Frames):
             consumer_id, ledger_id = message.consumer_id, position.ledger_id
             words = list(message.ack_set)
             epoch = message.consumer_epoch if message.HasField("consumer_epoch") else None
-            found.append(Delivered(consumer_id, position, count, words, buf[behind:stop], epoch))
+            deliveries.append(
+                Delivered(consumer_id, position, count, words, buf[behind:stop], epoch)
+            )
             known_size = -1
             if not words and position.entry_id >= 0:
                 inner = b"\x08" + varint(ledger_id) + b"\x10"
@@ -175,15 +180,15 @@ class Messages(_Frames):
                 after = entry_at + len(varint(position.entry_id))
                 if buf[start + 8 : start + entry_at] == known:
                     known_size, tail = behind - start - 8, buf[start + after : behind]
-        return found
+        return deliveries
 
 
-def _position(one: pb.MessageIdData) -> Position:
-    """-1 is 2**64 - 1 on the wire."""
-    if one.ledgerId >> 63:
+def _position(message_id: pb.MessageIdData) -> Position:
+    """Return the position of a message id, which has 2**64 - 1 for -1."""
+    if message_id.ledgerId >> 63:
         return commands.NOWHERE
-    return Position(one.ledgerId, -1 if one.entryId >> 63 else one.entryId)
+    return Position(message_id.ledgerId, -1 if message_id.entryId >> 63 else message_id.entryId)
 
 
-Told = Receipts | Messages | Command | Violation
-"""What a client's side reports."""
+ClientEvent = Receipts | Messages | Command | Violation
+"""Events of a client's side."""

@@ -5,10 +5,11 @@ from struct import Struct
 from engine.base.errors import PeerError
 
 MESSAGE_BYTES_MAX = 5 * 1024 * 1024
-"""Default ``maxMessageSize``, told to clients in CONNECTED."""
+"""Default ``maxMessageSize``, sent to clients in CONNECTED."""
 FRAME_OVERHEAD = 10 * 1024
+"""Bytes of a frame for the command and the metadata of the largest message."""
 FRAME_BYTES_MAX = MESSAGE_BYTES_MAX + FRAME_OVERHEAD
-"""Default bound of a frame's length field: the largest message and room for its command and metadata."""
+"""Default bound of a frame's length field."""
 LENGTH_BYTES = 4
 
 _SIZES = Struct(">II")
@@ -16,11 +17,11 @@ _LENGTH = Struct(">I")
 
 
 class FrameError(PeerError):
-    """A frame breaks the framing rules; nothing behind it can be trusted, so the connection must end."""
+    """A breach of the framing rules. Nothing behind it can be trusted, so the connection must be closed."""
 
 
 class FrameTooLargeError(FrameError):
-    """A length field above the limit. Raised before anything of that size is kept."""
+    """A length field above the limit. Raised before any buffer of that size is allocated."""
 
     def __init__(self, size: int, limit: int) -> None:
         super().__init__(f"frame of {size} bytes is above the limit of {limit}")
@@ -29,19 +30,19 @@ class FrameTooLargeError(FrameError):
 
 
 def frame(command: bytes) -> bytes:
-    """A frame of a serialized BaseCommand without payload."""
+    """Build the frame of a serialized BaseCommand without payload."""
     size = len(command)
     return _SIZES.pack(size + 4, size) + command
 
 
 def payload_frame(command: bytes, entry: bytes) -> bytes:
-    """A frame of a serialized SEND or MESSAGE with the entry (checksum, metadata, payload) behind it."""
+    """Build the frame of a serialized SEND or MESSAGE, followed by the entry (checksum, metadata, payload)."""
     size = len(command)
     return _SIZES.pack(size + 4 + len(entry), size) + command + entry
 
 
 def whole_frame(buf: bytes, pos: int, end: int, frame_max: int) -> int:
-    """Where the frame at ``pos`` ends, or -1 while bytes are missing. Raises FrameTooLargeError."""
+    """Return where the frame at ``pos`` ends; -1 while bytes are missing. Raises FrameTooLargeError."""
     if end - pos < LENGTH_BYTES:
         return -1
     size = _LENGTH.unpack_from(buf, pos)[0]
@@ -52,7 +53,8 @@ def whole_frame(buf: bytes, pos: int, end: int, frame_max: int) -> int:
 
 
 def command_span(buf: bytes, pos: int, stop: int) -> tuple[int, int]:
-    """(start, end) of the command in the whole frame ``buf[pos:stop]``; a payload is behind. Raises FrameError."""
+    """Return (start, end) of the command in the complete frame ``buf[pos:stop]``; a payload follows it. Raises
+    FrameError."""
     if stop - pos < 8:
         raise FrameError(f"frame of {stop - pos - LENGTH_BYTES} bytes has no room for a command")
     size = _SIZES.unpack_from(buf, pos)[1]

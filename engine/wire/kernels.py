@@ -1,15 +1,15 @@
-"""Hot-path byte work on runs of frames: cut, check and build whole runs in one call. Pure.
+"""Processing of runs of frames on the hot paths: cut, check and build complete runs in one call. Pure.
 
-Everything here takes ``bytes`` and positions and gives ints, lists and ``bytes``; nothing is paid per entry but slices,
-one or two struct calls and the checksum. A frame that is not of the one shape a kernel knows stops it with ``OTHER``,
-and the caller takes the protobuf path for that frame. Hostile bytes never raise and are never read past ``end``.
+All functions receive ``bytes`` and positions and return ints, lists and ``bytes``. The only costs per entry are slices,
+one or two struct calls and the checksum. A frame that is not of the one shape that a kernel knows stops it with
+``OTHER``, and the caller parses that frame with protobuf. Hostile bytes never raise and are never read past ``end``.
 
 Pulsar frames (docs/formats/pulsar-frames.md); all integers big-endian::
 
     u32 total | u32 command size | BaseCommand | [0x0e01 u32 crc32c] u32 metadata size | MessageMetadata | payload
 
-A SEND's BaseCommand is ``08 06 | 32 n | body``; its body's first two fields (producer id, sequence id) are the same
-bytes in the receipt, so they are copied, not parsed. The BookKeeper side lives in ``bookie_kernels``.
+A SEND's BaseCommand is ``08 06 | 32 n | body``. Its body's first two fields (producer id, sequence id) are the same
+bytes in the receipt, so they are copied, not parsed. The BookKeeper side is in ``bookie_kernels``.
 """
 
 from collections.abc import Sequence
@@ -72,21 +72,21 @@ _MAGIC = Struct(">HI")
 _HEAD = Struct(">IIHBB")  # total, command size, type field, command's tag, command's length
 _INT64_END = 1 << 63
 BATCH_MESSAGES_MAX = 1 << 20
-"""Metadata that claims more messages is not believed. Each takes 6 bytes: an entry of 5 MiB holds fewer."""
+"""Messages of a batch; metadata that claims more is ignored. Each needs 6 bytes: an entry of 5 MiB has fewer."""
 _SEND_TYPE = b"\x08\x06\x32"
 _SHAPE_BYTES = 4  # 08 06 32 n
 _SHAPE_STOP_MIN = 8 + _SHAPE_BYTES + 3  # a producer id of one byte and the tags around it
 _SEND_SIZES = [size.to_bytes(4, "big") + _SEND_TYPE for size in range(_SHAPE_BYTES + 256)]
-"""Command size and type of a SEND by its command size."""
+"""Command size and type of a SEND, by its command size."""
 _ENTRY_BYTES_MIN = 6  # checksum magic and crc, or the metadata size and two bytes of metadata
 
 
 class SendRun(Slice):
     """SENDs of one connection in their order, cut from one buffer.
 
-    ``heads[i]``: producer id and sequence id fields of SEND ``i`` as received, then, when the SEND had one, its highest
-    sequence id as field 4: the beginning of the receipt's body. ``owners[i]`` is its producer id; None when all are of
-    ``producer_id``.
+    ``heads[i]``: the beginning of the receipt's body of SEND ``i``: producer id and sequence id fields as received,
+    then its highest sequence id as field 4 when the SEND had one. ``owners[i]`` is its producer id; None when all are
+    of ``producer_id``.
     """
 
     __slots__ = ("heads", "owners", "producer_id")
@@ -101,7 +101,7 @@ class SendRun(Slice):
         producer_id: int,
         owners: list[int] | None = None,
     ) -> None:
-        # Slice.__init__ written out: many runs are of one entry, and each would pay for the call
+        # Slice.__init__ inlined: many runs have one entry, and each would pay for the call.
         self.buf = buf
         self.spans = spans
         self.count = len(heads)
@@ -115,7 +115,7 @@ class SendRun(Slice):
 
     @property
     def first_sequence(self) -> int:
-        """Sequence id of the first SEND. Decoded on access; ``head_sequences`` gives those of all."""
+        """Sequence id of the first SEND. Decoded on access; ``head_sequences`` returns those of all SENDs."""
         return _sequences(self.heads[0])[0]
 
     @property
@@ -124,11 +124,11 @@ class SendRun(Slice):
         return max(_sequences(self.heads[-1]))
 
     def tail(self, start: int) -> "SendRun":
-        """The SENDs from index ``start`` on (``start < count``), not yet placed in a ledger."""
+        """Return the SENDs from index ``start`` on (``start < count``), without a place in a ledger."""
         return self.pick(range(start, self.count))
 
     def pick(self, indexes: Sequence[int]) -> "SendRun":
-        """The SENDs at ``indexes`` (rising, at least one), not yet placed in a ledger."""
+        """Return the SENDs at ``indexes`` (rising, at least one), without a place in a ledger."""
         spans: list[int] = []
         for i in indexes:
             spans += self.spans[2 * i : 2 * i + 2]
@@ -146,27 +146,31 @@ class SendRun(Slice):
 
 
 def _sequences(head: bytes) -> tuple[int, int]:
-    """(sequence id, highest sequence id or the sequence id) of a head."""
+    """Return (sequence id, highest sequence id or the sequence id) of a head."""
     stop = len(head)
     pos = 2
-    while head[pos - 1] > 127:  # the producer's id is of no interest
+    while head[pos - 1] > 127:  # skips the producer id
         pos += 1
     sequence, pos = read_varint(head, pos + 1, stop)
     return (sequence, read_varint(head, pos + 1, stop)[0]) if pos < stop else (sequence, sequence)
 
 
 def head_sequences(heads: list[bytes]) -> list[tuple[int, int]]:
-    """(sequence id, highest sequence id or the sequence id) by entry; for deduplication of a run that has gaps."""
+    """Return (sequence id, highest sequence id or the sequence id) by entry, for deduplication of a run that has
+    gaps."""
     return [_sequences(head) for head in heads]
 
 
 _LOW7 = bytes(range(128))
-_LOW7_GOES_ON = bytes(range(128, 256))
+_LOW7_CONTINUED = bytes(range(128, 256))
 
 
 def following(heads: list[bytes]) -> tuple[int, int] | None:
-    """(first sequence id, last) of heads whose sequence ids follow one another without a gap; None when they do not,
-    or when it is not seen at a glance: one producer's SENDs of single messages, as they mostly come."""
+    """Return (first, last) sequence id of heads whose sequence ids follow one another without a gap, else None.
+
+    None as well when that is not quickly visible. It is visible for one producer's SENDs of single messages, the most
+    frequent case.
+    """
     first, highest = _sequences(heads[0])
     if len(heads) == 1:
         return first, max(first, highest)
@@ -179,7 +183,7 @@ def following(heads: list[bytes]) -> tuple[int, int] | None:
         at = read_varint(head, 1, size)[1] + 1
         rows = b"".join(heads[start:stop])
         low = sequence & 127
-        column = _LOW7 if sequence < 128 else _LOW7_GOES_ON
+        column = _LOW7 if sequence < 128 else _LOW7_CONTINUED
         if len(rows) != size * n or rows[at::size] != column[low : low + n]:
             return None
         for i in range(size):
@@ -192,18 +196,18 @@ def following(heads: list[bytes]) -> tuple[int, int] | None:
     return first, sequence - 1
 
 
-# For a sequence id of n bytes: which bits say "goes on", and how they must stand (set in all bytes but the last).
-_GOES_ON = [int.from_bytes(b"\x80" * n, "little") for n in range(11)]
-_ENDS_LAST = [int.from_bytes(b"\x80" * (n - 1), "little") if n else -1 for n in range(11)]
+# For a sequence id of n bytes: its continuation bits, and their required values (set in all bytes but the last).
+_CONTINUED = [int.from_bytes(b"\x80" * n, "little") for n in range(11)]
+_LAST_ENDS = [int.from_bytes(b"\x80" * (n - 1), "little") if n else -1 for n in range(11)]
 
 
 def take_sends(buf: bytes, pos: int, end: int, frame_max: int) -> tuple[int, int, SendRun | None]:
     """Cut the run of SEND frames that starts at ``pos``.
 
     Returns (position behind the run, why it ended, the run or None when it is empty). ``frame_max`` bounds a frame's
-    ``total``. Checksums are verified where present; SENDs with fields other than the message count and the highest
-    sequence id, and with sequence ids beyond int64, end the run with OTHER. How many messages a batch has, its entry
-    says, as it will say whoever reads it from storage: what the command claims is not believed.
+    ``total``. Checksums are verified where present. SENDs with fields other than the message count and the highest
+    sequence id, and with sequence ids beyond int64, end the run with OTHER. The number of messages in a batch is read
+    from the entry, as later readers from storage will do; the count in the command is ignored.
     """
     heads: list[bytes] = []
     spans: list[int] = []
@@ -212,13 +216,14 @@ def take_sends(buf: bytes, pos: int, end: int, frame_max: int) -> tuple[int, int
     unpack_total, unpack_magic = _TOTAL.unpack_from, _MAGIC.unpack_from
     owners: list[int] | None = None
     producer_id = -1
-    # The bytes from the command size up to the sequence id: equal for SENDs of one producer with commands as long.
+    # The bytes from the command size up to the sequence id: equal for SENDs of one producer with commands of one
+    # length.
     known = b""
     shape_stop = _SHAPE_STOP_MIN
-    command_size = goes_on = ends_last = 0
+    command_size = continued = last_ends = 0
     size = why = 0
-    # Inlined and interpreted on purpose (docs/decisions/0004): a call or an object for each SEND costs more than all
-    # that is decoded here. What is not as expected ends the run, and the slow, complete path looks at it.
+    # Inlined on purpose (docs/decisions/0004): a call or an object for each SEND costs more than all the decoding here.
+    # Anything unexpected ends the run, and the slow, complete path parses it.
     while pos + shape_stop < end:
         total = unpack_total(buf, pos)[0]
         stop = pos + 4 + total
@@ -236,10 +241,10 @@ def take_sends(buf: bytes, pos: int, end: int, frame_max: int) -> tuple[int, int
                 break
             shape_stop = id_stop + 1 - pos
             known = buf[pos + 4 : pos + shape_stop]
-            # Ten bytes hold a number beyond int64: the slow path refuses it.
+            # A number of ten bytes is beyond int64; the slow path refuses it.
             checked = sequence_size if sequence_size <= 9 else 0
             before = 8 * (shape_stop - 12)  # bits of the head before the sequence id
-            goes_on, ends_last = _GOES_ON[checked] << before, _ENDS_LAST[checked] << before
+            continued, last_ends = _CONTINUED[checked] << before, _LAST_ENDS[checked] << before
             if owner != producer_id:
                 if owners is None and heads:
                     owners = [producer_id] * len(heads)
@@ -248,11 +253,11 @@ def take_sends(buf: bytes, pos: int, end: int, frame_max: int) -> tuple[int, int
         if start + _ENTRY_BYTES_MIN > stop:
             break
         head = buf[pos + 12 : start]
-        if int.from_bytes(head, "little") & goes_on != ends_last:
-            found = _batch_fields(buf, pos + shape_stop, start)
-            if found is None:
+        if int.from_bytes(head, "little") & continued != last_ends:
+            fields = _batch_fields(buf, pos + shape_stop, start)
+            if fields is None:
                 break
-            sequence_stop, highest = found
+            sequence_stop, highest = fields
             head = buf[pos + 12 : sequence_stop] + highest
             messages = messages_in(buf, start, stop)
             if messages != 1 and counts is None:
@@ -285,7 +290,7 @@ def take_sends(buf: bytes, pos: int, end: int, frame_max: int) -> tuple[int, int
 
 
 def _why(buf: bytes, pos: int, end: int, frame_max: int) -> int:
-    """Why a kernel stopped before the frame at ``pos``, seen from the frame alone."""
+    """Return why a kernel stopped before the frame at ``pos``, from the frame alone."""
     if pos + 4 > end:
         return NEED
     total = _TOTAL.unpack_from(buf, pos)[0]
@@ -295,9 +300,9 @@ def _why(buf: bytes, pos: int, end: int, frame_max: int) -> int:
 
 
 def _batch_fields(buf: bytes, pos: int, stop: int) -> tuple[int, bytes] | None:
-    """Sequence id, then optionally message count and highest sequence id, in this order and nothing else.
+    """Parse the sequence id, then optionally message count and highest sequence id, in this order and nothing else.
 
-    Returns (end of the sequence id, the highest sequence id as the receipt's field 4 or empty).
+    Returns (end of the sequence id, the highest sequence id as the receipt's field 4 or empty); None for anything else.
     """
     sequence, pos = read_varint(buf, pos, stop)
     if pos < 0 or sequence >= _INT64_END:
@@ -319,7 +324,7 @@ def _batch_fields(buf: bytes, pos: int, stop: int) -> tuple[int, bytes] | None:
 def build_receipts(
     ledger_id: int, first_entry: int, heads: list[bytes], start: int, stop: int
 ) -> bytes:
-    """SEND_RECEIPT frames for ``heads[start:stop]``; ``first_entry`` is the entry id of ``heads[start]``.
+    """Build SEND_RECEIPT frames for ``heads[start:stop]``; ``first_entry`` is the entry id of ``heads[start]``.
 
     Entries without a place in a ledger (ledger id -1) all have the id 0:0.
     """
@@ -331,7 +336,7 @@ def build_receipts(
     ledger = b"\x08" + varint(ledger_id) + b"\x10"
     entry = first_entry
     high, high_of = b"", -1
-    # (bytes before and behind the head) by (length of head, length of message id): a run has one to three.
+    # (bytes before and behind the head) by (length of head, length of message id); a run has one to three of them.
     frames: dict[tuple[int, int], tuple[bytes, bytes]] = {}
     for head in heads[start:stop]:
         if entry < 16384:
@@ -363,9 +368,9 @@ def build_sends(
     *,
     highest: bool = False,
 ) -> list[bytes | memoryview]:
-    """SEND frames of ``entries``, in parts. ``counts``: messages of each, None when all are single.
+    """Build SEND frames of ``entries``, in parts. ``counts``: messages of each, None when all are single.
 
-    ``highest``: each message has a sequence id of its own, so that of a batch's last is told as well.
+    ``highest``: each message has a sequence id of its own, so the last one of a batch is sent as well.
     """
     parts: list[bytes | memoryview] = []
     pack = _HEAD.pack
@@ -392,12 +397,13 @@ def build_messages(
     *,
     bare: bool = True,
 ) -> list[bytes | memoryview]:
-    """MESSAGE frames for the entries ``indexes`` (rising) of a slice; without a place in a ledger all have the id 0:0.
+    """Build MESSAGE frames for the entries ``indexes`` (rising) of a slice. Without a place in a ledger all have the id
+    0:0.
 
-    ``bare``: entries go out as they were sent, without what a broker put before them.
-
-    ``redelivery_counts[i]`` belongs to entry ``indexes[i]``. Small entries come as one joined piece, those of a slice
-    of entries above LARGE_ENTRY_BYTES on average as heads and views of its buffer, which must not be joined again.
+    ``bare``: entries are sent as their producers sent them, without the broker's metadata before them.
+    ``redelivery_counts[i]`` belongs to entry ``indexes[i]``. Small entries are returned as one joined part. Those of a
+    slice of entries above LARGE_ENTRY_BYTES on average are returned as heads and views of its buffer, which must not be
+    joined again.
     """
     buf, spans = run.buf, run.spans
     if bare and (_is_stamped(buf, spans[0]) or _is_stamped(buf, spans[-2])):
@@ -437,8 +443,11 @@ def build_messages(
 
 
 def stamped(run: Slice, time_ms: int | None, index: int | None) -> Slice:
-    """The entries of ``run``, each with the broker's metadata in front: ``time_ms``, and as its index ``index`` plus
-    its place among all messages of the slice, of a batch that of the last one. None: without. A new buffer."""
+    """Return the entries of ``run`` in a new buffer, each with the broker's metadata before it.
+
+    ``time_ms``: the time, None for none. ``index``: index of the first message, None for no indexes; an entry has the
+    index of its last message.
+    """
     buf, spans, counts = run.buf, run.spans, run.counts
     source: bytes | memoryview = buf
     if run.size > LARGE_ENTRY_BYTES * run.count:
@@ -470,20 +479,20 @@ def stamped(run: Slice, time_ms: int | None, index: int | None) -> Slice:
 
 
 def entry_stamp(entry: bytes) -> tuple[int | None, int | None]:
-    """(time in milliseconds since the epoch, index) that a broker put before an entry; None for what it did not."""
-    found: dict[int, int] = {}
+    """Return (time in epoch milliseconds, index) that a broker put before an entry; None for a missing one."""
+    values: dict[int, int] = {}
     if len(entry) > _MAGIC.size and _is_stamped(entry, 0):
         pos = _MAGIC.size
         stop = min(pos + _MAGIC.unpack_from(entry)[1], len(entry))
         while 0 <= pos < stop:
             tag, pos = read_varint(entry, pos, stop)
             if pos >= 0 and tag in (0x08, 0x10):
-                found[tag], pos = read_varint(entry, pos, stop)
+                values[tag], pos = read_varint(entry, pos, stop)
             elif pos >= 0:
                 pos = skip_field(entry, pos, stop, tag & 7)
         if pos < 0:
-            found = {}
-    return found.get(0x08), found.get(0x10)
+            values = {}
+    return values.get(0x08), values.get(0x10)
 
 
 def _is_stamped(buf: bytes, start: int) -> bool:
@@ -491,28 +500,28 @@ def _is_stamped(buf: bytes, start: int) -> bool:
 
 
 def bare(entry: bytes) -> bytes:
-    """``entry`` as its producer sent it."""
+    """Return ``entry`` as its producer sent it."""
     return entry[_bare_spans(entry, [0, len(entry)])[0] :]
 
 
 def _bare_spans(buf: bytes, spans: list[int]) -> list[int]:
-    """The spans without broker metadata. Of one ledger all entries have it or none has, but a client may send what
-    only looks like it: such an entry is left as it is."""
-    found = spans.copy()
+    """Return the spans without broker metadata. All entries of a ledger have it or none has. A client may send bytes
+    that only look like it; such an entry is unchanged."""
+    bare_spans = spans.copy()
     for i in range(0, len(spans), 2):
         start, stop = spans[i], spans[i + 1]
         if _is_stamped(buf, start) and start + 6 <= stop:
             behind = start + 6 + _MAGIC.unpack_from(buf, start)[1]
             if behind <= stop:
-                found[i] = behind
-    return found
+                bare_spans[i] = behind
+    return bare_spans
 
 
 def take_acks(buf: bytes, pos: int, end: int) -> tuple[int, int, int, list[Position]]:
     """Cut the run of plain individual ACK frames of one consumer.
 
-    Plain: message ids of ledger and entry alone (any number), no request id, transaction, batch index or error.
-    Returns (position behind the run, why it ended: NEED or OTHER, consumer id, positions).
+    Plain: message ids of ledger and entry alone (any number), no request id, transaction, batch index or error. Returns
+    (position behind the run, why it ended: NEED or OTHER, consumer id, positions).
     """
     positions: list[Position] = []
     add = positions.append
@@ -531,10 +540,10 @@ def take_acks(buf: bytes, pos: int, end: int) -> tuple[int, int, int, list[Posit
                 add(make(Position, (ledger, entry)))
                 pos = stop
                 continue
-        found = _plain_ack(buf, pos, stop)
-        if found is None or (positions and found[0] != consumer):
+        ack = _plain_ack(buf, pos, stop)
+        if ack is None or (positions and ack[0] != consumer):
             break
-        consumer, ids, entry_at = found
+        consumer, ids, entry_at = ack
         positions += ids
         if len(ids) == 1:
             ledger = ids[0].ledger_id
@@ -545,7 +554,8 @@ def take_acks(buf: bytes, pos: int, end: int) -> tuple[int, int, int, list[Posit
 
 
 def _plain_ack(buf: bytes, pos: int, stop: int) -> tuple[int, list[Position], int] | None:
-    """(consumer id, positions, where the last entry id starts) of one whole plain individual ACK frame."""
+    """Return (consumer id, positions, where the last entry id starts) of one complete plain individual ACK frame, else
+    None."""
     if stop - pos < 21 or _SIZES.unpack_from(buf, pos)[1] != stop - pos - 8:
         return None
     if buf[pos + 8 : pos + 11] != b"\x08\x0a\x52":
@@ -568,7 +578,7 @@ def _plain_ack(buf: bytes, pos: int, stop: int) -> tuple[int, list[Position], in
             return None
         entry_at = pos + 1
         entry, pos = read_varint(buf, entry_at, id_stop)
-        # Ids of "before the first" and "after the last" are beyond int64: the slow path knows them.
+        # The ids "before the first" and "after the last" are beyond int64; the slow path parses them.
         if pos != id_stop or ledger >> 63 or entry >> 63:
             return None
         positions.append(Position(ledger, entry))
@@ -576,15 +586,15 @@ def _plain_ack(buf: bytes, pos: int, stop: int) -> tuple[int, list[Position], in
 
 
 def batch_sizes(buf: bytes, spans: list[int]) -> list[int] | None:
-    """Messages by entry, as ``messages_in``; None when all are single."""
+    """Return the number of messages by entry, as ``messages_in`` does; None when all are single."""
     sizes: list[int] | None = None
     for i in range(0, len(spans), 2):
         start, stop = spans[i], spans[i + 1]
-        found = metadata_span(buf, start, stop)
-        # Most metadata does not even hold the tag's byte, which one search at C speed shows.
-        if found is None or buf.find(b"\x58", found[0], found[1]) < 0:
+        span = metadata_span(buf, start, stop)
+        # Most metadata does not even contain the tag's byte, which one search in C shows.
+        if span is None or buf.find(b"\x58", span[0], span[1]) < 0:
             continue
-        count = _messages_in_batch(buf, found[0], found[1])
+        count = _messages_in_batch(buf, span[0], span[1])
         if count > 1:
             if sizes is None:
                 sizes = [1] * (len(spans) >> 1)
@@ -593,7 +603,8 @@ def batch_sizes(buf: bytes, spans: list[int]) -> list[int] | None:
 
 
 def metadata_span(buf: bytes, pos: int, stop: int) -> tuple[int, int] | None:
-    """Where an entry's MessageMetadata lies, behind broker metadata and checksum; None when the entry is cut off."""
+    """Return where an entry's MessageMetadata lies, behind broker metadata and checksum; None when the entry is
+    truncated."""
     if pos + 10 <= stop:
         magic, size = _MAGIC.unpack_from(buf, pos)
         if magic == BROKER_METADATA_MAGIC:
@@ -609,10 +620,10 @@ def metadata_span(buf: bytes, pos: int, stop: int) -> tuple[int, int] | None:
 
 
 def messages_in(buf: bytes, start: int, stop: int) -> int:
-    """Messages in the entry ``buf[start:stop]``: num_messages_in_batch of its metadata, 1 when it is absent, cannot be
-    read or is no number from 1 to BATCH_MESSAGES_MAX."""
-    found = metadata_span(buf, start, stop)
-    return 1 if found is None else _messages_in_batch(buf, *found)
+    """Return the number of messages in the entry ``buf[start:stop]``: num_messages_in_batch of its metadata; 1 when
+    that is absent, cannot be read or is not from 1 to BATCH_MESSAGES_MAX."""
+    span = metadata_span(buf, start, stop)
+    return 1 if span is None else _messages_in_batch(buf, *span)
 
 
 def _messages_in_batch(buf: bytes, pos: int, stop: int) -> int:
@@ -624,11 +635,11 @@ def _messages_in_batch(buf: bytes, pos: int, stop: int) -> int:
 
 
 def is_encrypted(buf: bytes, pos: int, stop: int) -> bool:
-    """Whether an entry's metadata names a key that its payload was encrypted with."""
-    found = metadata_span(buf, pos, stop)
-    if found is None:
+    """Return whether an entry's metadata names a key that its payload was encrypted with."""
+    span = metadata_span(buf, pos, stop)
+    if span is None:
         return False
-    pos, stop = found
+    pos, stop = span
     while 0 <= pos < stop:
         tag, pos = read_varint(buf, pos, stop)
         if pos < 0:

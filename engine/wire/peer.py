@@ -1,4 +1,4 @@
-"""Either side of a Pulsar connection without I/O: bytes in, events out. Pure."""
+"""The two sides of a Pulsar connection without I/O: they receive bytes and return events. Pure."""
 
 from struct import Struct
 from typing import Generic, TypeVar
@@ -9,13 +9,13 @@ from engine.wire import commands, frames
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.events import (
     Acks,
+    ClientEvent,
     Command,
     CorruptSend,
     Event,
     Messages,
     Receipts,
     Sends,
-    Told,
     Violation,
 )
 from engine.wire.kernels import (
@@ -31,8 +31,8 @@ from engine.wire.states import (
     SENT,
     CommandType,
     State,
+    after_broker_command,
     after_received,
-    after_told,
 )
 from engine.wire.varints import varint
 
@@ -50,49 +50,51 @@ _ENTRY_BYTES_MIN = 4  # a metadata size
 
 
 class Side(Generic[E]):
-    """What both sides do: cut frames, check them against the connection's state, report runs of a kind as one event.
+    """The common part of both sides: cut frames, check them against the connection's state, report runs of a kind as
+    one event.
 
-    ``frame_max`` bounds a frame's length field. After a Violation nothing more is reported: ``failed`` is its error.
-    Drive it with ``take`` (over a caller's buffer) or ``receive`` (keeps what is not whole), not both.
+    ``frame_max`` bounds a frame's length field. After a Violation nothing more is reported; ``failed`` is its error.
+    Call ``take`` (over a caller's buffer) or ``receive`` (which keeps incomplete frames), not both.
     """
 
     def __init__(self, frame_max: int = frames.FRAME_BYTES_MAX) -> None:
         self.frame_max = frame_max
         self.state = State.START
         self.failed: PeerError | None = None
-        self._rest = b""
+        self._incomplete = b""
 
     def receive(self, data: bytes) -> list[E | Violation]:
-        """Events of the frames that ``data`` completes."""
-        buf = self._rest + data if self._rest else data
+        """Return the events of the frames that ``data`` completes."""
+        buf = self._incomplete + data if self._incomplete else data
         events: list[E | Violation] = []
         pos, before = 0, -1
         while pos != before:
             before = pos
-            pos, found = self.take(buf, pos, len(buf))
-            events += found
-        self._rest = buf[pos:]
+            pos, new_events = self.take(buf, pos, len(buf))
+            events += new_events
+        self._incomplete = buf[pos:]
         return events
 
     def take(self, buf: bytes, pos: int, end: int) -> tuple[int, list[E | Violation]]:
-        """(position behind the frames taken, their events). ``buf`` is kept by runs.
+        """Return (position behind the frames that were read, their events). Runs keep a reference to ``buf``.
 
-        Stops at the first frame that is not whole, and behind each step of the handshake: what a client sent right
-        behind its CONNECT is judged by the state that the answer to CONNECT makes. So call again until nothing moves.
+        Stops at the first incomplete frame, and behind each step of the handshake: the state after the answer to
+        CONNECT decides whether the frames that a client sent directly behind CONNECT are allowed. So the caller repeats
+        the call until the position does not change.
         """
         events: list[E | Violation] = []
         if self.failed is not None:
             return end, events
         try:
             while pos < end:
-                taken = pos
+                behind = pos
                 if self.state is State.CONNECTED:
-                    taken = self._take_run(buf, pos, end, events)
-                if taken == pos:
-                    taken = self._take_one(buf, pos, end, events)
-                if taken == pos:
+                    behind = self._take_run(buf, pos, end, events)
+                if behind == pos:
+                    behind = self._take_one(buf, pos, end, events)
+                if behind == pos:
                     break
-                pos = taken
+                pos = behind
                 if self.state is not State.CONNECTED:
                     break
         except PeerError as error:
@@ -102,11 +104,12 @@ class Side(Generic[E]):
         return pos, events
 
     def _take_run(self, buf: bytes, pos: int, end: int, events: list[E | Violation]) -> int:
-        """Position behind the run at ``pos`` that can be taken at once; ``pos`` when there is none."""
+        """Return the position behind the run at ``pos`` that can be read at once; ``pos`` when there is none."""
         raise NotImplementedError
 
     def _take_one(self, buf: bytes, pos: int, end: int, events: list[E | Violation]) -> int:
-        """Position behind the frame at ``pos``, by way of protobuf; ``pos`` when it is not whole. Raises PeerError."""
+        """Parse the frame at ``pos`` with protobuf and return the position behind it; ``pos`` when it is incomplete.
+        Raises PeerError."""
         stop = frames.whole_frame(buf, pos, end, self.frame_max)
         if stop < 0:
             return pos
@@ -116,19 +119,20 @@ class Side(Generic[E]):
         return stop
 
     def _event(self, command: pb.BaseCommand, buf: bytes, start: int, stop: int) -> E:
-        """Of one command and the payload behind it. Raises PeerError when it is out of turn."""
+        """Return the event of one command and the payload behind it. Raises PeerError when the state does not allow
+        it."""
         raise NotImplementedError
 
 
 class Peer(Side[Event]):
-    """The broker's side. Runs are those of SENDs and of ACKs."""
+    """The broker's side, with runs of SENDs and of ACKs."""
 
     def sent_connected(self) -> None:
-        """CONNECTED goes out: everything is allowed from now on."""
+        """Record that CONNECTED is sent: all requests are allowed from now on."""
         self.state = SENT[self.state, CommandType.CONNECTED]
 
     def sent_challenge(self) -> None:
-        """AUTH_CHALLENGE goes out."""
+        """Record that AUTH_CHALLENGE is sent."""
         self.state = SENT[self.state, CommandType.AUTH_CHALLENGE]
 
     def _take_run(self, buf: bytes, pos: int, end: int, events: list[Event]) -> int:
@@ -152,21 +156,21 @@ class Peer(Side[Event]):
         return Command(command)
 
 
-class ClientPeer(Side[Told]):
-    """The client's side. Runs are those of SEND_RECEIPTs and of MESSAGEs."""
+class ClientPeer(Side[ClientEvent]):
+    """The client's side, with runs of SEND_RECEIPTs and of MESSAGEs."""
 
     def sent_connect(self) -> None:
-        """CONNECT goes out."""
+        """Record that CONNECT is sent."""
         self.state = RECEIVED[self.state, CommandType.CONNECT]
 
     def sent_auth_response(self) -> None:
-        """AUTH_RESPONSE goes out."""
+        """Record that AUTH_RESPONSE is sent."""
         self.state = RECEIVED[self.state, CommandType.AUTH_RESPONSE]
 
-    def _take_run(self, buf: bytes, pos: int, end: int, events: list[Told]) -> int:
+    def _take_run(self, buf: bytes, pos: int, end: int, events: list[ClientEvent]) -> int:
         kind = buf[pos + _START_AT : pos + _START_AT + 3]
-        made = _TYPES_OF_RUNS.get(kind)
-        if made is None:
+        run_type = _TYPES_OF_RUNS.get(kind)
+        if run_type is None:
             return pos
         starts: list[int] = []
         add, unpack = starts.append, _SIZES.unpack_from
@@ -174,20 +178,20 @@ class ClientPeer(Side[Told]):
             total, size = unpack(buf, pos)
             stop = pos + 4 + total
             if stop > end or size + 4 > total:
-                break  # the slow path says what is wrong with it
+                break  # the slow path reports what is wrong with it
             add(pos)
             pos = stop
         if starts:
-            events.append(made(buf, starts, pos))
+            events.append(run_type(buf, starts, pos))
         return pos
 
-    def _event(self, command: pb.BaseCommand, buf: bytes, start: int, stop: int) -> Told:
-        self.state = after_told(self.state, command.type)
+    def _event(self, command: pb.BaseCommand, buf: bytes, start: int, stop: int) -> ClientEvent:
+        self.state = after_broker_command(self.state, command.type)
         return Command(command)
 
 
 def _send_event(buf: bytes, send: pb.CommandSend, start: int, stop: int) -> Event:
-    """The same event that a kernel's run of one would give, with the command beside it."""
+    """Return the event that a kernel's run of one SEND would give, with the command in addition."""
     if stop - start < _ENTRY_BYTES_MIN:
         raise frames.FrameError(f"SEND with {stop - start} bytes behind its command")
     sequence_id = max(send.sequence_id, send.highest_sequence_id)

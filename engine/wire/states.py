@@ -1,7 +1,7 @@
-"""Which commands either side of a connection may send, and what they make of it: transition tables. Pure.
+"""Transition tables of a connection: the commands that either side may send, and the state after each of them. Pure.
 
-A command outside the tables ends the connection, as in Pulsar: CONNECT comes first and once; a client never sends what
-only brokers send, nor a broker what only clients send; everything else waits for CONNECTED.
+A command outside the tables ends the connection, as in Pulsar. CONNECT is sent first and once. A client never sends
+commands that only brokers send, nor the reverse. All other commands are allowed only after CONNECTED.
 """
 
 from enum import Enum, IntEnum
@@ -85,18 +85,18 @@ class CommandType(IntEnum):
 
 
 class State(Enum):
-    """Of one connection; each side knows it by what it sent and received."""
+    """The state of one connection; each side derives it from what it sent and received."""
 
     START = "start"
     CONNECTING = "connecting"
-    """The client said CONNECT, its credentials are being checked."""
+    """The client sent CONNECT, and its credentials are being checked."""
     CHALLENGED = "challenged"
-    """The broker said AUTH_CHALLENGE, the answer is awaited."""
+    """The broker sent AUTH_CHALLENGE and has no answer yet."""
     CONNECTED = "connected"
 
 
 class IllegalCommandError(PeerError):
-    """The other side sent a command that the connection's state does not allow."""
+    """A command of the other side that the connection's state does not allow."""
 
     def __init__(self, state: State, command: CommandType) -> None:
         super().__init__(f"{command.name} in state {state.value}")
@@ -135,7 +135,7 @@ REQUESTS = (
     CommandType.WATCH_TOPIC_LIST,
     CommandType.WATCH_TOPIC_LIST_CLOSE,
 )
-"""What a client may send on a connected connection; none of them changes its state."""
+"""Commands that a client may send on a connected connection; none of them changes its state."""
 
 ANSWERS = (
     CommandType.SEND_RECEIPT,
@@ -169,25 +169,25 @@ ANSWERS = (
     CommandType.WATCH_TOPIC_UPDATE,
     CommandType.TOPIC_MIGRATED,
 )
-"""What a broker may send on a connected connection besides AUTH_CHALLENGE; none of them changes its state."""
+"""Commands that a broker may send on a connected connection besides AUTH_CHALLENGE; none of them changes its state."""
 
 RECEIVED: dict[tuple[State, CommandType], State] = {
     (State.START, CommandType.CONNECT): State.CONNECTING,
     (State.CHALLENGED, CommandType.AUTH_RESPONSE): State.CONNECTING,
     **{(State.CONNECTED, command): State.CONNECTED for command in REQUESTS},
 }
-"""State after a command from the client; a pair that is not here ends the connection."""
+"""State after a command from the client; a pair that is missing ends the connection."""
 
 SENT: dict[tuple[State, CommandType], State] = {
     (State.CONNECTING, CommandType.CONNECTED): State.CONNECTED,
     (State.CONNECTING, CommandType.AUTH_CHALLENGE): State.CHALLENGED,
     (State.CONNECTED, CommandType.AUTH_CHALLENGE): State.CONNECTED,
 }
-"""State after the broker's side of the handshake."""
+"""State after the broker's part of the handshake."""
 
-_TOLD: dict[tuple[State, CommandType], State] = {
+_FROM_BROKER: dict[tuple[State, CommandType], State] = {
     **SENT,
-    # whoever is refused is told why before the connection ends
+    # A refused client receives the reason before the connection is closed.
     (State.START, CommandType.ERROR): State.START,
     (State.CONNECTING, CommandType.ERROR): State.CONNECTING,
     **{(State.CONNECTED, command): State.CONNECTED for command in ANSWERS},
@@ -196,18 +196,18 @@ _TOLD: dict[tuple[State, CommandType], State] = {
 
 
 def after_received(state: State, command: int) -> State:
-    """A broker's state behind a client's command. Raises IllegalCommandError."""
+    """Return a broker's state after a client's command. Raises IllegalCommandError."""
     return _after(RECEIVED, state, command)
 
 
-def after_told(state: State, command: int) -> State:
-    """A client's state behind a broker's command. Raises IllegalCommandError."""
-    return _after(_TOLD, state, command)
+def after_broker_command(state: State, command: int) -> State:
+    """Return a client's state after a broker's command. Raises IllegalCommandError."""
+    return _after(_FROM_BROKER, state, command)
 
 
 def _after(table: dict[tuple[State, CommandType], State], state: State, command: int) -> State:
     kind = CommandType(command)
-    found = table.get((state, kind))
-    if found is None:
+    next_state = table.get((state, kind))
+    if next_state is None:
         raise IllegalCommandError(state, kind)
-    return found
+    return next_state

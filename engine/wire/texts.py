@@ -1,7 +1,7 @@
-"""Text fields of received messages, and their times as texts. Pure.
+"""Text fields of received messages, and texts of their times. Pure.
 
-The runtime hands a text field that is not UTF-8 over as ``bytes``: proto2 does not look when it parses. A command with
-such a field is refused; in what was stored long ago the wrong bytes are replaced.
+The runtime returns a text field that is not UTF-8 as ``bytes``: proto2 does not check it when it parses. A command with
+such a field is refused; in stored records the invalid bytes are replaced.
 """
 
 from datetime import UTC, datetime
@@ -12,11 +12,12 @@ from google.protobuf.descriptor import FieldDescriptor
 from engine.wire import pulsar_pb2 as pb
 
 ISO_MS_MAX = 253_402_300_799_999
-"""The end of the year 9999, the last moment that has a text here."""
+"""The end of the year 9999, in epoch milliseconds: the last moment that has a text here."""
 
 
 class Texts(NamedTuple):
-    """Where a message type holds text: its own fields, and its parts' (name, repeated, theirs)."""
+    """The text fields of a message type: its own (name, repeated), and those of its parts (name, repeated, their
+    fields)."""
 
     fields: tuple[tuple[str, bool], ...]
     parts: tuple[tuple[str, bool, "Texts"], ...]
@@ -41,7 +42,7 @@ _COMMANDS: dict[str, Texts] = {
 
 
 def wrong_text(command: pb.BaseCommand, field: str) -> str | None:
-    """Name of a text field below ``field`` of the command that is not UTF-8; None when all are."""
+    """Return the name of a text field below ``field`` of the command that is not UTF-8; None when all are."""
     texts = _COMMANDS.get(field)
     return None if texts is None else _wrong(getattr(command, field), texts)
 
@@ -56,22 +57,24 @@ def _wrong(message: Any, texts: Texts) -> str | None:
             continue
         value = getattr(message, name)
         for item in value if repeated else (value,):
-            found = _wrong(item, inner)
-            if found is not None:
-                return found
+            name_of_part = _wrong(item, inner)
+            if name_of_part is not None:
+                return name_of_part
     return None
 
 
 def readable(value: Any) -> str:
-    """A text field's value, what is not UTF-8 replaced."""
+    """Return a text field's value, with bytes that are not UTF-8 replaced."""
     return value if isinstance(value, str) else bytes(value).decode(errors="replace")
 
 
 def iso_time(ms: int) -> str:
-    """ISO 8601 in UTC of milliseconds since the epoch, which a client may have claimed at will: trailing zeros of the
-    fraction are dropped, as Java prints them; later than ``ISO_MS_MAX`` is that moment, before the epoch is the epoch.
+    """Return ISO 8601 in UTC of epoch milliseconds, which a client may have set to any value.
+
+    Trailing zeros of the fraction are dropped, as Java prints them. A time after ``ISO_MS_MAX`` becomes that moment,
+    one before the epoch becomes the epoch.
     """
-    second, rest = divmod(min(max(ms, 0), ISO_MS_MAX), 1000)
+    second, millisecond = divmod(min(max(ms, 0), ISO_MS_MAX), 1000)
     moment = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    fraction = f".{rest:03d}".rstrip("0") if rest else ""
+    fraction = f".{millisecond:03d}".rstrip("0") if millisecond else ""
     return f"{moment}{fraction}Z"

@@ -2,10 +2,10 @@
 
 UINT64_MAX = (1 << 64) - 1
 INT64_MAX = (1 << 63) - 1
-"""The largest number that clients, records and statistics, where it is signed, can hold."""
+"""The largest number that clients, records and statistics can have where it is signed."""
 
 LOW14 = tuple(bytes((i & 127 | 128, i >> 7 | 128)) for i in range(1 << 14))
-"""The two low groups of a varint that goes on: ``LOW14[n & 16383] + varint(n >> 14)`` is n >= 16384 in one addition."""
+"""The two low groups of a continued varint: ``LOW14[n & 16383] + varint(n >> 14)`` is n >= 16384 in one addition."""
 
 SHORT14 = tuple(bytes((i,)) for i in range(128)) + tuple(
     bytes((i & 127 | 128, i >> 7)) for i in range(128, 1 << 14)
@@ -14,7 +14,7 @@ SHORT14 = tuple(bytes((i,)) for i in range(128)) + tuple(
 
 
 def varint(n: int) -> bytes:
-    """``n`` as a varint; negative numbers as protobuf writes them, in ten bytes."""
+    """Return ``n`` as a varint; negative numbers as protobuf writes them, in ten bytes."""
     if 0 <= n < 16384:
         return SHORT14[n]
     n &= UINT64_MAX
@@ -26,7 +26,8 @@ def varint(n: int) -> bytes:
 
 
 def read_varint(buf: bytes, pos: int, stop: int) -> tuple[int, int]:
-    """(value, position behind it); position -1 when the number is cut off by ``stop`` or longer than ten bytes.
+    """Return (value, position behind it); the position is -1 when the number is truncated by ``stop`` or longer than
+    ten bytes.
 
     Values are unsigned, cut to 64 bits as protobuf does.
     """
@@ -43,7 +44,8 @@ def read_varint(buf: bytes, pos: int, stop: int) -> tuple[int, int]:
 
 
 def skip_field(buf: bytes, pos: int, stop: int, wire_type: int) -> int:
-    """Position behind a field's value whose tag has been read; -1 when it is malformed or does not fit."""
+    """Return the position behind the value of a field whose tag has been read; -1 when it is malformed or exceeds
+    ``stop``."""
     if wire_type == 0:
         return read_varint(buf, pos, stop)[1]
     if wire_type == 2:

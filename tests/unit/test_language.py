@@ -18,8 +18,6 @@ PACKAGES = ("engine", "bookie", "gateway", "admin_ui", "spark_jobs")
 GENERATED = ("_pb2.py", "_pb2.pyi")
 PENDING: tuple[str, ...] = (
     "engine/broker/administration",
-    "engine/managed",
-    "engine/wire",
     "gateway/services/backlogs.py",
     "gateway/services/bookies.py",
     "gateway/services/brokers.py",

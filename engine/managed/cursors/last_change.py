@@ -14,7 +14,7 @@ from engine.managed.errors import StoredRecordError
 STATES_BYTES_MAX = 256 << 10
 """Bytes of both states together. A change between larger ones cannot be undone, as its preview states."""
 SPENT_MAX = 64
-"""Ids of earlier changes kept."""
+"""Ids of earlier changes kept; more changes are refused until the oldest expire."""
 PACKED_FROM = 1 << 10
 """Bytes of both states from which on they are compressed: they are part of each write of the cursor's state."""
 KEPT_MS = 15 * 60 * 1000

@@ -266,7 +266,7 @@ class Persister:
     def _stored(self, version: int) -> None:
         self._stored_version = version
         waiting = self._waiters
-        self._waiters = [(wanted, waiter) for wanted, waiter in waiting if wanted > version]
+        self._waiters = [row for row in waiting if row[0] > version]
         for wanted, waiter in waiting:
             if wanted <= version and not waiter.done():
                 waiter.set_result(None)

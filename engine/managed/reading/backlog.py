@@ -45,7 +45,7 @@ class BacklogSegment:
 
     def runs(self, start: int, stop: int) -> list[tuple[int, Slice]]:
         """Return the slices with entries of ``[start, stop)``, each with the ordinal of its first entry."""
-        return [(base, run) for base, run in self._runs if base < stop and base + run.count > start]
+        return [row for row in self._runs if row[0] < stop and row[0] + row[1].count > start]
 
 
 class BacklogCache:

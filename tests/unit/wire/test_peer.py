@@ -9,6 +9,7 @@ from engine.wire import client_commands, commands, frames
 from engine.wire.batches import Message, pack_entry
 from engine.wire.events import (
     Acks,
+    ClientEvent,
     Command,
     CorruptSend,
     Delivered,
@@ -17,7 +18,6 @@ from engine.wire.events import (
     Receipt,
     Receipts,
     Sends,
-    Told,
     Violation,
 )
 from engine.wire.kernels import build_receipts, build_sends
@@ -190,7 +190,7 @@ def connected_client() -> ClientPeer:
     return peer
 
 
-def told(events: list[Told]) -> list[object]:
+def told(events: list[ClientEvent]) -> list[object]:
     """Events with runs taken apart."""
     out: list[object] = []
     for event in events:
