@@ -1,1 +1,1 @@
-"""Topics as chains of ledgers with cursors over them. Start at ``factory`` and ``ledger``."""
+"""Topics as sequences of ledgers with cursors over them. Start at ``factory`` and ``ledger``."""

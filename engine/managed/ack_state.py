@@ -79,7 +79,7 @@ class AckState:
         self.batches.clear()
 
     def replace(self, other: "AckState") -> None:
-        """Take over the state of ``other``, whose lists are shared from now on: it must not be used any more."""
+        """Take over the state of ``other``, whose containers are shared from now on: it must not be used any more."""
         self.mark, self.holes, self.batches = other.mark, other.holes, other.batches
 
     def bits(self, ordinal: int) -> int:

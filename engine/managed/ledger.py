@@ -137,6 +137,7 @@ class ManagedLedger:
         self.step = "creation of a ledger"
         await self._appender.open_first()
         self.step = "loading of the cursors"
+        # The previous owner may have created cursors after their names were read and before the list was written here.
         if not self._node.children_hold:
             self._node.children = await self._shared.store.children(self._node.path)
         await self._cursors.load(self._node.children, cursors)
@@ -421,17 +422,17 @@ class ManagedLedger:
     # Changes
 
     def freed(
-        self, config: LedgerConfig, passed: Mapping[str, Position], gone: Collection[str]
+        self, config: LedgerConfig, passed: Mapping[str, Position], deleted: Collection[str]
     ) -> tuple[int, Position]:
         """Return the bytes of the ledgers that trimming would delete with the limits of ``config``, and the last entry
         in them.
 
-        The cursors of ``passed`` count as having acknowledged all entries up to their positions, those of ``gone`` as
-        deleted. Entries that are only kept so that an administrator's change can be undone count as deleted: they soon
-        will be.
+        The cursors of ``passed`` count as having acknowledged all entries up to their positions, those of ``deleted``
+        as deleted. Entries that are only kept so that an administrator's change can be undone count as deleted: they
+        soon will be.
         """
         line, now_ms = self.line, self._shared.clock.wall_ms()
-        consumed = self._cursors.consumed(passed, gone)
+        consumed = self._cursors.consumed(passed, deleted)
         count = trimmable(line.ledgers, line.base, consumed, now_ms, config)
         trimmed = line.ledgers[:count]
         last = Position(trimmed[-1].ledger_id, trimmed[-1].entries - 1) if trimmed else EARLIEST

@@ -92,12 +92,12 @@ def take_add_replies(
     Replies of consecutive entries of one ledger with one result are one run.
     """
     replies: list[tuple[int, int, int, int]] = []
-    whole = (end - pos) // _REPLY_BYTES
+    reply_count = (end - pos) // _REPLY_BYTES
     ledger = code = -1
     first = expected = -2
     begun = False
-    whole_bytes = whole * _REPLY_BYTES
-    source = buf if whole_bytes == len(buf) else memoryview(buf)[pos : pos + whole_bytes]
+    reply_bytes = reply_count * _REPLY_BYTES
+    source = buf if reply_bytes == len(buf) else memoryview(buf)[pos : pos + reply_bytes]
     for size, header, rc, ledger_id, entry in _REPLY.iter_unpack(source):
         if header != ADD_HEADER or size != 24:
             break

@@ -93,7 +93,7 @@ REFUSALS: dict[ServerError, type[RefusedError]] = {
 
 def refusal(code: int, message: str) -> RefusedError:
     """Return the exception for a received error; unknown numbers count as UnknownError."""
-    known = (
+    server_error = (
         ServerError(code) if code in ServerError._value2member_map_ else ServerError.UnknownError
     )
-    return REFUSALS[known](message)
+    return REFUSALS[server_error](message)

@@ -145,14 +145,14 @@ class Messages(_Frames):
         """Parse the frames. One that differs from the frame before by its entry id alone is not parsed by protobuf."""
         buf = self.buf
         deliveries: list[Delivered] = []
-        known, known_size, entry_at, tail = b"", -1, 0, b""
+        prefix, prefix_size, entry_at, tail = b"", -1, 0, b""
         consumer_id = ledger_id = count = 0
         epoch: int | None = None
         make, unpack = tuple.__new__, _HEAD.unpack_from
         for start, stop in zip(self.starts, [*self.starts[1:], self.end], strict=True):
             size = unpack(buf, start)[1]
             behind = start + 8 + size
-            if size == known_size and buf[start + 8 : start + entry_at] == known:
+            if size == prefix_size and buf[start + 8 : start + entry_at] == prefix:
                 entry_id, after = read_varint(buf, start + entry_at, behind)
                 if after > 0 and entry_id < _INT64_END and buf[after:behind] == tail:
                     position = make(Position, (ledger_id, entry_id))
@@ -170,16 +170,16 @@ class Messages(_Frames):
             deliveries.append(
                 Delivered(consumer_id, position, count, words, buf[behind:stop], epoch)
             )
-            known_size = -1
+            prefix_size = -1
             if not words and position.entry_id >= 0:
                 inner = b"\x08" + varint(ledger_id) + b"\x10"
                 ids = place.ByteSize()
                 body = b"\x08" + varint(consumer_id) + b"\x12" + varint(ids) + inner
-                known = b"\x08\x09\x4a" + varint(message.ByteSize()) + body
-                entry_at = 8 + len(known)
+                prefix = b"\x08\x09\x4a" + varint(message.ByteSize()) + body
+                entry_at = 8 + len(prefix)
                 after = entry_at + len(varint(position.entry_id))
-                if buf[start + 8 : start + entry_at] == known:
-                    known_size, tail = behind - start - 8, buf[start + after : behind]
+                if buf[start + 8 : start + entry_at] == prefix:
+                    prefix_size, tail = behind - start - 8, buf[start + after : behind]
         return deliveries
 
 

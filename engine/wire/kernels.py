@@ -218,7 +218,7 @@ def take_sends(buf: bytes, pos: int, end: int, frame_max: int) -> tuple[int, int
     producer_id = -1
     # The bytes from the command size up to the sequence id: equal for SENDs of one producer with commands of one
     # length.
-    known = b""
+    known_start = b""
     shape_stop = _SHAPE_STOP_MIN
     command_size = continued = last_ends = 0
     size = why = 0
@@ -229,7 +229,7 @@ def take_sends(buf: bytes, pos: int, end: int, frame_max: int) -> tuple[int, int
         stop = pos + 4 + total
         if stop > end or total > frame_max:
             break
-        if buf[pos + 4 : pos + shape_stop] != known:
+        if buf[pos + 4 : pos + shape_stop] != known_start:
             command_size = buf[pos + 11] + _SHAPE_BYTES
             if buf[pos + 4 : pos + 11] != _SEND_SIZES[command_size] or buf[pos + 12] != 0x08:
                 break
@@ -240,7 +240,7 @@ def take_sends(buf: bytes, pos: int, end: int, frame_max: int) -> tuple[int, int
             if id_stop < 0 or sequence_size < 1 or id_stop >= stop or buf[id_stop] != 0x10:
                 break
             shape_stop = id_stop + 1 - pos
-            known = buf[pos + 4 : pos + shape_stop]
+            known_start = buf[pos + 4 : pos + shape_stop]
             # A number of ten bytes is beyond int64; the slow path refuses it.
             checked = sequence_size if sequence_size <= 9 else 0
             before = 8 * (shape_stop - 12)  # bits of the head before the sequence id
@@ -528,13 +528,13 @@ def take_acks(buf: bytes, pos: int, end: int) -> tuple[int, int, int, list[Posit
     make = tuple.__new__
     unpack_total = _TOTAL.unpack_from
     consumer = ledger = -1
-    known, known_size, entry_at = b"", 0, 0
+    id_prefix, id_prefix_total, entry_at = b"", 0, 0
     while pos + 4 < end:
         total = unpack_total(buf, pos)[0]
         stop = pos + 4 + total
         if stop > end:
             break
-        if total == known_size and buf[pos + 8 : pos + entry_at] == known:
+        if total == id_prefix_total and buf[pos + 8 : pos + entry_at] == id_prefix:
             entry, after = read_varint(buf, pos + entry_at, stop)
             if after == stop and entry < _INT64_END:
                 add(make(Position, (ledger, entry)))
@@ -548,7 +548,7 @@ def take_acks(buf: bytes, pos: int, end: int) -> tuple[int, int, int, list[Posit
         if len(ids) == 1:
             ledger = ids[0].ledger_id
             entry_at -= pos
-            known, known_size = buf[pos + 8 : pos + entry_at], total
+            id_prefix, id_prefix_total = buf[pos + 8 : pos + entry_at], total
         pos = stop
     return pos, _why(buf, pos, end, 1 << 32), consumer, positions
 

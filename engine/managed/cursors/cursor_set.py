@@ -110,6 +110,7 @@ class CursorSet:
         """Take all stored cursors over from their previous owner, some at a time. ``children``: names of their nodes.
         ``nodes``: value and stat of those that were read already."""
         names = [decode_name(child) for child in children]
+        # Reversed, because the workers remove from the end.
         pairs = zip(names, children, strict=True)
         remaining = [(name, nodes.get(child)) for name, child in pairs][::-1]
         scope = TaskScope(f"cursors of {self._state.name}", lambda name, error: None)
@@ -123,6 +124,7 @@ class CursorSet:
                     worker.result()
         finally:
             await scope.close()
+        # In the order of the nodes, not in the order in which loading ended.
         self.by_name = {name: self.by_name[name] for name in names if name in self.by_name}
         self._start_retrying()
 
@@ -373,12 +375,12 @@ class CursorSet:
         return cursor.trim_limit_at(self._shared.clock.wall_ms())
 
     def consumed(
-        self, passed: Mapping[str, Position] | None = None, gone: Collection[str] = ()
+        self, passed: Mapping[str, Position] | None = None, deleted: Collection[str] = ()
     ) -> int | None:
         """Return the ordinal below which no durable cursor's persisted state needs an entry; None without durable
         cursors.
 
-        Cursors of ``passed`` count as having acknowledged all entries up to these positions, those of ``gone`` as
+        Cursors of ``passed`` count as having acknowledged all entries up to these positions, those of ``deleted`` as
         deleted.
         """
         if self.unread:
@@ -387,7 +389,7 @@ class CursorSet:
         limits = [
             cursor.trim_limit_passed_to(positions[name]) if name in positions else cursor.trim_limit
             for name, cursor in self.by_name.items()
-            if cursor.durable and name not in gone
+            if cursor.durable and name not in deleted
         ]
         return min(limits) if limits else None
 

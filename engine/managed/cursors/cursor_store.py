@@ -133,6 +133,7 @@ class CursorStore:
                 self._extra = record.extra
                 self.index = record.index
                 self._doomed = dict.fromkeys(record.doomed)
+                # The compacted ledger that the state names is in use, also when a replacement was interrupted (M18).
                 self._doomed.pop(state.properties.get(COMPACTED_LEDGER, -1), None)
                 self.ledger_id = record.ledger_id
                 await self._sweep()
@@ -256,8 +257,8 @@ class CursorStore:
 
     def _replaced_ledgers(self, ledger_id: int) -> list[int]:
         """Return the ledgers to be deleted once the node points to ``ledger_id``."""
-        known = {**self._doomed, **self._uncertain, self.ledger_id: None}
-        return [doomed_id for doomed_id in known if doomed_id not in (ledger_id, -1)]
+        ledger_ids = {**self._doomed, **self._uncertain, self.ledger_id: None}
+        return [doomed_id for doomed_id in ledger_ids if doomed_id not in (ledger_id, -1)]
 
     async def write_properties(self, state: AckSnapshot, properties: dict[str, str]) -> None:
         """Replace the subscription's properties in the node, except for those that another broker keeps for itself."""
@@ -314,6 +315,7 @@ class CursorStore:
             before = self.index
             self.index = dict(index)
             fresh, removed = index.keys() - before.keys(), before.keys() - index.keys()
+            # A failed write may sweep while the node still names these as its index.
             self._spared |= removed
             self._exchange(removed, fresh)
             try:
@@ -395,9 +397,9 @@ class CursorStore:
         if ledger_id >= 0 and _properties_bytes(state) > INLINE_BYTES_MAX:
             state = CursorState(state.mark_delete)
         self.last_active_ms = self.last_active_ms or self._clock.wall_ms()
-        known = ledger_id, state, self.last_active_ms, self.cursor_properties, self._extra
+        fields = ledger_id, state, self.last_active_ms, self.cursor_properties, self._extra
         return CursorRecord(
-            *known,
+            *fields,
             doomed=self._replaced_ledgers(ledger_id),
             index=self.index,
             created=self._created(ledger_id),

@@ -63,25 +63,25 @@ class LastChange:
         }
 
     def encode(self) -> bytes:
-        known = asdict(self)
+        fields = asdict(self)
         packed = len(self.before) + len(self.after) > PACKED_FROM
         for name in ("before", "after"):
-            state = zlib.compress(known[name], 1) if packed else known[name]
-            known[name] = base64.b64encode(state).decode()
+            state = zlib.compress(fields[name], 1) if packed else fields[name]
+            fields[name] = base64.b64encode(state).decode()
         if packed:
-            known["packed"] = True
-        return json.dumps(known, separators=(",", ":")).encode()
+            fields["packed"] = True
+        return json.dumps(fields, separators=(",", ":")).encode()
 
     @classmethod
     def decode(cls, value: bytes) -> "LastChange":
         """Decode a stored record. Raises StoredRecordError."""
         try:
-            known = json.loads(value)
-            packed = known.pop("packed", False)
+            fields = json.loads(value)
+            packed = fields.pop("packed", False)
             for name in ("before", "after"):
-                state = base64.b64decode(known[name], validate=True)
-                known[name] = _unpacked(state) if packed else state
-            return cls(**known)
+                state = base64.b64decode(fields[name], validate=True)
+                fields[name] = _unpacked(state) if packed else state
+            return cls(**fields)
         except (ValueError, TypeError, KeyError, AttributeError, zlib.error) as error:
             raise StoredRecordError(f"last change of a cursor: {error}") from error
 

@@ -68,34 +68,38 @@ def effect_of(now: AckState, base: AckState, target: AckState, low: int) -> Effe
 
     When the change makes a batch due again of which more was acknowledged since, the entire batch is due.
     """
-    had, has, will = (_acknowledged(state, low) for state in (base, now, target))
-    released, taken = _minus(had, will), _minus(will, had)
-    entries = RangeSet([*_minus(has, released), *taken])
-    partial = sorted(base.batches.keys() | now.batches.keys() | target.batches.keys())
+    base_acked, now_acked, target_acked = (
+        _acknowledged(state, low) for state in (base, now, target)
+    )
+    released, taken = _minus(base_acked, target_acked), _minus(target_acked, base_acked)
+    entries = RangeSet([*_minus(now_acked, released), *taken])
+    ordinals = sorted(base.batches.keys() | now.batches.keys() | target.batches.keys())
     batches: dict[int, int] = {}
-    partly, torn, due, done = [], RangeSet(), RangeSet(), RangeSet()
-    for ordinal in partial:
-        was, is_, to_be = (state.bits(ordinal) for state in (base, now, target))
-        if is_ & ~was:
-            torn.add(ordinal, ordinal + 1)
-        bits = (is_ | (to_be & ~was)) & ~(was & ~to_be)
+    partly, returned_batches, due_batches, done_batches = [], RangeSet(), RangeSet(), RangeSet()
+    for ordinal in ordinals:
+        base_bits, now_bits, target_bits = (state.bits(ordinal) for state in (base, now, target))
+        if now_bits & ~base_bits:
+            returned_batches.add(ordinal, ordinal + 1)
+        # A set bit is an unacknowledged message: add those that the change makes due again, remove those that it
+        # acknowledges.
+        bits = (now_bits | (target_bits & ~base_bits)) & ~(base_bits & ~target_bits)
         if bits > 0:
             batches[ordinal] = bits
-        (due if bits else done).add(ordinal, ordinal + 1)
-        if is_ and bits and bits != is_:
+        (due_batches if bits else done_batches).add(ordinal, ordinal + 1)
+        if now_bits and bits and bits != now_bits:
             partly.append(ordinal)
-    entries = RangeSet([*_minus(entries, due), *done])
-    returned = RangeSet([*_minus(had, has), *torn])
+    entries = RangeSet([*_minus(entries, due_batches), *done_batches])
+    returned = RangeSet([*_minus(base_acked, now_acked), *returned_batches])
     return Effect(
         base=base,
         now=now,
         after=AckState(low, entries, batches),
         taken=taken,
         released=released,
-        lost=_minus(entries, has),
-        again=_minus(has, entries),
+        lost=_minus(entries, now_acked),
+        again=_minus(now_acked, entries),
         partly=partly,
-        meanwhile=_minus(taken, _minus(taken, has)),
+        meanwhile=_minus(taken, _minus(taken, now_acked)),
         returned=returned,
     )
 

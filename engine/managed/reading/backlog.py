@@ -163,6 +163,7 @@ class Backlog:
         LedgerError.
         """
         self._readers[reader] = start
+        # A fetch with an estimated end may end before ``start``: the next round reads from there.
         while True:
             fetch = self._fetching(start)
             if fetch is None:
@@ -239,6 +240,7 @@ class Backlog:
     def _begin(self, start: int, bytes_wanted: int) -> _Fetch:
         """Start a read from ``start`` on, up to where another segment, fetch or ledger, or the tail begins."""
         size = self._read_bytes
+        # With an exhausted budget only what the cursor can use now is read.
         size = max(bytes_wanted, size) if self._cache.fits(size) else bytes_wanted
         stop = min(self._line.end, max(self._tail.first, start + 1))
         i = bisect_right(self._starts, start)
@@ -252,6 +254,7 @@ class Backlog:
             ledger, base = self._line.find(start)
             limit = start + max(1, int(size // self._entry_bytes))
             limit = stop = max(min(stop, limit, base + ledger.entries), start + 1)
+            # The estimate may be too low, and the read should not end before ``limit``.
             size *= SLACK
         fetch = _Fetch(start, limit)
         self._fetches.append(fetch)

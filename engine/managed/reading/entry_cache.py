@@ -103,6 +103,7 @@ class EntryCache:
             for dropped in tail.pop_oldest():
                 self.evicted += dropped.count
                 self.release(dropped)
+        # The copied slices become the oldest again, in their former order.
         for tail in reversed(copied):
             if tail.take_copy():
                 ages.appendleft(tail)

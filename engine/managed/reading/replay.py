@@ -51,7 +51,7 @@ async def _read_from(
         runs_read = await source.reads.fetch(start, wanted[last] + 1, source.read_bytes)
     except NoSuchLedgerError:
         if line.first_ordinal(ledger.ledger_id) is None:
-            return [], i + 1
+            return [], i + 1  # trimmed meanwhile
         raise
     runs = []
     for run in runs_read:

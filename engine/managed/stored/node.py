@@ -101,7 +101,7 @@ class StoredNode:
             try:
                 if self._unsure is not None:
                     await self._settle()
-                self._unsure = value
+                self._unsure = value  # before the request, since a cancelled one may be carried out
                 self._wrote(await self._store.put(self.path, value, self.version))
                 return
             except StoreUnavailableError:

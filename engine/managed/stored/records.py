@@ -90,16 +90,18 @@ class LogRecord:
         _parse(info, _unwrap(value))
         ledgers = []
         for stored in info.ledgerInfo:
-            known = stored.ledgerId, stored.entries, stored.size, stored.timestamp
+            numbers = stored.ledgerId, stored.entries, stored.size, stored.timestamp
             ledgers.append(
-                LedgerSpan(*known, _rest(stored, "ledgerId", "entries", "size", "timestamp"))
+                LedgerSpan(
+                    *numbers, _remaining_fields(stored, "ledgerId", "entries", "size", "timestamp")
+                )
             )
         terminated = None
         if info.HasField("terminatedPosition"):
             at = info.terminatedPosition
             terminated = Position(at.ledgerId, at.entryId)
         properties = {readable(pair.key): readable(pair.value) for pair in info.properties}
-        extra = _rest(info, "ledgerInfo", "terminatedPosition", "properties")
+        extra = _remaining_fields(info, "ledgerInfo", "terminatedPosition", "properties")
         doomed = [
             int(text) for text in properties.get(DOOMED, "").split() if _LEDGER_ID.match(text)
         ]
@@ -250,7 +252,7 @@ class CursorRecord:
         texts = {readable(pair.name): readable(pair.value) for pair in info.cursorProperties}
         index = _take_index(texts)
         ledger_id = info.cursorsLedgerId
-        known = ledger_id, state, info.lastActive, texts
+        fields = ledger_id, state, info.lastActive, texts
         doomed = [
             value
             for key, value in own.items()
@@ -258,7 +260,9 @@ class CursorRecord:
         ]
         deleted = ledger_id >= 0 and own.get(DELETED) == ledger_id
         created = info.magnetarLedger
-        return cls(*known, _rest(info, *CURSOR_FIELDS), doomed, deleted, index, created)
+        return cls(
+            *fields, _remaining_fields(info, *CURSOR_FIELDS), doomed, deleted, index, created
+        )
 
 
 def check_cursor_properties(properties: Mapping[str, str]) -> None:
@@ -296,7 +300,7 @@ def offload_of(ledger: LedgerSpan) -> tuple[bool, uuid.UUID | None]:
     return info.offloadContext.complete, uuid.UUID(bytes=struct.pack(">qq", *halves))
 
 
-def _rest(message: Message, *known: str) -> bytes:
+def _remaining_fields(message: Message, *known: str) -> bytes:
     """Clear the fields ``known`` of ``message`` and return the others, encoded."""
     for name in known:
         message.ClearField(name)

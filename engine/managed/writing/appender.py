@@ -170,7 +170,7 @@ class Appender:
     def confirmed(self, below: int) -> None:
         """Report that every entry id < ``below`` is durable. Called by the ledger writer."""
         if self._state.ended or not self._tenure.proven():
-            return  # the sinks have been or will be notified of an unknown outcome
+            return  # the sinks were notified that the outcome is unknown
         confirmations = self.appends.confirmed(below)
         entries = size = 0
         for run, _, start, stop in confirmations:
@@ -202,6 +202,7 @@ class Appender:
         log.warning("ledger failed log=%s ledger=%d error=%s", name, writer.ledger_id, error)
         self._tail.clear()  # later entries reuse the ordinals of those that failed
         if self._writer is not None:
+            # Before the sinks are called: their new appends wait for the next ledger.
             self._start_roll()
         self._fail_all(AppendFailedError(f"outcome unknown: {error}"))
 

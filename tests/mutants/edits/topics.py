@@ -106,7 +106,7 @@ EDITS = (
     Edit(
         "a-preview-frees-what-nobody-has-read",
         "engine/managed/ledger.py::ManagedLedger.freed",
-        "self._cursors.consumed(passed, gone)",
+        "self._cursors.consumed(passed, deleted)",
         "None",
         (f"{EFFECTS_TEST}::test_retention_frees_the_closed_ledgers_that_it_is_told_to_free",),
     ),
