@@ -143,7 +143,7 @@ class ManagedLedger:
         await self._cursors.load(self._node.children, cursors)
         self._node.children = []
         self._state.check()  # another owner may have opened it meanwhile
-        self._trimmer.begin(self._cursors.droppable, self._trimmed)
+        self._trimmer.begin(self._cursors.trim_limit, self._trimmed)
 
     # Facts
 

@@ -13,7 +13,7 @@ from engine.base.errors import PeerError
 from engine.base.ids import Position
 from engine.wire import frames
 from engine.wire import pulsar_pb2 as pb
-from engine.wire.texts import wrong_text
+from engine.wire.texts import invalid_text_field
 from engine.wire.varints import UINT64_MAX
 
 PROTOCOL_VERSION = 21
@@ -47,9 +47,11 @@ def parse(buf: bytes, start: int, stop: int) -> pb.BaseCommand:
         raise MalformedCommandError(f"command {command_name(command.type)} lacks its body")
     if not command.IsInitialized():
         raise MalformedCommandError(f"command {command_name(command.type)} lacks a required field")
-    wrong = wrong_text(command, FIELD_OF_TYPE[command.type])
-    if wrong is not None:
-        raise MalformedCommandError(f"command {command_name(command.type)}: {wrong} is not UTF-8")
+    invalid_field = invalid_text_field(command, FIELD_OF_TYPE[command.type])
+    if invalid_field is not None:
+        raise MalformedCommandError(
+            f"command {command_name(command.type)}: {invalid_field} is not UTF-8"
+        )
     return command
 
 

@@ -41,7 +41,7 @@ def payload_frame(command: bytes, entry: bytes) -> bytes:
     return _SIZES.pack(size + 4 + len(entry), size) + command + entry
 
 
-def whole_frame(buf: bytes, pos: int, end: int, frame_max: int) -> int:
+def frame_end(buf: bytes, pos: int, end: int, frame_max: int) -> int:
     """Return where the frame at ``pos`` ends; -1 while bytes are missing. Raises FrameTooLargeError."""
     if end - pos < LENGTH_BYTES:
         return -1

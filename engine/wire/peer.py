@@ -110,7 +110,7 @@ class Side(Generic[E]):
     def _take_one(self, buf: bytes, pos: int, end: int, events: list[E | Violation]) -> int:
         """Parse the frame at ``pos`` with protobuf and return the position behind it; ``pos`` when it is incomplete.
         Raises PeerError."""
-        stop = frames.whole_frame(buf, pos, end, self.frame_max)
+        stop = frames.frame_end(buf, pos, end, self.frame_max)
         if stop < 0:
             return pos
         start, command_stop = frames.command_span(buf, pos, stop)

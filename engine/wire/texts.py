@@ -41,13 +41,13 @@ _COMMANDS: dict[str, Texts] = {
 }
 
 
-def wrong_text(command: pb.BaseCommand, field: str) -> str | None:
+def invalid_text_field(command: pb.BaseCommand, field: str) -> str | None:
     """Return the name of a text field below ``field`` of the command that is not UTF-8; None when all are."""
     texts = _COMMANDS.get(field)
-    return None if texts is None else _wrong(getattr(command, field), texts)
+    return None if texts is None else _invalid_field(getattr(command, field), texts)
 
 
-def _wrong(message: Any, texts: Texts) -> str | None:
+def _invalid_field(message: Any, texts: Texts) -> str | None:
     for name, repeated in texts.fields:
         value = getattr(message, name)
         if any(type(item) is bytes for item in value) if repeated else type(value) is bytes:
@@ -57,7 +57,7 @@ def _wrong(message: Any, texts: Texts) -> str | None:
             continue
         value = getattr(message, name)
         for item in value if repeated else (value,):
-            name_of_part = _wrong(item, inner)
+            name_of_part = _invalid_field(item, inner)
             if name_of_part is not None:
                 return name_of_part
     return None

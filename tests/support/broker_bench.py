@@ -105,7 +105,7 @@ def commands_in(data: bytes) -> Iterator[pb.BaseCommand]:
     """Of whole frames."""
     pos = 0
     while pos < len(data):
-        stop = frames.whole_frame(data, pos, len(data), 1 << 24)
+        stop = frames.frame_end(data, pos, len(data), 1 << 24)
         start, end = frames.command_span(data, pos, stop)
         yield pb.BaseCommand.FromString(data[start:end])
         pos = stop

@@ -36,7 +36,7 @@ class Reader(Client):
     def send(self, data: bytes) -> None:
         at = 0
         while at < len(data):
-            stop = frames.whole_frame(data, at, len(data), 1 << 24)
+            stop = frames.frame_end(data, at, len(data), 1 << 24)
             command = pb.BaseCommand.FromString(data[slice(*frames.command_span(data, at, stop))])
             one = command.message.message_id
             ack_set = list(command.message.ack_set)

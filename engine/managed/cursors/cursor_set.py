@@ -249,7 +249,7 @@ class CursorSet:
                 with contextlib.suppress(NoNodeError):
                     cursor = await self._load(name)
                     break
-            if not await self._list.still_ours():
+            if not await self._list.is_unchanged():
                 raise ManagedLedgerFencedError(f"{self._state.name} was opened by another owner")
         except BaseException as error:
             self._mark_unread(name, f"its creation is not confirmed: {_reason(error)}")
@@ -337,7 +337,7 @@ class CursorSet:
     async def _delete(self, name: str) -> None:
         # It stays unread until it is deleted, since nothing may be trimmed before.
         if name in self.unread:
-            await discard_cursor(self._node(name), self._shared.ledgers, self._list.still_ours)
+            await discard_cursor(self._node(name), self._shared.ledgers, self._list.is_unchanged)
             self.unread.pop(name, None)
             return
         cursor = self.by_name.get(name)
@@ -361,9 +361,9 @@ class CursorSet:
         for cursor in self.by_name.values():
             cursor.abandon(error)
 
-    def droppable(self) -> int | None:
-        """Return the ordinal as ``consumed``, lowered to keep the entries passed by a change that can still be
-        undone."""
+    def trim_limit(self) -> int | None:
+        """Return the ordinal below which trimming may delete entries; None without durable cursors. It is that of
+        ``consumed``, lowered to keep the entries passed by a change that can still be undone."""
         if self.unread:
             return self._state.line.base
         return min(

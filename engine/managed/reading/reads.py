@@ -84,7 +84,7 @@ class LedgerReads:
         self.fetched_entries = 0
         self.fetched_bytes = 0
 
-    def wrote(self, writer: LedgerWriter) -> None:
+    def set_writer(self, writer: LedgerWriter) -> None:
         """Read the open ledger, which ``writer`` writes, through that writer."""
         self._readers[writer.ledger_id] = writer.reader()
         self._writing = writer.ledger_id

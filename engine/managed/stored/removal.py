@@ -32,18 +32,18 @@ async def remove_cursor(node: StoredNode, ledgers: LedgerClient, record: CursorR
 
 
 async def discard_cursor(
-    node: StoredNode, ledgers: LedgerClient, still_ours: Callable[[], Awaitable[bool]]
+    node: StoredNode, ledgers: LedgerClient, is_unchanged: Callable[[], Awaitable[bool]]
 ) -> None:
     """Delete a cursor that is not in memory here, if it is stored. Raises as ``remove_cursor``.
 
-    ``still_ours`` is called after the node was read, because the topic's next owner may have created a cursor of the
+    ``is_unchanged`` is called after the node was read, because the topic's next owner may have created a cursor of the
     same name.
     """
     try:
         value = await node.read()
     except NoNodeError:
         return
-    if not await still_ours():
+    if not await is_unchanged():
         raise ManagedLedgerFencedError(f"the topic of {node.path} has another owner")
     try:
         record = CursorRecord.decode(value)

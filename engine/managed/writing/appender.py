@@ -248,7 +248,7 @@ class Appender:
     async def _roll_over(self) -> None:
         """Return when no roll-over is in progress."""
         while self._is_rolling():
-            await self._list.wait_quiet()
+            await self._list.wait_idle()
             await asyncio.sleep(0)
 
     def _is_rolling(self) -> bool:
@@ -263,7 +263,7 @@ class Appender:
         self._since_s = self._clock.monotonic_s()
         self._state.status = LogStatus.OPENED
         self._last_failure = None
-        self._reads.wrote(writer)
+        self._reads.set_writer(writer)
         self._watch_age()
 
     def _watch_age(self) -> None:
@@ -410,7 +410,7 @@ class Appender:
 
     async def close(self) -> None:
         """Close the ledger behind the appends in progress. Raises LedgerError when that fails."""
-        await self._list.wait_quiet()
+        await self._list.wait_idle()
         if self._retired is not None:
             await self._retired.close()
 

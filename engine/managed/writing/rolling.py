@@ -262,11 +262,11 @@ class LedgerList:
             await self._write(self.line.ledgers, properties=properties)
             self._state.properties = properties
 
-    async def still_ours(self) -> bool:
+    async def is_unchanged(self) -> bool:
         """Return whether no other owner has changed the list until now."""
         return await self._node.unchanged()
 
-    async def wait_quiet(self) -> None:
+    async def wait_idle(self) -> None:
         """Return when no change is in progress."""
         async with self._lock:
             pass

@@ -135,7 +135,7 @@ EDITS = (
     Edit(
         "trimming-takes-what-an-undo-needs",
         "engine/managed/ledger.py::ManagedLedger",
-        "self._trimmer.begin(self._cursors.droppable, self._trimmed)",
+        "self._trimmer.begin(self._cursors.trim_limit, self._trimmed)",
         "self._trimmer.begin(self._cursors.consumed, self._trimmed)",
         (f"{CHANGES}::test_what_a_change_passed_is_kept_for_a_quarter_of_an_hour",),
     ),

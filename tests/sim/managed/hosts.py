@@ -151,7 +151,7 @@ class ManagedHost:
         """Who opens a topic knows all cursors that were confirmed, also those of the last moment (M16)."""
         known = ledger.cursors.keys() | ledger.unread_cursors.keys()
         missing = self.record.made.get(topic, set()) - known
-        if missing and await ledger._list.still_ours():  # else somebody has made them since
+        if missing and await ledger._list.is_unchanged():  # else somebody has made them since
             text = f"M16: {self.who} opened {topic} without {sorted(missing)}, which were confirmed"
             self.record.history.anomalies.append(text)
 

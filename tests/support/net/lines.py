@@ -21,7 +21,7 @@ class Line(Connection):
         data, pos, found = bytes(self._sent), 0, []
         self._sent.clear()
         while pos < len(data):
-            stop = frames.whole_frame(data, pos, len(data), 1 << 24)
+            stop = frames.frame_end(data, pos, len(data), 1 << 24)
             found.append(commands.parse(data, *frames.command_span(data, pos, stop)))
             pos = stop
         return found

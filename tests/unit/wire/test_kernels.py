@@ -253,7 +253,7 @@ def test_receipts_are_what_protobuf_builds(
     made = build_receipts(ledger_id, first, run.heads, 0, run.count)
     pos = 0
     for i, (sequence, high) in enumerate(wanted):
-        stop = frames.whole_frame(made, pos, len(made), FRAME_MAX)
+        stop = frames.frame_end(made, pos, len(made), FRAME_MAX)
         found = commands.parse(made, *frames.command_span(made, pos, stop)).send_receipt
         expected = commands.send_receipt(
             producer_id,

@@ -4,7 +4,7 @@ import pytest
 
 from engine.wire import commands
 from engine.wire import pulsar_pb2 as pb
-from engine.wire.texts import iso_time, readable, wrong_text
+from engine.wire.texts import invalid_text_field, iso_time, readable
 
 
 def parsed(field: str, text: bytes, **body: object) -> pb.BaseCommand:
@@ -57,7 +57,7 @@ def test_a_command_with_wrong_text_is_refused_by_the_field_s_name(
 
 @pytest.mark.parametrize(("field", "name", "body"), CASES)
 def test_text_beyond_ascii_is_taken(field: str, name: str, body: dict[str, object]) -> None:
-    assert wrong_text(parsed(field, "ü".encode(), **body), field) is None
+    assert invalid_text_field(parsed(field, "ü".encode(), **body), field) is None
 
 
 def test_stored_text_is_made_readable() -> None:

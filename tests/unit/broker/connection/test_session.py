@@ -201,7 +201,7 @@ async def test_a_connection_that_is_gone_leaves_nothing_to_the_garbage_collector
 def _commands(sent: bytearray) -> list[pb.BaseCommand]:
     found, pos = [], 0
     while pos < len(sent):
-        stop = frames.whole_frame(bytes(sent), pos, len(sent), 1 << 24)
+        stop = frames.frame_end(bytes(sent), pos, len(sent), 1 << 24)
         start, end = frames.command_span(bytes(sent), pos, stop)
         found.append(pb.BaseCommand.FromString(bytes(sent[start:end])))
         pos = stop
