@@ -1,9 +1,10 @@
 """A managed ledger: the entries of one topic as a sequence of ledgers, with one owner at a time.
 
-``state`` holds the present facts and documents which part writes each of them. Only ``appender`` appends and moves the
-limit of reading. ``stamps`` puts the broker's metadata before entries where that is configured. Only ``rolling``
-changes the list of ledgers, and only ``trimming`` decides which may be deleted. ``cursor_set`` holds the cursors,
-``entries`` reads, ``tenure`` ends all of it. This module combines them behind the public interface.
+``state`` holds the present facts and documents which part writes each of them. Only ``appender`` appends; it moves the
+limit of reading as entries are confirmed. ``stamps`` puts the broker's metadata before entries where that is
+configured. Only ``rolling`` changes the list of ledgers, and only ``trimming`` decides which may be deleted.
+``cursor_set`` holds the cursors, ``entries`` reads, ``tenure`` ends all of it. This module combines them behind the
+public interface.
 """
 
 import asyncio

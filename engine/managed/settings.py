@@ -24,7 +24,7 @@ class ManagedSettings:
     )
     read_ahead_ranges: int = count(
         3,
-        "such reads in progress or buffered ahead of a cursor that reads a backlog",
+        "reads of read_ahead_bytes in progress or buffered ahead of a cursor that reads a backlog",
         low=1,
         high=64,
     )
@@ -39,7 +39,11 @@ class ManagedSettings:
         "entries per topic that may wait while a new ledger is opened; more are refused",
         low=1,
     )
-    append_queue_bytes_max: int = size(32 * MIB, "the same in bytes", low=1)
+    append_queue_bytes_max: int = size(
+        32 * MIB,
+        "bytes per topic that may wait while a new ledger is opened; more are refused",
+        low=1,
+    )
     cursor_persist_interval_s: float = number(
         1.0,
         "seconds between two lazy writes of a cursor's state, at least "
@@ -87,7 +91,11 @@ class ManagedSettings:
         "seconds before the first retry of a failed ledger change or cursor write",
         low=0.001,
     )
-    retry_max_s: float = number(10.0, "seconds between two such retries, at most", low=0.001)
+    retry_max_s: float = number(
+        10.0,
+        "seconds between two retries of a failed ledger change or cursor write, at most",
+        low=0.001,
+    )
     metadata_attempts_max: int = count(
         8, "attempts to find out the outcome of a metadata write without an answer", low=1
     )

@@ -42,7 +42,7 @@ LIST_FULL_CHECK_S = 60.0
 class Appender:
     """The writing end of a managed ledger; listener of its ledger writers. ``_writer`` is set exactly while OPENED.
 
-    ``line.end``, the limit of reading, rises only with the entries that are confirmed here.
+    ``line.end``, the limit of reading, rises here with the entries that are confirmed.
     """
 
     __slots__ = (
