@@ -1,4 +1,4 @@
-"""The specifications of an instance's processes: command lines, ports, environment, readiness. Pure."""
+"""The specifications of an instance's processes: command lines, ports, environment, readiness."""
 
 import os
 import sys
