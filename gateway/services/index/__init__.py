@@ -1,1 +1,1 @@
-"""The numbers of all topics, by name, in sum and in the orders that somebody looks at."""
+"""The figures of all topics: by name, summed, and in the orders that lists request."""

@@ -1,4 +1,4 @@
-"""What is known of a topic's or partition's numbers: who claims it, what is stored, the sum of its parts. Pure."""
+"""The figures of topics and partitions: the brokers that claim them, what is stored, sums of partitions. Pure."""
 
 from collections.abc import Iterable
 from heapq import heappop, heappush
@@ -8,7 +8,7 @@ from engine.admin.api import OLDEST_UNKNOWN, ROW_COLUMNS
 from gateway.services.index.rows import AT_REST, KNOWN, LAST, LIVE, NO
 
 Values = tuple[int | None, ...]
-"""In the order of ROW_COLUMNS; rates in thousandths per second, so that sums are exact."""
+"""Figures in the order of ROW_COLUMNS; rates in thousandths per second, so that sums are exact; None: unknown."""
 
 PRODUCERS = ROW_COLUMNS.index("producers")
 SUBSCRIPTIONS = ROW_COLUMNS.index("subscriptions")
@@ -24,9 +24,9 @@ UNMEASURED = ROW_COLUMNS.index("backlog_unmeasured")
 OLDEST = ROW_COLUMNS.index("oldest_at")
 NOTHING: Values = (0,) * len(ROW_COLUMNS)
 UNKNOWN: Values = (None,) * len(ROW_COLUMNS)
-"""Of a part that some broker which was not heard yet may have loaded."""
+"""The figures of a part that may be loaded by a broker that has not answered yet."""
 _MEASURED = (MESSAGES, ESTIMATED, UNMEASURED, OLDEST)
-"""What is known of a backlog beside its entries."""
+"""Columns of a backlog beside its entries."""
 STORED = frozenset((SUBSCRIPTIONS, BACKLOG, STORAGE, *_MEASURED))
 """Columns that a topic has without being loaded; the others are 0 then."""
 
@@ -34,8 +34,11 @@ STORED = frozenset((SUBSCRIPTIONS, BACKLOG, STORAGE, *_MEASURED))
 def at_rest(
     subscriptions: int | None, backlog: int | None, storage: int | None, *, last: Values = NOTHING
 ) -> Values:
-    """Of a part that nobody has loaded: no clients, and what is stored. ``last``: what was known of it before: a
-    backlog of as many entries holds as many messages as it did."""
+    """Return the values of an unloaded part: no clients, and what is stored.
+
+    The store counts a backlog in entries only. While it has as many entries as in ``last``, the values known before, it
+    holds as many messages as it did.
+    """
     values = list(NOTHING)
     values[SUBSCRIPTIONS], values[BACKLOG], values[STORAGE] = subscriptions, backlog, storage
     if backlog is None:
@@ -55,56 +58,62 @@ def unloaded(values: Values) -> Values:
 
 
 UNREAD = at_rest(None, None, None)
-"""Nobody has it loaded, and what is stored was not read yet."""
+"""The values of an unloaded part whose stored figures were not read yet."""
 
 
 class Claim:
-    """A broker has a part loaded. ``kept``: some values are older, since the broker does not know them now."""
+    """A broker's report that it has a part loaded. ``is_partly_old``: some values are older ones, because the broker
+    does not know them now."""
 
-    __slots__ = ("broker", "kept", "source", "values")
+    __slots__ = ("broker", "is_partly_old", "source", "values")
 
     def __init__(self, broker: str, source: "Source", values: Values) -> None:
         self.broker = broker
         self.source = source
         self.values = values
-        self.kept = False
+        self.is_partly_old = False
 
 
 class Part:
-    """A topic or partition. ``claim``: the broker that has it loaded; ``older``: others that say so, the newest last;
-    ``rest``: what holds without any. ``values`` and ``known`` (one of ``rows.KNOWN``) are what of that is counted."""
+    """A topic or partition.
+
+    ``claim`` is of the broker that has it loaded, ``older`` are earlier claims that were not withdrawn, the newest
+    last; ``stored`` are the values without any claim. ``values`` and ``known`` (index into ``rows.KNOWN``) are those of
+    them that are counted.
+    """
 
     __slots__ = (
-        *("claim", "known", "name", "older", "read", "rest"),
-        *("shown_in", "taken", "values"),
+        *("claim", "is_read", "known", "name", "older"),
+        *("shown_in", "stored", "stored_at", "values"),
     )
 
-    def __init__(self, name: str, rest: Values) -> None:
+    def __init__(self, name: str, stored: Values) -> None:
         self.name = name
-        self.rest = rest
-        self.read = False
-        """Whether ``rest`` is what is stored. Otherwise it is what was known last."""
-        self.taken = 0
-        """When ``rest`` was true, in ms; 0: it never was."""
+        self.stored = stored
+        self.is_read = False
+        """True where ``stored`` was read from the store; otherwise it is what was known last."""
+        self.stored_at = 0
+        """Time of ``stored`` in ms; 0: it never held."""
         self.claim: Claim | None = None
         self.older: tuple[Claim, ...] = ()
         self.shown_in: Shown
-        self.values, self.known = rest, NO
+        self.values, self.known = stored, NO
 
     @property
-    def figures(self) -> "Figures":
-        """What is counted."""
-        return Figures(self.values, self.known)
+    def figures(self) -> "KnownValues":
+        """The counted values."""
+        return KnownValues(self.values, self.known)
 
-    def look(self) -> bool:
-        """Take as ``values`` and ``known`` what holds now; whether that is something else."""
+    def refresh(self) -> bool:
+        """Set ``values`` and ``known`` to what holds now; return whether they changed."""
         claim = self.claim
         if claim is None:
-            values, best, is_sure = self.rest, AT_REST, self.read
+            values, best, is_sure = self.stored, AT_REST, self.is_read
         else:
             values, best = claim.values, LIVE
-            is_sure = not (claim.kept or claim.source.silent)
+            is_sure = not (claim.is_partly_old or claim.source.silent)
         known = best if is_sure and None not in values else LAST
+        # Nothing stored is known of it, although its clients may be: an unloaded part has none.
         if values[BACKLOG] is None:
             known = NO
         if known == self.known and values == self.values:
@@ -113,17 +122,17 @@ class Part:
         return True
 
     def claim_of(self, source: "Source") -> Claim:
-        """The broker's, which has it loaded."""
+        """Return the claim of a broker that has the part loaded."""
         if self.claim is not None and self.claim.source is source:
             return self.claim
-        (claim,) = (each for each in self.older if each.source is source)
+        (claim,) = (older for older in self.older if older.source is source)
         return claim
 
     @property
     def at(self) -> int:
-        """When the values were true, ms; 0: never."""
-        if self.claim is None or self.claim.kept:
-            return self.taken
+        """Time of the values in ms; 0: they never held."""
+        if self.claim is None or self.claim.is_partly_old:
+            return self.stored_at
         return self.claim.source.at
 
     @property
@@ -131,25 +140,25 @@ class Part:
         return self.name.startswith("persistent:")
 
 
-class Figures(NamedTuple):
-    """``known``: how (``rows.KNOWN``)."""
+class KnownValues(NamedTuple):
+    """Values and how they are known, an index into ``rows.KNOWN``."""
 
     values: Values
     known: int
 
 
 class _Bag:
-    """Numbers, several of them alike, and the least of them."""
+    """A multiset of numbers with the least of them."""
 
     __slots__ = ("_counts", "_heap")
 
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
         self._heap: list[int] = []
-        """Each of the numbers, and some that are not there any more, twice as many in all at most."""
+        """Every number once, beside removed ones that have not reached the top; at most about twice as many in all."""
 
     def add(self, number: int, sign: int) -> None:
-        """Count ``number`` once more, or with ``sign`` -1 once less."""
+        """Add ``number``, or with ``sign`` -1 remove it."""
         count = self._counts.get(number, 0) + sign
         if not count:
             del self._counts[number]
@@ -162,14 +171,14 @@ class _Bag:
 
     @property
     def least(self) -> int:
-        """0 without any."""
+        """The least number; 0 without any."""
         while self._heap and self._heap[0] not in self._counts:
             heappop(self._heap)
         return self._heap[0] if self._heap else 0
 
 
 class Fold:
-    """The parts of a partitioned topic and their sum, kept as they change."""
+    """The parts of a partitioned topic and their sum, updated with each change of a part."""
 
     __slots__ = ("_known", "_oldest", "_subscriptions", "_sums", "_unknown", "parts")
 
@@ -178,13 +187,13 @@ class Fold:
         self._sums = [0] * len(ROW_COLUMNS)
         self._unknown = [0] * len(ROW_COLUMNS)
         self._subscriptions: dict[int, int] = {}
-        """How many parts have so many."""
+        """Number of parts by their number of subscriptions."""
         self._oldest = _Bag()
-        """Of parts with a backlog; ``OLDEST_UNKNOWN`` is less than any time."""
+        """Times of parts with a backlog; ``OLDEST_UNKNOWN`` is less than any time."""
         self._known = [0] * len(KNOWN)
 
-    def replace(self, before: Figures | None, after: Figures | None) -> None:
-        """A part has other figures than before; None: it was, or is, not among them."""
+    def replace(self, before: KnownValues | None, after: KnownValues | None) -> None:
+        """Replace a part's figures; None before it is added, or after it is removed."""
         for figures, sign in ((before, -1), (after, 1)):
             if figures is None:
                 continue
@@ -205,9 +214,9 @@ class Fold:
                         del self._subscriptions[value]
 
     @property
-    def figures(self) -> Figures:
-        """Sums; of subscriptions, which all parts have alike, the highest number, of times the least. None where any
-        part's is unknown."""
+    def figures(self) -> KnownValues:
+        """Sums over the parts, but the highest number of subscriptions, which all parts have alike, and the earliest
+        time. None where that of any part is unknown."""
         self._sums[SUBSCRIPTIONS] = max(self._subscriptions, default=0)
         self._sums[OLDEST] = self._oldest.least
         unknown = self._unknown
@@ -215,12 +224,15 @@ class Fold:
             None if unknown[column] else value for column, value in enumerate(self._sums)
         )
         worst = max((known for known, count in enumerate(self._known) if count), default=AT_REST)
-        return Figures(values, worst)
+        return KnownValues(values, worst)
 
 
 class Shown:
-    """A topic of the list. ``fold``: of a partitioned one; without it ``part`` is the topic. ``last``: figures to show
-    while some are not known, with when they were true; None while all are."""
+    """A topic of the list.
+
+    A partitioned topic has a ``fold``, any other a ``part``. ``last`` are the figures to show while some are unknown,
+    with their time in ms; None while all are known.
+    """
 
     __slots__ = ("fold", "known", "last", "name", "part", "partitions", "values")
 
@@ -230,16 +242,16 @@ class Shown:
         self.part = part
         self.fold = Fold() if part is None else None
         self.last: tuple[int, Values] | None = None
-        self.values, self.known = Figures(NOTHING, AT_REST) if part is None else part.figures
+        self.values, self.known = KnownValues(NOTHING, AT_REST) if part is None else part.figures
 
     @property
-    def figures(self) -> Figures:
-        """Of its parts, whatever was known before."""
+    def figures(self) -> KnownValues:
+        """Figures of its parts, without the last known ones."""
         return self.part.figures if self.part is not None else self.fold.figures  # type: ignore[union-attr]
 
     @property
     def certain(self) -> Values:
-        """What holds now; without the numbers that are the last known."""
+        """Values that hold now; unknown while they are the last known ones."""
         return UNKNOWN if self.known == LAST else self.values
 
     @property
@@ -250,8 +262,8 @@ class Shown:
 
 
 class Source:
-    """A broker's part of the numbers. ``at``: when it counted them, ms; 0 before its first answer. ``silent``: it may
-    count others by now."""
+    """The figures that one broker reports. ``at``: when it counted them, ms; 0 before its first answer. ``silent``:
+    it has not reported in time, so that they may have changed."""
 
     __slots__ = (
         *("at", "bytes_in", "bytes_out", "parts"),
@@ -262,12 +274,12 @@ class Source:
         self.at = 0
         self.parts: dict[str, Part] = {}
         self.unseen: dict[str, None] = {}
-        """Of a list of everything that is coming: what was not named yet."""
+        """Parts that a complete list, still being received, has not named yet."""
         self.silent = False
         self.rate_in = self.rate_out = self.bytes_in = self.bytes_out = 0
 
     def put(self, before: Values, after: Values) -> None:
-        """A part of it has other numbers."""
+        """Replace the values of one of its parts in the sums of rates."""
         self.rate_in += (after[RATE_IN] or 0) - (before[RATE_IN] or 0)
         self.rate_out += (after[RATE_OUT] or 0) - (before[RATE_OUT] or 0)
         self.bytes_in += (after[BYTES_IN] or 0) - (before[BYTES_IN] or 0)
@@ -275,12 +287,12 @@ class Source:
 
 
 def filled(values: Values, last: Values) -> Values:
-    """With the last that was known in the place of what is not."""
+    """Return the values, with the last known ones in place of unknown ones."""
     return tuple(old if value is None else value for value, old in zip(values, last, strict=True))
 
 
 def without_clients(values: Values) -> Values:
-    """Of what is loaded nowhere."""
+    """Return the values of a part that is loaded nowhere: 0 for those unknown ones that only a loaded part has."""
     return tuple(
         0 if value is None and column not in STORED else value
         for column, value in enumerate(values)

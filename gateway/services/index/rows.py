@@ -13,16 +13,18 @@ FIELDS = (
     *("subscriptions", "msg_rate_in", "msg_rate_out", "bytes_rate_in", "bytes_rate_out"),
     *("backlog", "oldest_age", "storage_bytes"),
 )
-"""By which rows can be sorted: ``backlog`` by messages, ``oldest_age`` by the age of the first unacknowledged one."""
+"""Fields that rows can be sorted by: ``backlog`` in messages, ``oldest_age`` as the age of the first unacknowledged
+message."""
 KNOWN = ("at_rest", "live", "last", "no")
-"""How numbers are known, the best first: stored, while no broker has the topic loaded; as its broker just counted; as
-they were when last known, for they may be others by now; not at all."""
+"""Ways of knowing figures, the best first: as stored, while no broker has the topic loaded; as its broker just counted
+them; as last known, so that they may have changed since; not at all."""
 AT_REST, LIVE, LAST, NO = range(len(KNOWN))
 RATES = frozenset(name for name in ROW_COLUMNS if "rate" in name)
 
 
 def parts_of(name: str) -> dict[str, str]:
-    """The columns ``domain``, ``tenant``, ``namespace`` and ``topic`` of a full topic name, as of ``split_topic``."""
+    """Return the columns ``domain``, ``tenant``, ``namespace`` and ``topic`` of a full topic name, see
+    ``split_topic``."""
     return split_topic(name)._asdict()
 
 
@@ -34,7 +36,11 @@ def row_of(
     known: int,
     at: int,
 ) -> Row:
-    """``values`` in the order of ROW_COLUMNS, rates in thousandths per second; None: not known. ``known``: how."""
+    """Return a topic's row.
+
+    ``values`` are in the order of ROW_COLUMNS, rates in thousandths per second, None where unknown. ``known`` is an
+    index into ``KNOWN``; ``at`` is the time of the values in ms.
+    """
     row: Row = {"name": name, **parts_of(name), "partitions": partitions, "loaded": loaded}
     for column, value in zip(ROW_COLUMNS, values, strict=True):
         row[column] = value / 1000 if value is not None and column in RATES else value

@@ -1,4 +1,4 @@
-"""The topics that pass a filter, in an order that is kept as topics change, without sorting all of them. Pure."""
+"""The topics that pass a filter, in an order that is updated as topics change, without sorting all of them. Pure."""
 
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Mapping
@@ -11,9 +11,9 @@ from engine.base.names import split_topic
 from gateway.services.backlogs import STILL
 
 NARROW_SHARE = 4
-"""Of a selection longer than one in so many topics, finding them in its order is dearer than sorting all again."""
+"""A wider selection of at most one in so many topics is sorted again; a longer one is filtered, if its order fits."""
 MERGE_SHARE = 50
-"""When more than one in so many topics changed, going through all once is cheaper than finding each place."""
+"""Share of changed topics, one in so many, above which one pass over all is cheaper than a search for each place."""
 BACKLOG = ROW_COLUMNS.index("backlog")
 RATE_OUT = ROW_COLUMNS.index("msg_rate_out")
 OLDEST = ROW_COLUMNS.index("oldest_at")
@@ -22,25 +22,28 @@ _COLUMN_OF = {
     "backlog": ROW_COLUMNS.index("backlog_messages"),
     "oldest_age": OLDEST,
 }
-"""By which number a field sorts. Of a backlog of unknown messages that is how many there are at least."""
+"""The column that each field sorts by. For a backlog of unmeasured messages it holds their least number."""
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """The words of a filter, in small letters."""
+    """Return the distinct words of a filter in lower case."""
     return tuple(dict.fromkeys(text.lower().split()))
 
 
 def has_words(name: str, words: tuple[str, ...]) -> bool:
-    """Whether every word is somewhere in the name, in any case and order."""
+    """Return whether the name contains every word, which are in lower case, in any case and order."""
     lowered = name.lower()
     return all(word in lowered for word in words)
 
 
 class Chosen(NamedTuple):
-    """``q``: words that the full name has, in any case and order. ``namespace``: as of
-    ``split_topic``, without ``tenant`` also behind it as ``tenant/ns``. ``sort``: of
-    ``rows.FIELDS``, ``-`` before it for descending; equals stand by name, what is unknown last. ``standing``: only with
-    a backlog that nobody takes from. ``attention``: only those that need it for this cause, which ``limit`` tells."""
+    """The filter and order of a list of topics.
+
+    ``q``: words that the full name contains, in any case and order. ``namespace``: as ``split_topic`` returns it, or
+    ``tenant/ns`` where ``tenant`` is empty. ``sort``: one of ``rows.FIELDS``, with ``-`` before it for descending;
+    equals are sorted by name, unknown ones last. ``standing``: only topics with a backlog that no consumer reduces.
+    ``attention``: only topics that need attention for this cause, which are given to ``limit``.
+    """
 
     q: str = ""
     tenant: str = ""
@@ -60,7 +63,7 @@ class Listed(Protocol):
 
 
 class _Falling(str):
-    """A text that sorts the other way round."""
+    """A text that sorts in descending order."""
 
     __slots__ = ()
 
@@ -69,15 +72,18 @@ class _Falling(str):
 
 
 def _age_rank(oldest_at: int | None) -> int | None:
-    """Larger for what is older; 0 where nothing is unacknowledged, None where the time is not known."""
+    """Return a number that is larger for an older time: 0 where nothing is unacknowledged, None for an unknown time."""
     if oldest_at is None or oldest_at == OLDEST_UNKNOWN:
         return None
     return LONG_MAX - oldest_at if oldest_at else 0
 
 
 class Selection:
-    """``listed``: all topics by name; whoever changes one says so by ``touch``. ``others``: selections of the same
-    list: when a short one of them holds all of this, as happens while somebody types, only that is looked through."""
+    """The sorted topics of one ``Chosen``.
+
+    ``listed`` has all topics by name; ``touch`` is called after each change of one. ``others`` are selections of the
+    same list. When a short one of them holds all of this, as while a filter is typed, only that is searched.
+    """
 
     def __init__(
         self,
@@ -86,7 +92,7 @@ class Selection:
         others: Iterable["Selection"] = (),
         among: Collection[str] = (),
     ) -> None:
-        self.asked = True
+        self.is_used = True
         self._chosen = chosen
         if not chosen.tenant and "/" in chosen.namespace:
             tenant, _, namespace = chosen.namespace.partition("/")
@@ -106,46 +112,46 @@ class Selection:
         self._touched: dict[str, None] = {}
         self._among = frozenset(among)
         bound = len(listed) // NARROW_SHARE
-        wider = [each for each in others if each._holds(self)]
-        alike = [each for each in wider if each._chosen.sort == chosen.sort]
-        short = [each for each in wider if len(each) <= bound]
+        wider = [selection for selection in others if selection._holds(self)]
+        alike = [selection for selection in wider if selection._chosen.sort == chosen.sort]
+        short = [selection for selection in wider if len(selection) <= bound]
         if short or not alike:
-            found = min(short, key=len, default=None)
-            if found is not None:
-                found.catch_up()
-            self._build(listed if found is None else found._keys)
+            base = min(short, key=len, default=None)
+            if base is not None:
+                base.catch_up()
+            self._build(listed if base is None else base._keys)
         else:
-            found = min(alike, key=len)
-            found.catch_up()
-            self._take(found)
+            base = min(alike, key=len)
+            base.catch_up()
+            self._filter(base)
 
     def __len__(self) -> int:
         return len(self._order)
 
     def names(self, start: int = 0, stop: int | None = None) -> list[str]:
-        """In order. Up to date after ``catch_up``."""
+        """Return the names in order, as of the last ``catch_up``."""
         return [key[-1] for key in self._order[start:stop]]
 
     def depends(self, before: tuple[int | None, ...], after: tuple[int | None, ...]) -> bool:
-        """Whether a change of a topic's values may move it."""
+        """Return whether a change of a topic's values may move it in, out or within the selection."""
         for column in self._watched:  # noqa: SIM110 - any() takes thrice the time
             if before[column] != after[column]:
                 return True
         return False
 
     def limit(self, among: Collection[str]) -> None:
-        """Which topics have the cause of ``Chosen.attention`` now."""
+        """Set the topics that have the cause of ``Chosen.attention`` now."""
         if self._chosen.attention and self._among != among:
             before, self._among = self._among, frozenset(among)
             for name in before ^ self._among:
                 self.touch(name)
 
     def touch(self, name: str) -> None:
-        """The topic came, went, or is another."""
+        """Mark a topic that was added, removed or changed."""
         self._touched[name] = None
 
     def catch_up(self) -> None:
-        """Take in what was touched."""
+        """Apply the changes of all touched topics."""
         touched, self._touched = self._touched, {}
         is_merged = len(touched) > len(self._order) // MERGE_SHARE
         if is_merged:
@@ -165,16 +171,15 @@ class Selection:
             self._order.sort()
 
     def _build(self, names: Iterable[str]) -> None:
-        """Of these names, which hold all that pass."""
+        """Sort the topics that pass out of ``names``, which contain all of them."""
         topics = self._passing(names)
-        topics.sort(
-            key=attrgetter("name")
-        )  # quick, as it mostly stands so; then ranks alone are compared
+        # Names are mostly sorted already, so this is cheap; the stable sort below then compares ranks alone.
+        topics.sort(key=attrgetter("name"))
         self._keys = dict(zip([topic.name for topic in topics], self._keys_of(topics), strict=True))
         self._order = sorted(self._keys.values(), key=itemgetter(0))
 
-    def _take(self, wider: "Selection") -> None:
-        """What passes of another one in the same order."""
+    def _filter(self, wider: "Selection") -> None:
+        """Copy the topics that pass from a selection with the same order."""
         passing = {topic.name for topic in self._passing(wider._keys)}
         self._order = [key for key in wider._order if key[-1] in passing]
         self._keys = {key[-1]: key for key in self._order}
@@ -189,7 +194,7 @@ class Selection:
         return topics
 
     def _keys_of(self, topics: list[Listed]) -> list[tuple[Any, ...]]:
-        """As of ``_key``, without a call for each number."""
+        """Return ``_key`` of each topic, without a call per topic where a column is the rank."""
         column = self._column
         if column is None or column == OLDEST:
             return [self._key(topic) for topic in topics]
@@ -200,19 +205,19 @@ class Selection:
         ]
 
     def _holds(self, other: "Selection") -> bool:
-        """Whether all of the other is in this one."""
-        mine, its = self._chosen, other._chosen
+        """Return whether every topic that passes the other passes this one."""
+        own, wanted = self._chosen, other._chosen
         return (
-            mine.standing in (False, its.standing)
-            and mine.attention in ("", its.attention)
-            and mine.tenant in ("", its.tenant)
-            and mine.namespace in ("", its.namespace)
-            and mine.domain in ("", its.domain)
+            own.standing in (False, wanted.standing)
+            and own.attention in ("", wanted.attention)
+            and own.tenant in ("", wanted.tenant)
+            and own.namespace in ("", wanted.namespace)
+            and own.domain in ("", wanted.domain)
             and all(any(word in longer for longer in other._words) for word in self._words)
         )
 
     def _key(self, topic: Listed) -> tuple[Any, ...]:
-        """The rank, which compares with all others, and the name, so that no two are equal."""
+        """Return the rank, which compares with every other, and the name, so that no two keys are equal."""
         if self._field == "name":
             return (_Falling(topic.name) if self._falls else "", topic.name)
         number: int | None
@@ -242,7 +247,7 @@ class Selection:
                 return False
         if not (chosen.tenant or chosen.namespace or chosen.domain):
             return True
-        if self._scope not in topic.name:  # much cheaper than its parts
+        if self._scope not in topic.name:  # excludes most topics without splitting their names
             return False
         parts = split_topic(topic.name)
         return (

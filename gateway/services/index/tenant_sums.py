@@ -1,4 +1,4 @@
-"""Sums of topics' numbers by tenant, kept as the topics change."""
+"""Sums of topics' figures by tenant, updated with each change of a topic."""
 
 from typing import TypedDict
 
@@ -10,7 +10,7 @@ from gateway.services.index.figures import (
     RATE_IN,
     STORAGE,
     UNMEASURED,
-    Figures,
+    KnownValues,
 )
 from gateway.services.index.rows import NO
 
@@ -18,8 +18,8 @@ _SUMMED = (BACKLOG, MESSAGES, ESTIMATED, UNMEASURED, RATE_IN, STORAGE)
 
 
 class TenantNumbers(TypedDict):
-    """``unknown``: topics that are not in the sums. ``msg_rate_in`` per second, ``backlog`` in entries,
-    ``backlog_messages`` and what is known of them as of ``ROW_COLUMNS``."""
+    """Sums of one tenant: ``msg_rate_in`` per second, ``backlog`` in entries, ``backlog_messages`` and how many of
+    them are estimated or unmeasured as in ``ROW_COLUMNS``. ``unknown`` topics are not in the sums."""
 
     topics: int
     unknown: int
@@ -32,13 +32,13 @@ class TenantNumbers(TypedDict):
 
 
 class TenantSums:
-    """By tenant: how many topics, how many of them are not known, and the sums of ``_SUMMED``."""
+    """The number of topics, of unknown ones among them, and the sums of ``_SUMMED``, by tenant."""
 
     def __init__(self) -> None:
         self._sums: dict[str, list[int]] = {}
 
-    def replace(self, topic: str, before: Figures | None, after: Figures | None) -> None:
-        """``topic`` has other figures than before; None: it was, or is, not there."""
+    def replace(self, topic: str, before: KnownValues | None, after: KnownValues | None) -> None:
+        """Replace a topic's figures; None before it exists, or after it is removed."""
         tenant = split_topic(topic).tenant
         sums = self._sums.setdefault(tenant, [0] * (2 + len(_SUMMED)))
         for figures, sign in ((before, -1), (after, 1)):
@@ -52,7 +52,7 @@ class TenantSums:
             del self._sums[tenant]
 
     def of(self, tenant: str) -> TenantNumbers:
-        """Zeros of a tenant without topics."""
+        """Return the tenant's sums; zeros without topics."""
         sums = self._sums.get(tenant, [0] * (2 + len(_SUMMED)))
         topics, unknown, backlog, messages, estimated, unmeasured, rate, storage = sums
         return {

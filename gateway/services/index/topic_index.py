@@ -1,10 +1,11 @@
-"""The numbers of all topics, as brokers and metadata tell them bit by bit: by name, in sum, and in the orders that
-somebody looks at. Work is proportional to what changed. Pure.
+"""The figures of all topics, updated by changes that brokers and the metadata store report: by name, summed, and in
+the orders that lists request. Work is proportional to what changed. Pure.
 
-Numbers come of topics and partitions (here: parts); a partitioned topic shows the sum of its parts. Several brokers may
-claim the same part for a moment while it moves: the one that came last counts, alone. A part that no broker has loaded
-keeps what is known to be stored. Whatever does not hold for certain is marked by how it is known (``rows.KNOWN``): a
-number once known stays, as the last, until a newer one is; what was never known is None, and sums say so.
+Figures are reported for topics and partitions (here: parts); a partitioned topic has the sum of its parts. Several
+brokers may claim the same part for a moment while it moves: only the newest claim counts. A part that no broker has
+loaded keeps the figures that are stored. Every figure is marked by how it is known (``rows.KNOWN``): once known, it
+stays as the last known one until a newer one arrives. A figure that was never known is None, and sums count such topics
+as unknown.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -22,7 +23,7 @@ from gateway.services.index.figures import (
     UNKNOWN,
     UNREAD,
     Claim,
-    Figures,
+    KnownValues,
     Part,
     Shown,
     Source,
@@ -37,36 +38,37 @@ from gateway.services.index.selection import Chosen, Selection
 from gateway.services.index.tenant_sums import TenantSums
 
 Known = tuple[str, int, Values, bool | None, int]
-"""What ``rows.row_of`` is given, but for the time."""
+"""The arguments of ``rows.row_of``, without the time."""
 
 SELECTIONS_MAX = 64
-"""Orders of the list kept at the same time. One more makes room of the one asked for the longest ago."""
+"""Selections kept at the same time; the least recently requested one is dropped for another."""
 STEP = 500
-"""Of parts that all change at once so many are looked at in a step, between which others have their turn."""
+"""Number of parts changed in one step, where many change at once; other tasks run between steps."""
 
 
 class TopicIndex:
-    """On one event loop. ``version`` grows with every change."""
+    """The figures of all topics. Used on one event loop; ``version`` grows with every change."""
 
     def __init__(self) -> None:
         self.version = 0
         self.heed: Callable[[str, Values | None, Values | None], None] | None = None
-        """Told (topic of the list, before, after) of each change, with what holds for certain; None: not there."""
+        """Called with (topic of the list, before, after) at each change of the values that hold for certain; None
+        where the topic does not exist."""
         self.on_clients: Callable[[str, Values, Values], None] | None = None
-        """Called (topic of the list, before, after) when its numbers are others, the last known ones counted."""
+        """Called with (topic of the list, before, after) at each change of its values, last known ones included."""
         self.sources: dict[str, Source] = {}
         self._known: dict[str, int] = {}
         self._shown: dict[str, Shown] = {}
         self._strays: dict[str, dict[str, None]] = {}
-        """Parts shown by themselves that would belong to a topic which is not known to be partitioned."""
+        """Partitions listed by themselves, because their topic is not known to be partitioned, by that topic."""
         self._parts: dict[str, Part] = {}
         self._sums = [0] * len(ROW_COLUMNS)
         self._counts = [0] * len(KNOWN)
-        """Topics by how they are known."""
+        """Number of topics by how they are known."""
         self.tenants = TenantSums()
         self._complete = True
         self._gathering: Shown | None = None
-        """A topic that has not all its parts yet."""
+        """A partitioned topic whose parts are still being added."""
         self._recalled: dict[str, tuple[int, Values]] = {}
         self._selections: dict[object, Selection] = {}
         self._due = Due()
@@ -80,10 +82,10 @@ class TopicIndex:
     def __iter__(self) -> Iterator[Shown]:
         return iter(self._shown.values())
 
-    # What brokers tell
+    # Reports of brokers
 
     def hear(self, broker: str, answer: dict[str, Any]) -> None:
-        """An answer to ``TOPIC_ROWS``."""
+        """Apply a broker's answer to ``TOPIC_ROWS``."""
         source = self.sources.setdefault(broker, Source())
         if answer["whole"]:
             source.unseen = dict.fromkeys(source.parts)
@@ -92,14 +94,18 @@ class TopicIndex:
         for name in answer["gone"]:
             self._leave(source, name)
         source.at = int(answer["at"])
+        # The complete list has ended: parts that it did not name are unloaded.
         if not answer["more"]:
             for name in list(source.unseen):
                 self._leave(source, name)
             source.unseen = {}
 
     def silence(self, broker: str, silent: bool) -> Iterator[None]:
-        """Whether the broker tells nothing: what it told stays, as the last that is known. Done in the steps of what is
-        returned; whatever happens between them is counted right."""
+        """Set whether the broker is silent; its figures stay as the last known ones meanwhile.
+
+        The work is done by iterating over the result, in steps of ``STEP`` parts. The index is consistent between
+        steps, and may change there.
+        """
         source = self.sources.get(broker)
         if source is None or source.silent == silent:
             return
@@ -111,8 +117,9 @@ class TopicIndex:
                 yield
 
     def forget(self, broker: str) -> Iterator[None]:
-        """The broker is gone: what it had loaded is at rest, and the last that is known until it is read. Topics that
-        keep nothing are gone with it. In steps, as ``silence``."""
+        """Remove a broker that has ended. Its parts are at rest, with their last known figures until they are read;
+        non-persistent ones have none and are removed unless the metadata lists them. Runs in steps, as ``silence``
+        does."""
         source = self.sources.pop(broker, None)
         if source is None:
             return
@@ -122,40 +129,41 @@ class TopicIndex:
                 yield
 
     def listed_as(self, name: str) -> str:
-        """The name of the topic of the list that a topic or partition belongs to."""
+        """Return the name of the listed topic that a topic or partition belongs to."""
         part = self._parts.get(name)
         return name if part is None else part.shown_in.name
 
     @property
     def complete(self) -> bool:
-        """Whether what no broker told is loaded nowhere: false until every broker was heard."""
+        """True where a part that no broker reported is loaded nowhere: false until every broker has reported."""
         return self._complete
 
     def begin(self) -> None:
-        """Not every broker was heard yet."""
+        """Mark the index as incomplete: not every broker has reported yet."""
         self._complete = False
 
     def become_complete(self) -> Iterator[None]:
-        """Every broker was heard. In steps, as ``silence``."""
+        """Mark the index as complete: every broker has reported. Runs in steps, as ``silence`` does."""
         self._complete = True
         for count, name in enumerate(list(self._parts), 1):
             part = self._parts.get(name)
-            if part is not None and part.claim is None and None in part.rest:
-                part.rest = without_clients(part.rest) if part.persistent else NOTHING
-                part.read = part.read or not part.persistent
+            if part is not None and part.claim is None and None in part.stored:
+                part.stored = without_clients(part.stored) if part.persistent else NOTHING
+                part.is_read = part.is_read or not part.persistent
                 self._changed(part)
             if count % STEP == 0:
                 yield
 
     def recall(self, figures: dict[str, tuple[int, Values]]) -> None:
-        """Figures of topics from an earlier life, with when they were true, ms: shown until there are newer ones."""
+        """Set figures of topics that an earlier process recorded, with their times in ms: last known ones until
+        newer ones arrive."""
         self._recalled = figures
         for shown in list(self._shown.values()):
             if None in shown.values:
                 self._reshow(shown)
 
     def has_nobody(self, name: str) -> bool:
-        """Whether there is such a topic or partition and no broker has it loaded."""
+        """Return whether the topic or partition exists and no broker has it loaded."""
         part = self._parts.get(name)
         return part is not None and part.claim is None
 
@@ -163,12 +171,13 @@ class TopicIndex:
         part = self._parts.get(name) or self._add(name)
         if source.unseen:
             source.unseen.pop(name, None)
-        kept = None in values and None not in part.values
-        if kept:
-            part.taken = part.at
+        is_partly_old = None in values and None not in part.values
+        if is_partly_old:
+            # Before a new claim changes ``at``: the time of the older values, which stay in part.
+            part.stored_at = part.at
             values = filled(values, part.values)
-        mine, before = source.parts.get(name), NOTHING
-        if mine is None:
+        before = NOTHING
+        if name not in source.parts:
             claim = Claim(broker, source, values)
             if part.claim is not None:
                 part.older += (part.claim,)
@@ -178,48 +187,49 @@ class TopicIndex:
         else:
             claim = part.claim_of(source)
             before, claim.values = claim.values, values
-        claim.kept = kept
+        claim.is_partly_old = is_partly_old
         source.put(before, values)
         self._changed(part)
 
     def _leave(self, source: Source, name: str) -> None:
         source.unseen.pop(name, None)
         part = source.parts.pop(name, None)
-        if part is None:  # it came and went unseen: what was read of it may have changed
+        if part is None:
+            # It was loaded and unloaded between two answers: what was read of it may have changed since.
             resting = self._parts.get(name)
             if resting is not None and resting.claim is None:
-                resting.read = not resting.persistent
+                resting.is_read = not resting.persistent
                 self._changed(resting)
-                self._ask(resting)
+                self._make_due(resting)
             return
         at = part.at
-        mine = part.claim_of(source)
-        source.put(mine.values, NOTHING)
-        if part.claim is mine and not part.older and not self._is_known(name):
+        withdrawn = part.claim_of(source)
+        source.put(withdrawn.values, NOTHING)
+        if part.claim is withdrawn and not part.older and not self._is_known(name):
             self._remove(part)
             return
-        if part.claim is mine:
+        if part.claim is withdrawn:
             part.claim = part.older[-1] if part.older else None
             part.older = part.older[:-1]
         else:
-            part.older = tuple(each for each in part.older if each is not mine)
-        left = part.claim
-        if left is not None:
-            if None in left.values and None not in part.values:
-                part.taken = at
-                left.values, left.kept = filled(left.values, part.values), True
+            part.older = tuple(claim for claim in part.older if claim is not withdrawn)
+        claim = part.claim
+        if claim is not None:
+            if None in claim.values and None not in part.values:
+                part.stored_at = at
+                claim.values, claim.is_partly_old = filled(claim.values, part.values), True
             self._changed(part)
             return
-        part.rest = unloaded(mine.values) if part.persistent else NOTHING
-        part.read = not part.persistent
-        part.taken = at
+        part.stored = unloaded(withdrawn.values) if part.persistent else NOTHING
+        part.is_read = not part.persistent
+        part.stored_at = at
         self._changed(part)
-        self._ask(part)
+        self._make_due(part)
 
-    # What the metadata tells
+    # Reports of the metadata store
 
     def catalog(self, changed: dict[str, int], removed: Iterable[str]) -> None:
-        """Topics that are new, or have another number of partitions (0: plain), and those that are no more."""
+        """Apply the numbers of partitions (0: plain) of new and changed topics, and remove deleted ones."""
         for name in removed:
             self._unlist(name)
         for name, partitions in changed.items():
@@ -234,11 +244,12 @@ class TopicIndex:
             if partitions:
                 loaded = [name] if name in self._parts else []
                 loaded += self._strays.get(name, ())
-                moving = [self._parts[each] for each in loaded]
+                moving = [self._parts[part_name] for part_name in loaded]
                 for part in moving:
                     self._remove(part)
-                made = self._gathering = Shown(name, partitions, None)
-                self._show(made)
+                # Until it has all its parts its sums are too small to be taken for the last known ones.
+                topic = self._gathering = Shown(name, partitions, None)
+                self._show(topic)
                 for part in moving:
                     self._place(part)
                 for index in range(partitions):
@@ -251,10 +262,10 @@ class TopicIndex:
         self._known[name] = self._shown[name].partitions = partitions
         for index in range(before, partitions):
             self._settle(f"{name}{PARTITION_SUFFIX}{index}")
-        self._tell(name)
+        self._touch(name)
 
     def _unlist(self, name: str) -> None:
-        """The metadata does not know it any more; what is loaded of it is shown by itself."""
+        """Remove a topic that the metadata does not list any more; its loaded parts are listed by themselves."""
         if self._known.pop(name, None) is None:
             return
         shown = self._shown[name]
@@ -268,7 +279,7 @@ class TopicIndex:
                 self._place(part)
 
     def _settle(self, name: str) -> None:
-        """A part that the metadata knows: shown where it belongs, and read."""
+        """Place a part that the metadata lists where it belongs, and have it read while it is unloaded."""
         part = self._parts.get(name)
         if part is None:
             part = self._add(name, resting=True)
@@ -276,7 +287,7 @@ class TopicIndex:
             self._remove(part)
             self._place(part)
         if part.claim is None:
-            self._ask(part)
+            self._make_due(part)
 
     def _is_known(self, name: str) -> bool:
         base, index = split_partition(name)
@@ -284,14 +295,14 @@ class TopicIndex:
             return True
         return self._known.get(name) == 0
 
-    # What is read of parts at rest
+    # Parts at rest
 
     def due(self, now_ms: int, count: int) -> list[str]:
-        """At most ``count`` parts to be read now; ``rested`` or ``postpone`` must follow."""
-        return self._due.take(self._parts, now_ms, count)
+        """Return at most ``count`` parts to be read now; ``rested`` or ``postpone`` must follow."""
+        return self._due.pop(self._parts, now_ms, count)
 
     def rested(self, answer: dict[str, Any]) -> None:
-        """An answer to ``TOPICS_AT_REST``."""
+        """Apply an answer to ``TOPICS_AT_REST``."""
         at = int(answer["at"])
         for name, *stored in answer["rows"]:
             self._read(name, at_rest(*stored, last=self._last_at_rest(name)), at)
@@ -299,15 +310,15 @@ class TopicIndex:
             self._read(name, NOTHING, at)
 
     def _last_at_rest(self, name: str) -> Values:
-        """What was known of a part before it is read, in an earlier life where nothing is since."""
+        """Return the last known figures of a part, from an earlier process where this one has none."""
         part = self._parts.get(name)
-        if part is not None and part.rest[BACKLOG] is not None:
-            return part.rest
+        if part is not None and part.stored[BACKLOG] is not None:
+            return part.stored
         _, recalled = self._recalled.get(name, (0, NOTHING))
         return recalled
 
     def postpone(self, names: Iterable[str], now_ms: int) -> None:
-        """They could not be read."""
+        """Have parts that could not be read at ``now_ms`` read later."""
         for name in names:
             part = self._parts.get(name)
             if part is not None and self._may_rest(part):
@@ -317,40 +328,43 @@ class TopicIndex:
         part = self._parts.get(name)
         if part is None or not self._may_rest(part):
             return
-        if not self._complete:  # somebody who was not heard may have loaded it
+        # A broker that has not reported yet may have it loaded: its clients are unknown.
+        if not self._complete:
             values = tuple(
-                value if column in STORED else part.rest[column]
+                value if column in STORED else part.stored[column]
                 for column, value in enumerate(values)
             )
         if None in (values[SUBSCRIPTIONS], values[BACKLOG], values[STORAGE]):
             self._due.retry(name, at)
-            part.read = False
-            if part.known != NO:  # older ones, of one time, say more than some that are new
+            part.is_read = False
+            # Complete figures of one earlier time are more useful than a mixture with some new ones.
+            if part.known != NO:
                 self._changed(part)
                 return
         else:
-            self._due.rested(name)
-            part.read = True
-        part.rest, part.taken = values, at
+            self._due.mark_read(name)
+            part.is_read = True
+        part.stored, part.stored_at = values, at
         self._changed(part)
 
     def _may_rest(self, part: Part) -> bool:
-        """Whether what was read of it counts: not when it was loaded meanwhile, for then it is asked for again."""
+        """Return whether an answer about a part at rest still holds: the part was not loaded since the request, after
+        which it is due again."""
         return part.claim is None and part.name not in self._due
 
-    def _ask(self, part: Part) -> None:
+    def _make_due(self, part: Part) -> None:
         if part.persistent:
-            self._due.ask(part.name)
+            self._due.add(part.name)
 
-    # Parts, and what is shown of them
+    # Parts and the topics that list them
 
     def _add(self, name: str, *, resting: bool = False) -> Part:
-        """``resting``: not because somebody has it loaded."""
+        """Add a part; ``resting`` where the metadata lists it, not a broker that has it loaded."""
         part = Part(name, UNKNOWN)
         if resting and self._complete:
-            part.rest = UNREAD if part.persistent else NOTHING
-            part.read = not part.persistent
-        part.look()
+            part.stored = UNREAD if part.persistent else NOTHING
+            part.is_read = not part.persistent
+        part.refresh()
         self._parts[name] = part
         self._place(part)
         return part
@@ -359,9 +373,8 @@ class TopicIndex:
         self._parts[part.name] = part
         base, _ = split_partition(part.name)
         if self._known.get(part.name):
-            base = (
-                part.name
-            )  # loaded though there is a partitioned topic of its name: counted with that
+            # A broker has a plain topic with the name of a partitioned one loaded: it counts as a part of that.
+            base = part.name
         if self._known.get(base):
             shown = part.shown_in = self._shown[base]
             assert shown.fold is not None
@@ -390,13 +403,14 @@ class TopicIndex:
             del shown.fold.parts[part.name]
             shown.fold.replace(part.figures, None)
             self._reshow(shown)
-        del part.shown_in  # no circle is left for the garbage collector
+        # Without the reference cycle the part is freed at once, not by the garbage collector.
+        del part.shown_in
 
     def _changed(self, part: Part) -> None:
-        """Something else may hold of it."""
+        """Refresh a part, and its topic if the part's figures changed."""
         fold = part.shown_in.fold
         before = part.figures if fold is not None else None
-        if part.look():
+        if part.refresh():
             if fold is not None:
                 fold.replace(before, part.figures)
             self._reshow(part.shown_in)
@@ -405,19 +419,19 @@ class TopicIndex:
         self._shown[shown.name] = shown
         shown.values, shown.known = self._figures_of(shown)
         self._count(shown, 1)
-        self._tell(shown.name)
+        self._touch(shown.name)
         if self.heed is not None:
             self.heed(shown.name, None, shown.certain)
 
     def _hide(self, shown: Shown) -> None:
         del self._shown[shown.name]
         self._count(shown, -1)
-        self._tell(shown.name)
+        self._touch(shown.name)
         if self.heed is not None:
             self.heed(shown.name, shown.certain, None)
 
-    def _figures_of(self, shown: Shown) -> Figures:
-        """What is shown of a topic: where a number is not known the last one."""
+    def _figures_of(self, shown: Shown) -> KnownValues:
+        """Return a topic's figures, with the last known one where a figure is unknown."""
         figures = shown.figures
         if None not in figures.values:
             shown.last = None
@@ -429,10 +443,10 @@ class TopicIndex:
                 shown.last = self._recalled.get(shown.name)
         if shown.last is None:
             return figures
-        return Figures(filled(figures.values, shown.last[1]), LAST)
+        return KnownValues(filled(figures.values, shown.last[1]), LAST)
 
-    def _tell(self, name: str) -> None:
-        """It came, went, or is otherwise than by its values another."""
+    def _touch(self, name: str) -> None:
+        """Notify the selections of a topic that was added or removed, or changed in more than its values."""
         self.version += 1
         for selection in self._selections.values():
             selection.touch(name)
@@ -449,7 +463,7 @@ class TopicIndex:
                 sums[column] += (new or 0) - (old or 0)
         self._counts[shown.known] -= 1
         self._counts[after.known] += 1
-        self.tenants.replace(shown.name, Figures(before, shown.known), after)
+        self.tenants.replace(shown.name, KnownValues(before, shown.known), after)
         shown.values, shown.known = after
         self.version += 1
         if self.heed is not None:
@@ -465,17 +479,17 @@ class TopicIndex:
             if value is not None:
                 self._sums[column] += sign * value
         self._counts[shown.known] += sign
-        figures = Figures(shown.values, shown.known)
+        figures = KnownValues(shown.values, shown.known)
         before, after = (None, figures) if sign > 0 else (figures, None)
         self.tenants.replace(shown.name, before, after)
 
-    # What is asked
+    # Queries
 
     @property
     def totals(self) -> dict[str, float]:
-        """Sums over all topics. ``unknown``: topics that are not in them; ``last``: those whose old numbers are."""
+        """Sums over all topics. ``unknown`` topics are not in them; of ``last`` topics the last known figures are."""
         sums: dict[str, float] = dict(zip(ROW_COLUMNS, self._sums, strict=True))
-        del sums["oldest_at"]  # no sum of times
+        del sums["oldest_at"]  # a sum of times means nothing
         for name in RATES:
             sums[name] /= 1000
         counts = {"unknown": self._counts[NO], "last": self._counts[LAST]}
@@ -483,41 +497,42 @@ class TopicIndex:
 
     @property
     def at(self) -> int:
-        """When the newest numbers were counted, ms; 0 without any."""
+        """Time when the newest figures were counted, ms; 0 without any."""
         return max((source.at for source in self.sources.values()), default=0)
 
     def select(self, chosen: Chosen, among: Collection[str] = ()) -> Selection:
-        """What passes, in order; kept up to date for as long as it is asked for (``drop_unused``). ``among``: with
-        ``Chosen.attention`` the topics that have its cause."""
-        found = self._selections.pop(chosen, None)
-        if found is None:
-            found = Selection(chosen, self._shown, self._selections.values(), among)
+        """Return the up-to-date selection of ``chosen``, which is kept until it is unused (``drop_unused``).
+        ``among``: with ``Chosen.attention`` the topics that have its cause."""
+        selection = self._selections.pop(chosen, None)
+        if selection is None:
+            selection = Selection(chosen, self._shown, self._selections.values(), among)
             if len(self._selections) >= SELECTIONS_MAX:
                 del self._selections[next(iter(self._selections))]
-        self._selections[chosen] = found  # the one asked for the longest ago stands first
-        found.asked = True
-        found.limit(among)
-        found.catch_up()
-        return found
+        # Inserted at the end, so that the least recently requested one is first.
+        self._selections[chosen] = selection
+        selection.is_used = True
+        selection.limit(among)
+        selection.catch_up()
+        return selection
 
     def drop_unused(self) -> None:
-        """Let go of selections that nobody asked for since this was called last."""
+        """Drop the selections that were not requested since the last call."""
         for chosen, selection in list(self._selections.items()):
-            if not selection.asked:
+            if not selection.is_used:
                 del self._selections[chosen]
-            selection.asked = False
+            selection.is_used = False
 
     def certain(self, name: str) -> Values:
-        """Its numbers as far as they hold now. KeyError when the topic is not there."""
+        """Return a listed topic's values as far as they hold now. Raises KeyError when it does not exist."""
         return self._shown[name].certain
 
     def row(self, name: str, now_ms: int) -> Row:
-        """As of the contract. KeyError when the topic is not there."""
+        """Return a listed topic's row (``rows.row_of``). Raises KeyError when it does not exist."""
         known, at = self.told(name, now_ms)
         return row_of(*known, at)
 
     def told(self, name: str, now_ms: int) -> tuple[Known, int]:
-        """What its row is made of, and as of when it is. KeyError when the topic is not there."""
+        """Return the content of a listed topic's row and its time in ms. Raises KeyError when it does not exist."""
         shown = self._shown[name]
         if shown.last is not None:
             at = shown.last[0]
@@ -529,18 +544,18 @@ class TopicIndex:
         return (name, shown.partitions, shown.values, loaded, shown.known), at or now_ms
 
     def owner(self, name: str) -> str:
-        """The broker that has the topic or partition loaded, as far as is known; empty without one."""
+        """Return the broker that has the topic or partition loaded, as far as is known; empty without one."""
         part = self._parts.get(name)
         return part.claim.broker if part is not None and part.claim is not None else ""
 
     def partitions(self, name: str) -> int | None:
-        """Of a topic of the list, 0 of a plain one; None when it is not there."""
+        """Return a listed topic's number of partitions, 0 for a plain one; None when it does not exist."""
         shown = self._shown.get(name)
         return shown.partitions if shown is not None else None
 
     def part_row(self, name: str, now_ms: int) -> Row | None:
-        """As of ``row``, of a topic or partition by itself, with ``owner`` (the broker that has it loaded, empty
-        without one). None when it is not there."""
+        """Return the row of a topic or partition by itself, with ``owner`` (the broker that has it loaded, empty
+        without one); None when it does not exist."""
         part = self._parts.get(name)
         if part is None:
             return None
@@ -550,12 +565,12 @@ class TopicIndex:
 
 
 def _loaded(parts: Iterable[Part], complete: bool) -> bool | None:
-    """Whether some broker has one of them loaded; None: not known."""
-    found: bool | None = False if complete else None
+    """Return whether a broker has one of the parts loaded; None: unknown."""
+    loaded: bool | None = False if complete else None
     for part in parts:
         if part.claim is None:
             continue
-        if not part.claim.source.silent or any(not each.source.silent for each in part.older):
+        if not part.claim.source.silent or any(not claim.source.silent for claim in part.older):
             return True
-        found = None
-    return found
+        loaded = None
+    return loaded
