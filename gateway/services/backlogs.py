@@ -1,4 +1,4 @@
-"""How fast a backlog moves, from samples of it. Pure but for the samples it keeps."""
+"""Rates at which backlogs change, estimated from samples. Pure but for the samples that it keeps."""
 
 from collections import OrderedDict, deque
 
@@ -7,11 +7,11 @@ SPAN_MS_MIN = 2_000
 """Shortest history that is trusted more than the broker's own rates."""
 SUBSCRIPTIONS_MAX = 4_096
 STILL = 0.5
-"""A backlog that changes by less than this many entries per second stands still."""
+"""Change in entries per second below which a backlog counts as constant."""
 
 
 class Backlogs:
-    """Recent backlog samples of the subscriptions somebody looks at; the longest unseen are forgotten."""
+    """Recent backlog samples of the subscriptions that are shown; the least recently sampled ones are dropped."""
 
     def __init__(self) -> None:
         self._samples: OrderedDict[tuple[str, str], deque[tuple[int, int]]] = OrderedDict()
@@ -19,9 +19,10 @@ class Backlogs:
     def net_rate(
         self, topic: str, subscription: str, at_ms: int, backlog: int, rates: float
     ) -> float:
-        """Entries per second by which the backlog grows (negative: drains), over the last ``WINDOW_MS``.
+        """Add a sample; return the entries per second by which the backlog grew over the last ``WINDOW_MS``, negative
+        when it shrank.
 
-        ``rates`` is the difference of the broker's in and out rates, used until the history is long enough.
+        ``rates``, the difference of the broker's in and out rates, is returned while the history is too short.
         """
         key = (topic, subscription)
         samples = self._samples.setdefault(key, deque(maxlen=64))

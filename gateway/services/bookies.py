@@ -1,4 +1,4 @@
-"""Bookies for the console: who ever registered, who is there now, whether it answers, and what it reports of itself."""
+"""Bookies for the console: all that ever registered, whether each is registered and answers, and what it reports."""
 
 import json
 from collections.abc import Callable
@@ -20,24 +20,28 @@ ANSWER_BYTES_MAX = 4096
 INFO_PAGE = "/api/v1/bookie/info"
 
 REGISTERS_MS = 10_000
-"""Bookies lose their registrations with a metadata store that stays away, and have so long to register again."""
+"""Time that bookies have to register again after an outage of the metadata store ended their sessions."""
 SPACE_SHARE = 1_000
-"""Room that changed by less than one in so many parts of the disk is no news."""
+"""Share of the disk, one in so many parts, by which the free space must change before a change is reported."""
 
 
-class Place(NamedTuple):
-    """Where a bookie is by its registration: ``host:port``, empty where that does not say; its page, if it has one."""
+class BookieAddress(NamedTuple):
+    """Addresses in a bookie's registration: ``host:port``, empty where it has none; the URL of its information
+    page, None without one."""
 
     address: str
     page: str | None
 
 
-NOWHERE = Place("", None)
+NOWHERE = BookieAddress("", None)
 
 
-class Told(NamedTuple):
-    """What a bookie's page says; None: it does not, as Apache's. ``since``: since when it is read-only or writable, ms.
-    ``usage`` of its fullest disk, read-only from ``limit`` on and writable again below ``writable``, 0 to 1."""
+class PageValues(NamedTuple):
+    """The values of a bookie's information page; None where the page lacks one, as that of Apache BookKeeper does.
+
+    ``free`` and ``total`` are bytes; ``since`` is when it became read-only or writable, in ms. ``usage`` is that of its
+    fullest disk, 0 to 1: the bookie becomes read-only at ``limit`` and writable again below ``writable``.
+    """
 
     free: int
     total: int
@@ -49,28 +53,31 @@ class Told(NamedTuple):
     writable: float | None = None
 
     @classmethod
-    def of(cls, page: dict[str, Any]) -> "Told":
-        """Raises KeyError, TypeError or ValueError for what is no such page."""
+    def of(cls, page: dict[str, Any]) -> "PageValues":
+        """Return the values of a decoded page. Raises KeyError, TypeError or ValueError for any other JSON."""
 
-        def given(name: str, kind: Callable[[Any], T]) -> T | None:
+        def optional(name: str, kind: Callable[[Any], T]) -> T | None:
             value = page.get(name)
             return None if value is None else kind(value)
 
         return cls(
             int(page["freeSpace"]),
             int(page["totalSpace"]),
-            given("ledgers", int),
-            given("since", int),
-            given("reason", str) or "",
-            given("usage", float),
-            given("usageLimit", float),
-            given("usageWritable", float),
+            optional("ledgers", int),
+            optional("since", int),
+            optional("reason", str) or "",
+            optional("usage", float),
+            optional("usageLimit", float),
+            optional("usageWritable", float),
         )
 
 
 class Bookies:
-    """Has each bookie's page asked on and on, and keeps what the store and the pages last said. For one event loop.
-    ``version`` grows when that is something else, beside what the hops say. ``now``: ms since the epoch."""
+    """The states of all bookies by the metadata store and by their information pages, which are read repeatedly.
+
+    Used on one event loop. ``version`` grows when a row changes, unless only the state of its hop does. ``now``: ms
+    since the epoch.
+    """
 
     def __init__(self, asker: Asker, now: Callable[[], int]) -> None:
         self.version = 0
@@ -80,21 +87,21 @@ class Bookies:
             LoopNetwork(), timeout_s=2 * ANSWER_S, answer_bytes_max=ANSWER_BYTES_MAX
         )
         self._states: dict[str, str] = {}
-        self._places: dict[str, Place] = {}
-        """By bookie. Kept when the registration goes."""
-        self._told: dict[str, Told] = {}
+        self._addresses: dict[str, BookieAddress] = {}
+        """Places by bookie, kept when the registration is deleted."""
+        self._pages: dict[str, PageValues] = {}
         self._at: dict[str, int] = {}
-        """When each told something last, ms."""
+        """Time of each bookie's last page, ms."""
 
     async def refresh(self, store: MetadataStore) -> None:
-        """Who is registered. Store errors pass through, and what was known stays. Cancel-safe."""
+        """Read the registrations from the store. Store errors pass through, and what was known stays. Cancel-safe."""
         writable = set(await children(store, paths.AVAILABLE)) - {"readonly"}
         read_only = set(await children(store, paths.READ_ONLY)) - writable
         cookies = set(await children(store, paths.COOKIES))
         for bookie in writable:
-            self._places[bookie] = await _place(store, bookie, paths.available_bookie(bookie))
+            self._addresses[bookie] = await _address(store, bookie, paths.available_bookie(bookie))
         for bookie in read_only:
-            self._places[bookie] = await _place(store, bookie, paths.read_only_bookie(bookie))
+            self._addresses[bookie] = await _address(store, bookie, paths.read_only_bookie(bookie))
         states = {
             **dict.fromkeys(cookies, "down"),
             **dict.fromkeys(read_only, "read-only"),
@@ -107,13 +114,14 @@ class Bookies:
             self._asker.ask(Kind.BOOKIE, bookie, partial(self._ask, bookie))
         for bookie in set(self._asker.asked(Kind.BOOKIE)) - self._states.keys():
             self._asker.stop(Kind.BOOKIE, bookie)
-            self._told.pop(bookie, None)
+            self._pages.pop(bookie, None)
             self._at.pop(bookie, None)
-            self._places.pop(bookie, None)
+            self._addresses.pop(bookie, None)
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """As of the contract, by id; what no page ever told is None, and what it does not tell now is ``last``."""
+        """Rows for the console, by id. Values that no page ever had are None; those of a page that does not answer now
+        are ``known`` as ``last``."""
         return [self._row(bookie) for bookie in sorted(self._states)]
 
     def _row(self, bookie: str) -> dict[str, Any]:
@@ -121,16 +129,16 @@ class Bookies:
         hop = self._asker.hops.expect(Kind.BOOKIE, bookie)
         if hop.state in (HopState.SLOW, HopState.DOWN):
             state = hop.state.value
-        elif state == "down" and self._registers():
+        elif state == "down" and self._may_register():
             state = "slow"
-        page = self._told.get(bookie)
-        told = "live" if hop.state is HopState.OK else "last"
+        page = self._pages.get(bookie)
+        known = "live" if hop.state is HopState.OK else "last"
         return {
             "id": bookie,
-            "address": self._places.get(bookie, NOWHERE).address,
+            "address": self._addresses.get(bookie, NOWHERE).address,
             "state": state,
             "since": (page and page.since) or hop.since if state == "read-only" else hop.since,
-            "known": "no" if page is None else told,
+            "known": "no" if page is None else known,
             "at": self._at.get(bookie, 0),
             "free_bytes": page and page.free,
             "total_bytes": page and page.total,
@@ -141,48 +149,48 @@ class Bookies:
             "usage_writable": page and page.writable,
         }
 
-    def _registers(self) -> bool:
-        """Whether one without a registration may have lost it with the metadata store."""
+    def _may_register(self) -> bool:
+        """Return whether bookies without a registration may have lost it by an outage of the metadata store."""
         hop = self._asker.hops.expect(Kind.STORE)
         is_back = hop.state is HopState.OK and self._now() - hop.since < REGISTERS_MS
         return is_back or hop.state in BAD
 
     async def _ask(self, bookie: str) -> None:
-        page = self._places.get(bookie, NOWHERE).page
+        page = self._addresses.get(bookie, NOWHERE).page
         if self._states[bookie] == "down":
-            if self._registers():
+            if self._may_register():
                 raise UnwellError("has not registered again yet", slow=True)
             raise UnwellError("is gone (no longer registered)")
         if page is None:
-            return  # there is nothing to ask but the metadata, which has it
+            return  # without a page its registration is all that is known of it
         try:
             answer = await self._client.request("GET", page)
         except HttpError as error:
             raise UnwellError(f"does not answer: {error}") from None
         if answer.status == 404:
-            return  # it serves pages, and not this one: its registration is all that is known of it
+            return  # as without a page: its HTTP server does not have this one
         if answer.status != 200:
             raise UnwellError(f"answers {answer.status} at {page}", slow=True)
         try:
-            self._has(bookie, Told.of(json.loads(answer.body)))
+            self._update(bookie, PageValues.of(json.loads(answer.body)))
         except (ValueError, KeyError, TypeError, AttributeError):
             raise UnwellError(f"gives no usable answer at {page}", slow=True) from None
 
-    def _has(self, bookie: str, told: Told) -> None:
+    def _update(self, bookie: str, page: PageValues) -> None:
         self._at[bookie] = self._now()
-        known = self._told.get(bookie)
-        is_near = known is not None and abs(known.free - told.free) <= told.total // SPACE_SHARE
-        # What is told of a full disk moves with the room.
-        same = known and known._replace(free=told.free, usage=told.usage, reason=told.reason)
-        if not is_near or same != told:
-            self._told[bookie] = told
+        known = self._pages.get(bookie)
+        is_near = known is not None and abs(known.free - page.free) <= page.total // SPACE_SHARE
+        # The usage, and the reason that quotes it, change with the free space: alone they are no change.
+        same = known and known._replace(free=page.free, usage=page.usage, reason=page.reason)
+        if not is_near or same != page:
+            self._pages[bookie] = page
             self.version += 1
 
     def close(self) -> None:
         self._client.close()
 
 
-async def _place(store: MetadataStore, bookie: str, node: str) -> Place:
+async def _address(store: MetadataStore, bookie: str, node: str) -> BookieAddress:
     try:
         value, _ = await store.get(node)
         registered = BookieRegistration.decode(value)
@@ -193,5 +201,5 @@ async def _place(store: MetadataStore, bookie: str, node: str) -> Place:
     try:
         host, port = registered.address(bookie)
     except RecordFormatError:
-        return Place("", page)
-    return Place(f"{host}:{port}", page)
+        return BookieAddress("", page)
+    return BookieAddress(f"{host}:{port}", page)

@@ -1,4 +1,4 @@
-"""Verbs on brokers: who is there, who leads, are they well."""
+"""Operations on brokers: lists, the leader, health checks, settings and statistics."""
 
 import asyncio
 from typing import Any
@@ -18,12 +18,12 @@ SCHEME = "pulsar://"
 
 
 async def ids(engine: Engine) -> list[str]:
-    """Of live brokers, sorted."""
+    """Return the ids of the registered brokers, sorted."""
     return [broker.id for broker in await engine.admin.brokers()]
 
 
 async def require(engine: Engine, broker_id: str) -> BrokerAddress:
-    """The registered broker of this id; NotFound without."""
+    """Return the registered broker of this id. Raises NotFound without one."""
     for broker in await engine.admin.brokers():
         if broker.id == broker_id:
             return broker
@@ -31,18 +31,20 @@ async def require(engine: Engine, broker_id: str) -> BrokerAddress:
 
 
 async def advertised(engine: Engine) -> list[str]:
-    """``host:port`` that each registered broker tells clients; one without a plain port is left out."""
+    """Return ``host:port`` that each registered broker advertises to clients, without brokers that have no plain
+    port."""
     urls = [broker.service_url for broker in await engine.admin.brokers()]
     return [url.removeprefix(SCHEME) for url in urls if url and url.startswith(SCHEME)]
 
 
 def service_url(addresses: list[str]) -> str:
-    """What client libraries take: they ask any of these who serves a topic. Empty without an address."""
+    """Return the service URL for client libraries, which send lookups to any of the addresses; empty without one."""
     return SCHEME + ",".join(addresses) if addresses else ""
 
 
 async def health(engine: Engine, broker_id: str | None) -> None:
-    """Returns as soon as the named broker, or without a name one of them, is well; else NotReady."""
+    """Return as soon as the named broker, or without a name any broker, passes its health check. Raises NotReady when
+    none does, NotFound for an unregistered id."""
     if broker_id is not None:
         await engine.call_on(await require(engine, broker_id), api.HEALTH, api.NoArguments())
         return
@@ -50,7 +52,7 @@ async def health(engine: Engine, broker_id: str | None) -> None:
     if not brokers:
         raise NotReady("No broker is available")
 
-    async def ask(broker: BrokerAddress) -> Exception | None:
+    async def check(broker: BrokerAddress) -> Exception | None:
         try:
             async with asyncio.timeout(HEALTH_TIMEOUT_S):
                 await engine.call_on(broker, api.HEALTH, api.NoArguments())
@@ -58,19 +60,20 @@ async def health(engine: Engine, broker_id: str | None) -> None:
             return error
         return None
 
-    asked = TaskScope("health of brokers")
-    answers = [asked.spawn(broker.id, ask(broker)) for broker in brokers]
+    checks = TaskScope("health of brokers")
+    failures = [checks.spawn(broker.id, check(broker)) for broker in brokers]
     try:
-        for answer in asyncio.as_completed(answers):
-            if await answer is None:
-                return  # whatever becomes of the others, of which one may hang
+        for failure in asyncio.as_completed(failures):
+            if await failure is None:
+                return  # the checks of the others are cancelled: one may hang
     finally:
-        await asked.close()
-    raise NotReady(f"No broker is well: {answers[0].result()}")
+        await checks.close()
+    raise NotReady(f"No broker is well: {failures[0].result()}")
 
 
 async def on_any(engine: Engine, operation: Operation[A, R], args: A) -> R:
-    """Run what any broker can on the first that answers within ``HEALTH_TIMEOUT_S``. NotReady without one."""
+    """Run an operation that any broker can serve on the first that answers within ``HEALTH_TIMEOUT_S``. Raises
+    NotReady when none does."""
     failed = NotReady("No broker is available")
     for broker in await engine.admin.brokers():
         try:
@@ -84,19 +87,20 @@ async def on_any(engine: Engine, operation: Operation[A, R], args: A) -> R:
 
 
 async def dynamic_settings(engine: Engine) -> tuple[list[str], dict[str, str]]:
-    """Names of settings that may change while brokers run, and those that were changed, by name."""
-    found = await on_any(engine, api.DYNAMIC_SETTINGS, api.NoArguments())
-    return found["names"], found["values"]
+    """Return the names of settings that may change while brokers run, and the changed values by name."""
+    answer = await on_any(engine, api.DYNAMIC_SETTINGS, api.NoArguments())
+    return answer["names"], answer["values"]
 
 
 async def change_setting(engine: Engine, name: str, value: str | None) -> None:
-    """For all brokers; None has their own settings hold again. PreconditionFailed for what must not change."""
+    """Change a setting of all brokers; with None each broker's own setting holds again. Raises PreconditionFailed for
+    one that cannot change while brokers run."""
     await on_any(engine, api.CHANGE_SETTING, api.ChangeSetting(name, value))
 
 
 async def check_quotas(engine: Engine) -> None:
-    """Have every broker look at the backlog quotas of its topics now. Raises NotReady when one does not answer, or
-    could not judge all: the others did."""
+    """Have every broker check the backlog quotas of its topics now. Raises NotReady when a broker does not answer or
+    could not check all its topics; the other brokers have checked theirs."""
     await each(
         await engine.admin.brokers(),
         lambda broker: engine.call_on(broker, api.CHECK_QUOTAS, api.NoArguments()),
@@ -104,33 +108,30 @@ async def check_quotas(engine: Engine) -> None:
 
 
 async def runtime_settings(engine: Engine) -> dict[str, str]:
-    """What is in force on a broker, by Pulsar's names."""
+    """Return the settings in force on a broker, by Pulsar's names."""
     return await on_any(engine, api.RUNTIME_SETTINGS, api.NoArguments())
 
 
 async def load_report(engine: Engine) -> dict[str, Any]:
-    """Of the first broker that answers."""
+    """Return the load report of the first broker that answers."""
     return await on_any(engine, api.LOAD_REPORT, api.NoArguments())
 
 
 async def metrics(engine: Engine) -> list[dict[str, Any]]:
-    """Of all brokers, which each metric names."""
-    found = []
+    """Return the metrics of all brokers, with the broker and the cluster among the dimensions of each."""
+    metrics = []
     for broker in await engine.admin.brokers():
-        own = await engine.call_on(broker, api.BROKER_METRICS, api.NoArguments())
-        found += [
-            {
-                **one,
-                "dimensions": {"broker": broker.id, "cluster": engine.cluster} | one["dimensions"],
-            }
-            for one in own
+        dimensions = {"broker": broker.id, "cluster": engine.cluster}
+        metrics += [
+            {**metric, "dimensions": dimensions | metric["dimensions"]}
+            for metric in await engine.call_on(broker, api.BROKER_METRICS, api.NoArguments())
         ]
-    return found
+    return metrics
 
 
 async def topics_stats(engine: Engine) -> dict[str, Any]:
-    """Of all topics that are loaded, by namespace, bundle and domain."""
-    found: dict[str, Any] = {}
+    """Return the statistics of all loaded topics by namespace, bundle, domain and name."""
+    stats: dict[str, Any] = {}
     for broker in await engine.admin.brokers():
         after: str | None = ""
         while after is not None:
@@ -138,25 +139,25 @@ async def topics_stats(engine: Engine) -> dict[str, Any]:
             for namespace, bundles in page["topics"].items():
                 for bundle, domains in bundles.items():
                     for domain, topics in domains.items():
-                        place = found.setdefault(namespace, {}).setdefault(bundle, {})
-                        place.setdefault(domain, {}).update(topics)
+                        of_bundle = stats.setdefault(namespace, {}).setdefault(bundle, {})
+                        of_bundle.setdefault(domain, {}).update(topics)
             after = page["next"]
-    return found
+    return stats
 
 
 async def leader(engine: Engine) -> dict[str, Any]:
-    """BrokerInfo of the elected broker; NotFound while there is none."""
-    found = await find_node(engine.store, paths.LOADBALANCE_LEADER)
-    if not found:
+    """Return BrokerInfo of the elected broker. Raises NotFound while there is none."""
+    record = await find_node(engine.store, paths.LOADBALANCE_LEADER)
+    if not record:
         raise NotFound("Couldn't find leader broker")
     return {
-        "serviceUrl": found.get("serviceUrl", ""),
-        "brokerId": found.get("brokerId") or found.get("serviceUrl", "").partition("://")[2],
+        "serviceUrl": record.get("serviceUrl", ""),
+        "brokerId": record.get("brokerId") or record.get("serviceUrl", "").partition("://")[2],
     }
 
 
 async def owned_namespaces(engine: Engine, broker_id: str) -> dict[str, Any]:
-    """NamespaceOwnershipStatus of each bundle the broker owns."""
+    """Return NamespaceOwnershipStatus of each bundle that the broker owns. Raises NotFound for an unregistered id."""
     broker = await require(engine, broker_id)
     bundles = await engine.call_on(broker, api.OWNED_BUNDLES, api.NoArguments())
     status = {"broker_assignment": "shared", "is_controlled": False, "is_active": True}

@@ -1,4 +1,4 @@
-"""Bundles of all namespaces as the metadata has them: who owns them, and what the topics in each do."""
+"""Bundles of all namespaces in the metadata store: their owners, and the figures of the topics in each."""
 
 import asyncio
 import time
@@ -21,54 +21,60 @@ from gateway.services.index.figures import Fold
 from gateway.services.index.topic_index import STEP, TopicIndex
 
 KEPT_S = 1.0
+"""Least time that a computed value is kept."""
 SHARE = 20
-"""At most one part in so many of the time goes into sums."""
+"""Share of the time, one in so many parts, that computing a value again may use."""
 T = TypeVar("T")
 
 Edges = Mapping[str, tuple[int, ...]]
-"""By namespace, as of ``Bundles.edges``."""
+"""Edges of the bundles (see ``Bundles.edges``) by namespace."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """Bundles of a namespace. ``owners``: the address that clients use, by the bundle's range; without one, nobody
-    owns it."""
+    """Bundles of a namespace with the addresses of their owners for clients, by range; unowned bundles have none."""
 
     bundles: Bundles
     owners: Mapping[str, str]
 
 
 async def all_owned(store: MetadataStore) -> list[Owned]:
-    """Of every namespace, sorted by name. Store errors pass through."""
+    """Return the bundles of every namespace, sorted by name. Store errors pass through."""
     names = await all_namespaces(store)
-    found = await catalog.each(names, lambda name: owned_in(store, NamespaceName.parse(name)))
-    return [one for one in found if one is not None]
+    read = await catalog.each(names, lambda name: owned_in(store, NamespaceName.parse(name)))
+    return [owned for owned in read if owned is not None]
 
 
 async def owned_in(store: MetadataStore, namespace: NamespaceName) -> Owned | None:
-    """Of one namespace; None when it is not there, or is being deleted. Store errors pass through."""
+    """Return the bundles of a namespace; None when it does not exist or is being deleted. Store errors pass
+    through."""
     try:
         bundles = await get_bundles(store, namespace)
     except NotFound:
         return None
-    held = set(await children(store, f"{paths.NAMESPACE}/{namespace}"))
-    owners = {each: await _owner(store, namespace, each) for each in bundles.ranges if each in held}
-    return Owned(bundles, {each: url for each, url in owners.items() if url})
+    recorded = set(await children(store, f"{paths.NAMESPACE}/{namespace}"))
+    owners = {
+        bundle: await _owner(store, namespace, bundle)
+        for bundle in bundles.ranges
+        if bundle in recorded
+    }
+    return Owned(bundles, {bundle: url for bundle, url in owners.items() if url})
 
 
 async def _owner(store: MetadataStore, namespace: NamespaceName, bundle: str) -> str:
-    found = await find_node(store, paths.bundle_owner(str(namespace), bundle))
-    return str(found.get("nativeUrl") or "") if found is not None else ""
+    record = await find_node(store, paths.bundle_owner(str(namespace), bundle))
+    return str(record.get("nativeUrl") or "") if record is not None else ""
 
 
 async def owner_now(store: MetadataStore, bundle: BundleName) -> str:
-    """Address of who owns the bundle by what is stored at this moment, not by what was read before; empty: nobody."""
+    """Return the address of the bundle's owner, read from the store and not from the cache; empty without one."""
     path = paths.bundle_owner(str(bundle.namespace), bundle.range)
     return await _owner(fresh(store, path), bundle.namespace, bundle.range)
 
 
 class Kept(Generic[T]):
-    """What costs much to find out, made anew after ``KEPT_S``, or ``SHARE`` times what it took. For one event loop."""
+    """A value that is expensive to compute, kept for ``KEPT_S`` or ``SHARE`` times what it took, whichever is longer.
+    Used on one event loop."""
 
     def __init__(self) -> None:
         self._made: tuple[object, T] | None = None
@@ -76,7 +82,8 @@ class Kept(Generic[T]):
         self._making = asyncio.Lock()
 
     async def get(self, about: object, make: Callable[[], Awaitable[T]]) -> T:
-        """``about``: what it depends on beside the time. Raises what ``make`` raises. Cancel-safe."""
+        """Return the kept value, computed by ``make`` when it is too old or ``about``, which it depends on, changed.
+        Raises what ``make`` raises. Cancel-safe."""
         async with self._making:
             began = time.monotonic()
             if self._made is None or began >= self._until or self._made[0] != about:
@@ -86,12 +93,12 @@ class Kept(Generic[T]):
             return self._made[1]
 
     def forget(self) -> None:
-        """It is something else by now."""
+        """Have the value computed again at the next call."""
         self._until = 0.0
 
 
 class BundleMap:
-    """Who owns which bundle, and what its topics do, for all who ask. For one event loop."""
+    """Owners of all bundles and figures of their topics, shared by all callers on one event loop."""
 
     def __init__(self, index: TopicIndex) -> None:
         self._index = index
@@ -99,21 +106,22 @@ class BundleMap:
         self._sums: Kept[dict[BundleName, Fold]] = Kept()
 
     async def owned(self, store: MetadataStore) -> list[Owned]:
-        """See ``all_owned``."""
+        """Return ``all_owned``, or its kept result."""
         return await self._owned.get(None, lambda: all_owned(store))
 
     async def sums(self, owned: list[Owned]) -> dict[BundleName, Fold]:
-        """By bundle; one without topics is not among them."""
-        edges = {str(one.bundles.namespace): one.bundles.edges for one in owned}
+        """Return the sums of figures by bundle, without bundles that have no topics."""
+        edges = {str(space.bundles.namespace): space.bundles.edges for space in owned}
         return await self._sums.get(edges, lambda: sums(self._index, edges))
 
     def forget(self) -> None:
-        """Bundles were changed."""
+        """Have the owners read again, after bundles were changed."""
         self._owned.forget()
 
 
 async def sums(index: TopicIndex, edges: Edges) -> dict[BundleName, Fold]:
-    """Of the topics and partitions of these namespaces. Others have their turn meanwhile."""
+    """Return the sums of the figures of topics and partitions in these namespaces, by bundle. Yields to other tasks
+    meanwhile."""
     folds: dict[tuple[str, int], Fold] = {}
     for count, shown in enumerate(list(index), 1):
         for part in shown.parts:

@@ -1,4 +1,4 @@
-"""The process' client of the cluster that its metadata names; all endpoints of one event loop share it."""
+"""The Pulsar client of this process for the cluster that it administers, shared by all endpoints of an event loop."""
 
 import asyncio
 from collections.abc import Sequence
@@ -19,9 +19,9 @@ CLIENT_VERSION = "Magnetar-Gateway"
 
 
 class RegisteredBrokers:
-    """Service URLs of the brokers that are registered, asked for at most once a second.
+    """Service URLs of the registered brokers, read at most once a second.
 
-    While the metadata store does not answer, those that it named last stand.
+    While the metadata store is unavailable, the URLs read last are returned.
     """
 
     def __init__(self) -> None:
@@ -29,16 +29,17 @@ class RegisteredBrokers:
         self._until = 0.0
 
     async def __call__(self) -> Sequence[str]:
-        """Raises NoBrokerError when the store does not answer and never did. Cancel-safe."""
+        """Return the URLs. Raises NoBrokerError when the store is unavailable and never answered. Cancel-safe."""
         now = asyncio.get_running_loop().time()
         if now >= self._until:
             try:
-                found = await link().arun(brokers.advertised)
+                addresses = await link().arun(brokers.advertised)
             except (MagnetarError, TimeoutError) as error:
                 if not self._known:
                     raise NoBrokerError(f"The metadata store does not answer: {error}") from error
             else:
-                self._known = [brokers.SCHEME + address for address in found]
+                self._known = [brokers.SCHEME + address for address in addresses]
+            # An empty list is read again at once: the first broker may be about to register.
             if self._known:
                 self._until = now + KNOWN_FOR_S
         return self._known
@@ -48,11 +49,11 @@ _clients: dict[asyncio.AbstractEventLoop, PulsarClient] = {}
 
 
 def client() -> PulsarClient:
-    """Of the running loop; made when first asked for."""
+    """Return the client of the running loop, created at first use."""
     loop = asyncio.get_running_loop()
-    found = _clients.get(loop)
-    if found is None:
-        found = _clients[loop] = PulsarClient(
+    client = _clients.get(loop)
+    if client is None:
+        client = _clients[loop] = PulsarClient(
             network=LoopNetwork(),
             clock=SystemClock(),
             entropy=RandomEntropy(),
@@ -60,4 +61,4 @@ def client() -> PulsarClient:
             settings=LinkSettings(CLIENT_VERSION, request_timeout_s=OPERATION_TIMEOUT_S),
             operation_timeout_s=OPERATION_TIMEOUT_S,
         )
-    return found
+    return client

@@ -18,15 +18,9 @@ PACKAGES = ("engine", "bookie", "gateway", "admin_ui", "spark_jobs")
 GENERATED = ("_pb2.py", "_pb2.pyi")
 PENDING: tuple[str, ...] = (
     "engine/broker/administration",
-    "gateway/services/backlogs.py",
-    "gateway/services/bookies.py",
-    "gateway/services/brokers.py",
-    "gateway/services/bundles.py",
     "gateway/services/catalog.py",
-    "gateway/services/clients.py",
     "gateway/services/collector.py",
     "gateway/services/engine_link.py",
-    "gateway/services/index",
     "gateway/services/metrics.py",
     "gateway/services/namespaces.py",
     "gateway/services/partitioned.py",

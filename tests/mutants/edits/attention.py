@@ -246,7 +246,7 @@ EDITS = (
     ),
     Edit(
         "bookies-are-missed-while-they-register-again",
-        "gateway/services/bookies.py::Bookies._registers",
+        "gateway/services/bookies.py::Bookies._may_register",
         "return is_back or hop.state in BAD",
         "return False",
         (

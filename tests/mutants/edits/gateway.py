@@ -530,8 +530,8 @@ EDITS = (
     Edit(
         "health-waits-for-the-slowest",
         "gateway/services/brokers.py::health",
-        "for answer in asyncio.as_completed(answers):",
-        "for answer in answers:",
+        "for failure in asyncio.as_completed(failures):",
+        "for failure in failures:",
         (
             "unit/gateway/services/test_brokers.py"
             "::test_one_that_is_well_is_enough_whatever_the_others_do",

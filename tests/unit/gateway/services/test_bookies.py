@@ -13,7 +13,7 @@ from engine.metadata.records import BookieRegistration
 from engine.metadata.store import MetadataStore
 from engine.net.http import HttpServer, Response, pages
 from engine.net.network import LoopNetwork
-from gateway.services.bookies import INFO_PAGE, REGISTERS_MS, Bookies, Told
+from gateway.services.bookies import INFO_PAGE, REGISTERS_MS, Bookies, PageValues
 from gateway.services.health.asking import Asker
 from gateway.services.health.hops import Hops, HopState, Kind
 
@@ -148,8 +148,8 @@ async def test_bookies_that_lost_their_sessions_with_the_store_may_register_agai
 def test_room_that_hardly_changed_is_no_news(bookies: Bookies) -> None:
     versions = []
     for free in (500_000, 500_900, 499_100, 501_100, 501_100):
-        bookies._has("k:1", Told(free, 1_000_000, 3))
+        bookies._update("k:1", PageValues(free, 1_000_000, 3))
         versions.append(bookies.version)
     assert versions == [1, 1, 1, 2, 2]
-    bookies._has("k:1", Told(501_100, 1_000_000, 4))
+    bookies._update("k:1", PageValues(501_100, 1_000_000, 4))
     assert bookies.version == 3, "another ledger is"
