@@ -40,7 +40,7 @@ async def overview(params: Params) -> Body:
 def attention(source: Collector, snapshot: Snapshot) -> Found:
     """Return the items that need attention. It is ``known`` that there are no others only while every broker and the
     metadata store answer."""
-    at, last_seen = now_ms(), snapshot.heard()
+    at, last_seen = now_ms(), snapshot.known_until()
     return snapshot.attention.found(
         settings.ENVIRONMENT.cluster_name,
         at,

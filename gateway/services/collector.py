@@ -1,8 +1,9 @@
-"""The console's numbers: one per process that follows every broker and the metadata, and indexes what they tell.
+"""The console's figures: one collector per process follows every broker and the metadata store, and indexes their
+reports.
 
-Nobody else asks brokers for lists: REST windows and live pushes all read the index. It starts at the first use, or with
-history, and then runs for the life of the process. What a broker, a bookie or the metadata
-store does not tell stays as it was last known, and ``health`` says which of them does not answer.
+Only the collector requests lists from brokers: REST windows and live pushes all read the index. It starts at the first
+use, or with the history, and runs for the life of the process. Figures of a broker, bookie or metadata store that does
+not answer stay as last known, and ``health`` names it.
 """
 
 import asyncio
@@ -38,35 +39,37 @@ log = logging.getLogger(__name__)
 
 INTERVAL_S = 1.0
 FIRST_S = 1.8
-"""How long who asks first waits for numbers."""
+"""Time that the first caller waits for figures."""
 READ_S = 1.5
-"""How long a page waits for something before the hop that does not answer is blamed."""
+"""Time that a page waits before it is failed for a hop that does not answer."""
 STORE_TIMEOUT_S = 1.0
-"""For what a round reads of the metadata; it mostly comes from memory."""
+"""Timeout of a round's reads of the metadata store, which mostly come from the cache."""
 BROKER_TIMEOUT_S = 4.0
-"""For an answer of a broker, which waits up to 1.5 s for something to tell."""
+"""Timeout of a broker's answer; the broker waits up to 1.5 s for a change to report."""
 PAUSE_S = 0.1
-"""From question to question: a broker that always has something new is asked so often at most."""
+"""Least time between the starts of two requests to a broker."""
 RETRY_S = 0.5
-"""Between a failure and the next question."""
+"""Time between a failure and the next request."""
 ATTEND_SHARE = 20
-"""Of the time at most one in so many parts goes into looking what needs attention, beside once a round."""
+"""Share of the time, one in so many parts, for finding what needs attention between rounds."""
 JUDGE_S = 0.25
+"""Time between checks of a silent broker. A timer that fires this much late shows that this process was too busy to
+judge others."""
 LATE_MS = 2_000
-"""Numbers that are older than this are not those of now."""
+"""Age from which figures do not count as current."""
 SILENT_MS = 1_500
-"""A broker, which tells something every second, is late after this time."""
+"""Silence after which a broker, which reports every second, counts as slow."""
 DOWN_MS = 5_000
-"""And down after this one."""
+"""Silence after which a broker counts as down."""
 READ_TIMEOUT_S = 15.0
 GONE_MS = 2_000
-"""A broker that is not registered any more may only have lost its session for a moment."""
+"""Time after which an unregistered broker that does not answer is gone; it may have lost its session for a moment."""
 REGISTERS_MS = 10_000
-"""One that answers meanwhile is given so long to register again."""
+"""Time that an unregistered broker which answers has to register again."""
 GONE_KEPT_MS = 3_600_000
-"""One that is gone is shown for so long, as long as there are topics that it had and nobody has now."""
+"""Time that a gone broker stays in the overview, while it had topics that no broker has loaded since."""
 UNUSED_ROUNDS = 60
-"""An order of the list that nobody looked at for so many rounds is not kept any more."""
+"""Rounds after which a selection that was not requested is dropped."""
 UNREGISTERED = "is not registered any more: it ended, or lost its session"
 FAILURES = (MagnetarError, TimeoutError, OSError)
 
@@ -80,84 +83,87 @@ def now_ms() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What is known at any moment; ``taken``: when the last round was. Read it only on the link's loop, without an
-    await in between."""
+    """A view of what is known, which changes with it; ``taken``: time of the last round, ms. Consistent only on the
+    link's loop and without an await in between."""
 
     taken: int
     lines: Callable[[], list[dict[str, Any]]]
     """See ``brokers``."""
     room: Bookies
     topics: TopicIndex
-    heard: Callable[[], int | None]
-    """See ``Collector.heard``."""
+    known_until: Callable[[], int | None]
+    """The collector's method that returns the time up to which everything is known, ms."""
     attention: Board
 
     @property
     def brokers(self) -> list[dict[str, Any]]:
-        """Lines of the overview, by id."""
+        """Brokers' lines of the overview, by id."""
         return self.lines()
 
     @property
     def bookies(self) -> list[dict[str, Any]]:
-        """Lines of the overview, by id."""
+        """Bookies' lines of the overview, by id."""
         return self.room.rows
 
     @property
     def at(self) -> int:
-        """When the newest numbers were counted, by the brokers' clocks, ms; without brokers the last round."""
+        """Time when the newest figures were counted, by the brokers' clocks, ms; without any, that of the last
+        round."""
         return self.topics.at or self.taken
 
     def select(self, chosen: Chosen) -> Selection:
-        """The topics that are chosen, in order."""
+        """Return the chosen topics, in order."""
         return self.topics.select(chosen, self.attention.topics_of(chosen.attention))
 
     def rows(self, chosen: Chosen, start: int, stop: int) -> tuple[int, list[Row]]:
-        """How many topics are chosen, and the rows from ``start`` to ``stop`` of them."""
+        """Return the number of chosen topics, and their rows from ``start`` to ``stop``."""
         selection = self.select(chosen)
         return len(selection), list(self.rows_of(selection.names(start, stop)))
 
     def rows_of(self, names: Iterable[str]) -> Iterator[Row]:
-        """The rows of those topics that are still there."""
+        """Yield the rows of those topics that still exist."""
         for name in names:
             if name in self.topics:
                 yield self.topics.row(name, self.taken)
 
 
 class Followed:
-    """A broker that is followed."""
+    """A broker whose reports are requested."""
 
     def __init__(self, address: BrokerAddress) -> None:
         self.address = address
-        self.asked = api.TopicRows()
+        self.request = api.TopicRows()
+        """The next request."""
         self.since = now_ms()
-        """Since when it is followed, ms."""
-        self.heard = 0
-        """When it last told numbers that it had counted since it was last heard, ms; 0: never."""
+        """Time from which it is followed, ms."""
+        self.last_seen = 0
+        """Time of its last report with a new count, ms; 0: none yet."""
         self.counted = 0
-        """The time of that count, by its clock."""
-        self.told_all = False
-        """Whether it told all that it has loaded, once."""
+        """Time of that count, by its clock, ms."""
+        self.has_reported_all = False
+        """True once it has reported everything that it has loaded."""
         self.failures = 0
-        """Questions that failed since the last answer."""
+        """Requests that failed since the last answer."""
         self.error = ""
         self.missing_since = 0
-        """When it was first found not to be registered, ms; 0: it is."""
+        """Time when it was first missing from the registered brokers, ms; 0: it is registered."""
         self.work: asyncio.Task[None] | None = None
         self.alarm: asyncio.TimerHandle | None = None
-        """When it is looked at although it told nothing."""
+        """Timer that has it judged when it reports nothing."""
 
     def end(self) -> None:
-        """Follow it no more."""
-        for each in (self.work, self.alarm):
-            if each is not None:
-                each.cancel()
+        """Stop following it."""
+        if self.work is not None:
+            self.work.cancel()
+        if self.alarm is not None:
+            self.alarm.cancel()
 
 
 class Collector:
-    """Owns the numbers. All methods but ``latest``, ``start`` and ``version`` run on the link's loop."""
+    """The owner of the figures. All methods but ``latest``, ``start`` and ``version`` run on the link's loop."""
 
     def __init__(self, link: EngineLink) -> None:
-        self.health = Health(link, now_ms, self._tell)
+        self.health = Health(link, now_ms, self._notify)
         self._link = link
         self._started = False
         self._snapshot: Snapshot | None = None
@@ -166,45 +172,46 @@ class Collector:
         self._topics = TopicIndex()
         self._topics.begin()
         self.recall: Callable[[], Awaitable[dict[str, tuple[int, Values]]]] | None = None
-        """Asked once, before anything is heard, for figures of topics from an earlier life, with their times."""
+        """Called once, before the first report, for figures of topics that an earlier process recorded, with their
+        times."""
         self.recall_causes: Callable[[], Awaitable[list[Kept]]] | None = None
-        """Asked then, too, for when problems began."""
+        """Called then, too, for the problems that an earlier process knew and when they began."""
         self._registered: list[BrokerAddress] = []
         self._followed: dict[str, Followed] = {}
         self._gone: dict[str, _Gone] = {}
-        self._heard_last = 0
-        """When any broker was last heard, ms; 0: never."""
+        self._last_seen = 0
+        """Time of the last report of any broker, ms; 0: none yet."""
         self._tasks = TaskScope("collector")
         self.findings = Findings()
-        """What is behind, by subscription."""
+        """Subscriptions that fall behind."""
         self.attention = Board(self.findings)
         self._topics.on_clients = self.attention.clients_changed
-        self._lags = Following(self._tasks, self.findings, self._attend, self._needs)
-        self._attend_after = 0.0
+        self._lags = Following(self._tasks, self.findings, self._on_findings, self._on_quorum_needs)
+        self._findings_after = 0.0
         self._bookies: Bookies | None = None
         self._catalog: Catalog | None = None
         self._cataloguing: asyncio.Task[Changed | Exception] | None = None
         self._complete = False
-        """Whether the metadata named every topic once."""
+        """True once the topics of all namespaces were read."""
         self._reading: asyncio.Task[None] | None = None
         self._turn = 0
         self._rounds = 0
         self._failed_rounds = 0
-        """Since the last one that did not fail."""
+        """Rounds that failed since the last success."""
         self._succeeded_ms = 0
-        """When the last round began that did not."""
+        """Time when the last successful round began."""
         self._watchers: set[Callable[[], None]] = set()
-        self._told: object = None
-        """The version that watchers know of."""
+        self._notified: object = None
+        """The version that watchers were notified of."""
 
     @property
     def latest(self) -> Snapshot | None:
-        """The last snapshot, from any thread; None before the first."""
+        """The last snapshot, for any thread; None before the first."""
         return self._snapshot
 
     @property
     def version(self) -> object:
-        """Changes whenever a snapshot would show something else, times left out; from any thread."""
+        """A value that changes whenever a snapshot's content does, times left out; for any thread."""
         if self._snapshot is None or self._bookies is None:
             return None
         return (
@@ -219,70 +226,77 @@ class Collector:
         )
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Have ``changed`` called on the link's loop whenever ``version`` may be another, until what is returned is
-        called. From any thread."""
+        """Call ``changed`` on the link's loop whenever ``version`` may have changed, until the returned function is
+        called. For any thread."""
         self._watchers.add(changed)
         return lambda: self._watchers.discard(changed)
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         version = self.version
-        if version != self._told:
-            self._told = version
+        if version != self._notified:
+            self._notified = version
             for changed in tuple(self._watchers):
                 changed()
 
-    def _look_through(self, at: int) -> None:
-        """For what needs attention."""
-        told = all(self._lags.is_whole(broker.id) for broker in self._registered)
-        whole = told and self._topics.complete and not self._topics.totals["unknown"]
+    def _update_attention(self, at: int) -> None:
+        """Derive what needs attention from everything that is known."""
+        reported = all(self._lags.is_whole(broker.id) for broker in self._registered)
+        whole = reported and self._topics.complete and not self._topics.totals["unknown"]
         bookies = self._bookies.rows if self._bookies is not None else []
         instance = Instance(self.health.hops.bad, (), bookies)
         self.attention.round(self._topics, at, whole=whole, instance=instance)
 
-    def _needs(self, broker_id: str, answer: dict[str, Any]) -> None:
-        """A broker reports how many bookies its topics' ledgers need."""
+    def _on_quorum_needs(self, broker_id: str, answer: dict[str, Any]) -> None:
+        """Apply a broker's report of how many bookies its topics' ledgers need."""
         needs = self.attention.needs
         needs.report(broker_id, answer)
         needs.forget(broker.id for broker in self._registered)
         self.health.hops.session_ms = needs.session_ms
 
-    def _attend(self) -> None:
-        """Brokers find something else behind."""
+    def _on_findings(self) -> None:
+        """Update what needs attention after brokers reported changed findings, within ``ATTEND_SHARE``."""
         began = time.monotonic()
-        if self._snapshot is not None and began >= self._attend_after:
-            self._look_through(now_ms())
-            self._attend_after = began + ATTEND_SHARE * (time.monotonic() - began)
-        self._tell()
+        if self._snapshot is not None and began >= self._findings_after:
+            self._update_attention(now_ms())
+            self._findings_after = began + ATTEND_SHARE * (time.monotonic() - began)
+        self._notify()
 
     def heard(self) -> int | None:
-        """When every registered broker and the metadata store were last heard, ms: what is shown is as of then. Without
-        a registered broker, when the last one was. None before all of them were. While rounds fail it stands still: the
-        store may answer, but nothing new is shown."""
+        """Return the time in ms up to which every registered broker and the metadata store have reported; the figures
+        that are shown are of that time. None before all of them have.
+
+        Without a registered broker it is the time of the last report of any. While rounds fail it does not advance: the
+        store may answer, but no new figures are shown.
+        """
         store_ms = self.health.store.heard_ms
-        failing = self._failed_rounds > 1  # one says little: it may have been slow
+        failing = self._failed_rounds > 1  # a single round may fail for slowness alone
         times = [min(store_ms, self._succeeded_ms) if failing else store_ms]
         times += [
-            self._followed[broker.id].heard or self._before(broker) for broker in self._registered
+            self._followed[broker.id].last_seen or self._known_before(broker)
+            for broker in self._registered
         ]
         if not self._registered:
-            times.append(self._heard_last)
+            times.append(self._last_seen)
         return min(times) or None
 
-    def _before(self, broker: BrokerAddress) -> int:
-        """As of when all was known before this broker came, which was not heard yet; 0: never."""
+    def _known_before(self, broker: BrokerAddress) -> int:
+        """Return the time in ms up to which everything was known before this broker registered, which has not reported
+        yet; 0: none."""
         since = self._followed[broker.id].since
-        return min(since, self._heard_last) if self._topics.complete else 0
+        return min(since, self._last_seen) if self._topics.complete else 0
 
     def start(self) -> None:
-        """Begin, unless it did. From any thread."""
+        """Start collecting, unless started before. For any thread."""
         if not self._started:
             self._started = True
             self._link.start(self._run)
 
     async def snapshot(self) -> Snapshot:
-        """What is known; the first caller waits for the first round, at most ``FIRST_S``. Raises HopError for the hop
-        for want of which nothing is known yet, and what the first round raised; AssertionError on another loop than
-        the link's. Cancel-safe."""
+        """Return what is known; before the first round has ended, wait for it at most ``FIRST_S``.
+
+        While nothing is known, raises HopError for the hop that does not answer, else what the first round raised.
+        Raises AssertionError on another loop than the link's. Cancel-safe.
+        """
         self._link.check_loop()
         self.start()
         self.health.asker.look()
@@ -297,9 +311,12 @@ class Collector:
         return self._snapshot
 
     async def read(self, work: Work[T], *, principal: str = "", topic: str = "") -> T:
-        """``work`` of a page: when it takes longer than ``READ_S`` while a hop is down, or fails while one does not
-        answer, HopError for that hop is raised. One that is only late is waited for; a broker's other than the topic's
-        is not blamed. From any loop; cancelling it cancels the work."""
+        """Run ``work`` of a page on the link's loop and return its result.
+
+        Raises HopError for a hop that is down when the work takes longer than ``READ_S``, and for one that is slow or
+        down when the work fails; a hop that is only slow is waited for. A broker that is not the owner of ``topic``
+        is not blamed. For any loop; cancelling it cancels the work.
+        """
         self.start()
         loop = asyncio.get_running_loop()
         timer: asyncio.TimerHandle
@@ -324,8 +341,8 @@ class Collector:
             timer.cancel()
 
     def blame(self, topic: str = "", *, late: bool = True) -> HopError | None:
-        """The hop that something of the topic is waiting for; without one of any. ``late``: also one that answered a
-        moment ago."""
+        """Return the error for the hop that requests about the topic wait for, or without a topic requests about any;
+        None when all answer. ``late``: also for a hop that is slow but not down."""
         owner = self._topics.owner(topic)
         for hop in self.health.hops.bad:
             if hop.state is HopState.SLOW and not late:
@@ -336,17 +353,17 @@ class Collector:
         return None
 
     async def _recall(self) -> None:
-        """Take over what an earlier life knew. Whatever fails of it, only that is lost."""
+        """Load what an earlier process recorded. A failure costs only the part that failed."""
         if self.recall is not None:
             try:
                 self._topics.recall(await self.recall())
             except Exception as error:
-                log.warning("figures of before are not known error=%r", error)
+                log.warning("recorded figures not loaded error=%r", error)
         if self.recall_causes is not None:
             try:
                 self.attention.recall(await self.recall_causes(), now_ms())
-            except Exception as error:  # problems began when they are found then
-                log.warning("when problems began is not known error=%r", error)
+            except Exception as error:  # problems then count from when they are found
+                log.warning("recorded problems not loaded error=%r", error)
 
     async def _run(self) -> None:
         self.health.asker.look()
@@ -364,7 +381,7 @@ class Collector:
                         log.warning("no fresh numbers for the console error=%r", error)
                     failing = True
                 except Exception:
-                    # The loop must outlive a bug in one round; the next one may succeed.
+                    # The loop must survive a bug in one round: the next one may succeed.
                     log.exception("a round of the collector failed")
                     self._error = RuntimeError("the collector failed; see the gateway's log")
                 self._ready.set()
@@ -378,26 +395,31 @@ class Collector:
                 self._bookies.close()
 
     async def _round(self, engine: Engine) -> None:
-        """Look at everything once. What the metadata store does not tell is as before; raises what it raised, when
-        nothing is known yet or else at the end."""
+        """Read the metadata store and update everything derived, once.
+
+        When the store fails, what was read before stays. Its error is raised at the end, or at once while not all
+        topics are known.
+        """
         began = now_ms()
         try:
-            await self._look_at_everything(engine)
+            await self._read_everything(engine)
         except Exception:
             self._failed_rounds += 1
             raise
         self._succeeded_ms, self._failed_rounds = began, 0
 
-    async def _look_at_everything(self, engine: Engine) -> None:
+    async def _read_everything(self, engine: Engine) -> None:
         failed = await self._read_metadata(engine)
         if failed is not None and not self._complete:
             raise failed
         at = now_ms()
-        if not self._topics.complete and all(one.told_all for one in self._followed.values()):
+        if not self._topics.complete and all(
+            followed.has_reported_all for followed in self._followed.values()
+        ):
             await in_turns(self._topics.become_complete())
-        await self._let_go(at, {broker.id for broker in self._registered})
+        await self._forget_gone(at, {broker.id for broker in self._registered})
         self._read_resting(engine, at)
-        self._look_through(at)
+        self._update_attention(at)
         self._rounds += 1
         if self._rounds % UNUSED_ROUNDS == 0:
             self._topics.drop_unused()
@@ -405,12 +427,12 @@ class Collector:
         self._snapshot = Snapshot(
             at, self._lines, self._bookies, self._topics, self.heard, self.attention
         )
-        self._tell()
+        self._notify()
         if failed is not None:
             raise failed
 
     async def _read_metadata(self, engine: Engine) -> Exception | None:
-        """Brokers, bookies, topics; the error by which that ended."""
+        """Read brokers, bookies and topics; return the error of the first that failed."""
         if self._bookies is None:
             self._bookies = Bookies(self.health.asker, now_ms)
         try:
@@ -421,14 +443,14 @@ class Collector:
                 await self._bookies.refresh(engine.store)
             await self._wait_for_brokers()
             await self._read_catalog(engine)
-        except (
-            Exception
-        ) as error:  # brokers are looked at whatever it is; the round raises it at its end
+        except Exception as error:
+            # Brokers are judged in any case; the round raises the error at its end.
             return error
         return None
 
     async def _read_catalog(self, engine: Engine) -> None:
-        """Not before the reading under way has ended; the first one, and changes, may take longer than a round."""
+        """Read the topics that changed in the store. Raises TimeoutError when that takes longer than
+        ``STORE_TIMEOUT_S``, as the first reading may: it then continues, and the next round waits for it."""
         if self._catalog is None:
             self._catalog = Catalog(engine.store)
         if self._cataloguing is None:
@@ -438,12 +460,12 @@ class Collector:
         done, _ = await asyncio.wait([self._cataloguing], timeout=STORE_TIMEOUT_S)
         if not done:
             raise TimeoutError
-        topics = self._cataloguing.result()  # whatever it is, the next round asks anew
-        self._cataloguing = None
+        topics = self._cataloguing.result()
+        self._cataloguing = None  # before the raise: after a failure too the next round reads again
         if isinstance(topics, Exception):
             raise topics
         self._topics.catalog({}, topics.gone)
-        for known in _some_at_a_time(topics.known.items()):
+        for known in _batches(topics.known.items()):
             self._topics.catalog(dict(known), ())
             await asyncio.sleep(0)
         self._complete = True
@@ -456,73 +478,84 @@ class Collector:
             if followed is None:
                 followed = self._followed[broker.id] = Followed(broker)
                 followed.work = self._tasks.spawn(broker.id, self._follow(engine, followed))
-                self._look_at(followed, SILENT_MS / 1000)
+                self._set_alarm(followed, SILENT_MS / 1000)
                 self._gone.pop(broker.id, None)
                 self.health.hops.expect(Kind.BROKER, broker.id)
             followed.address = broker
             self._lags.follow(engine, broker)
 
     async def _wait_for_brokers(self) -> None:
-        """For what each tells first, or its failure, but not long."""
+        """Wait for the first report or failure of every broker, at most ``STORE_TIMEOUT_S``, before the first round
+        ends: its snapshot then has figures."""
         until = now_ms() + int(STORE_TIMEOUT_S * 1000)
-        while any(not (one.heard or one.failures) for one in self._followed.values()):
+        while any(not (broker.last_seen or broker.failures) for broker in self._followed.values()):
             if self._complete or now_ms() > until:
                 return
             await asyncio.sleep(0.01)
 
     async def _follow(self, engine: Engine, followed: Followed) -> None:
-        """Ask on and on. Each answer counts as soon as it is there, whatever other brokers do."""
+        """Request the broker's rows repeatedly. Each answer is applied at once, independently of other brokers."""
         broker_id = followed.address.id
         while True:
             pause_s, began = RETRY_S, time.monotonic()
             try:
                 async with asyncio.timeout(BROKER_TIMEOUT_S):
-                    answer = await engine.call_on(followed.address, api.TOPIC_ROWS, followed.asked)
-                await self._hear(followed, answer)
+                    answer = await engine.call_on(
+                        followed.address, api.TOPIC_ROWS, followed.request
+                    )
+                await self._receive(followed, answer)
                 if answer["more"]:
                     continue
                 pause_s = PAUSE_S - (time.monotonic() - began)
             except FAILURES as error:
                 if time.monotonic() - began > BROKER_TIMEOUT_S + JUDGE_S:
-                    continue  # we were late ourselves, and its answer may have waited for us
+                    # This process was too busy: the answer may have arrived in time and not been read.
+                    continue
                 if not followed.failures:
-                    log.info("broker does not tell its topics broker=%s error=%r", broker_id, error)
-                    pause_s = PAUSE_S  # one lost answer says little
+                    log.info("broker does not report topics broker=%s error=%r", broker_id, error)
+                    pause_s = PAUSE_S  # one lost answer is no outage: the second failure counts
                 followed.error = f"does not answer: {error.__cause__ or error}"
                 followed.failures += 1
-            except Exception:  # a form that nobody thought of; it must be followed on all the same
+            # An answer in an unknown form must not end the loop.
+            except Exception:
                 if not followed.failures:
-                    log.exception("broker tells its topics in another form broker=%s", broker_id)
-                followed.asked = api.TopicRows()
+                    log.exception("broker reports topics in an unknown form broker=%s", broker_id)
+                # The failed answer may be applied in part: the next request is for everything.
+                followed.request = api.TopicRows()
                 followed.error = "answers in another form: is it of another version?"
                 followed.failures += 1
             self._judge(followed, now_ms())
             if pause_s > 0:
                 await asyncio.sleep(pause_s)
 
-    async def _hear(self, followed: Followed, answer: dict[str, Any]) -> None:
-        for part in _in_parts(answer):
-            self._topics.hear(followed.address.id, part)
-            self._tell()
-            if part["more"]:
+    async def _receive(self, followed: Followed, answer: dict[str, Any]) -> None:
+        for piece in _pieces(answer):
+            self._topics.hear(followed.address.id, piece)
+            self._notify()
+            if piece["more"]:
                 await asyncio.sleep(0)
-        followed.asked = api.TopicRows.after(answer)
+        # Only now: an answer that failed or was cancelled midway is requested again.
+        followed.request = api.TopicRows.after(answer)
         followed.failures = 0
         counted = int(answer["at"])
-        followed.told_all = followed.told_all or not answer["more"]
+        followed.has_reported_all = followed.has_reported_all or not answer["more"]
+        # An answer with the old count brings no figures that are newer than the last ones.
         if counted != followed.counted or answer["more"]:
             followed.counted = counted
-            followed.heard = self._heard_last = now_ms()
-            self._look_at(followed, SILENT_MS / 1000)
+            followed.last_seen = self._last_seen = now_ms()
+            self._set_alarm(followed, SILENT_MS / 1000)
 
-    def _look_at(self, followed: Followed, after_s: float) -> None:
-        """When it has told nothing for so long, and then again and again: silence is noticed without an answer."""
+    def _set_alarm(self, followed: Followed, after_s: float) -> None:
+        """Have the broker judged after ``after_s``, and then every ``JUDGE_S``, until the next call: a broker that
+        reports nothing is noticed without an answer."""
         loop = asyncio.get_running_loop()
         due = loop.time() + after_s
 
         def alarm() -> None:
-            self._look_at(followed, JUDGE_S)  # first: whatever comes of this look, there is a next
-            if loop.time() - due < JUDGE_S:  # else we were late, and its answer may wait for us
+            # First, so that a failure below does not end the timer.
+            self._set_alarm(followed, JUDGE_S)
+            # A late timer means that this process was too busy: an answer may have arrived and not been read.
+            if loop.time() - due < JUDGE_S:
                 self._judge(followed, now_ms())
 
         if followed.alarm is not None:
@@ -531,7 +564,7 @@ class Collector:
 
     def _judge(self, followed: Followed, at: int) -> None:
         broker_id, hops = followed.address.id, self.health.hops
-        silent_ms = at - (followed.heard or followed.since)
+        silent_ms = at - (followed.last_seen or followed.since)
         if followed.missing_since and followed.failures:
             hops.failed(Kind.BROKER, broker_id, UNREGISTERED, slow=False)
         elif followed.failures > 1:
@@ -541,7 +574,7 @@ class Collector:
             hops.failed(Kind.BROKER, broker_id, why, slow=silent_ms < DOWN_MS)
         elif followed.missing_since:
             hops.failed(Kind.BROKER, broker_id, "answers, and is not registered", slow=True)
-        elif followed.heard and not followed.failures:
+        elif followed.last_seen and not followed.failures:
             hops.answered(Kind.BROKER, broker_id)
         state = hops.expect(Kind.BROKER, broker_id).state
         silent = state is not HopState.OK
@@ -549,8 +582,9 @@ class Collector:
         if source is not None and source.silent != silent:
             self._tasks.spawn("silence", in_turns(self._topics.silence(broker_id, silent)))
 
-    async def _let_go(self, at: int, registered: set[str]) -> None:
-        """Of brokers that are not registered any more."""
+    async def _forget_gone(self, at: int, registered: set[str]) -> None:
+        """Stop following brokers that are not registered any more. The overview keeps one while no other broker has
+        loaded all of its topics."""
         for broker_id, followed in list(self._followed.items()):
             if broker_id in registered:
                 followed.missing_since = 0
@@ -562,7 +596,7 @@ class Collector:
                 line = self._line(followed.address)
                 del self._followed[broker_id]
                 source = self._topics.sources.get(broker_id)
-                had = set(source.parts) if source is not None else set()
+                topics = set(source.parts) if source is not None else set()
                 await in_turns(self._topics.forget(broker_id))
                 hop = self.health.hops.expect(Kind.BROKER, broker_id)
                 self.health.hops.failed(Kind.BROKER, broker_id, UNREGISTERED, slow=False)
@@ -572,11 +606,11 @@ class Collector:
                     "known": "last",
                     **dict.fromkeys(RATES),
                 }
-                self._gone[broker_id] = _Gone(line, had, at)
+                self._gone[broker_id] = _Gone(line, topics, at)
         for broker_id, gone in list(self._gone.items()):
-            gone.had = {name for name in gone.had if self._topics.has_nobody(name)}
-            gone.line = {**gone.line, "topics": len(gone.had)}
-            if not gone.had or at - gone.at > GONE_KEPT_MS:
+            gone.topics = {name for name in gone.topics if self._topics.has_nobody(name)}
+            gone.line = {**gone.line, "topics": len(gone.topics)}
+            if not gone.topics or at - gone.at > GONE_KEPT_MS:
                 del self._gone[broker_id]
                 self.health.hops.forget(Kind.BROKER, broker_id)
 
@@ -585,7 +619,7 @@ class Collector:
         return sorted(lines, key=lambda line: str(line["id"]))
 
     def _line(self, broker: BrokerAddress) -> dict[str, Any]:
-        """The broker's line of the overview."""
+        """Return the broker's line of the overview."""
         source = self._topics.sources.get(broker.id)
         hop = self.health.hops.expect(Kind.BROKER, broker.id)
         states = {HopState.SLOW: "slow", HopState.DOWN: "down"}
@@ -604,14 +638,14 @@ class Collector:
             "bytes_rate_out": source.bytes_out / 1000 if source else None,
         }
 
-    # Topics that nobody has loaded
+    # Topics that no broker has loaded
 
     def _read_resting(self, engine: Engine, at: int) -> None:
-        """Have one broker, each in its turn, look at some of them; not before the one asked last has answered."""
+        """Have the next broker in turn read some of them from the store, unless the last reading is under way."""
         up = [
-            one.address
-            for one in self._followed.values()
-            if self.health.hops.expect(Kind.BROKER, one.address.id).state is HopState.OK
+            followed.address
+            for followed in self._followed.values()
+            if self.health.hops.expect(Kind.BROKER, followed.address.id).state is HopState.OK
         ]
         if not up or (self._reading is not None and not self._reading.done()):
             return
@@ -624,9 +658,9 @@ class Collector:
     async def _read(self, engine: Engine, broker: BrokerAddress, names: list[str]) -> None:
         answer: dict[str, Any] | None = None
         try:
-            asked = api.TopicsAtRest(list(_parsed(names)))
+            request = api.TopicsAtRest(list(_parsed(names)))
             async with asyncio.timeout(READ_TIMEOUT_S):
-                answer = await engine.call_on(broker, api.TOPICS_AT_REST, asked)
+                answer = await engine.call_on(broker, api.TOPICS_AT_REST, request)
             self._topics.rested(answer)
         except FAILURES as error:
             log.debug("topics at rest not read broker=%s error=%r", broker.id, error)
@@ -637,41 +671,42 @@ class Collector:
 
 @dataclass(slots=True)
 class _Gone:
-    """A broker that is not registered any more. ``had``: topics that it had loaded and nobody has now."""
+    """A broker that is not registered any more, with its line of the overview. ``topics``: those that it had loaded
+    and no broker has loaded since."""
 
     line: dict[str, Any]
-    had: set[str]
+    topics: set[str]
     at: int
 
 
 async def in_turns(steps: Iterator[None]) -> None:
-    """Others have their turn between steps."""
+    """Run all steps; other tasks run between them."""
     for _ in steps:
         await asyncio.sleep(0)
 
 
-def _in_parts(answer: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """An answer to ``TOPIC_ROWS`` as several with few rows each."""
+def _pieces(answer: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Split an answer to ``TOPIC_ROWS`` into answers of at most ``STEP`` rows each."""
     rows, gone = answer["rows"], answer["gone"]
     whole = answer["whole"]
     while len(rows) + len(gone) > STEP:
-        some = rows[:STEP]
-        rows = rows[len(some) :]
-        left = gone[: STEP - len(some)]
-        gone = gone[len(left) :]
-        yield {**answer, "whole": whole, "rows": some, "gone": left, "more": True}
+        rows_now, rows = rows[:STEP], rows[STEP:]
+        room = STEP - len(rows_now)
+        gone_now, gone = gone[:room], gone[room:]
+        yield {**answer, "whole": whole, "rows": rows_now, "gone": gone_now, "more": True}
         whole = False
     yield {**answer, "whole": whole, "rows": rows, "gone": gone}
 
 
-def _some_at_a_time(items: Iterable[T]) -> Iterator[list[T]]:
-    ahead = iter(items)
-    while some := list(islice(ahead, STEP)):
-        yield some
+def _batches(items: Iterable[T]) -> Iterator[list[T]]:
+    remaining = iter(items)
+    while batch := list(islice(remaining, STEP)):
+        yield batch
 
 
 async def _caught(work: Awaitable[T]) -> T | Exception:
-    """What ``work`` gives or raises. A task that keeps an exception for whoever asks next must not end by it."""
+    """Return the result of ``work``, or the exception that it raises: its task must not fail while no round waits for
+    it."""
     try:
         return await work
     except Exception as error:
@@ -679,12 +714,12 @@ async def _caught(work: Awaitable[T]) -> T | Exception:
 
 
 def _parsed(names: list[str]) -> Iterator[TopicName]:
-    """Without those that are stored and are no topic's: nobody can load them."""
+    """Yield the valid topic names; a stored name that is not valid can be loaded by no broker."""
     for name in names:
         try:
             yield TopicName.parse(name)
         except InvalidNameError as error:
-            log.debug("not a topic's name: %s", error)
+            log.debug("stored name is not a topic's: %s", error)
 
 
 _lock = threading.Lock()
@@ -692,10 +727,11 @@ _current: tuple[EngineLink, Collector] | None = None
 
 
 def collector() -> Collector:
-    """The collector on this process's link."""
+    """Return the collector on this process's link, created at first use."""
     global _current
     with _lock:
-        mine = link()
-        if _current is None or _current[0] is not mine:
-            _current = (mine, Collector(mine))
+        present = link()
+        # Another link means that tests installed one, or that this is a forked child.
+        if _current is None or _current[0] is not present:
+            _current = (present, Collector(present))
         return _current[1]

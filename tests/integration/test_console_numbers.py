@@ -139,7 +139,7 @@ async def test_of_a_broker_that_is_silent_the_last_numbers_stay_and_its_hop_is_n
     assert (totals["backlog"], totals["last"], totals["unknown"]) == (ENTRIES, 1, 0)
     [hop] = [hop for hop in gateway.collector.health.hops.bad if hop.kind is Kind.BROKER]
     assert (hop.id, hop.state) == (owner.record.id, HopState.DOWN)
-    heard = gateway.collector._followed[owner.record.id].heard
+    heard = gateway.collector._followed[owner.record.id].last_seen
     await until(lambda: gateway.collector.heard() == heard)  # the store was heard since
     # What is shown is as of when all were heard.
     await stays(lambda: gateway.collector.heard() == heard, 1.5)

@@ -19,7 +19,6 @@ GENERATED = ("_pb2.py", "_pb2.pyi")
 PENDING: tuple[str, ...] = (
     "engine/broker/administration",
     "gateway/services/catalog.py",
-    "gateway/services/collector.py",
     "gateway/services/engine_link.py",
     "gateway/services/metrics.py",
     "gateway/services/namespaces.py",

@@ -176,7 +176,7 @@ EDITS = (
     Edit(
         "live-without-a-broker",
         "gateway/services/collector.py::Collector.heard",
-        "times.append(self._heard_last)",
+        "times.append(self._last_seen)",
         "pass",
         (
             "unit/gateway/services/test_collector.py::test_numbers_are_as_of_the_last_broker_when_none_is_registered_any_more",

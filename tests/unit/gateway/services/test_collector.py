@@ -80,7 +80,7 @@ def test_what_is_shown_is_as_of_the_last_round_that_succeeded(
     engine: EngineLink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     collector = made(engine)
-    collector._heard_last = 1 << 40  # of a broker that was registered once: it limits nothing
+    collector._last_seen = 1 << 40  # of a broker that was registered once: it limits nothing
     clock = [1_000]
     monkeypatch.setattr("gateway.services.collector.now_ms", lambda: clock[0])
     monkeypatch.setattr(Bookies, "refresh", lambda self, store: asyncio.sleep(0))
@@ -180,7 +180,7 @@ def test_numbers_are_as_of_the_last_broker_when_none_is_registered_any_more(
     a_round(engine, collector)
     assert collector.health.store.heard_ms > 0
     assert collector.heard() is None, "no broker was heard: nothing is live"
-    collector._heard_last = 5
+    collector._last_seen = 5
     assert collector.heard() == 5
 
 
@@ -189,20 +189,20 @@ def test_a_broker_that_comes_does_not_take_the_time_of_the_numbers_away(engine: 
     a_round(engine, collector)
     followed = Followed(BrokerAddress("b:1", "", "pulsar://b:1"))
     collector._registered, collector._followed = [followed.address], {"b:1": followed}
-    collector._heard_last = 5
+    collector._last_seen = 5
     collector._topics.begin()
     assert collector.heard() is None, "not every broker was heard since the start"
     for _ in collector._topics.become_complete():
         pass
     assert collector.heard() == 5, "nobody was heard since"
-    collector._heard_last = now_ms() + 60_000
+    collector._last_seen = now_ms() + 60_000
     collector.health.store.heard_ms = now_ms() + 60_000
     assert collector.heard() == followed.since, "and it has to answer soon"
 
 
 def follow(collector: Collector, **state: int) -> Followed:
     followed = Followed(BrokerAddress("b:1", "", "pulsar://b:1"))
-    followed.heard = now_ms()
+    followed.last_seen = now_ms()
     for name, value in state.items():
         setattr(followed, name, value)
     collector._judge(followed, now_ms())
@@ -220,7 +220,7 @@ def test_a_broker_that_answers_and_is_not_registered_is_late_and_not_down(
     assert hop.state is HopState.DOWN
     follow(collector)
     assert hop.state is HopState.OK
-    follow(collector, heard=now_ms() - 2_500)
+    follow(collector, last_seen=now_ms() - 2_500)
     assert (hop.state, hop.reason) == (HopState.SLOW, "Broker b:1 has not reported for 2 s")
 
 
