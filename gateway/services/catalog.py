@@ -1,4 +1,4 @@
-"""Every topic of the cluster by name, from the metadata store: plain ones and partitioned parents."""
+"""All topics of the cluster by name, read from the metadata store: plain ones and partitioned parents."""
 
 import asyncio
 import logging
@@ -30,18 +30,18 @@ R = TypeVar("R")
 async def each(
     items: Iterable[T], work: Callable[[T], Awaitable[R]], at_once: int = IN_FLIGHT_MAX
 ) -> list[R]:
-    """``work`` on every item, so many ``at_once``; results in order. Waits for all of them, and raises then what the
-    first that failed raised."""
+    """Run ``work`` on every item, ``at_once`` at a time, and return the results in order. When some fail, the others
+    are still run, and the first failure is raised then."""
     given = list(items)
-    ahead = iter(range(len(given)))
+    indexes = iter(range(len(given)))
     results: dict[int, R] = {}
     failures: list[Exception] = []
 
     async def worker() -> None:
-        for index in ahead:
+        for index in indexes:
             try:
                 results[index] = await work(given[index])
-            except Exception as error:  # raised below, when the others have ended
+            except Exception as error:  # raised below, after the others have ended
                 failures.append(error)
 
     await asyncio.gather(*(worker() for _ in range(min(len(given), at_once))))
@@ -51,35 +51,33 @@ async def each(
 
 
 async def partition_count(store: MetadataStore, topic: TopicName) -> int:
-    """Partitions of a partitioned topic, 0 when ``topic`` is none. Raises RecordFormatError."""
+    """Return the number of partitions, 0 when ``topic`` is not partitioned. Raises RecordFormatError."""
     record = await find_partitions(store, topic)
     return int(record["partitions"]) if record is not None else 0
 
 
 async def scopes(store: MetadataStore) -> list[str]:
-    """Everything two levels deep of which there may be topics, sorted: namespaces, and what holds the legacy namespaces
-    of a cluster, with or without policies."""
+    """Return all ``tenant/name`` below which topics may be stored, sorted: namespaces, and the parents of a cluster's
+    legacy namespaces, with or without policies."""
     tenants = await children(store, paths.POLICIES)
 
-    async def of(tenant: str) -> set[str]:
+    async def names_in(tenant: str) -> set[str]:
         trees = (paths.POLICIES, paths.MANAGED_LEDGERS, paths.PARTITIONED_TOPICS)
         return {name for tree in trees for name in await children(store, f"{tree}/{tenant}")}
 
-    found = await each(tenants, of)
-    return sorted(
-        f"{tenant}/{name}" for tenant, names in zip(tenants, found, strict=True) for name in names
-    )
+    by_tenant = zip(tenants, await each(tenants, names_in), strict=True)
+    return sorted(f"{tenant}/{name}" for tenant, names in by_tenant for name in names)
 
 
 async def topics(store: MetadataStore) -> dict[str, int]:
-    """All topics as of ``counted``, with their number of partitions (0: plain)."""
-    found = await each(await scopes(store), lambda scope: counted(store, scope))
-    return {name: count for part in found for name, count in part.items()}
+    """Return the topics of all scopes, see ``counted``, with their number of partitions (0: plain)."""
+    by_scope = await each(await scopes(store), lambda scope: counted(store, scope))
+    return {name: count for topics in by_scope for name, count in topics.items()}
 
 
 async def topics_in(store: MetadataStore, namespace: str) -> tuple[list[str], list[str]]:
-    """Partitioned topics of ``tenant/namespace`` and plain ones, by full name. Partitions of a known parent are left
-    out; system topics (``__`` in front) too."""
+    """Return the full names of the partitioned and of the plain topics of ``tenant/namespace``, without partitions of
+    existing partitioned topics and without system topics (``__`` in front)."""
     parents = [
         name
         for domain in DOMAINS
@@ -91,13 +89,14 @@ async def topics_in(store: MetadataStore, namespace: str) -> tuple[list[str], li
 
 
 class _Ledgers(NamedTuple):
-    """Topics of a namespace without the system's: ``parts`` are named as partitions of a topic are, by its name."""
+    """Topics of a namespace with ledgers, without system topics. ``parts`` have names of partitions, and are listed
+    by the name of the topic that they would belong to."""
 
     plain: list[str]
     parts: dict[str, list[str]]
 
     def shown(self, partitioned: Collection[str]) -> list[str]:
-        """Without the partitions of these topics."""
+        """Return the names without the partitions of these topics."""
         orphans = (self.parts[parent] for parent in self.parts if parent not in partitioned)
         return [*self.plain, *(name for names in orphans for name in names)]
 
@@ -113,39 +112,43 @@ async def _ledgers(store: MetadataStore, namespace: str) -> _Ledgers:
 
 
 def _by_parent(parts: Sequence[str], path: str) -> _Ledgers:
-    found = _Ledgers([], {})
+    ledgers = _Ledgers([], {})
     for name in users_names(parts, path):
         base, index = split_partition(name)
         if index < 0:
-            found.plain.append(name)
+            ledgers.plain.append(name)
         else:
-            found.parts.setdefault(base, []).append(name)
-    return found
+            ledgers.parts.setdefault(base, []).append(name)
+    return ledgers
 
 
 async def counted(store: MetadataStore, scope: str) -> dict[str, int]:
-    """Topics of a scope, legacy namespaces in it included, by full name with their number of partitions (0: plain).
-    Partitions of a partitioned topic that is known are left out; system topics (``__`` in front) too. A record that
-    cannot be read makes no partitioned topic: its partitions stand by themselves."""
+    """Return the number of partitions (0: plain) of the topics of a scope, legacy namespaces in it included, by full
+    name.
+
+    Partitions of existing partitioned topics and system topics (``__`` in front) are left out. The partitions of a
+    topic whose record cannot be read are listed by themselves.
+    """
     below = set(await children(store, f"{paths.PARTITIONED_TOPICS}/{scope}"))
     stored = set(await children(store, f"{paths.MANAGED_LEDGERS}/{scope}"))
-    found = await _counted_in(store, scope, below | stored)
+    counts = await _counted_in(store, scope, below | stored)
     legacy = (below - set(DOMAINS)) | (stored - {PERSISTENT})
-    for name in DOMAINS:  # the nodes of a legacy namespace called so look like a topic of this name
+    # The nodes of a legacy namespace that is called as a domain look like a topic of that name.
+    for name in DOMAINS:
         topic = f"{PERSISTENT}://{scope}/{name}"
-        if topic in found and await find_node(store, paths.namespace_policies(f"{scope}/{name}")):
+        if topic in counts and await find_node(store, paths.namespace_policies(f"{scope}/{name}")):
             legacy.add(name)
             if await _is_empty(store, f"{paths.managed_ledgers(scope)}/{name}"):
-                del found[topic]
+                del counts[topic]
     for name in sorted(legacy):
-        found |= await _counted_in(store, f"{scope}/{name}", DOMAINS)
-    return found
+        counts |= await _counted_in(store, f"{scope}/{name}", DOMAINS)
+    return counts
 
 
 async def _counted_in(
     store: MetadataStore, namespace: str, domains: Collection[str]
 ) -> dict[str, int]:
-    """As ``counted``, of one namespace, which has topics of these domains at most."""
+    """Return what ``counted`` does for one namespace, which has topics of these domains at most."""
     partitioned: dict[str, int] = {}
     for domain in DOMAINS:
         if domain in domains:
@@ -165,13 +168,14 @@ async def _partitioned(store: MetadataStore, path: str) -> dict[str, int]:
 
 
 async def _recorded(store: MetadataStore, path: str) -> int | None:
-    """Partitions by a record; None without one, or when it cannot be read, which must not cost other topics."""
+    """Return the number of partitions in a record; None without one, or when it cannot be read: other topics are
+    listed all the same."""
     try:
         record = await derived(store, path, partitioned_record)
     except NoNodeError:
         return None
     except RecordFormatError as error:
-        log.warning("a partitioned topic's record cannot be read error=%r", error)
+        log.warning("record of a partitioned topic is not readable error=%r", error)
         return None
     return int(record["partitions"]) if record is not None else None
 
@@ -185,15 +189,17 @@ async def _is_empty(store: MetadataStore, path: str) -> bool:
 
 
 class Changed(NamedTuple):
-    """Topics that are new or have another number of partitions, with that number; and those that are gone."""
+    """Topics that are new or have another number of partitions, with that number, and deleted topics."""
 
     known: dict[str, int]
     gone: set[str]
 
 
 class Catalog:
-    """``known``: all topics as of ``topics``, kept up with a store. For one event loop. What is kept and read anew
-    belongs to a scope: ``paths.whose`` tells of a legacy name its first two parts."""
+    """The topics of a metadata store, updated as it changes. Used on one event loop.
+
+    ``known`` is what ``topics`` returns. It is updated by scope; ``paths.whose`` returns the scope of a changed path.
+    """
 
     def __init__(self, store: MetadataStore) -> None:
         self.known: dict[str, int] = {}
@@ -206,15 +212,17 @@ class Catalog:
 
     @property
     def is_current(self) -> bool:
-        """Whether ``refresh`` would do nothing and give nothing."""
-        self._take_changes()
+        """True when ``refresh`` would read and return nothing."""
+        self._collect_changes()
         return not (self._everything or self._stale or self._changed.known or self._changed.gone)
 
     async def refresh(self) -> Changed:
-        """Bring ``known`` up to the store; what changed since the last call that returned. With a cached store the work
-        is in proportion to the namespaces that changed. Store errors pass through: the next call does what is left.
-        Cancel-safe."""
-        self._take_changes()
+        """Update ``known`` from the store; return what changed since the last call that returned.
+
+        With a cached store the work is proportional to the number of changed namespaces. Store errors pass through;
+        the next call continues with what was not read. Cancel-safe.
+        """
+        self._collect_changes()
         if self._everything or "" in self._stale:
             present = await scopes(self._store)
             self._stale |= dict.fromkeys(
@@ -231,8 +239,9 @@ class Catalog:
         changed, self._changed = self._changed, Changed({}, set())
         return changed
 
-    def _take_changes(self) -> None:
-        """Before anything is read: what changes meanwhile is for the next call."""
+    def _collect_changes(self) -> None:
+        """Collect the reported changes. Called before anything is read, so that later changes are left to the next
+        call."""
         if self._changes is None:
             self._everything = True
         else:

@@ -1,9 +1,9 @@
 """One metadata session and one admin client per process.
 
-They live on one event loop: the server's own (``live_on``), where work costs its caller nothing but the await, or,
-where no server runs (Celery, management commands, tests), one in a thread of its own. ``arun`` is for coroutines of
-any loop, ``run`` for threads without one; both raise what the work raised, or TimeoutError. A slow broker delays only
-the calls that need it.
+They run on one event loop: the server's own (``live_on``), where a call costs nothing but its await, or one in a
+separate thread where no server runs (Celery, management commands, tests). ``arun`` is for coroutines on any loop,
+``run`` for threads without a loop; both raise what the work raised, or TimeoutError. A slow broker delays only the
+calls that need it.
 """
 
 import asyncio
@@ -29,51 +29,52 @@ CALL_TIMEOUT_S = 15.0
 CONNECT_TIMEOUT_S = 5.0
 SESSION_TIMEOUT_S = 10.0
 PATIENCE_S = 1.5
-"""For the metadata store to be reached: who waits longer learns that it is not, and the attempt goes on."""
+"""Time that a caller waits for the connection to the metadata store; the attempt continues after that."""
 
 T = TypeVar("T")
 
 
 class Engine(NamedTuple):
-    """What work gets: the metadata store and the client of the brokers' admin RPC. Use only on the link's loop."""
+    """The argument of work: the metadata store and the client of the brokers' admin RPC, for use on the link's loop."""
 
     store: MetadataStore
     admin: AdminClient
     cluster: str = "standalone"
-    """The cluster that is administered."""
+    """The administered cluster."""
     principal: str = ""
-    """On whose behalf the work is done."""
+    """The principal for which the work is done."""
 
     async def call(self, operation: Operation[A, R], args: A) -> R:
-        """Run ``operation`` on the broker that owns the topic or bundle of ``args``."""
+        """Run ``operation`` on the owner of the topic or bundle of ``args``."""
         answer = await self.admin.call(operation, args, principal=self.principal)
         _account(operation, args, answer)
         return answer
 
     async def call_on(self, broker: BrokerAddress, operation: Operation[A, R], args: A) -> R:
-        """Run ``operation`` on this very broker."""
+        """Run ``operation`` on this broker, whichever owns the topic or bundle."""
         answer = await self.admin.call_on(broker, operation, args, principal=self.principal)
         _account(operation, args, answer)
         return answer
 
 
 def _account(operation: Operation[A, R], args: A, answer: R) -> None:
-    """What a broker was told to change, and what it says was there before and is now."""
-    asked = operation.reads or getattr(args, "dry", False)
-    accounted = None if asked else account.current()
+    """Record a change for the audit log: its arguments, and the values before and after it in the broker's answer."""
+    only_reads = operation.reads or getattr(args, "dry", False)
+    accounted = None if only_reads else account.current()
     if accounted is not None:
-        told = answer if isinstance(answer, dict) else {}
-        after = {"now": told["after"]} if "after" in told else {}
-        accounted.add(operation.name, told.get("before"), to_json(args) | after)
+        values = answer if isinstance(answer, dict) else {}
+        after = {"now": values["after"]} if "after" in values else {}
+        accounted.add(operation.name, values.get("before"), to_json(args) | after)
 
 
 Work = Callable[[Engine], Awaitable[T]]
 
 
 class EngineLink:
-    """``connect`` opens the engine; it runs on the link's loop at the first call and again after it failed.
+    """Access to the engine from any thread or event loop.
 
-    ``loop`` is the loop to live on, which whoever runs it also ends; without one the link runs its own in a thread.
+    ``connect`` opens the engine; it runs on the link's loop at the first call, and again after a failure. ``loop`` is
+    the link's loop, which its owner runs and closes; without one the link runs a loop in a thread.
     """
 
     def __init__(
@@ -97,35 +98,39 @@ class EngineLink:
 
     @property
     def opened(self) -> Engine | None:
-        """The engine if it is open."""
+        """The engine, if it is open."""
         return self._engine
 
     def check_loop(self) -> None:
-        """Raise AssertionError on any loop but the link's: what is awaited there would never be woken. Where callers
-        may be anywhere, ``on_loop`` and ``arun`` bring them there."""
+        """Raise AssertionError on any loop but the link's, where an await of its events would never return. Callers on
+        any loop use ``on_loop`` and ``arun``."""
         running = asyncio.get_running_loop()
         assert running is self.loop, "to be awaited on the engine link's loop: use link().on_loop"
 
     async def engine(self) -> Engine:
-        """The open engine; only on the link's loop. All who want it wait for the same attempt, none longer than
-        ``PATIENCE_S``. Raises StoreUnavailableError, and what ``connect`` raises. Cancel-safe."""
+        """Return the open engine; only on the link's loop.
+
+        All callers wait for the same attempt to connect, each at most ``PATIENCE_S``. Raises StoreUnavailableError, and
+        what ``connect`` raises. Cancel-safe.
+        """
         self.check_loop()
         if self._engine is None:
             if self._connecting is None:
                 self._connecting = self._tasks.spawn("connect", self._open())
             try:
                 async with asyncio.timeout(PATIENCE_S):
-                    failed = await asyncio.shield(self._connecting)
+                    error = await asyncio.shield(self._connecting)
             except TimeoutError:
                 raise StoreUnavailableError("the metadata store cannot be reached") from None
-            if failed is not None:
-                raise type(failed)(*failed.args) from failed  # each caller his own
+            if error is not None:
+                # A copy for each caller: one exception raised by several would collect all their tracebacks.
+                raise type(error)(*error.args) from error
         assert self._engine is not None
         return self._engine
 
     async def _open(self) -> Exception | None:
-        """What the attempt failed by, for each who waits for it."""
-        account.leave()
+        """Connect; return the error, which every waiting caller raises."""
+        account.leave()  # it connects for all callers, not for the request that was first
         try:
             self._engine = await self._connect()
         except Exception as error:
@@ -140,40 +145,40 @@ class EngineLink:
             return await work(engine._replace(principal=principal) if principal else engine)
 
     def run(self, work: Work[T], *, principal: str = "", timeout_s: float = CALL_TIMEOUT_S) -> T:
-        """Run ``work(engine)`` for ``principal`` and wait for it, in a thread other than the loop's. A change that
-        timed out may or may not have happened."""
+        """Run ``work(engine)`` for ``principal`` and return its result, in a thread other than the loop's. Raises
+        TimeoutError; a change may then have happened or not."""
         performed = self._perform(work, principal, timeout_s)
         return asyncio.run_coroutine_threadsafe(performed, self.loop).result()
 
     async def arun(
         self, work: Work[T], *, principal: str = "", timeout_s: float = CALL_TIMEOUT_S
     ) -> T:
-        """As ``run``, from a coroutine on any loop. Cancelling it cancels the work."""
+        """Run work as ``run`` does, from a coroutine on any loop. Cancelling it cancels the work."""
         performed = self._perform(work, principal, timeout_s)
         if asyncio.get_running_loop() is self.loop:
             return await performed
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(performed, self.loop))
 
     async def on_loop(self, work: Callable[[], Awaitable[T]]) -> T:
-        """``work()`` on the link's loop, whether or not there is an engine. Cancelling it cancels the work."""
+        """Run ``work()`` on the link's loop, whether or not the engine is open. Cancelling it cancels the work."""
 
-        async def done() -> T:
+        async def perform() -> T:
             return await work()
 
         if asyncio.get_running_loop() is self.loop:
-            return await done()
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(done(), self.loop))
+            return await perform()
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(perform(), self.loop))
 
     def start(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Run ``work()`` on the link's loop for the life of the process; it must catch its own errors."""
+        """Run ``work()`` on the link's loop for the life of the process; it must handle its own errors."""
 
-        async def forever() -> None:
+        async def perform() -> None:
             await work()
 
-        self.loop.call_soon_threadsafe(lambda: self._tasks.spawn("work", forever()))
+        self.loop.call_soon_threadsafe(lambda: self._tasks.spawn("work", perform()))
 
     def close(self) -> None:
-        """End the session and the thread; for tests and orderly exits. Not on the link's loop."""
+        """Close the session and end the thread, for tests and orderly exits. Not to be called on the link's loop."""
         asyncio.run_coroutine_threadsafe(self._close(), self.loop).result(CONNECT_TIMEOUT_S)
         if self._thread is not None:
             self.loop.call_soon_threadsafe(self.loop.stop)
@@ -182,7 +187,7 @@ class EngineLink:
 
     async def _close(self) -> None:
         await self._tasks.close()
-        if self._thread is not None:  # nobody else's work is on this loop
+        if self._thread is not None:  # the link's own loop: every task on it belongs to the link
             others = asyncio.all_tasks() - {asyncio.current_task()}
             for task in others:
                 task.cancel()
@@ -194,7 +199,7 @@ class EngineLink:
 
 
 async def connect_as_configured() -> Engine:
-    """The engine that the settings name."""
+    """Connect the engine as the settings specify."""
     environment = settings.ENVIRONMENT
     token = load_token(environment.data_dir, environment.internal_token, RandomEntropy())
     store = await connect(
@@ -212,7 +217,7 @@ _installed: tuple[int, EngineLink] | None = None
 
 
 def link() -> EngineLink:
-    """This process's link, made at first use. A forked child gets its own: threads do not survive a fork."""
+    """Return this process's link, created at first use. A forked child gets its own: threads do not survive a fork."""
     global _installed
     with _lock:
         if _installed is None or _installed[0] != os.getpid():
@@ -221,12 +226,12 @@ def link() -> EngineLink:
 
 
 def live_on(loop: asyncio.AbstractEventLoop) -> None:
-    """This process's link lives on ``loop``, the server's, which is about to run. Before its first use."""
+    """Have this process's link use ``loop``, the server's, which is about to run. To be called before its first use."""
     install(EngineLink(connect_as_configured, loop))
 
 
 def install(other: EngineLink | None) -> None:
-    """Replace this process's link (tests bring an engine of their own); None makes the next use connect anew."""
+    """Replace this process's link (tests install an engine of their own); after None the next use connects again."""
     global _installed
     with _lock:
         _installed = (os.getpid(), other) if other is not None else None

@@ -1,4 +1,4 @@
-"""Prometheus text of the gateway and of every broker as one document, each family described once."""
+"""Prometheus text of the gateway and of all brokers as one document, in which each family is described once."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -42,10 +42,10 @@ requests = Counter(
 
 
 async def document(engine: Engine) -> list[bytes]:
-    """The families of the gateway and of every broker that answers, in pieces of one text; which do not answer,
-    ``magnetar_gateway_broker_up`` says.
+    """Return the families of the gateway and of every broker that answers, as pieces of one text.
+    ``magnetar_gateway_broker_up`` is 0 for a broker that does not answer.
 
-    Raises what the metadata store raises: without the list of brokers nothing would be told of their silence.
+    Raises what the metadata store raises: without the list of brokers a missing one would not be reported.
     """
     texts = await _of_brokers(engine)
     brokers_up.clear()
@@ -58,13 +58,13 @@ async def document(engine: Engine) -> list[bytes]:
 
 
 async def _of_brokers(engine: Engine) -> dict[str, bytes | None]:
-    """Each broker's metrics text by broker id; None of one that does not answer."""
+    """Return each broker's metrics text by broker id; None for one that does not answer."""
     brokers = await engine.admin.brokers()
     client = HttpClient(
         LoopNetwork(), timeout_s=BROKER_TIMEOUT_S, answer_bytes_max=BROKER_BYTES_MAX
     )
 
-    async def ask(broker: "BrokerAddress") -> bytes | None:
+    async def fetch(broker: "BrokerAddress") -> bytes | None:
         try:
             answer = await client.request("GET", f"{broker.rpc_url}/metrics")
         except (HttpError, ValueError):  # ValueError: its record has no address
@@ -72,16 +72,18 @@ async def _of_brokers(engine: Engine) -> dict[str, bytes | None]:
         return answer.body if answer.status == 200 else None
 
     try:
-        texts = await asyncio.gather(*(ask(broker) for broker in brokers))
+        texts = await asyncio.gather(*(fetch(broker) for broker in brokers))
     finally:
         client.close()
     return {broker.id: text for broker, text in zip(brokers, texts, strict=True)}
 
 
 async def merge(texts: Mapping[str, bytes]) -> list[bytes]:
-    """One exposition, in pieces, out of several by source. Samples of a family that more than one source has get
-    ``node="source"``, so that no two series are the same. A family without samples (no topic is loaded) is described
-    all the same. Every family of a source must have its HELP or TYPE. Others have their turn in between; cancel-safe.
+    """Merge expositions by source into one, returned in pieces.
+
+    Samples of a family that several sources have get the label ``node="source"``, so that no two series are the same. A
+    family without samples (no topic is loaded) is described, too. Every family of a source must have a HELP or TYPE
+    line. Yields to other tasks meanwhile; cancel-safe.
     """
     heads: dict[bytes, bytes] = {}
     samples: dict[bytes, list[tuple[str, bytes]]] = {}
@@ -94,14 +96,13 @@ async def merge(texts: Mapping[str, bytes]) -> list[bytes]:
     pieces: list[bytes] = []
     for family, head in heads.items():
         pieces.append(head)
-        found = samples.get(family, [])
-        for source, body in found:
-            if len(found) == 1:
+        bodies = samples.get(family, [])
+        for source, body in bodies:
+            if len(bodies) == 1:
                 pieces.append(body)
                 continue
-            lines = body.split(
-                b"\n"
-            )  # nothing else ends a line: a label may hold a carriage return
+            # Not splitlines(): a label may contain a carriage return, which ends no line of the format.
+            lines = body.split(b"\n")
             label = b'node="%b"' % source.encode()
             for start in range(0, len(lines), LINES_A_TURN):
                 run = lines[start : start + LINES_A_TURN]
@@ -111,7 +112,7 @@ async def merge(texts: Mapping[str, bytes]) -> list[bytes]:
 
 
 def _families(text: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:
-    """Name, description and samples of each, as whole lines."""
+    """Yield the name, description and samples of each family, as whole lines."""
     at = 0
     while at < len(text):
         name, begin = b"", at
@@ -129,7 +130,7 @@ def _families(text: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:
 
 
 def _labelled(line: bytes, label: bytes) -> bytes:
-    """A sample's line with one more label; nothing of an empty line."""
+    """Return a sample's line with one more label; nothing for an empty line."""
     brace = line.rfind(b"}")
     if brace >= 0:
         comma = b"" if line[brace - 1 : brace] == b"{" else b","

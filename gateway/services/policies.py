@@ -1,4 +1,4 @@
-"""Policies of namespaces and topics: reading what is set or in force, and changing it."""
+"""Policies of namespaces and topics: reading those that are set or in force, and changing them."""
 
 from typing import Any
 
@@ -13,24 +13,25 @@ from gateway.services.engine_link import Engine
 
 
 async def of_namespace(engine: Engine, name: NamespaceName, policy: Policy) -> Any:
-    """What the namespace says, None for nothing; NotFound without it."""
+    """Return the value set on the namespace, None without one. Raises NotFound without the namespace."""
     return find(of_cluster(await get_policies(engine.store, name), engine.cluster), policy.key)
 
 
 async def set_on_namespace(
     engine: Engine, name: NamespaceName, policy: Policy, value: Any, *, expected: Any = ANYTHING
 ) -> None:
-    """``value`` as ``policy.read`` gave it; None removes it. See ``engine.tenancy.namespaces.set_policy``."""
+    """Set the policy to ``value``, as ``policy.read`` returns it; None removes it. See
+    ``engine.tenancy.namespaces.set_policy``."""
     await set_policy(engine.store, name, policy, value, cluster=engine.cluster, expected=expected)
 
 
 async def in_force_on_namespace(engine: Engine, name: NamespaceName) -> dict[str, Any]:
-    """By name of each policy ``{value, level, own, default}``: see NAMESPACE_POLICIES."""
+    """Return ``{value, level, own, default}`` of each policy by name: see NAMESPACE_POLICIES."""
     return await engine.call(api.NAMESPACE_POLICIES, api.OnBundle(name))
 
 
 async def of_topic(engine: Engine, name: TopicName) -> dict[str, Any]:
-    """By name of each policy what TOPIC_POLICIES says. NotFound without the topic,
+    """Return the answer to TOPIC_POLICIES, by the name of each policy. Raises NotFound without the topic,
     PreconditionFailed for a partition."""
     await _require(engine, name)
     return await engine.call(api.TOPIC_POLICIES, api.OnTopic(name))
@@ -46,8 +47,8 @@ async def set_on_topic(
     subscription: str = "",
     everywhere: bool = False,
 ) -> None:
-    """As ``set_on_namespace``, of one of its subscriptions where one is named; ``everywhere``: in all clusters.
-    NotFound without the topic, PreconditionFailed for a partition."""
+    """Set a policy as ``set_on_namespace`` does, on a topic or, where one is named, on one of its subscriptions;
+    ``everywhere``: in all clusters. Raises NotFound without the topic, PreconditionFailed for a partition."""
     await _require(engine, name)
     if value is not None:
         await check_clusters(

@@ -18,12 +18,8 @@ PACKAGES = ("engine", "bookie", "gateway", "admin_ui", "spark_jobs")
 GENERATED = ("_pb2.py", "_pb2.pyi")
 PENDING: tuple[str, ...] = (
     "engine/broker/administration",
-    "gateway/services/catalog.py",
-    "gateway/services/engine_link.py",
-    "gateway/services/metrics.py",
     "gateway/services/namespaces.py",
     "gateway/services/partitioned.py",
-    "gateway/services/policies.py",
     "gateway/services/publishing.py",
     "gateway/services/schemas.py",
     "gateway/services/topics.py",
