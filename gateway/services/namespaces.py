@@ -1,4 +1,4 @@
-"""Verbs on namespaces that need brokers as well as metadata."""
+"""Operations on namespaces that need brokers as well as metadata."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -29,43 +29,48 @@ from gateway.services.catalog import each
 from gateway.services.engine_link import Engine
 
 LARGEST, HOT = "LARGEST", "HOT"
-"""Instead of a bundle's range: the one with most topics, or with most traffic."""
+"""Names accepted in place of a bundle's range: the bundle with most topics, that with most traffic."""
 MODES = {"PERSISTENT": (PERSISTENT,), "NON_PERSISTENT": ("non-persistent",), "ALL": DOMAINS}
 
 
 async def list_topics(
     engine: Engine, namespace: NamespaceName, mode: str, *, include_system: bool
 ) -> Sequence[str]:
-    """Concrete topics; ``mode`` is a key of MODES."""
-    found = [
+    """Return the concrete topics of a namespace; ``mode`` is a key of MODES."""
+    by_domain = [
         await topics.list_topics(engine, domain, namespace, include_system=include_system)
         for domain in MODES[mode]
     ]
-    return found[0] if len(found) == 1 else [name for names in found for name in names]
+    if len(by_domain) == 1:
+        return by_domain[0]
+    return [name for names in by_domain for name in names]
 
 
 async def policies(engine: Engine, namespace: NamespaceName) -> dict[str, Any]:
-    """As stored, with the bundles that brokers have."""
+    """Return the policies as stored, with the bundles in the form that brokers use."""
     stored = await get_policies(engine.store, namespace)
     return {**stored, "bundles": (await bundles_beside(engine.store, namespace, stored)).document}
 
 
 async def delete(engine: Engine, namespace: NamespaceName, *, force: bool = False) -> None:
-    """See ``engine.tenancy.namespaces.delete_namespace``. System topics are deleted by their brokers before, with what
-    they stored; interrupted, a second call finishes."""
+    """Delete a namespace, see ``engine.tenancy.namespaces.delete_namespace``.
+
+    Its remaining topics, which are system topics, are deleted first by their brokers, with their ledgers. After an
+    interruption a second call finishes.
+    """
     await check_deletable(engine.store, namespace, force=force)
     try:
         store = fresh(engine.store, paths.managed_ledgers(str(namespace)))
-        left = await metadata.list_topics(store, namespace, include_system=True)
+        names = await metadata.list_topics(store, namespace, include_system=True)
     except NotFound:
-        left = []  # marked as deleted: they are gone
-    for name in left:
+        names = []  # an interrupted deletion marked the namespace, after its topics were deleted
+    for name in names:
         await engine.call(api.DELETE_TOPIC, api.DeleteTopic(TopicName.parse(name), force=True))
     await delete_namespace(engine.store, namespace, force=force)
 
 
 async def unload(engine: Engine, namespace: NamespaceName) -> None:
-    """Every broker gives up the bundles it owns of this namespace."""
+    """Have every broker unload the bundles that it owns of this namespace."""
     await topics.require_namespace(engine, namespace)
     args = api.OnBundle(namespace)
     await each(
@@ -77,7 +82,8 @@ async def unload(engine: Engine, namespace: NamespaceName) -> None:
 async def unload_bundle(
     engine: Engine, namespace: NamespaceName, bundle: str, destination: str | None = None
 ) -> None:
-    """The owner of one bundle gives it up; who takes it next cannot be chosen yet."""
+    """Have the owner of one bundle unload it. Raises NotBuilt for a ``destination``: the next owner cannot be
+    chosen."""
     await topics.require_namespace(engine, namespace)
     bundle = await one_bundle(engine, namespace, bundle)
     if destination is not None:
@@ -88,7 +94,8 @@ async def unload_bundle(
 
 
 async def one_bundle(engine: Engine, namespace: NamespaceName, given: str) -> str:
-    """``given`` as one of the namespace's; PreconditionFailed when it is none, NotFound without the namespace."""
+    """Return ``given`` as a range of the namespace. Raises PreconditionFailed when it is none, NotFound without the
+    namespace."""
     return check_bundle(namespace, given, (await get_bundles(engine.store, namespace)).ranges)
 
 
@@ -101,8 +108,10 @@ async def split_bundle(
     *,
     unload: bool,
 ) -> None:
-    """Its owner cuts it and serves the parts; with ``unload`` it gives them up then. ``bundle`` may be LARGEST: the one
-    with most topics. That the algorithm finds nothing to cut at is fine, as in Pulsar."""
+    """Have the owner of a bundle split it and serve the parts, or with ``unload`` unload them.
+
+    ``bundle`` may be LARGEST. An algorithm that finds no position to split at is no error, as in Pulsar.
+    """
     policies = await topics.require_namespace(engine, namespace)
     bundles = await bundles_beside(engine.store, namespace, policies)
     if bundle == HOT:
@@ -110,7 +119,7 @@ async def split_bundle(
     if bundle == LARGEST:
         names = await metadata.list_topics(engine.store, namespace, include_system=True)
         counts = Counter(bundles.of_topic(TopicName.parse(name)).range for name in names)
-        bundle = max(bundles.ranges, key=lambda one: counts[one])
+        bundle = max(bundles.ranges, key=lambda bundle: counts[bundle])
     check_bundle(namespace, bundle, bundles.ranges)
     args = api.SplitBundle(namespace, bundle, algorithm, positions, unload)
     await engine.call(api.SPLIT_BUNDLE, args)
@@ -119,33 +128,36 @@ async def split_bundle(
 async def clear_backlog(
     engine: Engine, namespace: NamespaceName, bundle: str | None, subscription: str | None
 ) -> None:
-    """Acknowledge everything of one subscription, or of all, of every topic of the namespace or bundle that its users
-    have, loaded or not. NotFound when there are topics and none has the subscription; all are tried before one that
-    failed is named."""
+    """Acknowledge everything in one subscription, or in all, of every topic of the namespace or bundle, loaded or not,
+    but of no system topic.
 
-    async def one(topic: TopicName) -> bool:
+    Raises NotFound when there are topics and none has the subscription. All topics are tried before a failure is
+    raised.
+    """
+
+    async def clear(topic: TopicName) -> bool:
         names = await engine.call(api.SUBSCRIPTIONS, api.OnTopic(topic))
         chosen = [name for name in names if subscription is None or name == subscription]
         for name in chosen:
             await engine.call(api.CLEAR_BACKLOG, api.OnSubscription(topic, name))
         return bool(chosen)
 
-    found = await _on_topics(engine, namespace, bundle, one)
-    if subscription is not None and found and not any(found):
+    cleared = await _on_topics(engine, namespace, bundle, clear)
+    if subscription is not None and cleared and not any(cleared):
         raise NotFound(f"Subscription {subscription} not found in {namespace}")
 
 
 async def unsubscribe(
     engine: Engine, namespace: NamespaceName, bundle: str | None, subscription: str
 ) -> None:
-    """Delete a subscription of every topic of the namespace or bundle; that there is none is fine, as in Pulsar. All
-    are tried before one that failed, such as where it has consumers, is named."""
+    """Delete a subscription of every topic of the namespace or bundle; topics without it are no error, as in Pulsar.
+    All topics are tried before a failure is raised, such as for a subscription that has consumers."""
 
-    async def one(topic: TopicName) -> bool:
+    async def delete(topic: TopicName) -> bool:
         await engine.call(api.DELETE_SUBSCRIPTION, api.DeleteSubscription(topic, subscription))
         return True
 
-    await _on_topics(engine, namespace, bundle, one)
+    await _on_topics(engine, namespace, bundle, delete)
 
 
 async def _on_topics(
@@ -154,8 +166,8 @@ async def _on_topics(
     bundle: str | None,
     work: Callable[[TopicName], Awaitable[bool]],
 ) -> list[bool]:
-    """``work`` on each topic of the namespace or bundle; False for those that lack what it is about. Raises as
-    ``on_each``."""
+    """Run ``work`` on each topic of the namespace or bundle and return the results; False where it raised NotFound.
+    Raises what ``on_each`` raises."""
     policies = await get_policies(engine.store, namespace)
     if bundle is not None:
         ranges = (await bundles_beside(engine.store, namespace, policies)).ranges
@@ -163,17 +175,17 @@ async def _on_topics(
     store = fresh(engine.store, paths.managed_ledgers(str(namespace)))
     names = await metadata.list_topics(store, namespace, bundle=bundle)
 
-    async def one(topic: TopicName) -> bool:
+    async def attempt(topic: TopicName) -> bool:
         try:
             return await work(topic)
-        except NotFound:  # it went meanwhile, or lacks the subscription
+        except NotFound:  # the topic was deleted meanwhile, or lacks the subscription
             return False
 
-    return await on_each([TopicName.parse(name) for name in names], one, "topics")
+    return await on_each([TopicName.parse(name) for name in names], attempt, "topics")
 
 
 def check_bundle(namespace: NamespaceName, given: str, ranges: list[str]) -> str:
-    """``given`` as one of ``ranges``; PreconditionFailed when it is none."""
+    """Return ``given`` as one of ``ranges``. Raises PreconditionFailed when it is none."""
     try:
         bundle = BundleName.parse(namespace, given).range
     except InvalidNameError as error:

@@ -1,11 +1,11 @@
-"""Sums of partitions' statistics, as Pulsar's partitioned-stats route forms them. Pure."""
+"""Sums of partitions' statistics, as Pulsar's partitioned-stats route computes them. Pure."""
 
 from collections import Counter
 from typing import Any
 
 Json = dict[str, Any]
 
-# What means nothing when added up: the largest, or the first, of the partitions' values stands for all.
+# Values whose sum means nothing: the largest of the partitions' values is reported.
 _LARGEST = frozenset(
     {
         "lastConsumedTimestamp", "lastAckedTimestamp", "lastConsumedFlowTimestamp", "lastExpireTimestamp",
@@ -16,10 +16,10 @@ _LARGEST = frozenset(
 )  # fmt: skip
 _AGE, _OLDEST = "oldestBacklogMessageAgeSeconds", "oldestBacklogMessageSubscriptionName"
 _PUBLISHED = ("msgRateIn", "msgThroughputIn", "chunkedMessageRate")
-_OF_ONE = frozenset(
+_OF_PARTITION = frozenset(
     {"address", "connectedSince", "clientVersion", "metadata", "keyHashRangeArrays", "drainingHashes"}
 )  # fmt: skip
-"""What a consumer has in each partition for itself."""
+"""Fields of a consumer that belong to one partition, and are left out of the sum."""
 _EARLIEST = frozenset({"earliestMsgPublishTimeInBacklogs", "earliestMsgPublishTimeInBacklog"})
 
 _RATES = ("msgRateIn", "msgThroughputIn", "msgRateOut", "msgThroughputOut", "averageMsgSize")
@@ -42,12 +42,12 @@ _NOTHING = {
     "msgChunkPublished": False,
     "compaction": dict.fromkeys(_COMPACTED, 0),
 }
-"""Of a topic none of whose partitions is served."""
+"""The statistics of a topic none of whose partitions is served."""
 
 
 def sum_stats(parts: list[Json]) -> Json:
-    """One TopicStats out of those of the partitions; ``publishers`` and consumers that have the same name, or
-    place, in several partitions are one."""
+    """Return one TopicStats for those of the partitions; ``publishers`` and consumers that have the same name, or
+    index, in several partitions are merged."""
     if not parts:
         return _NOTHING | {"publishers": [], "subscriptions": {}, "replication": {}}
     total = _sum(parts)
@@ -60,48 +60,49 @@ def sum_stats(parts: list[Json]) -> Json:
 
 def _sum(parts: list[Json]) -> Json:
     keys = dict.fromkeys(key for part in parts for key in part)
-    found = {key: _merged(key, [part[key] for part in parts if key in part]) for key in keys}
-    if _OLDEST in found:
-        found[_OLDEST] = max(parts, key=lambda part: int(part.get(_AGE, -1))).get(_OLDEST)
-    if _AGE in found:
-        found[_AGE] = max(found[_AGE], 0)
-    return found
+    total = {key: _merged(key, [part[key] for part in parts if key in part]) for key in keys}
+    if _OLDEST in total:  # the name belongs to the age: both come from the same partition
+        total[_OLDEST] = max(parts, key=lambda part: int(part.get(_AGE, -1))).get(_OLDEST)
+    if _AGE in total:
+        total[_AGE] = max(total[_AGE], 0)
+    return total
 
 
 def _publishers(parts: list[list[Json]]) -> list[Json]:
-    """Those of one producer as one: by name where the client says that some partitions may have none of it, else those
-    at the same place."""
+    """Merge the publishers of one producer: by name where the client may be attached to some partitions only, else by
+    index."""
     groups: dict[str | int, list[Json]] = {}
     for part in parts:
-        for place, one in enumerate(part):
-            partial = one.get("supportsPartialProducer")
-            groups.setdefault(one["producerName"] if partial else place, []).append(one)
-    found = []
+        for index, publisher in enumerate(part):
+            partial = publisher.get("supportsPartialProducer")
+            key = publisher["producerName"] if partial else index
+            groups.setdefault(key, []).append(publisher)
+    publishers = []
     for key, group in groups.items():
-        merged: Json = {name: sum(one[name] for one in group) for name in _PUBLISHED}
+        merged: Json = {name: sum(publisher[name] for publisher in group) for name in _PUBLISHED}
         rate = merged["msgRateIn"]
         merged["averageMsgSize"] = merged["msgThroughputIn"] / rate if rate else 0.0
         merged |= {"producerId": 0, "supportsPartialProducer": isinstance(key, str)}
-        found.append(merged | ({"producerName": key} if isinstance(key, str) else {}))
-    return found
+        publishers.append(merged | ({"producerName": key} if isinstance(key, str) else {}))
+    return publishers
 
 
 def _consumers(parts: list[list[Json]]) -> list[Json]:
-    """Those of the same name as one, the n-th of a name with the n-th in other partitions."""
+    """Merge the consumers of the same name, the n-th of a name with the n-th in other partitions."""
     groups: dict[tuple[str, int], list[Json]] = {}
     for part in parts:
         seen: Counter[str] = Counter()
-        for one in part:
-            name = one["consumerName"]
-            groups.setdefault((name, seen[name]), []).append(one)
+        for consumer in part:
+            name = consumer["consumerName"]
+            groups.setdefault((name, seen[name]), []).append(consumer)
             seen[name] += 1
-    return [_sum([_without(one, _OF_ONE) for one in group]) for group in groups.values()]
+    return [_sum([_of_topic(consumer) for consumer in group]) for group in groups.values()]
 
 
-def _without(one: Json, names: frozenset[str]) -> Json:
-    return {name: value for name, value in one.items() if name not in names} | {
-        "avgMessagesPerEntry": 0
-    }
+def _of_topic(consumer: Json) -> Json:
+    """Return a consumer's statistics without those of its partition alone."""
+    kept = {name: value for name, value in consumer.items() if name not in _OF_PARTITION}
+    return kept | {"avgMessagesPerEntry": 0}
 
 
 def _merged(key: str, values: list[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Schemas of topics, at the broker that owns the topic's bundle."""
+"""Schemas of topics, read and changed by the broker that owns the topic's bundle."""
 
 import asyncio
 from base64 import b64decode
@@ -14,46 +14,46 @@ Json = dict[str, Any]
 
 
 async def latest(engine: Engine, name: TopicName) -> Json:
-    """The newest version. Raises NotFound."""
+    """Return the newest version. Raises NotFound."""
     return await engine.call(api.SCHEMA, api.OneSchema(name))
 
 
 async def version(engine: Engine, name: TopicName, number: int) -> Json:
-    """Raises NotFound."""
+    """Return one version. Raises NotFound."""
     return await engine.call(api.SCHEMA, api.OneSchema(name, number))
 
 
 async def versions(engine: Engine, name: TopicName) -> list[Json]:
-    """All versions since the last deletion, oldest first."""
+    """Return all versions since the last deletion, oldest first."""
     return await engine.call(api.SCHEMAS, api.OnTopic(name))
 
 
 async def metadata(engine: Engine, name: TopicName) -> Json:
-    """Where each version lies; empty when there is none."""
+    """Return the positions at which the versions are stored; empty without any."""
     return await engine.call(api.SCHEMA_METADATA, api.OnTopic(name))
 
 
-class Strategy(NamedTuple):
-    """``level``: who says so: topic, namespace or broker."""
+class StrategyInForce(NamedTuple):
+    """A compatibility strategy, and the level that it is set at: topic, namespace or broker."""
 
     value: str
     level: str
 
 
-async def strategy(engine: Engine, name: TopicName) -> Strategy:
-    """What may follow the topic's schema. Raises NotFound without the namespace."""
-    found = await engine.call(api.TOPIC_POLICIES, api.OnTopic(name.partitioned))
-    said = found["schemaCompatibilityStrategy"]
-    return Strategy(said["value"], said["level"])
+async def strategy(engine: Engine, name: TopicName) -> StrategyInForce:
+    """Return the compatibility strategy for the topic's schemas. Raises NotFound without the namespace."""
+    policies = await engine.call(api.TOPIC_POLICIES, api.OnTopic(name.partitioned))
+    policy = policies["schemaCompatibilityStrategy"]
+    return StrategyInForce(policy["value"], policy["level"])
 
 
 async def page(engine: Engine, name: TopicName, limit: int, before: int | None = None) -> Json:
-    """See SCHEMA_PAGE."""
+    """Return a page of versions, see SCHEMA_PAGE."""
     return await engine.call(api.SCHEMA_PAGE, api.SchemaPage(name, limit, before))
 
 
-class Stored(NamedTuple):
-    """A version, also from before a deletion."""
+class StoredSchema(NamedTuple):
+    """A stored version, which may be from before a deletion."""
 
     at_ms: int
     schema: Schema
@@ -61,38 +61,42 @@ class Stored(NamedTuple):
 
 async def stored(
     engine: Engine, name: TopicName, numbers: Iterable[int]
-) -> dict[int, Stored | str]:
-    """By number; the reason for those that are not there or cannot be read."""
+) -> dict[int, StoredSchema | str]:
+    """Return the versions by number; the reason in place of one that is missing or cannot be read."""
     wanted = sorted(set(numbers))
-    found: dict[int, Stored | str] = {}
+    schemas: dict[int, StoredSchema | str] = {}
     for start in range(0, len(wanted), api.STORED_SCHEMAS_MAX):
         part = wanted[start : start + api.STORED_SCHEMAS_MAX]
-        for one in await engine.call(api.STORED_SCHEMAS, api.StoredSchemas(name, part)):
-            found[one["version"]] = _stored(one) if "data" in one else one["reason"]
-    return found
+        for answer in await engine.call(api.STORED_SCHEMAS, api.StoredSchemas(name, part)):
+            schema = _stored(answer) if "data" in answer else answer["reason"]
+            schemas[answer["version"]] = schema
+    return schemas
 
 
-def _stored(told: Json) -> Stored:
-    schema = Schema(SchemaKind(told["type"]), b64decode(told["data"]), told["properties"])
-    return Stored(told["timestamp"], schema)
+def _stored(answer: Json) -> StoredSchema:
+    schema = Schema(SchemaKind(answer["type"]), b64decode(answer["data"]), answer["properties"])
+    return StoredSchema(answer["timestamp"], schema)
 
 
 class Verdict(NamedTuple):
-    """On a candidate: ``version``, if it is one already, ``reason`` why it may not be the next one; ``newest`` when
-    this was found, -1 without any."""
+    """The result of a check of a candidate schema.
+
+    ``version`` is its number if it is stored already, ``reason`` why it may not become the next version. ``newest`` is
+    the newest version at the time of the check, -1 without any.
+    """
 
     newest: int
     version: int | None
     compatible: bool
     reason: str | None
-    strategy: Strategy
+    strategy: StrategyInForce
 
 
 async def verdict(engine: Engine, candidate: api.GivenSchema) -> Verdict:
-    """Raises InvalidField, Unprocessable, NotFound."""
-    # First of all, so that what comes meanwhile is a conflict for who registers by this verdict.
+    """Check a candidate against the topic's schemas. Raises InvalidField, Unprocessable, NotFound."""
+    # Read before the checks: a version registered meanwhile makes a registration by this verdict a conflict.
     newest = (await page(engine, candidate.topic, 1))["newest"]
-    said, number, holds = await asyncio.gather(
+    answer, number, in_force = await asyncio.gather(
         check(engine, candidate),
         find(engine, candidate),
         strategy(engine, candidate.topic),
@@ -100,14 +104,14 @@ async def verdict(engine: Engine, candidate: api.GivenSchema) -> Verdict:
     return Verdict(
         newest,
         None if number < 0 else number,
-        said["compatibility"] or number >= 0,
-        said.get("reason") if number < 0 else None,
-        holds._replace(value=said["schemaCompatibilityStrategy"]),
+        answer["compatibility"] or number >= 0,
+        answer.get("reason") if number < 0 else None,
+        in_force._replace(value=answer["schemaCompatibilityStrategy"]),
     )
 
 
 async def register(engine: Engine, schema: api.GivenSchema, expected: int | None = None) -> int:
-    """See REGISTER_SCHEMA; the version."""
+    """Register a schema and return its version, see REGISTER_SCHEMA."""
     args = api.RegisterSchema(
         schema.topic, schema.kind, schema.definition, schema.properties, expected
     )
@@ -116,18 +120,18 @@ async def register(engine: Engine, schema: api.GivenSchema, expected: int | None
 
 
 async def check(engine: Engine, schema: api.GivenSchema) -> Json:
-    """See CHECK_SCHEMA."""
+    """Return whether a schema is compatible, see CHECK_SCHEMA."""
     return await engine.call(api.CHECK_SCHEMA, schema)
 
 
 async def find(engine: Engine, schema: api.GivenSchema) -> int:
-    """See FIND_SCHEMA."""
+    """Return the version of a schema, see FIND_SCHEMA."""
     return await engine.call(api.FIND_SCHEMA, schema)
 
 
 async def delete(
     engine: Engine, name: TopicName, *, force: bool = False, expected: int | None = None
 ) -> int:
-    """See DELETE_SCHEMA; the version."""
+    """Delete the topic's schemas and return the version of the deletion, see DELETE_SCHEMA."""
     answer = await engine.call(api.DELETE_SCHEMA, api.DeleteSchema(name, force, expected))
     return cast(int, answer["version"])

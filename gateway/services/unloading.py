@@ -1,4 +1,4 @@
-"""Many bundles given up at once: each by the very broker that is known to own it, and within a time."""
+"""Unloading of many bundles at once, each by the broker that was shown as its owner, within a deadline."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -14,24 +14,24 @@ from gateway.services.catalog import each
 from gateway.services.engine_link import Engine
 
 AT_ONCE = 8
-"""Bundles that one broker is asked for at a time: each closes its topics, some at a time, too."""
+"""Bundles that one broker unloads at a time; it closes several topics of each at a time, too."""
 
 
 class Outcome(StrEnum):
-    """How it ended for a bundle."""
+    """Outcomes for a bundle."""
 
     DONE = "done"
-    """Its broker says that it gave it up."""
+    """Confirmed by the broker: the bundle is unloaded."""
     LEFT = "left"
-    """It was not as expected any more, and was left alone."""
+    """Not unloaded, because the owner had changed."""
     FAILED = "failed"
-    """It was not given up."""
+    """Not unloaded, for another reason."""
     UNKNOWN = "unknown"
-    """Its broker was asked, and nobody knows what became of it."""
+    """Requested, and not known whether it is unloaded."""
 
 
 class Ended(NamedTuple):
-    """``why`` is empty for what is done."""
+    """An outcome and its reason, which is empty for ``DONE``."""
 
     outcome: Outcome
     why: str = ""
@@ -40,14 +40,17 @@ class Ended(NamedTuple):
 async def give_up(
     engine: Engine, owners: Mapping[BundleName, str], until: float
 ) -> dict[BundleName, Ended]:
-    """Have each bundle given up that is still owned by whom ``owners`` says, by address. What is not done at ``until``,
-    on the loop's clock, is not waited for. A broker that does not answer keeps nobody else's from being done. Store
-    errors pass through before the first is asked; cancelled: some may be done."""
+    """Unload each bundle that is still owned by the address in ``owners``; return the outcome of each.
+
+    Requests that are not answered at ``until``, on the loop's clock, are not waited for. A broker that does not answer
+    does not delay those of other brokers. Store errors pass through before the first request; when cancelled, some
+    bundles may be unloaded.
+    """
     brokers = {broker.service_url: broker for broker in await engine.admin.brokers()}
     ended: dict[BundleName, Ended] = {}
 
-    async def one(bundle: BundleName) -> None:
-        broker, asked = brokers.get(owners[bundle]), False
+    async def unload(bundle: BundleName) -> None:
+        broker, is_sent = brokers.get(owners[bundle]), False
         try:
             async with asyncio.timeout_at(until):
                 now = await owner_now(engine.store, bundle)
@@ -58,51 +61,52 @@ async def give_up(
                     why = f"{now} is not registered: its bundles are free when its session ends"
                     ended[bundle] = Ended(Outcome.FAILED, why)
                 else:
-                    asked = True
-                    wanted = api.OnBundle(bundle.namespace, bundle.range)
-                    await engine.call_on(broker, api.UNLOAD_BUNDLE, wanted)
+                    is_sent = True
+                    args = api.OnBundle(bundle.namespace, bundle.range)
+                    await engine.call_on(broker, api.UNLOAD_BUNDLE, args)
                     ended[bundle] = Ended(Outcome.DONE)
-        except (MagnetarError, OSError) as error:  # TimeoutError among them
-            ended[bundle] = _failed(error, asked=asked)
+        except (MagnetarError, OSError) as error:  # OSError includes TimeoutError
+            ended[bundle] = _failed(error, is_sent=is_sent)
 
-    mine: dict[str, list[BundleName]] = {}
+    by_owner: dict[str, list[BundleName]] = {}
     for bundle, owner in owners.items():
-        mine.setdefault(owner, []).append(bundle)
-    await asyncio.gather(*(each(some, one, AT_ONCE) for some in mine.values()))
+        by_owner.setdefault(owner, []).append(bundle)
+    await asyncio.gather(*(each(bundles, unload, AT_ONCE) for bundles in by_owner.values()))
     return ended
 
 
-def _failed(error: MagnetarError | OSError, *, asked: bool) -> Ended:
-    """``asked``: the broker was told to."""
+def _failed(error: MagnetarError | OSError, *, is_sent: bool) -> Ended:
+    """Return the outcome for an error; ``is_sent``: the request to the broker was begun."""
     if isinstance(error, TimeoutError):
-        if asked:
+        if is_sent:
             return Ended(Outcome.UNKNOWN, "Its broker did not answer in time")
         return Ended(Outcome.FAILED, "It was not begun: the time for all of them had ended")
     why = str(error) or "It failed"
-    if not asked:
+    if not is_sent:
         return Ended(Outcome.FAILED, f"Its owner could not be read: {why}")
     if isinstance(error, Conflict):
         return Ended(Outcome.LEFT, why)
-    answered = isinstance(error, Refusal) and not isinstance(error, NotReady)
-    return Ended(Outcome.FAILED if answered else Outcome.UNKNOWN, why)
+    # NotReady also stands for a lost connection, after which the bundle may be unloaded.
+    is_refused = isinstance(error, Refusal) and not isinstance(error, NotReady)
+    return Ended(Outcome.FAILED if is_refused else Outcome.UNKNOWN, why)
 
 
 async def owners_by_now(
     store: MetadataStore, bundles: Iterable[BundleName]
 ) -> dict[BundleName, str | None]:
-    """Address of whoever owns each, empty for nobody; None for one that is none of its namespace's any more, since it
-    was split. Store errors pass through."""
+    """Return the address of each bundle's owner, empty without one; None for a bundle that its namespace does not have
+    any more, because it was split or the namespace was deleted. Store errors pass through."""
     given = list(bundles)
     names = {str(bundle.namespace): bundle.namespace for bundle in given}
-    found: list[Owned | None] = await each(names.values(), lambda name: owned_in(store, name))
-    there = dict(zip(names, found, strict=True))
-    ranges = {name: set(one.bundles.ranges) for name, one in there.items() if one is not None}
+    read: list[Owned | None] = await each(names.values(), lambda name: owned_in(store, name))
+    owned = dict(zip(names, read, strict=True))
+    ranges = {name: set(space.bundles.ranges) for name, space in owned.items() if space is not None}
 
     def owner(bundle: BundleName) -> str | None:
         name = str(bundle.namespace)
-        one = there[name]
-        if one is None or bundle.range not in ranges[name]:
+        space = owned[name]
+        if space is None or bundle.range not in ranges[name]:
             return None
-        return one.owners.get(bundle.range, "")
+        return space.owners.get(bundle.range, "")
 
     return {bundle: owner(bundle) for bundle in given}

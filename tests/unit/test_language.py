@@ -18,10 +18,7 @@ PACKAGES = ("engine", "bookie", "gateway", "admin_ui", "spark_jobs")
 GENERATED = ("_pb2.py", "_pb2.pyi")
 PENDING: tuple[str, ...] = (
     "engine/broker/administration",
-    "gateway/services/namespaces.py",
-    "gateway/services/partitioned.py",
     "gateway/services/publishing.py",
-    "gateway/services/schemas.py",
     "gateway/services/topics.py",
     "gateway/services/unloading.py",
     "tests",
