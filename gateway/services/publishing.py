@@ -1,8 +1,9 @@
-"""Messages published on behalf of REST's callers: producers that requests share, and what became of each message.
+"""Messages published for REST requests: producers that requests share, and the outcome of each message.
 
-Without a name a request shares the producer of its partition and schema with all others; it leaves the topic IDLE_S
-after its last request, so that nobody who then deletes the topic is in its way. A name is one producer's alone: such
-requests come one after the other, each with a producer of its own, which has left before its request is answered.
+A request without a producer name shares the producer of its partition and schema with others. The producer is closed
+IDLE_S after its last request, so that it does not prevent the deletion of the topic. A producer name belongs to one
+producer at a time: requests with the same name run one after the other, each with its own producer, which is closed
+before its request is answered.
 """
 
 import asyncio
@@ -39,11 +40,11 @@ from engine.wire import pulsar_pb2 as pb
 from gateway.services import clients
 
 PRODUCERS_MAX = 1_000
-"""That requests share at a time; one for each partition and schema."""
+"""Shared producers at a time, one for each partition and schema."""
 IDLE_S = 1.0
 SEND_TIMEOUT_S = 10.0
 IN_FLIGHT_BYTES_MAX = 32 << 20
-"""Of all requests; a request of more than its body's bound there is not."""
+"""Bytes of unconfirmed messages above which requests are refused; one request adds at most the bound of a body."""
 NO_VERSION = -1
 _OF_REQUESTS: dict[ServerError, type[Refusal]] = {
     ServerError.AuthorizationError: Forbidden,
@@ -52,19 +53,19 @@ _OF_REQUESTS: dict[ServerError, type[Refusal]] = {
     ServerError.ProducerBusy: Conflict,
     ServerError.TopicNotFound: NotFound,
 }
-"""Refusals of a producer that are the request's own. What others say of the topic, each message is answered with."""
+"""Refusals of a producer that refuse the whole request. Any other is the answer for each message."""
 
 
 class Outgoing(NamedTuple):
-    """``sequence_id`` None: the next one of the producer's."""
+    """A message to publish; with ``sequence_id`` None the producer assigns the next one."""
 
     message: OutgoingMessage
     sequence_id: int | None = None
 
 
 class Published(NamedTuple):
-    """``results`` are in the order of the messages, whose partitions they name; ``schema_version`` is NO_VERSION
-    without one."""
+    """The outcome of a request: results and partitions in the order of its messages; ``schema_version`` is NO_VERSION
+    without a schema."""
 
     results: Sequence[SendResult]
     partitions: Sequence[int]
@@ -72,28 +73,28 @@ class Published(NamedTuple):
 
 
 class _Receipts:
-    """Of the messages of one request that go to one topic."""
+    """Results of the messages of one request that are sent to one topic."""
 
     def __init__(self, count: int) -> None:
         self.results: list[SendResult] = [SendResult(None, None)] * count
-        self.all_here = asyncio.get_running_loop().create_future()
+        self.are_complete = asyncio.get_running_loop().create_future()
         self._missing = count
 
-    def take(self, result: SendResult) -> None:
+    def add(self, result: SendResult) -> None:
         self.results[result.token[1]] = result
         self._missing -= 1
-        if not self._missing and not self.all_here.done():
-            self.all_here.set_result(None)
+        if not self._missing and not self.are_complete.done():
+            self.are_complete.set_result(None)
 
 
 def _deliver(results: Sequence[SendResult]) -> None:
     for result in results:
         receipts: _Receipts = result.token[0]
-        receipts.take(result)
+        receipts.add(result)
 
 
 class _Shared:
-    """A producer and how many requests use it."""
+    """A producer with the number of requests that use it."""
 
     def __init__(self, producer: PartitionProducer, opening: "asyncio.Task[None]") -> None:
         self.producer = producer
@@ -112,8 +113,8 @@ class _Shared:
         await self.producer.close()
 
 
-class _Part(NamedTuple):
-    """What became of the messages of one topic; ``failure`` when it could not be attached to."""
+class _PartResult(NamedTuple):
+    """Results of the messages for one topic; ``failure``: the error that prevented attaching the producer."""
 
     results: Sequence[SendResult]
     schema_version: int
@@ -121,12 +122,13 @@ class _Part(NamedTuple):
 
 
 class Publisher:
-    """Of one event loop."""
+    """The producers of one event loop for REST requests."""
 
     def __init__(self, client: PulsarClient) -> None:
         self._client = client
         self._budget = Budget(IN_FLIGHT_BYTES_MAX)
-        self._tasks = TaskScope("publishing", lambda name, error: None)  # whoever waits is told
+        # Errors are raised where the tasks are awaited: none is logged here.
+        self._tasks = TaskScope("publishing", lambda name, error: None)
         self._shared: dict[tuple[object, ...], _Shared] = {}
         self._named: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
         start = client.entropy.below(1 << 16)
@@ -139,46 +141,47 @@ class Publisher:
         schema: Schema,
         name: str | None = None,
     ) -> Published:
-        """Messages to ``topics``, which are the partitions of one or one alone: by their keys, without a key in turn.
+        """Publish messages to ``topics``, the partitions of a topic or a single topic; return the result of each.
 
-        W6: a message is reported stored when the broker has confirmed it. Raises what the whole request is refused
-        with: a Refusal, or a ClientError when no broker could be asked; nothing was sent then. When cancelled, messages
-        may be stored or not.
+        The partition is chosen by a message's key, and in turn without a key. A message is reported as stored when the
+        broker has confirmed it (W6). Raises Refusal when the whole request is refused, ClientError when no broker
+        could be reached; nothing was sent then. When cancelled, messages may be stored or not.
         """
         if self._budget.high:
             raise NotReady("too many messages wait for brokers' receipts; try again later")
         now_ms = self._client.clock.wall_ms()
-        chosen = [self._choice.of(one.message, len(topics), now_ms) for one in messages]
+        chosen = [self._choice.of(outgoing.message, len(topics), now_ms) for outgoing in messages]
         runs: dict[int, list[Outgoing]] = {}
-        for index, one in zip(chosen, messages, strict=True):
-            runs.setdefault(index, []).append(one)
+        for index, outgoing in zip(chosen, messages, strict=True):
+            runs.setdefault(index, []).append(outgoing)
         parts = await asyncio.gather(
             *(self._publish(topics[index], run, schema, name) for index, run in runs.items())
         )
         if parts and all(part.failure is not None for part in parts):
             _raise_refusal(parts[0].failure)
-        rest = {index: iter(part.results) for index, part in zip(runs, parts, strict=True)}
-        results = [next(rest[index]) for index in chosen]
+        # Each part has its messages in their order: taken by partition, the results have the order of the request.
+        by_index = {index: iter(part.results) for index, part in zip(runs, parts, strict=True)}
+        results = [next(by_index[index]) for index in chosen]
         version = max((part.schema_version for part in parts), default=NO_VERSION)
         return Published(results, [topics[index].partition for index in chosen], version)
 
     async def _publish(
         self, topic: TopicName, run: Sequence[Outgoing], schema: Schema, name: str | None
-    ) -> _Part:
+    ) -> _PartResult:
         receipts = _Receipts(len(run))
         try:
             async with self._attached(topic, schema, name) as producer:
                 version = producer.schema_version
-                named = pb.MessageMetadata(schema_version=version).SerializePartialToString()
+                encoded = pb.MessageMetadata(schema_version=version).SerializePartialToString()
                 for index, (message, _) in enumerate(run):
                     message.token = receipts, index
-                    message.extra_metadata += named if version else b""
+                    message.extra_metadata += encoded if version else b""
                 _send(producer, run)
-                await receipts.all_here
+                await receipts.are_complete
                 number = version_of(version)
-                return _Part(receipts.results, NO_VERSION if number is None else number)
+                return _PartResult(receipts.results, NO_VERSION if number is None else number)
         except MagnetarError as error:
-            return _Part([SendResult(None, None, error)] * len(run), NO_VERSION, error)
+            return _PartResult([SendResult(None, None, error)] * len(run), NO_VERSION, error)
 
     def _attached(
         self, topic: TopicName, schema: Schema, name: str | None
@@ -197,25 +200,26 @@ class Publisher:
             )
 
         if name is not None:
-            return self._alone(make, (str(topic), name))
+            return self._own_producer(make, (str(topic), name))
         properties = frozenset(schema.properties.items())
-        return self._together(make, (topic, schema.kind, schema.data, properties))
+        return self._shared_producer(make, (topic, schema.kind, schema.data, properties))
 
     @asynccontextmanager
-    async def _together(
+    async def _shared_producer(
         self, make: Callable[[], PartitionProducer], key: tuple[object, ...]
     ) -> AsyncIterator[PartitionProducer]:
-        """The producer that others opened under this key, or else one that is opened now."""
+        """Lend the producer that is open under this key; without one, open it."""
         shared = self._shared.pop(key, None)
         if shared is None or not shared.usable:
-            self._make_room()
+            self._evict()
             producer = make()
             shared = _Shared(producer, self._tasks.spawn("open", producer.open()))
-        self._shared[key] = shared  # behind those that were used before
+        self._shared[key] = shared  # at the end: the least recently used producer is first
         shared.users += 1
         if shared.idle is not None:
             shared.idle.cancel()
         try:
+            # Shielded, because other requests wait for the same opening when this one is cancelled.
             await asyncio.shield(shared.opening)
             yield shared.producer
         finally:
@@ -225,8 +229,9 @@ class Publisher:
                 wait_s = IDLE_S if shared.usable else 0.0
                 shared.idle = loop.call_later(wait_s, self._drop, key, shared)
 
-    def _make_room(self) -> None:
-        """Raises NotReady when every producer is used."""
+    def _evict(self) -> None:
+        """Close the least recently used idle producer when there are PRODUCERS_MAX. Raises NotReady when none is
+        idle."""
         if len(self._shared) < PRODUCERS_MAX:
             return
         for key, shared in self._shared.items():
@@ -244,12 +249,12 @@ class Publisher:
             self._tasks.spawn("leave", shared.close())
 
     @asynccontextmanager
-    async def _alone(
+    async def _own_producer(
         self, make: Callable[[], PartitionProducer], key: tuple[str, str]
     ) -> AsyncIterator[PartitionProducer]:
-        """A producer of this topic and name for one request."""
+        """Lend a producer of this topic and name, which is closed after the request."""
         lock = self._named.setdefault(key, asyncio.Lock())
-        try:
+        try:  # the broker refuses a second producer of the name, so that requests wait for one another
             async with asyncio.timeout(SEND_TIMEOUT_S):
                 await lock.acquire()
         except TimeoutError:
@@ -261,32 +266,33 @@ class Publisher:
             yield producer
         finally:
             try:
+                # Shielded, so that a cancelled request does not leave the name in use at the broker.
                 await asyncio.shield(self._tasks.spawn("leave", producer.close()))
             finally:
                 lock.release()
 
     async def close(self) -> None:
-        """Leave all topics. What waits for receipts is not answered any more."""
-        shared, self._shared = list(self._shared.values()), {}
-        for each in shared:
-            if each.idle is not None:
-                each.idle.cancel()
-        await asyncio.gather(*(each.close() for each in shared))
+        """Close all producers. Requests that wait for receipts are not answered any more."""
+        producers, self._shared = list(self._shared.values()), {}
+        for shared in producers:
+            if shared.idle is not None:
+                shared.idle.cancel()
+        await asyncio.gather(*(shared.close() for shared in producers))
         await self._tasks.close()
 
 
 def _send(producer: PartitionProducer, run: Sequence[Outgoing]) -> None:
-    if any(one.sequence_id is not None for one in run):
+    if any(outgoing.sequence_id is not None for outgoing in run):
         for message, sequence_id in run:
             assert sequence_id is not None, "all or none have one"
             producer.send_as(message, sequence_id)
     else:
-        producer.send([one.message for one in run])
+        producer.send([outgoing.message for outgoing in run])
 
 
 def _raise_refusal(error: MagnetarError | None) -> None:
-    """Raises what refuses a whole request, for what no producer could be opened by; returns for what each message is
-    answered with."""
+    """Raise the error by which no producer could be opened, if it refuses the whole request; return when it is the
+    answer for each message."""
     if not isinstance(error, RefusedError):
         assert error is not None
         raise error
@@ -299,16 +305,17 @@ _publishers: dict[asyncio.AbstractEventLoop, Publisher] = {}
 
 
 def publisher() -> Publisher:
-    """Of the running loop; made when first asked for."""
+    """Return the publisher of the running loop, created at first use."""
     loop = asyncio.get_running_loop()
-    found = _publishers.get(loop)
-    if found is None:
-        found = _publishers[loop] = Publisher(clients.client())
-    return found
+    publisher = _publishers.get(loop)
+    if publisher is None:
+        publisher = _publishers[loop] = Publisher(clients.client())
+    return publisher
 
 
 def failure_of(error: MagnetarError) -> tuple[int, str]:
-    """Pulsar's code of a message that was not stored, as far as is known, and why: 1 when sending it again may help."""
+    """Return Pulsar's code and the reason for a message that was not confirmed: 1 when sending it again may help, else
+    2."""
     text = str(error) or type(error).__name__
     if isinstance(error, SendTimeoutError):
         text += ": the message may be stored"

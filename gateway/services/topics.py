@@ -1,5 +1,5 @@
-"""Verbs on topics and subscriptions as Pulsar's REST interface offers them: existence checks with its texts, and
-the fan-out of a partitioned topic over its partitions."""
+"""Operations on topics and subscriptions as Pulsar's REST interface has them: existence checks with its texts, and
+calls to every partition of a partitioned topic."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -40,16 +40,16 @@ S = TypeVar("S", bound=api.OnSubscription)
 
 
 def topic_name(domain: str, tenant: str, namespace: str, topic: str) -> TopicName:
-    """The topic of path segments. Raises PreconditionFailed."""
-    where = namespace_name(tenant, namespace)
+    """Return the topic that path segments name. Raises PreconditionFailed."""
+    parent = namespace_name(tenant, namespace)
     try:
-        return where.topic(topic, domain)
+        return parent.topic(topic, domain)
     except InvalidNameError as error:
         raise PreconditionFailed(f"Topic name is not valid: {error}") from error
 
 
 def subscription_name(name: str) -> str:
-    """``name`` when a subscription may be called so. Raises PreconditionFailed."""
+    """Return ``name`` if it is a valid subscription name. Raises PreconditionFailed."""
     try:
         return check_subscription(name)
     except InvalidNameError as error:
@@ -57,7 +57,7 @@ def subscription_name(name: str) -> str:
 
 
 async def require_namespace(engine: Engine, namespace: NamespaceName) -> Stored:
-    """The namespace's policies; NotFound with the text of the topic routes."""
+    """Return the namespace's policies. Raises NotFound with the text of the topic routes."""
     try:
         return await get_policies(engine.store, namespace)
     except NotFound as error:
@@ -65,8 +65,10 @@ async def require_namespace(engine: Engine, namespace: NamespaceName) -> Stored:
 
 
 async def require(engine: Engine, name: TopicName) -> None:
-    """NotFound unless this very topic exists; a partitioned parent is none. Non-persistent ones only their owner
-    knows."""
+    """Raise NotFound unless a plain topic or partition of this name exists.
+
+    Only the namespace is checked for a non-persistent topic: it exists only at its owner.
+    """
     await require_namespace(engine, name.namespace)
     if not name.persistent or await metadata.topic_exists(engine.store, name):
         return
@@ -76,7 +78,7 @@ async def require(engine: Engine, name: TopicName) -> None:
 
 
 async def require_any(engine: Engine, name: TopicName) -> None:
-    """NotFound unless there is a topic of that name, plain or partitioned; a non-persistent one is there while it is
+    """Raise NotFound unless a topic of that name exists, plain or partitioned; a non-persistent one exists while it is
     loaded."""
     missing = NotFound(f"Topic {name} not found")
     try:
@@ -90,15 +92,14 @@ async def require_any(engine: Engine, name: TopicName) -> None:
 
 
 async def partitions_of(engine: Engine, name: TopicName) -> int:
-    """Number of partitions, 0 when ``name`` is no partitioned topic."""
+    """Return the number of partitions, 0 when ``name`` is not a partitioned topic."""
     record = await metadata.find_partitions(engine.store, name)
     return int(record["partitions"]) if record is not None else 0
 
 
 async def members(engine: Engine, name: TopicName) -> list[TopicName]:
-    """The topic itself, or a partitioned topic's existing partitions, non-persistent ones if they are loaded.
-
-    NotFound when there is nothing of that name."""
+    """Return the topic itself, or a partitioned topic's existing partitions, non-persistent ones if they are loaded.
+    Raises NotFound when neither exists."""
     count = await partitions_of(engine, name)
     if count == 0:
         await require(engine, name)
@@ -112,14 +113,14 @@ async def members(engine: Engine, name: TopicName) -> list[TopicName]:
 
 
 async def _of_each(engine: Engine, operation: Operation[T, R], args: T) -> dict[str, R]:
-    """The answers of the topic, or of each of ``members``, by name."""
+    """Run ``operation`` on the topic, or on each of ``members``; return the answers by name."""
     parts = await members(engine, args.topic)
-    found = await on_each(parts, lambda part: engine.call(operation, replace(args, topic=part)))
-    return {str(part): answer for part, answer in zip(parts, found, strict=True)}
+    answers = await on_each(parts, lambda part: engine.call(operation, replace(args, topic=part)))
+    return {str(part): answer for part, answer in zip(parts, answers, strict=True)}
 
 
 async def refuse_parent(engine: Engine, name: TopicName, refusal: str) -> None:
-    """Unsupported with ``refusal`` when the topic is partitioned, NotFound when it does not exist."""
+    """Raise Unsupported with ``refusal`` when the topic is partitioned, NotFound when it does not exist."""
     if await partitions_of(engine, name):
         raise Unsupported(refusal)
     await require(engine, name)
@@ -136,7 +137,8 @@ async def list_topics(
     bundle: str | None = None,
     include_system: bool = False,
 ) -> Sequence[str]:
-    """Concrete topics of a namespace: persistent ones that exist, or non-persistent ones that are loaded."""
+    """Return the concrete topics of a namespace: persistent ones that exist, or non-persistent ones that are
+    loaded."""
     if domain == PERSISTENT:
         if bundle and bundle not in (await get_bundles(engine.store, namespace)).ranges:
             return []
@@ -148,12 +150,12 @@ async def list_topics(
 
 
 async def loaded_nonpersistent(engine: Engine, namespace: NamespaceName) -> list[str]:
-    """Non-persistent topics of a namespace on any broker."""
+    """Return the non-persistent topics of a namespace that any broker has loaded, sorted."""
     args = api.LoadedTopics(namespace)
     brokers = await engine.admin.brokers()
-    found = await each(brokers, lambda broker: engine.call_on(broker, api.TOPICS, args))
+    by_broker = await each(brokers, lambda broker: engine.call_on(broker, api.TOPICS, args))
     return sorted(
-        {name for names in found for name in names if name.startswith("non-persistent://")}
+        {name for names in by_broker for name in names if name.startswith("non-persistent://")}
     )
 
 
@@ -161,23 +163,24 @@ async def loaded_nonpersistent(engine: Engine, namespace: NamespaceName) -> list
 
 
 async def create(engine: Engine, name: TopicName, properties: dict[str, str]) -> None:
-    """A plain topic. Whether it may be is for its broker to say."""
+    """Create a plain topic. Its broker decides whether it may exist."""
     await engine.call(api.CREATE_TOPIC, api.CreateTopic(name, properties))
 
 
 async def delete(engine: Engine, name: TopicName, *, force: bool, seen: Any = None) -> None:
-    """A plain topic or one partition. Whether it may be is for its broker to say; ``seen``: as of ``DeleteTopic``."""
+    """Delete a plain topic or one partition. Its broker decides whether it may be deleted; ``seen``: see
+    ``DeleteTopic``."""
     try:
         await engine.call(api.DELETE_TOPIC, api.DeleteTopic(name, force, seen))
     except NotFound as error:
-        if name.persistent:  # of a non-persistent topic it means that there is nothing to delete
+        if name.persistent:  # a non-persistent topic that is not loaded is deleted already
             raise NotFound(f"Topic {name} not found") from error
 
 
 async def create_partitioned(
     engine: Engine, name: TopicName, count: int, properties: dict[str, str]
 ) -> None:
-    """A partitioned topic and its partitions. PreconditionFailed for a partition's name."""
+    """Create a partitioned topic and its partitions. Raises PreconditionFailed for a partition's name."""
     metadata.check_parent(name)
 
     async def is_loaded() -> bool:
@@ -189,7 +192,7 @@ async def create_partitioned(
 
 
 async def grow(engine: Engine, name: TopicName, count: int) -> None:
-    """More partitions; fewer are refused."""
+    """Increase the number of partitions to ``count``. Raises Unprocessable for fewer than there are."""
     if count <= 0:
         present = await partitions_of(engine, name)
         if present:
@@ -200,14 +203,14 @@ async def grow(engine: Engine, name: TopicName, count: int) -> None:
 
 
 async def create_missed(engine: Engine, name: TopicName) -> None:
-    """Partitions that the record promises and nobody made, with the subscriptions of the others."""
+    """Create the partitions that the record counts and that do not exist, with the subscriptions of the others."""
     await partitioned_topics.create_missed(engine.store, engine, name)
 
 
 async def delete_partitioned(
     engine: Engine, name: TopicName, *, force: bool, seen: Mapping[str, Any] | None = None
 ) -> None:
-    """The partitions through their brokers, then the record. ``seen``: by partition, as of ``DeleteTopic``."""
+    """Delete the partitions through their brokers, then the record. ``seen``: by partition, see ``DeleteTopic``."""
     try:
         await metadata.require_partitioned(engine.store, name)
     except NotFound as error:
@@ -216,7 +219,7 @@ async def delete_partitioned(
 
 
 async def partitions(engine: Engine, name: TopicName, *, allow_missing: bool) -> Stored:
-    """PartitionedTopicMetadata; ``allow_missing``: somebody is about to use the topic, and it may be made by that."""
+    """Return PartitionedTopicMetadata; ``allow_missing``: the caller is about to use the topic, which may create it."""
     await require_namespace(engine, name.namespace)
     try:
         return await metadata.get_partitions(engine.store, name)
@@ -232,7 +235,8 @@ async def partitions(engine: Engine, name: TopicName, *, allow_missing: bool) ->
 
 
 async def _to_use(engine: Engine, name: TopicName) -> int:
-    """Partitions of a topic that is missing, made by its use. Raises NotFound where none is."""
+    """Create a missing topic because it is used; return its number of partitions. Raises NotFound where use creates no
+    topics."""
     try:
         return await engine.call(api.PARTITIONS_TO_USE, api.OnTopic(name))
     except NotFound as error:
@@ -245,7 +249,7 @@ def _require_persistent(name: TopicName) -> None:
 
 
 async def properties(engine: Engine, name: TopicName) -> dict[str, str]:
-    """Of a plain topic, a partition, or a partitioned topic: each has its own."""
+    """Return the properties of a plain topic, a partition or a partitioned topic: each has its own."""
     _require_persistent(name)
     record = await metadata.find_partitions(engine.store, name)
     if record is not None:
@@ -255,17 +259,18 @@ async def properties(engine: Engine, name: TopicName) -> dict[str, str]:
 
 
 async def set_properties(engine: Engine, name: TopicName, properties: dict[str, str]) -> None:
-    """Set these beside those that there are."""
+    """Set properties, and keep those with other keys."""
     await change_properties(engine, api.ChangeProperties(name, properties))
 
 
 async def remove_property(engine: Engine, name: TopicName, key: str) -> None:
-    """Remove one; that there is none is fine."""
+    """Remove a property; a missing one is no error."""
     await change_properties(engine, api.ChangeProperties(name, removed=[key]))
 
 
 async def change_properties(engine: Engine, args: api.ChangeProperties) -> None:
-    """Of a plain topic, a partition, or a partitioned topic. Raises Conflict for others than expected."""
+    """Change the properties of a plain topic, a partition or a partitioned topic. Raises Conflict when they are not as
+    expected."""
     _require_persistent(args.topic)
     if await partitions_of(engine, args.topic):
         await metadata.change_properties(
@@ -277,13 +282,13 @@ async def change_properties(engine: Engine, args: api.ChangeProperties) -> None:
 
 
 async def stats(engine: Engine, name: TopicName, flags: dict[str, bool]) -> Json:
-    """TopicStats of one concrete topic."""
+    """Return TopicStats of one concrete topic."""
     await require(engine, name)
     return await engine.call(api.TOPIC_STATS, api.TopicStats(name, **flags))
 
 
 async def internal_stats(engine: Engine, name: TopicName, *, with_metadata: bool) -> Json:
-    """PersistentTopicInternalStats of one concrete topic."""
+    """Return PersistentTopicInternalStats of one concrete topic."""
     await require(engine, name)
     return await engine.call(api.INTERNAL_STATS, api.InternalStats(name, with_metadata))
 
@@ -300,47 +305,47 @@ async def _parent(engine: Engine, name: TopicName) -> Stored:
 async def partitioned_stats(
     engine: Engine, name: TopicName, flags: dict[str, bool], *, per_partition: bool
 ) -> Json:
-    """PartitionedTopicStats: sums, the record, and each partition's own numbers."""
+    """Return PartitionedTopicStats: sums, the record, and with ``per_partition`` each partition's statistics."""
     record = await _parent(engine, name)
-    found = await _of_each(engine, api.TOPIC_STATS, api.TopicStats(name, **flags))
-    answer = sum_stats(list(found.values()))
+    partitions = await _of_each(engine, api.TOPIC_STATS, api.TopicStats(name, **flags))
+    answer = sum_stats(list(partitions.values()))
     if not name.persistent:
         answer.setdefault("msgDropRate", 0.0)
     answer["metadata"] = record
-    answer["partitions"] = found if per_partition else {}
+    answer["partitions"] = partitions if per_partition else {}
     return answer
 
 
 async def partitioned_internal_stats(engine: Engine, name: TopicName) -> Json:
-    """PartitionedTopicInternalStats."""
+    """Return PartitionedTopicInternalStats."""
     record = await _parent(engine, name)
-    found = await _of_each(engine, api.INTERNAL_STATS, api.InternalStats(name))
-    return {"metadata": record, "partitions": found}
+    partitions = await _of_each(engine, api.INTERNAL_STATS, api.InternalStats(name))
+    return {"metadata": record, "partitions": partitions}
 
 
 async def internal_info(engine: Engine, name: TopicName) -> Json:
-    """PartitionedManagedLedgerInfo of a partitioned topic, else ManagedLedgerInfo."""
+    """Return PartitionedManagedLedgerInfo of a partitioned topic, else ManagedLedgerInfo."""
     if not name.persistent:
         raise Unsupported("Internal info of a non-persistent topic is not kept")
-    found = await _of_each(engine, api.INTERNAL_INFO, api.OnTopic(name))
-    return found.get(str(name), {"version": 0, "partitions": found})
+    infos = await _of_each(engine, api.INTERNAL_INFO, api.OnTopic(name))
+    return infos.get(str(name), {"version": 0, "partitions": infos})
 
 
 async def last_message_id(engine: Engine, name: TopicName) -> Json:
-    """MessageId of the newest message; entry -1 of the open ledger when there is none."""
+    """Return the MessageId of the newest message; entry -1 of the open ledger without one."""
     await require(engine, name)
     if not name.persistent:
         raise Unsupported("GetLastMessageId on a non-persistent topic is not allowed")
     return message_id(await engine.call(api.LAST_MESSAGE_ID, api.OnTopic(name)))
 
 
-def message_id(found: Json) -> Json:
-    """A MessageId with the members that Pulsar's server always writes."""
-    return {"batchSize": 0, "batchIndex": -1, "partitionIndex": -1, **found}
+def message_id(fields: Json) -> Json:
+    """Return a MessageId with the fields that Pulsar's server always writes."""
+    return {"batchSize": 0, "batchIndex": -1, "partitionIndex": -1, **fields}
 
 
 async def message_id_by_time(engine: Engine, name: TopicName, timestamp_ms: int) -> Json:
-    """First message published at or after a time."""
+    """Return the MessageId of the first message that was published at or after a time."""
     refusal = (
         "Get message ID by timestamp on a partitioned topic is not allowed,"
         " please try do it on specific topic partition"
@@ -351,14 +356,14 @@ async def message_id_by_time(engine: Engine, name: TopicName, timestamp_ms: int)
 
 
 async def backlog_size(engine: Engine, name: TopicName, position: api.MessagePosition) -> int:
-    """Bytes stored behind a place of a plain topic or one partition."""
+    """Return the number of stored bytes after a position of a plain topic or one partition."""
     await require_any(engine, name)
     await refuse_parent(engine, name, "calculate backlog size is not allowed for partitioned-topic")
     return await engine.call(api.BACKLOG_SIZE, api.BacklogSize(name, position))
 
 
 async def offload_status(engine: Engine, name: TopicName) -> Json:
-    """OffloadProcessStatus of a plain topic or one partition: nothing offloads, so it never ran."""
+    """Return OffloadProcessStatus of a plain topic or one partition: no offload ever ran, since there is none."""
     await _require_plain(engine, name)
     return {
         "status": "NOT_RUN",
@@ -368,7 +373,7 @@ async def offload_status(engine: Engine, name: TopicName) -> Json:
 
 
 async def offload(engine: Engine, name: TopicName) -> None:
-    """Raises NotBuilt, for a topic that is there."""
+    """Raise NotBuilt for an existing topic, NotFound for any other."""
     await _require_plain(engine, name)
     raise NotBuilt("offload: nothing moves ledgers to other storage in this version")
 
@@ -380,14 +385,14 @@ async def _require_plain(engine: Engine, name: TopicName) -> None:
 
 
 async def terminate(engine: Engine, name: TopicName) -> Json:
-    """Seal the topic; its last MessageId."""
+    """Terminate the topic and return its last MessageId."""
     _require_persistent(name)
     await refuse_parent(engine, name, "Termination of a partitioned topic is not allowed")
     return message_id((await engine.call(api.TERMINATE, api.OnTopic(name)))["last"])
 
 
 async def terminate_partitions(engine: Engine, name: TopicName) -> Json:
-    """Seal every partition of a partitioned topic; the last MessageId of each by its number."""
+    """Terminate every partition of a partitioned topic; return the last MessageId of each by its index."""
     _require_persistent(name)
     await require_namespace(engine, name.namespace)
     count = await partitions_of(engine, name)
@@ -397,42 +402,43 @@ async def terminate_partitions(engine: Engine, name: TopicName) -> Json:
             " please use terminate commands"
         )
     parts = [name.partition_at(index) for index in range(count)]
-    found = await on_each(parts, lambda part: engine.call(api.TERMINATE, api.OnTopic(part)))
+    answers = await on_each(parts, lambda part: engine.call(api.TERMINATE, api.OnTopic(part)))
     return {
-        str(index): {**message_id(one["last"]), "partitionIndex": -1}
-        for index, one in enumerate(found)
+        str(index): {**message_id(answer["last"]), "partitionIndex": -1}
+        for index, answer in enumerate(answers)
     }
 
 
 async def unload(engine: Engine, name: TopicName) -> None:
-    """Close the topic, or every partition, on its broker."""
+    """Unload the topic, or every partition, from its broker."""
     await _of_each(engine, api.UNLOAD, api.OnTopic(name))
 
 
 async def trim(engine: Engine, name: TopicName) -> None:
-    """Delete ledgers nobody needs any more, of every partition."""
+    """Delete the ledgers of the topic, or of every partition, that no cursor and no retention needs."""
     await _of_each(engine, api.TRIM, api.OnTopic(name))
 
 
 async def truncate(engine: Engine, name: TopicName) -> None:
-    """Delete all messages but those of the open ledger, of every partition: all subscriptions have them behind them."""
+    """Delete all messages but those of the open ledger, of the topic or every partition; all subscriptions then have
+    them acknowledged."""
     if not name.persistent:
         raise PreconditionFailed("unsupport truncate")
     await _of_each(engine, api.TRUNCATE, api.OnTopic(name))
 
 
 async def compact(engine: Engine, name: TopicName) -> None:
-    """Begin to compact the topic, or every partition."""
+    """Start to compact the topic, or every partition."""
     await _of_each(engine, api.COMPACT, api.OnTopic(name))
 
 
 async def compaction_status(engine: Engine, name: TopicName) -> Json:
-    """How the last compaction of the topic, or of its partitions together, stands."""
+    """Return the status of the last compaction of the topic, or of its partitions together."""
     return await engine.call(api.COMPACTION_STATUS, api.OnTopic(name))
 
 
 async def examine(engine: Engine, name: TopicName, initial: str, nth: int) -> Json:
-    """The nth message from an end, as headers and base64 body."""
+    """Return the nth message from an end of the topic, as headers and base64 body."""
     if not name.persistent:
         raise Unsupported("Examine messages on a non-persistent topic is not allowed")
     refusal = (
@@ -445,14 +451,14 @@ async def examine(engine: Engine, name: TopicName, initial: str, nth: int) -> Js
 
 
 async def message_by_id(engine: Engine, name: TopicName, ledger_id: int, entry_id: int) -> Json:
-    """One message by its place."""
+    """Return one message by its position."""
     await refuse_parent(engine, name, "GetMessageById is not allowed on partitioned-topic")
     return await engine.call(api.MESSAGE_BY_ID, api.MessageById(name, ledger_id, entry_id))
 
 
 async def lookup(engine: Engine, name: TopicName) -> Json:
-    """LookupData of the topic's owner as metadata has it; a bundle without one is taken by the broker that is asked.
-    Raises NotFound for a topic that is missing and not made by its use."""
+    """Return LookupData of the topic's owner in the metadata store; a bundle without one is acquired by a broker.
+    Raises NotFound for a topic that does not exist and is not created by its use."""
     namespace = name.namespace
     policies = await require_namespace(engine, namespace)
     if (
@@ -478,7 +484,7 @@ async def lookup(engine: Engine, name: TopicName) -> Json:
 
 
 async def bundle_of(engine: Engine, name: TopicName) -> str:
-    """The hash range that holds the topic; the whole range for a namespace that does not exist, as Pulsar answers."""
+    """Return the hash range of the topic's bundle; the full range without the namespace, as Pulsar answers."""
     try:
         bundles = await get_bundles(engine.store, name.namespace)
     except NotFound:
@@ -486,36 +492,36 @@ async def bundle_of(engine: Engine, name: TopicName) -> str:
     return bundles.of_topic(name).range
 
 
-# What roles may do with a topic
+# Permissions of roles
 
 
 async def grants_on(engine: Engine, name: TopicName) -> grants.Granted:
-    """Actions by role, those of its namespace included. NotFound without the topic."""
+    """Return the granted actions by role, those of the namespace included. Raises NotFound without the topic."""
     await require_any(engine, name)
     return await grants.of_topic(engine.store, name)
 
 
 async def grant(engine: Engine, name: TopicName, role: str, actions: list[str]) -> None:
-    """See ``grants.grant``. NotFound without the topic."""
+    """Grant actions to a role, see ``grants.grant``. Raises NotFound without the topic."""
     await require_any(engine, name)
     await grants.grant(engine.store, name.namespace, role, actions, topic=name)
 
 
 async def revoke(engine: Engine, name: TopicName, role: str) -> None:
-    """See ``grants.revoke``. NotFound without the topic."""
+    """Revoke the actions of a role, see ``grants.revoke``. Raises NotFound without the topic."""
     await require_any(engine, name)
     await grants.revoke(engine.store, name.namespace, role, topic=name)
 
 
-async def grant_each(engine: Engine, asked: Sequence[tuple[TopicName, str, list[str]]]) -> None:
-    """Topic, role and actions of each, one after the other."""
-    for name, role, actions in asked:
+async def grant_each(engine: Engine, given: Sequence[tuple[TopicName, str, list[str]]]) -> None:
+    """Grant each triple of topic, role and actions, one after the other."""
+    for name, role, actions in given:
         await grant(engine, name, role, actions)
 
 
-async def revoke_each(engine: Engine, asked: Sequence[tuple[TopicName, str]]) -> None:
-    """Topic and role of each, one after the other."""
-    for name, role in asked:
+async def revoke_each(engine: Engine, given: Sequence[tuple[TopicName, str]]) -> None:
+    """Revoke for each pair of topic and role, one after the other."""
+    for name, role in given:
         await revoke(engine, name, role)
 
 
@@ -523,9 +529,9 @@ async def revoke_each(engine: Engine, asked: Sequence[tuple[TopicName, str]]) ->
 
 
 async def subscriptions(engine: Engine, name: TopicName) -> list[str]:
-    """Names; of a partitioned topic those of any partition."""
-    found = await _of_each(engine, api.SUBSCRIPTIONS, api.OnTopic(name))
-    return sorted({title for titles in found.values() for title in titles})
+    """Return the names of the subscriptions, sorted; for a partitioned topic those of any partition."""
+    by_part = await _of_each(engine, api.SUBSCRIPTIONS, api.OnTopic(name))
+    return sorted({subscription for names in by_part.values() for subscription in names})
 
 
 async def create_subscription(
@@ -537,19 +543,19 @@ async def create_subscription(
     *,
     replicated: bool,
 ) -> None:
-    """At ``position`` (None: latest), on every partition; AlreadyExists only when it exists on all of them."""
+    """Create a subscription at ``position`` (None: latest), on every partition. Raises AlreadyExists only when all of
+    them have it."""
     if not name.persistent:
         raise InvalidRequest(
             "Create subscription on non-persistent topic can only be done through client"
         )
     await require_namespace(engine, name.namespace)
-    fresh(
-        engine.store, metadata.partitioned_path(name)
-    )  # a partition that was promised must get it
+    # Not from the cache: a partition that was just added must have the subscription, too.
+    fresh(engine.store, metadata.partitioned_path(name))
     count = await partitions_of(engine, name)
     parts = [name.partition_at(index) for index in range(count)] or [name]
 
-    async def one(part: TopicName) -> AlreadyExists | None:
+    async def create_on(part: TopicName) -> AlreadyExists | None:
         args = api.CreateSubscription(part, subscription, position, properties, replicated)
         try:
             await engine.call(api.CREATE_SUBSCRIPTION, args)
@@ -557,7 +563,7 @@ async def create_subscription(
             return error
         return None
 
-    conflicts = await on_each(parts, one)
+    conflicts = await on_each(parts, create_on)
     first = conflicts[0]
     if first is not None and all(conflicts):
         raise first
@@ -566,21 +572,21 @@ async def create_subscription(
 async def on_subscription(
     engine: Engine, operation: Operation[S, Any], args: S, missing: str = ""
 ) -> None:
-    """Run ``operation`` on the topic or on each partition; a partition without the subscription is passed over,
-    NotFound, with the text ``missing`` if given, when none has it."""
+    """Run ``operation`` on the topic, or on each partition that has the subscription. Raises NotFound, with the text
+    ``missing`` if given, when none has it."""
     parts = await members(engine, args.topic)
     if parts == [args.topic]:
         await engine.call(operation, args)
         return
 
-    async def one(part: TopicName) -> bool:
+    async def attempt(part: TopicName) -> bool:
         try:
             await engine.call(operation, replace(args, topic=part))
         except NotFound:
             return False
         return True
 
-    if not any(await on_each(parts, one)):
+    if not any(await on_each(parts, attempt)):
         text = f"Subscription {args.subscription} not found for topic {args.topic}"
         raise NotFound(missing or text)
 
@@ -588,22 +594,25 @@ async def on_subscription(
 async def subscription_properties(
     engine: Engine, name: TopicName, subscription: str
 ) -> dict[str, str]:
-    """Of a partitioned topic those of all partitions, a later partition's over an earlier one's."""
+    """Return a subscription's properties; for a partitioned topic those of all partitions, where a later partition's
+    value replaces an earlier one's."""
     args = api.OnSubscription(name, subscription)
-    found = await _on_every(engine, api.SUBSCRIPTION_PROPERTIES, args)
-    return {key: value for properties in found for key, value in properties.items()}
+    by_part = await _on_every(engine, api.SUBSCRIPTION_PROPERTIES, args)
+    return {key: value for properties in by_part for key, value in properties.items()}
 
 
 async def set_subscription_properties(
     engine: Engine, name: TopicName, subscription: str, properties: dict[str, str]
 ) -> None:
-    """Replace them, on every partition; NotFound when one lacks the subscription, the others have them then."""
+    """Replace a subscription's properties, on every partition. Raises NotFound when a partition lacks the subscription;
+    they are replaced on the others."""
     args = api.SubscriptionProperties(name, subscription, properties)
     await _on_every(engine, api.SET_SUBSCRIPTION_PROPERTIES, args)
 
 
 async def _on_every(engine: Engine, operation: Operation[S, R], args: S) -> list[R]:
-    """``operation`` on the topic or on each partition; NotFound when one lacks the subscription, or there is none."""
+    """Run ``operation`` on the topic or on each partition; return the answers. Raises NotFound when a partition lacks
+    the subscription, or there is no partition."""
     parts = await members(engine, args.topic)
     missing = f"Subscription {args.subscription} not found for topic {args.topic}"
     if not parts:
@@ -625,7 +634,7 @@ async def skip(engine: Engine, name: TopicName, subscription: str, count: int) -
 async def reset_to_position(
     engine: Engine, name: TopicName, subscription: str, position: api.MessagePosition
 ) -> None:
-    """Move to a message of a plain topic or one partition."""
+    """Move a subscription to a message of a plain topic or one partition."""
     await refuse_parent(
         engine, name, "Reset-cursor at position is not allowed for partitioned-topic"
     )
@@ -645,18 +654,20 @@ async def expire_to_position(
 
 
 async def expire_all(engine: Engine, name: TopicName, seconds: int) -> None:
-    """Of every subscription what is older; the first refusal when all of them were asked."""
+    """Acknowledge messages older than ``seconds`` in every subscription. When some refuse, the others are tried, and
+    the first refusal is raised then."""
 
-    async def one(part: TopicName) -> list[Conflict]:
+    async def expire(part: TopicName) -> list[Conflict]:
         refusals = []
-        for title in await engine.call(api.SUBSCRIPTIONS, api.OnTopic(part)):
+        for subscription in await engine.call(api.SUBSCRIPTIONS, api.OnTopic(part)):
+            args = api.ExpireMessages(part, subscription, seconds)
             try:
-                await engine.call(api.EXPIRE_MESSAGES, api.ExpireMessages(part, title, seconds))
+                await engine.call(api.EXPIRE_MESSAGES, args)
             except Conflict as error:
                 refusals.append(error)
         return refusals
 
-    for refusals in await on_each(await members(engine, name), one):
+    for refusals in await on_each(await members(engine, name), expire):
         if refusals:
             raise refusals[0]
 
@@ -664,7 +675,7 @@ async def expire_all(engine: Engine, name: TopicName, seconds: int) -> None:
 async def analyze_backlog(
     engine: Engine, name: TopicName, subscription: str, position: api.MessagePosition | None
 ) -> Json:
-    """What a subscription has still to acknowledge."""
+    """Return the analysis of a subscription's backlog, see ANALYZE_BACKLOG."""
     await refuse_parent(
         engine,
         name,
@@ -675,22 +686,22 @@ async def analyze_backlog(
 
 
 async def replicated(engine: Engine, name: TopicName, subscription: str) -> dict[str, bool]:
-    """Whether a subscription is to be replicated, by topic or partition."""
+    """Return whether a subscription is to be replicated, by topic or partition."""
     parts = await members(engine, name)
     args = api.OnSubscription(name, subscription)
-    found = await _on_every(engine, api.REPLICATED, args)
-    return {str(part): answer for part, answer in zip(parts, found, strict=True)}
+    answers = await _on_every(engine, api.REPLICATED, args)
+    return {str(part): answer for part, answer in zip(parts, answers, strict=True)}
 
 
 async def replicate(
     engine: Engine, name: TopicName, subscription: str, *, replicated: bool
 ) -> None:
-    """Keep whether a subscription is to be replicated, on every partition."""
+    """Store whether a subscription is to be replicated, on every partition."""
     await _on_every(engine, api.REPLICATE, api.Replicate(name, subscription, replicated))
 
 
 async def peek(engine: Engine, name: TopicName, subscription: str, nth: int) -> Json:
-    """The nth unacknowledged message, as headers and base64 body. Never creates the subscription."""
+    """Return the nth unacknowledged message, as headers and base64 body. Never creates the subscription."""
     if not name.persistent:
         raise Unsupported("Peek messages on a non-persistent topic is not allowed")
     await refuse_parent(engine, name, "Peek messages on a partitioned topic is not allowed")

@@ -23,9 +23,9 @@ class Outcome(StrEnum):
     DONE = "done"
     """Confirmed by the broker: the bundle is unloaded."""
     LEFT = "left"
-    """Not unloaded, because the owner had changed."""
+    """Left as it was, because the owner had changed."""
     FAILED = "failed"
-    """Not unloaded, for another reason."""
+    """Failed: the owner received no request, or refused it."""
     UNKNOWN = "unknown"
     """Requested, and not known whether it is unloaded."""
 

@@ -11,7 +11,7 @@ EDITS = (
     Edit(
         "rest-produce-answers-before-the-receipts",
         f"{PUBLISHER}._publish",
-        "await receipts.all_here",
+        "await receipts.are_complete",
         "await asyncio.sleep(0)",
         (f"{PUBLISHING}::test_a_message_is_reported_stored_when_the_broker_has_confirmed_it",),
         "W6",
@@ -27,7 +27,7 @@ EDITS = (
     Edit(
         "rest-produce-answers-in-the-order-of-partitions",
         f"{PUBLISHER}.publish",
-        "results = [next(rest[index]) for index in chosen]",
+        "results = [next(by_index[index]) for index in chosen]",
         "results = [one for part in parts for one in part.results]",
         (f"{PUBLISHING}::test_keys_choose_the_partition_and_messages_without_take_turns",),
         "W6",
@@ -35,7 +35,7 @@ EDITS = (
     Edit(
         "rest-produce-forgets-the-sequence-ids",
         "gateway/services/publishing.py::_send",
-        "any(one.sequence_id is not None for one in run)",
+        "any(outgoing.sequence_id is not None for outgoing in run)",
         "not run",
         (f"{PUBLISHING}::test_messages_of_a_name_have_the_sequence_ids_that_were_given",),
     ),
@@ -48,7 +48,7 @@ EDITS = (
     ),
     Edit(
         "shared-producer-leaves-while-others-use-it",
-        f"{PUBLISHER}._together",
+        f"{PUBLISHER}._shared_producer",
         "if not shared.users:",
         "if True:",
         (f"{PUBLISHING}::test_a_shared_producer_stays_while_a_request_uses_it",),

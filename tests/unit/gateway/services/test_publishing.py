@@ -290,10 +290,10 @@ async def test_keys_choose_the_partition_and_messages_without_take_turns(
 
     async def publish(
         self: Publisher, topic: TopicName, run: list[Outgoing], *_: Any
-    ) -> publishing._Part:
+    ) -> publishing._PartResult:
         runs[topic] = [one.message.payload for one in run]
         results = [SendResult(one.message.payload, None) for one in run]
-        return publishing._Part(results, 0)
+        return publishing._PartResult(results, 0)
 
     monkeypatch.setattr(Publisher, "_publish", publish)
     publisher = Publisher(client_of("pulsar://127.0.0.1:1"))
