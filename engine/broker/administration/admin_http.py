@@ -1,8 +1,8 @@
 """The broker's private HTTP port: ``POST /rpc/<operation>`` for administration, ``/metrics``, ``/ready``.
 
-RPC callers show the instance's internal token. A call is ``{"principal": …, "arguments": {…}}``; answers are
-``{"result": …}``, refusals 422 with ``{"code": …, "reason": …}``; 307 with ``{"location": url}`` names the broker to
-ask instead. Who asked is logged, not judged; empty: nobody known.
+RPC callers present the instance's internal token. A call is ``{"principal": …, "arguments": {…}}``; answers are
+``{"result": …}``, refusals 422 with ``{"code": …, "reason": …}``; 307 with ``{"location": url}`` names the broker that
+serves the call. The principal, empty when unknown, is logged and not checked.
 """
 
 import logging
@@ -28,7 +28,7 @@ from engine.wire.errors import ServerError
 log = logging.getLogger(__name__)
 
 SHOWN_BYTES_MAX = 2_000
-"""Longer arguments, such as a schema, are cut in the log."""
+"""Bytes after which arguments, such as a schema, are cut in the log."""
 _KINDS: dict[int, type[Refusal]] = {
     ServerError.TopicNotFound: NotFound,
     ServerError.SubscriptionNotFound: NotFound,
@@ -41,11 +41,11 @@ _KINDS: dict[int, type[Refusal]] = {
     ServerError.ServiceNotReady: NotReady,
     ServerError.TooManyRequests: NotReady,
 }
-"""What a refusal of the data path is to an administrator."""
+"""The refusal of an administrative operation for each error of the data path."""
 
 
 class MovedError(MagnetarError):
-    """Another broker owns what the operation is about; ``location`` is its private HTTP address."""
+    """Another broker owns the topic or bundle of the operation; ``location`` is its private HTTP address."""
 
     def __init__(self, location: str) -> None:
         super().__init__(f"ask {location}")
@@ -53,7 +53,7 @@ class MovedError(MagnetarError):
 
 
 class AdminPages:
-    """Handler of the private port. ``ready`` says whether the broker serves clients."""
+    """Handler of the private port. ``ready`` returns whether the broker serves clients."""
 
     def __init__(
         self,

@@ -1,8 +1,9 @@
-"""How many messages a backlog of entries holds, from counters that exist when it is asked. Nothing is read.
+"""Numbers of messages in a backlog of entries, derived from existing counters. No entry is read.
 
 Brokers count a backlog in entries; an entry is one message or one batch. Entries published since the topic was loaded
-have the mean of those. Older ones have the mean of what consumers were sent, else the size of the entry that the check
-of the backlog quotas read last. Where neither is known, each counts as the one message that it holds at least.
+count with their mean number of messages. Older ones count with the mean of the entries sent to consumers, else with the
+messages of the entry that the check of the backlog quotas read last. Where neither is known, each counts as one
+message, which is the least that it holds.
 """
 
 from typing import NamedTuple
@@ -12,9 +13,9 @@ from engine.broker.topics.topic import Topic
 
 
 class Measured(NamedTuple):
-    """A backlog: ``messages`` in ``entries``. ``estimated``: entries whose messages are a mean; ``unmeasured``: entries
-    of unknown size, which are in ``messages`` as one each. With neither, ``messages`` is exact. The sum of backlogs is
-    the sum of each number."""
+    """A backlog: ``messages`` in ``entries``. ``estimated``: entries that count with a mean; ``unmeasured``: entries of
+    unknown size, which count as one message each. Without either, ``messages`` is exact. Backlogs are added by adding
+    each number."""
 
     entries: int = 0
     messages: int = 0
@@ -30,7 +31,7 @@ NOTHING = Measured()
 
 
 class MessageMeans:
-    """What is known now of how many messages a topic's entries hold; for all its subscriptions."""
+    """Mean numbers of messages in a topic's entries at one moment, for all its subscriptions."""
 
     __slots__ = ("_added", "_published", "_topic")
 
@@ -61,10 +62,11 @@ class MessageMeans:
         """Return messages and entries whose quotient is the size of entries from before the topic was loaded; zeros
         when it is not known."""
         subscriptions = self._topic.subscriptions.values()
-        here = sum(each.entries_out for one in subscriptions for each in one.consumers)
-        entries = here + sum(one.entries_out for one in subscriptions)
+        consumers = [consumer for s in subscriptions for consumer in s.consumers]
+        entries = sum(consumer.entries_out for consumer in consumers)
+        entries += sum(subscription.entries_out for subscription in subscriptions)
         if entries:
-            return sum(one.total_out[0] for one in subscriptions), entries
+            return sum(subscription.total_out[0] for subscription in subscriptions), entries
         oldest = self._topic.quotas.oldest
         return (0, 0) if oldest is None else (oldest.messages, 1)
 
@@ -72,7 +74,7 @@ class MessageMeans:
 def measure_topic(topic: Topic) -> Measured:
     """Return the sum of the backlogs of all subscriptions that can be read."""
     means = MessageMeans(topic)
-    return _sum([means.measure(each) for each in topic.subscriptions.values()])
+    return _sum([means.measure(subscription) for subscription in topic.subscriptions.values()])
 
 
 def _by_mean(entries: int, known: tuple[int, int]) -> Measured:

@@ -1,4 +1,4 @@
-"""What a subscription has still to acknowledge, counted by looking at it: Pulsar's AnalyzeSubscriptionBacklogResult."""
+"""Counts of a subscription's backlog, found by reading its entries: Pulsar's AnalyzeSubscriptionBacklogResult."""
 
 import asyncio
 
@@ -7,16 +7,16 @@ from engine.base.ids import Position
 from engine.broker.topics.ports import Log, SubscriptionCursor
 
 ENTRIES_MAX = 10_000
-"""As Pulsar's subscriptionBacklogScanMaxEntries."""
+"""Default of Pulsar's subscriptionBacklogScanMaxEntries."""
 SCAN_S_MAX = 120.0
-"""As Pulsar's subscriptionBacklogScanMaxTimeMs."""
+"""Default of Pulsar's subscriptionBacklogScanMaxTimeMs."""
 STEP = 100
 BYTES_MAX = 4 << 20
-"""Bytes of the buffers in which the entries of a step lie."""
+"""Bytes of the buffers that hold the entries of a step."""
 
 
 async def scan(log: Log, cursor: SubscriptionCursor, start: Position | None) -> JsonObject:
-    """Unacknowledged entries from ``start``, or all; ``aborted`` when there are more than are looked at.
+    """Count the unacknowledged entries from ``start``, or all; ``aborted`` when a limit ended the scan before the last.
 
     Raises LedgerError. Cancel-safe.
     """
@@ -28,22 +28,23 @@ async def scan(log: Log, cursor: SubscriptionCursor, start: Position | None) -> 
     aborted = False
     at, end = start or log.next_position(cursor.mark_delete), log.last_confirmed
     while at <= end and not aborted:
-        found = cursor.unacknowledged(at, end, min(STEP, ENTRIES_MAX - entries))
-        if not found:
+        positions = cursor.unacknowledged(at, end, min(STEP, ENTRIES_MAX - entries))
+        if not positions:
             break
-        views = await cursor.replay(found, BYTES_MAX)
-        if views:  # those behind them did not fit
-            found = [position for position in found if position <= views[-1].last_position]
+        views = await cursor.replay(positions, BYTES_MAX)
+        if views:  # later entries exceeded BYTES_MAX: the next step reads them
+            read_up_to = views[-1].last_position
+            positions = [position for position in positions if position <= read_up_to]
         messages += sum(view.messages for view in views)
-        entries += len(found)
-        first, last = first or found[0], found[-1]
+        entries += len(positions)
+        first, last = first or positions[0], positions[-1]
         at = log.next_position(last)
         aborted = at <= end and (entries >= ENTRIES_MAX or loop.time() > until_s)
     ids = {"firstMessageId": first, "lastMessageId": last}
     return {
         "entries": entries,
         "messages": messages,
-        # Without filters all of it passes.
+        # There are no entry filters: all entries are accepted.
         "filterRejectedEntries": 0,
         "filterAcceptedEntries": entries,
         "filterRescheduledEntries": 0,

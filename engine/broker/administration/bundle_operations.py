@@ -1,6 +1,6 @@
 """Administrative operations on bundles: the handlers of those in ``engine.admin.api``.
 
-One bundle is its owner's business: any other broker answers MovedError with the owner's address.
+Operations on one bundle are served by its owner; any other broker answers MovedError with the owner's address.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from engine.tenancy import topics
 
 
 class BundleOperations:
-    """See ``engine.admin.api`` for what each does."""
+    """Handlers of the operations; ``engine.admin.api`` describes each."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class BundleOperations:
 
     @property
     def handlers(self) -> Handlers:
-        """Every operation with what does it."""
+        """The handlers by operation."""
         return dict(
             [
                 bind(api.OWNED_BUNDLES, self.owned_bundles),
@@ -61,7 +61,7 @@ class BundleOperations:
         await self._ownership.release(bundle, self.unload_topics)
 
     async def _check_not_elsewhere(self, bundle: BundleName) -> None:
-        """Raises MovedError for the bundle of another broker; nobody's is anybody's business."""
+        """Raise MovedError for the bundle of another broker; one without an owner may be served by any."""
         owner = await self._ownership.owner(bundle)
         if owner is not None and not self._ownership.owns(bundle):
             raise MovedError(owner.http_url)
@@ -74,9 +74,8 @@ class BundleOperations:
         algorithm = check_algorithm(args.algorithm, args.positions)
         bundle = BundleName.parse(args.namespace, args.bundle or "")
         try:
-            await self._ownership.bundles(
-                args.namespace
-            )  # stored from then on: what nobody used has none yet
+            # Stores the bundles of a namespace that was never used: a split changes the stored ones.
+            await self._ownership.bundles(args.namespace)
         except NoNamespaceError as error:
             raise Conflict(f"Namespace {args.namespace} is being deleted") from error
         place = await self._assignment.place_bundle(bundle)
@@ -102,15 +101,15 @@ class BundleOperations:
         return cuts(bundle, algorithm, await self._loads(bundle), args.positions)
 
     async def _loads(self, bundle: BundleName) -> list[TopicLoad]:
-        """Of every topic of the bundle; nothing flows through one that is not loaded."""
+        """Return the load of every topic of the bundle, which is zero for topics that are not loaded."""
         names = await topics.list_topics(
             self._store, bundle.namespace, bundle=bundle.range, include_system=True
         )
-        found = {name: TopicLoad(TopicName.parse(name).bundle_hash) for name in names}
+        loads = {name: TopicLoad(TopicName.parse(name).bundle_hash) for name in names}
         for topic in self._registry.topics(bundle.namespace):
             if bundle.holds(topic.name.bundle_hash):
-                found[topic.name.full] = _load_of(topic)
-        return list(found.values())
+                loads[topic.name.full] = _load_of(topic)
+        return list(loads.values())
 
 
 def _load_of(topic: Topic) -> TopicLoad:

@@ -1,5 +1,5 @@
-"""What is inside a topic: Pulsar's ManagedLedgerInfo, of what is stored (the ``internal-info`` route), and its
-PersistentTopicInternalStats, of live objects (``internalStats``). No waiting.
+"""Internals of a topic: Pulsar's ManagedLedgerInfo of the stored records (the ``internal-info`` route), and its
+PersistentTopicInternalStats of the loaded topic (``internalStats``). Nothing is awaited.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ from engine.metadata.store import Stat
 
 
 def internal_info(stored: StoredLog, now_ms: int) -> JsonObject:
-    """Pulsar's ManagedLedgerInfo. The open ledger shows no entries and ``now_ms`` for the time of its end, as there."""
+    """Return Pulsar's ManagedLedgerInfo. As in Pulsar, the open ledger has no entries, and ``now_ms`` for its end."""
     record = stored.record
     return {
         **_node(stored.stat),
-        "ledgers": [_stored_ledger(each, now_ms) for each in record.ledgers],
+        "ledgers": [_stored_ledger(ledger, now_ms) for ledger in record.ledgers],
         **({"terminatedPosition": _position(record.terminated)} if record.terminated else {}),
         "cursors": {
             name: _stored_cursor(cursor, stat) for name, (cursor, stat) in stored.cursors.items()
@@ -55,7 +55,8 @@ def _stored_ledger(ledger: LedgerSpan, now_ms: int) -> JsonObject:
 
 
 def _stored_cursor(cursor: CursorRecord, stat: Stat) -> JsonObject:
-    """``from`` of a range is the entry before it. What is in a cursor's ledger is not shown."""
+    """Return the ManagedCursorInfo of a stored cursor, without the contents of its cursor ledger. ``from`` of a range
+    is the entry before it."""
     ranges = [
         {"from": _position(Position(first.ledger_id, first.entry_id - 1)), "to": _position(last)}
         for first, last in cursor.state.ranges
@@ -70,8 +71,8 @@ def _stored_cursor(cursor: CursorRecord, stat: Stat) -> JsonObject:
 
 
 def internal_stats(topic: Topic, schemas: Sequence[tuple[int, int, int]] = ()) -> JsonObject:
-    """Pulsar's PersistentTopicInternalStats; the open ledger shows 0 entries and bytes, as there. ``schemas``: id,
-    entries and bytes of the ledgers of the topic's schema."""
+    """Return Pulsar's PersistentTopicInternalStats; as in Pulsar, the open ledger has 0 entries and bytes. ``schemas``:
+    id, entries and bytes of the ledgers of the topic's schema."""
     stats = topic.log.stats()
     out: JsonObject = {
         "entriesAddedCounter": stats.entries_added,
@@ -127,13 +128,13 @@ def _compacted(topic: Topic) -> JsonObject:
 
 
 def _waits(subscription: Subscription) -> bool:
-    """Whether somebody would get what is published next, as far as is known."""
+    """Return whether the next published message is expected to be delivered at once."""
     state = subscription.state
     return state.paused_for in ("append", "time", "key")
 
 
 def _without_log(topic: Topic) -> JsonObject:
-    """Of subscriptions that keep nothing."""
+    """Return the cursors of a non-persistent topic, whose subscriptions store nothing."""
     nothing = (
         *("messagesConsumedCounter", "cursorLedger", "cursorLedgerLastEntry", "pendingReadOps"),
         *("numberOfEntriesSinceFirstNotAckedMessage", "totalNonContiguousDeletedMessagesRange"),

@@ -1,4 +1,4 @@
-"""What stats tell of Key_Shared subscriptions: whose which hashes are, and which of them others have to finish."""
+"""Statistics of Key_Shared subscriptions: the hashes of each consumer, and those that are still draining."""
 
 from collections.abc import Iterable
 
@@ -7,14 +7,14 @@ from engine.broker.dispatch.choose.keys import KeyPolicy
 from engine.broker.dispatch.choose.sticky import KeyStats
 
 
-def draining(found: Iterable[KeyStats]) -> JsonObject:
-    """Hashes that moved away from a consumer which still has unacknowledged messages of theirs."""
-    stats = list(found)
+def draining(consumers: Iterable[KeyStats]) -> JsonObject:
+    """Return the counts of hashes that moved away from a consumer which still has unacknowledged messages of them."""
+    stats = list(consumers)
     return {
-        "drainingHashesCount": sum(len(one.draining) for one in stats),
-        "drainingHashesClearedTotal": sum(one.cleared for one in stats),
+        "drainingHashesCount": sum(len(consumer.draining) for consumer in stats),
+        "drainingHashesClearedTotal": sum(consumer.cleared for consumer in stats),
         "drainingHashesUnackedMessages": sum(
-            each.entries for one in stats for each in one.draining.values()
+            slot.entries for consumer in stats for slot in consumer.draining.values()
         ),
     }
 
@@ -28,13 +28,14 @@ def of_subscription(policy: KeyPolicy | None) -> JsonObject:
     }
 
 
-def of_consumer(policy: KeyPolicy | None, found: KeyStats | None) -> JsonObject:
-    if policy is None or found is None:
+def of_consumer(policy: KeyPolicy | None, stats: KeyStats | None) -> JsonObject:
+    if policy is None or stats is None:
         return {}
-    out = {**draining([found]), "keyHashRangeArrays": [list(each) for each in found.ranges]}
-    if not policy.sticky and not policy.out_of_order:  # else nothing drains
-        out["drainingHashes"] = [
-            {"hash": slot, "unackMsgs": one.entries, "blockedAttempts": one.refused}
-            for slot, one in sorted(found.draining.items())
+    ranges = [list(slots) for slots in stats.ranges]
+    fields = {**draining([stats]), "keyHashRangeArrays": ranges}
+    if not policy.sticky and not policy.out_of_order:  # otherwise no hash ever drains
+        fields["drainingHashes"] = [
+            {"hash": slot, "unackMsgs": state.entries, "blockedAttempts": state.refused}
+            for slot, state in sorted(stats.draining.items())
         ]
-    return out
+    return fields

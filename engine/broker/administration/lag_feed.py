@@ -1,9 +1,8 @@
-"""Which subscriptions are behind and why, for whoever keeps a list of them: looked at as often as the broker counts,
-told as changes.
+"""The feed of subscriptions that are behind, with the cause: the changes, at every count of the broker.
 
-Work is proportional to the topics that something happened to, and to those of which a cause may have to be said or
-unsaid by now (``Watch.next_s``). Besides, each topic that is behind is looked at once in a while, for what changes
-without touching a topic.
+Work is proportional to the number of touched topics, and of those whose causes may begin or end by now
+(``Watch.next_s``). Besides, each topic that is behind is read once in ``SWEEP_ROUNDS``, for changes that touch no
+topic.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,7 +13,7 @@ from engine.admin.lag import Lag, LagCause
 from engine.broker.administration.backlog_messages import Measured, MessageMeans
 from engine.broker.administration.lag_causes import Sighting, Watch
 from engine.broker.administration.reports import rate_out
-from engine.broker.administration.row_feed import Teller
+from engine.broker.administration.row_feed import ChangeFeed
 from engine.broker.context import Context
 from engine.broker.control.row_log import Row, RowLog
 from engine.broker.dispatch.consumer import Consumer
@@ -23,45 +22,45 @@ from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import Topic
 
 SWEEP_ROUNDS = 30
-"""Every topic that is behind is looked at once in so many rounds."""
+"""Rounds in which every topic that is behind is read once."""
 STUCK_MS = 300_000
-"""One consumer among others is stuck when it acknowledged nothing for so long."""
+"""Time without an acknowledgement after which one consumer among others is stuck."""
 NAME_MAX = 100
-"""Longer names of consumers are cut."""
+"""Characters after which names of consumers are cut."""
 ROW_BYTES = 60
 LAG_BYTES = 300
-"""What a subscription takes in an answer beside its name, about, and a cause in addition."""
+"""Approximate bytes of a subscription in an answer beside its name, and of its cause in addition."""
 
 Watched = dict[str, Watch]
-"""By subscription."""
+"""Watches by subscription."""
 
 
-class LagFeed(Teller):
-    """The subscriptions of loaded topics that have a backlog or from which something flows."""
+class LagFeed(ChangeFeed):
+    """The subscriptions of loaded topics that have a backlog or deliver messages."""
 
     def __init__(self, registry: TopicRegistry, context: Context, incarnation: str) -> None:
         super().__init__(RowLog(_row_bytes), context.clock, incarnation)
         self._registry = registry
         self._watched: dict[Topic, Watched] = {}
         self._next: list[tuple[float, int, Topic]] = []
-        """A heap of when to look at which topic; what ``_next_s`` does not say any more is void."""
+        """A heap of topics by the time when they are to be read; entries that differ from ``_next_s`` are void."""
         self._next_s: dict[Topic, float] = {}
         self._turns = 0
         self._swept: Iterator[Topic] = iter(())
         self._due = 0.0
 
     def count(self, touched: Iterable[Topic]) -> None:
-        """Once a second, with the topics that the registry's tick gave."""
+        """Update the rows of touched topics, once a second; ``touched`` is what the registry's tick returned."""
         now_s, now_ms = self._clock.monotonic_s(), self._clock.wall_ms()
-        found = dict.fromkeys(touched)
+        due = dict.fromkeys(touched)
         while self._next and self._next[0][0] <= now_s:
             at_s, _, topic = heappop(self._next)
             if self._next_s.get(topic) == at_s:
-                found[topic] = None
-        found |= dict.fromkeys(self._sweep())
-        for topic in found:
-            self._look(topic, now_s, now_ms)
-        self._tell()
+                due[topic] = None
+        due |= dict.fromkeys(self._sweep())
+        for topic in due:
+            self._update(topic, now_s, now_ms)
+        self._notify()
 
     def _sweep(self) -> Iterator[Topic]:
         self._due += len(self._watched) / SWEEP_ROUNDS
@@ -73,7 +72,7 @@ class LagFeed(Teller):
             elif topic in self._watched:
                 yield topic
 
-    def _look(self, topic: Topic, now_s: float, now_ms: int) -> None:
+    def _update(self, topic: Topic, now_s: float, now_ms: int) -> None:
         name = topic.name.full
         self._next_s.pop(topic, None)
         if self._registry.loaded(topic.name) is not topic:
@@ -99,7 +98,7 @@ class LagFeed(Teller):
                 row.append([title, backlog, round(rate * 1000), lag])
         for title, why in topic.unread.items():
             seen = Sighting(now_s, 0, unread=True)
-            watch = watched[title] = _looked(before.get(title), seen)
+            watch = watched[title] = _watched_with(before.get(title), seen)
             row.append([title, None, 0, _unread(topic, watch, why, now_s, now_ms)])
         self._keep(topic, watched, now_s)
         if len(row) > 1:
@@ -116,7 +115,7 @@ class LagFeed(Teller):
             at_s = self._next_s[topic] = max(min(times), now_s)
             heappush(self._next, (at_s, self._turns, topic))
 
-    # --- what is told of a cause ----------------------------------------------------------------
+    # --- evidence of a cause --------------------------------------------------------------------
 
     def _lag(
         self, topic: Topic, subscription: Subscription, watch: Watch, now_s: float, now_ms: int
@@ -148,7 +147,7 @@ class LagFeed(Teller):
         cause: LagCause,
         now_ms: int,
     ) -> JsonObject:
-        """What matters for this cause."""
+        """Return the figures that matter for this cause."""
         if cause is LagCause.NO_CONSUMER:
             return {"left_ms": subscription.left_ms}
         consumers, state = subscription.consumers, subscription.state
@@ -182,7 +181,7 @@ class LagFeed(Teller):
             case LagCause.NOT_ACKNOWLEDGED:
                 stuck = _stuck(consumers, now_ms)
                 if stuck and len(stuck) < len(consumers):
-                    about = max(stuck, key=lambda one: one.unacked)
+                    about = max(stuck, key=lambda consumer: consumer.unacked)
                     out |= {"unacked": about.unacked, "acked_ms": about.acked_ms}
         if about is not None:
             out |= {"consumer": about.name[:NAME_MAX], "address": about.outlet.address[:NAME_MAX]}
@@ -190,7 +189,7 @@ class LagFeed(Teller):
 
 
 def _rounded(waiting: Measured) -> int:
-    """Return the messages, of an estimate two digits, so that it does not change with every batch."""
+    """Return the number of messages; an estimate is rounded to two digits, so that not every batch changes the row."""
     if waiting.exact:
         return waiting.messages
     return max(int(float(f"{waiting.messages:.2g}")), waiting.entries)
@@ -205,11 +204,11 @@ def _follow(
     now_s: float,
     now_ms: int,
 ) -> Watch | None:
-    """None when there is nothing to be known of it. Subscriptions that are not durable are not followed: they go with
-    their consumer, and keep nothing."""
+    """Return the watch with a new sighting; None when it need not be kept. Subscriptions that are not durable are not
+    watched: they end with their consumer, and keep nothing."""
     if not subscription.durable:
         return None
-    watch = _looked(watch, _sighting(topic, subscription, backlog, rate, now_s, now_ms))
+    watch = _watched_with(watch, _sighting(topic, subscription, backlog, rate, now_s, now_ms))
     return None if watch.forgettable else watch
 
 
@@ -222,7 +221,7 @@ def _sighting(
     now_ms: int,
 ) -> Sighting:
     consumers, state, cursor = subscription.consumers, subscription.state, subscription.cursor
-    full = bool(consumers) and all(one.blocked for one in consumers)
+    full = bool(consumers) and all(consumer.blocked for consumer in consumers)
     messages = MessageMeans(topic).measure(subscription).messages
     return Sighting(
         now_s,
@@ -239,23 +238,24 @@ def _sighting(
         joined=subscription.joined,
         refused=subscription.refused,
         standby=len(consumers) - 1 if state.active is not None else 0,
-        stuck=sum(one.unacked for one in _stuck(consumers, now_ms)),
-        # Of entries, as the backlog that it is compared with.
+        stuck=sum(consumer.unacked for consumer in _stuck(consumers, now_ms)),
+        # In entries, because it is compared with the backlog.
         rate_out=rate * backlog / messages if messages else rate,
         messages=messages,
     )
 
 
 def _unacked(topic: Topic, subscription: Subscription) -> int:
-    """Messages out unacknowledged; of types with order the entries that were read."""
+    """Return the number of delivered, unacknowledged messages; for ordered types that of entries read and not
+    acknowledged."""
     kind, cursor = subscription.kind, subscription.cursor
     if kind is None or not kind.ordered:
-        return sum(one.unacked for one in subscription.consumers)
+        return sum(consumer.unacked for consumer in subscription.consumers)
     log = topic.log
     return log.entries_between(log.next_position(cursor.mark_delete), cursor.read_position)
 
 
-def _looked(watch: Watch | None, seen: Sighting) -> Watch:
+def _watched_with(watch: Watch | None, seen: Sighting) -> Watch:
     if watch is None:
         return Watch(seen)
     watch.look(seen)
@@ -263,14 +263,15 @@ def _looked(watch: Watch | None, seen: Sighting) -> Watch:
 
 
 def _stuck(consumers: list[Consumer], now_ms: int) -> list[Consumer]:
-    """Those that hold something and acknowledged nothing for long, among others."""
+    """Return the consumers that hold messages and acknowledged none for ``STUCK_MS``; none without other consumers."""
     if len(consumers) < 2:
         return []
     before = now_ms - STUCK_MS
     return [
-        one
-        for one in consumers
-        if one.unacked and max(one.acked_ms, one.connected_ms, one.flow_ms) < before
+        consumer
+        for consumer in consumers
+        if consumer.unacked
+        and max(consumer.acked_ms, consumer.connected_ms, consumer.flow_ms) < before
     ]
 
 
@@ -288,7 +289,7 @@ def _unread(topic: Topic, watch: Watch, why: str, now_s: float, now_ms: int) -> 
 
 
 def _row_bytes(row: Row) -> int:
-    subscriptions = [one for one in row if isinstance(one, list)]
+    cells = [cell for cell in row if isinstance(cell, list)]
     return sum(
-        ROW_BYTES + len(one[0]) + (LAG_BYTES if one[3] is not None else 0) for one in subscriptions
+        ROW_BYTES + len(cell[0]) + (LAG_BYTES if cell[3] is not None else 0) for cell in cells
     )

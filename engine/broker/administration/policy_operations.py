@@ -1,4 +1,4 @@
-"""Operations about policies: what is in force and why, and changes of those that topics have of their own."""
+"""Administrative operations on policies: the values in force with their levels, and changes of topics' own policies."""
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -21,7 +21,8 @@ from engine.tenancy.policies.values import fits
 
 
 class PolicyOperations:
-    """``here`` raises MovedError when another broker owns the topic: all changes of a topic meet at its owner."""
+    """Handlers of the operations. ``here`` raises MovedError when another broker owns the topic: its owner makes all
+    changes of a topic's policies."""
 
     def __init__(self, catalog: Catalog, here: Callable[[TopicName], Any]) -> None:
         self._catalog = catalog
@@ -39,12 +40,12 @@ class PolicyOperations:
         )
 
     async def namespace_policies(self, args: api.OnBundle) -> JsonObject:
-        found = await self._in_force(args.namespace)
+        in_force = await self._in_force(args.namespace)
         stored = await self._catalog.stored(args.namespace)
         defaults = self._catalog.defaults()
         return {
             policy.name: {
-                **_said(found[policy.name], find(stored, policy.key)),
+                **_value(in_force[policy.name], find(stored, policy.key)),
                 "default": defaults[policy.name].value,
             }
             for policy in POLICIES
@@ -53,13 +54,13 @@ class PolicyOperations:
 
     async def topic_policies(self, args: api.OnTopic) -> JsonObject:
         await self._here(args.topic)
-        found = await self._in_force(args.topic.namespace, args.topic)
+        in_force = await self._in_force(args.topic.namespace, args.topic)
         own = await self._catalog.own.get(args.topic)
         everywhere = await self._catalog.own.get(args.topic, everywhere=True)
         inherited = await self._catalog.inherited(args.topic)
-        said = {
+        values = {
             policy.name: {
-                **_said(found[policy.name], policy.says(Level.TOPIC, own)),
+                **_value(in_force[policy.name], policy.says(Level.TOPIC, own)),
                 "everywhere": policy.says(Level.GLOBAL, everywhere),
                 "inherited": inherited[policy.name].value,
                 "inherited_level": inherited[policy.name].level.value,
@@ -69,29 +70,32 @@ class PolicyOperations:
         }
         for policy in POLICIES:
             if policy.per_subscription:
-                said[policy.name] |= {
+                values[policy.name] |= {
                     "subscriptions": of_subscriptions(own, policy),
                     "subscriptions_everywhere": of_subscriptions(everywhere, policy),
                 }
-        return said
+        return values
 
     async def topics_with_policy(self, args: api.OwnPolicy) -> JsonObject:
         policy = BY_NAME.get(args.name)
         if policy is None or not policy.topic_key:
             return {}
         await self._in_force(args.namespace)
-        said: JsonObject = {}
-        for everywhere in (True, False):  # what a topic has here goes before
+        by_topic: JsonObject = {}
+        for everywhere in (
+            True,
+            False,
+        ):  # a topic's value for this cluster replaces that for all clusters
             every = await self._catalog.own.every(args.namespace, everywhere=everywhere)
             values = {str(topic): policy.says(Level.TOPIC, own) for topic, own in every.items()}
-            said |= {topic: value for topic, value in values.items() if value is not None}
-        return dict(sorted(said.items()))
+            by_topic |= {topic: value for topic, value in values.items() if value is not None}
+        return dict(sorted(by_topic.items()))
 
     async def with_value(self, topic: TopicName, name: str, value: Any) -> TopicPolicies:
-        """What the broker would act upon with ``value`` of the policy ``name`` in force on the topic."""
-        found = dict(await self._in_force(topic.namespace, topic))
-        found[name] = InForce(value, Level.TOPIC)
-        return topic_policies(found, await self._catalog.rates_of_subscriptions(topic))
+        """Return the policies that the broker would act upon with ``value`` of the policy ``name`` on the topic."""
+        in_force = dict(await self._in_force(topic.namespace, topic))
+        in_force[name] = InForce(value, Level.TOPIC)
+        return topic_policies(in_force, await self._catalog.rates_of_subscriptions(topic))
 
     async def set_topic_policy(self, args: api.SetTopicPolicy) -> JsonObject:
         await self._here(args.topic)
@@ -100,24 +104,24 @@ class PolicyOperations:
             raise NotFound(f"Topics have no policy {args.name}")
         if args.subscription and not policy.per_subscription:
             raise NotFound(f"Subscriptions have no policy {args.name}")
-        found = await self._in_force(args.topic.namespace, args.topic)
+        in_force = await self._in_force(args.topic.namespace, args.topic)
         before: Any = None
 
         def change(own: Document) -> None:
             nonlocal before
-            said = policy.says(Level.TOPIC, own)
+            value = policy.says(Level.TOPIC, own)
             if args.subscription:
-                said = of_subscriptions(own, policy).get(args.subscription)
-            before = deepcopy(said)
+                value = of_subscriptions(own, policy).get(args.subscription)
+            before = deepcopy(value)
             if args.checked and policy.says(Level.TOPIC, own) != args.expected:
                 raise Conflict(f"{policy.name} was changed meanwhile; look at it again")
             if args.subscription:
                 put_on_subscription(own, policy, args.subscription, args.value)
                 return
             policy.store(Level.TOPIC, own, args.value)
-            values = {name: one.value for name, one in found.items()}
-            for each in (SIZE_QUOTA, RETENTION):
-                values[each.name] = find(own, each.topic_key) or values[each.name]
+            values = {name: of_level.value for name, of_level in in_force.items()}
+            for quota in (SIZE_QUOTA, RETENTION):
+                values[quota.name] = find(own, quota.topic_key) or values[quota.name]
             if args.value is not None and not fits(values[SIZE_QUOTA.name], values[RETENTION.name]):
                 raise PreconditionFailed(
                     "Retention Quota must exceed configured backlog quota for topic. "
@@ -136,5 +140,5 @@ class PolicyOperations:
             raise NotFound("Namespace does not exist") from error
 
 
-def _said(found: InForce, own: Any) -> JsonObject:
-    return {"value": found.value, "level": Level(found.level).value, "own": own}
+def _value(in_force: InForce, own: Any) -> JsonObject:
+    return {"value": in_force.value, "level": Level(in_force.level).value, "own": own}

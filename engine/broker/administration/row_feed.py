@@ -1,7 +1,7 @@
-"""The rows of the topics loaded here, for whoever keeps a list of them: what changed, as often as the broker counts.
+"""The feed of rows of the topics that are loaded here: the changed rows, at every count of the broker.
 
-Only topics of which something can have changed are looked at, and then only rows that differ are told. Gateways ask
-again and again, each from where it stands; nothing is kept for them.
+Only topics that can have changed are read, and only rows that differ are sent. Gateways request changes repeatedly,
+each from the revision that it has; the broker keeps no state for them.
 """
 
 import asyncio
@@ -17,14 +17,13 @@ from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.topic import Topic
 
 WAIT_MAX_S = 1.5
-"""An answer goes out after this time even when nothing was counted: it says how old its rows are."""
+"""Time after which an answer is sent without a new count; it has the time of the last one."""
 SWEEP_ROUNDS = 60
-"""Every topic is looked at once in so many rounds, whether or not it was touched."""
+"""Rounds in which every topic is read once, whether or not it was touched."""
 
 
-class Teller:
-    """Tells whoever asks what changed in ``log``, as often as the broker counts. ``incarnation``: a text that no other
-    life of a broker has."""
+class ChangeFeed:
+    """The changes in ``log``, at every count of the broker. ``incarnation``: a text that is unique to this process."""
 
     def __init__(self, log: RowLog, clock: Clock, incarnation: str) -> None:
         self._log = log
@@ -33,17 +32,18 @@ class Teller:
         self._at = 0
         self._counted = asyncio.Event()
 
-    def _tell(self) -> None:
-        """The rows are as of now."""
+    def _notify(self) -> None:
+        """Answer waiting requests: the rows are those of this moment."""
         self._at = self._clock.wall_ms()
         counted, self._counted = self._counted, asyncio.Event()
         counted.set()
 
-    async def since(self, asked: TopicRows) -> JsonObject:
-        """See ``TOPIC_ROWS``. Cancel-safe. Raises NotReady before the first count."""
+    async def since(self, request: TopicRows) -> JsonObject:
+        """Return the changes since a revision, see ``TOPIC_ROWS``; without any, wait for the next count. Cancel-safe.
+        Raises NotReady before the first count."""
         revision, begun = 0, 0
-        if asked.incarnation == self._incarnation:
-            revision, begun = asked.revision, asked.begun
+        if request.incarnation == self._incarnation:
+            revision, begun = request.revision, request.begun
         if revision == self._log.revision or not self._at:
             try:
                 async with asyncio.timeout(WAIT_MAX_S):
@@ -56,7 +56,7 @@ class Teller:
         return {"at": self._at, "incarnation": self._incarnation, **changes._asdict()}
 
 
-class RowFeed(Teller):
+class RowFeed(ChangeFeed):
     """The rows of topics."""
 
     def __init__(self, registry: TopicRegistry, clock: Clock, incarnation: str) -> None:
@@ -64,14 +64,14 @@ class RowFeed(Teller):
         self._registry = registry
         self._swept: Iterator[Topic] = iter(())
         self._due = 0.0
-        """Topics that the sweep has to look at now."""
+        """Number of topics that the sweep has to read now."""
 
     def count(self, touched: list[Topic]) -> None:
-        """Once a second, with the topics that the registry's tick gave."""
+        """Update the rows of touched topics, once a second; ``touched`` is what the registry's tick returned."""
         for name in dict.fromkeys(topic.name for topic in touched):
-            self._look(name)
+            self._update(name)
         self._sweep()
-        self._tell()
+        self._notify()
 
     def _sweep(self) -> None:
         self._due += len(self._log) / SWEEP_ROUNDS
@@ -81,9 +81,9 @@ class RowFeed(Teller):
             if topic is None:
                 self._swept = iter(self._registry)
             elif self._registry.loaded(topic.name) is topic:
-                self._look(topic.name)
+                self._update(topic.name)
 
-    def _look(self, name: TopicName) -> None:
+    def _update(self, name: TopicName) -> None:
         topic = self._registry.loaded(name)
         if topic is None:
             self._log.drop(name.full)

@@ -1,4 +1,4 @@
-"""Operations about the schemas of topics: versions, verdicts on candidates, registration and deletion."""
+"""Administrative operations on schemas of topics: versions, checks of candidates, registration and deletion."""
 
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
@@ -33,7 +33,8 @@ T = TypeVar("T")
 
 
 class SchemaOperations:
-    """``here`` raises MovedError when another broker owns the topic: changes of one topic's schemas meet there."""
+    """Handlers of the operations. ``here`` raises MovedError when another broker owns the topic: its owner makes all
+    changes of a topic's schemas."""
 
     def __init__(
         self,
@@ -63,20 +64,21 @@ class SchemaOperations:
 
     async def schema(self, args: api.OneSchema) -> JsonObject:
         await self._here(args.topic)
-        found = await _asked(self._schemas.live(args.topic, args.number))
-        if found is None:
+        version = await _refusing(self._schemas.live(args.topic, args.number))
+        if version is None:
             raise NotFound("Schema not found")
-        return told(found)
+        return schema_answer(version)
 
     async def schemas(self, args: api.OnTopic) -> list[JsonObject]:
         await self._here(args.topic)
-        return [told(one) for one in await _asked(self._schemas.versions(args.topic))]
+        versions = await _refusing(self._schemas.versions(args.topic))
+        return [schema_answer(version) for version in versions]
 
     async def page(self, args: api.SchemaPage) -> JsonObject:
         await self._here(args.topic)
-        found = await _asked(self._schemas.page(args.topic, args.limit, args.before))
-        versions = [_line(number, one) for number, one in found.versions]
-        return {"total": found.total, "newest": found.newest, "versions": versions}
+        page = await _refusing(self._schemas.page(args.topic, args.limit, args.before))
+        versions = [_line(number, version) for number, version in page.versions]
+        return {"total": page.total, "newest": page.newest, "versions": versions}
 
     async def stored(self, args: api.StoredSchemas) -> list[JsonObject]:
         await self._here(args.topic)
@@ -84,23 +86,24 @@ class SchemaOperations:
 
     async def _stored(self, topic: TopicName, number: int) -> JsonObject:
         try:
-            found = await self._schemas.get(topic, number)
+            version = await self._schemas.get(topic, number)
         except UnreadableError as error:
             return {"version": number, "reason": str(error)}
-        if found is None:
+        if version is None:
             return {"version": number, "reason": f"schema version {number} is not there"}
-        schema = found.registered.schema
+        schema = version.registered.schema
         return {
             "version": number,
             "type": schema.kind.value,
-            "timestamp": found.registered.at_ms,
+            "timestamp": version.registered.at_ms,
             "data": b64encode(schema.data).decode(),
             "properties": dict(schema.properties),
         }
 
     async def metadata(self, args: api.OnTopic) -> JsonObject:
         await self._here(args.topic)
-        index = [_place(one) for one in await _asked(self._schemas.index(args.topic))]
+        versions = await _refusing(self._schemas.index(args.topic))
+        index = [_position(version) for version in versions]
         return {"info": index[-1], "index": index} if index else {}
 
     async def register(self, args: api.RegisterSchema) -> JsonObject:
@@ -108,8 +111,8 @@ class SchemaOperations:
         schema = given(args.kind, args.definition, args.properties)
         strategy = await self._strategy(args.topic)
         before = await self._newest(args.topic)
-        # An administrator adds versions also where clients may not.
-        version = await _asked(
+        # Without a check whether clients may register schemas: an administrator always may.
+        version = await _refusing(
             self._schemas.register(args.topic, schema, strategy, expected=args.expected)
         )
         return {"version": version, "before": before, "after": {"version": version}}
@@ -118,29 +121,29 @@ class SchemaOperations:
         await self._here(args.topic)
         schema = given(args.kind, args.definition, args.properties)
         strategy = await self._strategy(args.topic)
-        why = await _asked(self._schemas.refusal(args.topic, schema, strategy))
-        said = {"compatibility": why is None, "schemaCompatibilityStrategy": strategy.value}
-        return said if why is None else {**said, "reason": why}
+        reason = await _refusing(self._schemas.refusal(args.topic, schema, strategy))
+        answer = {"compatibility": reason is None, "schemaCompatibilityStrategy": strategy.value}
+        return answer if reason is None else {**answer, "reason": reason}
 
     async def find(self, args: api.GivenSchema) -> int:
         await self._here(args.topic)
         schema = given(args.kind, args.definition, args.properties)
-        found = await _asked(self._schemas.find(args.topic, schema))
-        return -1 if found is None else found
+        version = await _refusing(self._schemas.find(args.topic, schema))
+        return -1 if version is None else version
 
     async def delete(self, args: api.DeleteSchema) -> JsonObject:
         await self._here(args.topic)
         before = await self._newest(args.topic)
         if args.force:
-            await _asked(self._schemas.remove(args.topic))
+            await _refusing(self._schemas.remove(args.topic))
             return {"version": -1, "before": before}
-        version = await _asked(self._schemas.delete(args.topic, expected=args.expected))
+        version = await _refusing(self._schemas.delete(args.topic, expected=args.expected))
         return {"version": version, "before": before}
 
     async def _newest(self, topic: TopicName) -> JsonObject | None:
-        """For the audit log, which keeps no definitions: the topic keeps each."""
-        found = (await _asked(self._schemas.page(topic, 1))).versions
-        return _line(*found[0]) if found else None
+        """Return the newest version for the audit log, without its definition, which the topic keeps."""
+        versions = (await _refusing(self._schemas.page(topic, 1))).versions
+        return _line(*versions[0]) if versions else None
 
     async def _strategy(self, topic: TopicName) -> Strategy:
         try:
@@ -149,8 +152,8 @@ class SchemaOperations:
             raise NotFound("Namespace does not exist") from error
 
 
-async def _asked(answer: Awaitable[T]) -> T:
-    """The registry's answer, its refusals as those of administration."""
+async def _refusing(answer: Awaitable[T]) -> T:
+    """Await the registry's answer, and raise its errors as refusals of the administration."""
     try:
         return await answer
     except (IncompatibleError, OvertakenError) as error:
@@ -163,30 +166,30 @@ async def _asked(answer: Awaitable[T]) -> T:
         raise NotReady(f"Schemas cannot be stored or read now: {error}") from error
 
 
-def told(one: Version) -> JsonObject:
-    """A version as GetSchemaResponse."""
-    schema = one.registered.schema
+def schema_answer(version: Version) -> JsonObject:
+    """Return a version as GetSchemaResponse."""
+    schema = version.registered.schema
     return {
-        "version": one.number,
+        "version": version.number,
         "type": schema.kind.value,
-        "timestamp": one.registered.at_ms,
+        "timestamp": version.registered.at_ms,
         "data": definition_text(schema),
         "properties": dict(schema.properties),
     }
 
 
-def _line(number: int, one: Version | UnreadableError) -> JsonObject:
-    if isinstance(one, UnreadableError):
-        return {"version": number, "reason": str(one)}
-    schema = one.registered.schema
+def _line(number: int, version: Version | UnreadableError) -> JsonObject:
+    if isinstance(version, UnreadableError):
+        return {"version": number, "reason": str(version)}
+    schema = version.registered.schema
     size = len(schema.data)
     return {
         "version": number,
         "type": schema.kind.value,
-        "timestamp": one.registered.at_ms,
+        "timestamp": version.registered.at_ms,
         "size": size,
     }
 
 
-def _place(one: SchemaVersion) -> JsonObject:
-    return {"ledgerId": one.ledger_id, "entryId": one.entry_id, "version": one.version}
+def _position(stored: SchemaVersion) -> JsonObject:
+    return {"ledgerId": stored.ledger_id, "entryId": stored.entry_id, "version": stored.version}

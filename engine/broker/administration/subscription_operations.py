@@ -1,4 +1,4 @@
-"""Administrative operations that end a subscription, or send one of its consumers away: the handlers of those in
+"""Administrative operations that delete a subscription or disconnect one of its consumers: the handlers of those in
 ``engine.admin.api``."""
 
 from collections.abc import Awaitable, Callable
@@ -16,16 +16,17 @@ from engine.broker.topics.topic import Topic
 
 def subscription_of(topic: Topic, name: str) -> Subscription:
     """Return the subscription. Raises NotReady for one that cannot be read now, NotFound without it."""
-    found = topic.subscriptions.get(name)
-    if found is None and name in topic.unread:
+    subscription = topic.subscriptions.get(name)
+    if subscription is None and name in topic.unread:
         raise NotReady(f"Subscription {name} cannot be used now: {topic.unread[name]}")
-    if found is None:
+    if subscription is None:
         raise NotFound(f"Subscription {name} not found for topic {topic.name}")
-    return found
+    return subscription
 
 
 class SubscriptionOperations:
-    """See ``engine.admin.api`` for what each does. ``load``: the topic, NotFound without it."""
+    """Handlers of the operations, which ``engine.admin.api`` describes. ``load`` returns the loaded topic, and raises
+    NotFound without it."""
 
     def __init__(self, load: Callable[[TopicName], Awaitable[Topic]], clock: Clock) -> None:
         self._load = load
@@ -33,7 +34,7 @@ class SubscriptionOperations:
 
     @property
     def handlers(self) -> Handlers:
-        """Every operation with what does it."""
+        """The handlers by operation."""
         return dict(
             [
                 bind(api.SUBSCRIPTION_HOLDINGS, self.holdings),
@@ -51,19 +52,19 @@ class SubscriptionOperations:
     async def delete_subscription(self, args: api.DeleteSubscription) -> JsonObject:
         topic, name = await self._load(args.topic), args.subscription
         if name not in topic.unread:
-            subscription_of(topic, name)  # the refusal with Pulsar's text
-        found: JsonObject = {}
+            subscription_of(topic, name)  # raises NotFound with Pulsar's text
+        answer: JsonObject = {}
 
         def check() -> None:
             if args.seen is not None or args.dry:
                 subscription_holdings.check(topic, name, args.seen, force=args.force)
-            found.update(subscription_holdings.at_deletion(topic, name, args.seen))
+            answer.update(subscription_holdings.at_deletion(topic, name, args.seen))
 
         if args.dry:
             check()
             return {}
         await topic.delete_subscription(name, force=args.force, check=check)
-        return found
+        return answer
 
     async def disconnect_consumer(self, args: api.DisconnectConsumer) -> JsonObject:
         topic = await self._load(args.topic)
@@ -72,8 +73,11 @@ class SubscriptionOperations:
             if (consumer.outlet.address, consumer.consumer_id) != (args.address, args.id):
                 continue
             if (consumer.name, consumer.connected_ms) != (args.name, args.connected_ms):
+                # Another consumer may reuse the id: only the one that was shown is disconnected.
                 raise Conflict(f"Consumer {args.name} reconnected since the preview")
-            before = {"unacked": consumer.unacked}  # an audit entry has the rest from the arguments
+            before = {
+                "unacked": consumer.unacked
+            }  # the audit log has the other fields from the arguments
             subscription.disconnect_one(consumer)
             return {"before": before}
         raise NotFound(f"Consumer {args.name} is not connected to {args.subscription} any more")

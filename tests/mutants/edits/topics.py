@@ -113,8 +113,8 @@ EDITS = (
     Edit(
         "a-preview-forgets-what-a-ttl-frees",
         "engine/broker/administration/previews/policy_effects.py::of",
-        "topic.log.freed(config, taken.passed, taken.gone)",
-        "topic.log.freed(config, {}, taken.gone)",
+        "topic.log.freed(config, effects.passed, effects.gone)",
+        "topic.log.freed(config, {}, effects.gone)",
         (f"{EFFECTS_TEST}::test_a_ttl_frees_what_nobody_keeps_by_retention",),
     ),
     Edit(

@@ -1,1 +1,1 @@
-"""What brokers tell of themselves as a whole, and how they are told."""
+"""Reports of a broker as a whole, and the operations that return them."""

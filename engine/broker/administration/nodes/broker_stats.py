@@ -1,4 +1,4 @@
-"""What a broker's topics do: a topic's line in ``broker-stats/topics``, sums by namespace, the load report."""
+"""Statistics of a broker's topics: a topic's line in ``broker-stats/topics``, sums by namespace, the load report."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ _TOPIC = {
     "storageSize": "storageSize",
     "backlogSize": "backlogSize",
 }
-"""Fields of a topic there, and what TopicStats calls them."""
+"""Fields of a topic's line, with their names in TopicStats."""
 _PUBLISHER = (
     *("msgRateIn", "msgThroughputIn", "averageMsgSize", "address", "producerId", "producerName"),
     *("connectedSince", "clientVersion", "metadata"),
@@ -41,18 +41,14 @@ _CONSUMER = (
 
 
 def topic_line(topic: Topic, owner: str) -> JsonObject:
-    """Pulsar's line of a topic, in its names."""
+    """Return a topic's line with Pulsar's fields."""
     stats = reports.topic_stats(topic, TopicStats(topic.name), owner)
-    line = {name: stats[theirs] for name, theirs in _TOPIC.items()}
-    line["publishers"] = [_only(one, _PUBLISHER) for one in stats["publishers"]]
+    line = {name: stats[stats_name] for name, stats_name in _TOPIC.items()}
+    line["publishers"] = [_only(publisher, _PUBLISHER) for publisher in stats["publishers"]]
     line["producerCount"] = len(line["publishers"])
     line["subscriptions"] = {
-        name: {
-            **_only(one, _SUBSCRIPTION),
-            "consumers": [_only(each, _CONSUMER) for each in one["consumers"]],
-            "totalNonContiguousDeletedMessagesRange": one["nonContiguousDeletedMessagesRanges"],
-        }
-        for name, one in stats["subscriptions"].items()
+        name: _subscription_line(subscription)
+        for name, subscription in stats["subscriptions"].items()
     }
     return {
         **line,
@@ -61,12 +57,20 @@ def topic_line(topic: Topic, owner: str) -> JsonObject:
     }
 
 
+def _subscription_line(stats: JsonObject) -> JsonObject:
+    return {
+        **_only(stats, _SUBSCRIPTION),
+        "consumers": [_only(consumer, _CONSUMER) for consumer in stats["consumers"]],
+        "totalNonContiguousDeletedMessagesRange": stats["nonContiguousDeletedMessagesRanges"],
+    }
+
+
 def _only(stats: JsonObject, names: Iterable[str]) -> JsonObject:
     return {name: stats[name] for name in names if name in stats}
 
 
 class _Sums:
-    """Of several topics."""
+    """Sums of the statistics of several topics."""
 
     def __init__(self) -> None:
         self.topics = self.producers = self.consumers = self.subscriptions = 0
@@ -79,11 +83,11 @@ class _Sums:
         self.rate_in += topic.published.messages.per_second
         self.bytes_in += topic.published.bytes.per_second
         self.storage += topic.log.stats().size
-        for one in topic.subscriptions.values():
+        for subscription in topic.subscriptions.values():
             self.subscriptions += 1
-            self.consumers += len(one.consumers)
-            self.backlog += one.cursor.backlog_entries()
-            messages, size = reports.rate_out(one)
+            self.consumers += len(subscription.consumers)
+            self.backlog += subscription.cursor.backlog_entries()
+            messages, size = reports.rate_out(subscription)
             self.rate_out += messages
             self.bytes_out += size
 
@@ -103,10 +107,10 @@ class _Sums:
 
 
 def namespace_metrics(topics: Iterable[Topic]) -> list[JsonObject]:
-    """Pulsar's Metrics of each namespace."""
-    found: dict[str, _Sums] = defaultdict(_Sums)
+    """Return Pulsar's Metrics of each namespace."""
+    by_namespace: dict[str, _Sums] = defaultdict(_Sums)
     for topic in topics:
-        found[str(topic.name.namespace)].add(topic)
+        by_namespace[str(topic.name.namespace)].add(topic)
     return [
         {
             "metrics": {
@@ -124,18 +128,18 @@ def namespace_metrics(topics: Iterable[Topic]) -> list[JsonObject]:
             },
             "dimensions": {"namespace": namespace},
         }
-        for namespace, sums in sorted(found.items())
+        for namespace, sums in sorted(by_namespace.items())
     ]
 
 
 def load_report(
     record: BrokerRecord, bundles: Iterable[str], topics: Iterable[tuple[str, Topic]], now_ms: int
 ) -> JsonObject:
-    """Pulsar's LocalBrokerData, without what is not known here: the machine's CPU, memory and network. ``topics`` with
-    the bundle of each."""
-    whole, by_bundle = _Sums(), {bundle: _Sums() for bundle in bundles}
+    """Return Pulsar's LocalBrokerData, without the machine's CPU, memory and network, which are not known here.
+    ``topics`` are pairs of a bundle and a topic in it."""
+    total, by_bundle = _Sums(), {bundle: _Sums() for bundle in bundles}
     for bundle, topic in topics:
-        whole.add(topic)
+        total.add(topic)
         by_bundle.setdefault(bundle, _Sums()).add(topic)
     return {
         "webServiceUrl": record.web_url,
@@ -143,16 +147,16 @@ def load_report(
         **({"pulsarServiceUrlTls": record.service_url_tls} if record.service_url_tls else {}),
         "persistentTopicsEnabled": record.persistent,
         "nonPersistentTopicsEnabled": record.non_persistent,
-        "msgThroughputIn": whole.bytes_in,
-        "msgThroughputOut": whole.bytes_out,
-        "msgRateIn": whole.rate_in,
-        "msgRateOut": whole.rate_out,
+        "msgThroughputIn": total.bytes_in,
+        "msgThroughputOut": total.bytes_out,
+        "msgRateIn": total.rate_in,
+        "msgRateOut": total.rate_out,
         "lastUpdate": now_ms,
         "lastStats": {bundle: sums.bundle for bundle, sums in by_bundle.items()},
-        "numTopics": whole.topics,
+        "numTopics": total.topics,
         "numBundles": len(by_bundle),
-        "numConsumers": whole.consumers,
-        "numProducers": whole.producers,
+        "numConsumers": total.consumers,
+        "numProducers": total.producers,
         "bundles": list(by_bundle),
         "lastBundleGains": [],
         "lastBundleLosses": [],

@@ -1,4 +1,4 @@
-"""Operations about brokers as such: their settings, their load, what all their topics do."""
+"""Administrative operations on a broker: its settings, its load and the statistics of all its topics."""
 
 import asyncio
 
@@ -19,11 +19,11 @@ from engine.ownership.owner import BundleOwnership
 from engine.ownership.registration import BrokerRecord
 
 PAGE_TOPICS = 1_000
-"""Topics told of in one answer."""
+"""Topics in one answer."""
 TURN_TOPICS = 50
-"""Between which others have their turn."""
+"""Topics between which other tasks run."""
 TURN_POLICIES = 1_000
-"""The same where of each topic only its policies are looked at."""
+"""Topics between which other tasks run, where only the policies of each are read."""
 SESSION = "metadataStoreSessionTimeoutMillis"
 DEFAULT_QUORUMS = (
     "managedLedgerDefaultEnsembleSize",
@@ -33,7 +33,7 @@ DEFAULT_QUORUMS = (
 
 
 class NodeOperations:
-    """See ``engine.admin.api`` for what each does."""
+    """Handlers of the operations; ``engine.admin.api`` describes each."""
 
     def __init__(
         self,
@@ -103,22 +103,24 @@ class NodeOperations:
         settings = self._dynamic.runtime()
         counts: dict[tuple[int, int, int], int] = {}
         namespaces: dict[tuple[int, int, int], set[str]] = {}
-        for at, topic in enumerate(list(self._registry)):
+        for index, topic in enumerate(list(self._registry)):
             if topic.name.persistent and not topic.closing:
                 policies = topic.policies
                 quorums = policies.ensemble, policies.write_quorum, policies.ack_quorum
                 counts[quorums] = counts.get(quorums, 0) + 1
                 namespaces.setdefault(quorums, set()).add(str(topic.name.namespace))
-            if at % TURN_POLICIES == TURN_POLICIES - 1:
+            if index % TURN_POLICIES == TURN_POLICIES - 1:
                 await asyncio.sleep(0)
         return {
             "session_ms": int(settings[SESSION]) if SESSION in settings else None,
             "default": [int(settings[name]) for name in DEFAULT_QUORUMS],
-            "topics": [[*each, counts[each], len(namespaces[each])] for each in sorted(counts)],
+            "topics": [
+                [*quorums, counts[quorums], len(namespaces[quorums])] for quorums in sorted(counts)
+            ],
         }
 
     def _bundle(self, topic: Topic) -> str:
-        """Empty while its namespace's boundaries are not known."""
+        """Return the range of the topic's bundle; empty while the bundles of its namespace are not known."""
         bundle = self._ownership.known_bundle(topic.name)
         return bundle.range if bundle is not None else ""
 
@@ -132,19 +134,19 @@ class NodeOperations:
         return load_report(self._record, bundles, topics, self._clock.wall_ms())
 
     async def topics_stats(self, args: api.TopicsPage) -> JsonObject:
-        after = [topic for topic in self._registry.topics() if topic.name.full > args.after]
-        page = after[:PAGE_TOPICS]
-        found: JsonObject = {}
-        for at, topic in enumerate(page):
+        following = [topic for topic in self._registry.topics() if topic.name.full > args.after]
+        page = following[:PAGE_TOPICS]
+        stats: JsonObject = {}
+        for index, topic in enumerate(page):
             if not topic.closing:
                 domain = "persistent" if topic.name.persistent else "non-persistent"
-                bundles = found.setdefault(str(topic.name.namespace), {})
+                bundles = stats.setdefault(str(topic.name.namespace), {})
                 topics = bundles.setdefault(self._bundle(topic), {}).setdefault(domain, {})
                 topics[topic.name.full] = topic_line(topic, self._record.id)
-            if at % TURN_TOPICS == TURN_TOPICS - 1:
+            if index % TURN_TOPICS == TURN_TOPICS - 1:
                 await asyncio.sleep(0)
-        more = len(after) > len(page)
-        return {"topics": found, "next": page[-1].name.full if more else None}
+        more = len(following) > len(page)
+        return {"topics": stats, "next": page[-1].name.full if more else None}
 
     async def broker_metrics(self, args: api.NoArguments) -> list[JsonObject]:
         return namespace_metrics(topic for topic in self._registry if not topic.closing)

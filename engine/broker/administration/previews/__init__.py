@@ -1,1 +1,1 @@
-"""Changes that are told before they are made, and then made as they were told."""
+"""Previews of changes, and the checks that a change is made as its preview reported it."""

@@ -1,7 +1,7 @@
-"""Changes of a subscription's cursor that are previewed, confirmed and counted: what a preview says, and the change.
+"""Changes of a subscription's cursor that are previewed, confirmed and counted.
 
-What is confirmed is a state of the cursor as the preview saw it and one as it is to be (``managed/cursors/moves``); the
-broker that owns the topic makes exactly the difference, and keeps both states with the cursor, in the same write.
+The user confirms the cursor's state at the preview and the state that it is to have (``managed/cursors/moves``). The
+owner of the topic makes exactly the difference, and stores both states with the cursor, in the same write.
 """
 
 import asyncio
@@ -26,14 +26,15 @@ from engine.wire.batches import BatchFormatError, unpack_entry
 
 MEASURED_BYTES_MAX = 64 << 20
 MEASURED_S_MAX = 5.0
-"""Beyond either, the messages in the entries left are estimated by those that were read."""
+"""Limits of reading entries to count messages; the count in the entries behind either is estimated from those read."""
 SPENT_KEPT_MS = 2 * api.PREVIEW_AGE_MAX_S * 1000
-"""Ids of confirmed previews are remembered for twice as long as they are good for: clocks differ."""
+"""Time for which ids of applied previews are kept: twice as long as previews are valid, because clocks differ."""
 
 
 @dataclass(slots=True)
 class Counted:
-    """How many there are in some entries: ``count`` None when storage does not tell, ``exact`` False when estimated."""
+    """The number of messages in some entries, and of delayed ones: None when they could not be read; ``exact``: not
+    estimated."""
 
     count: int | None = 0
     exact: bool = True
@@ -41,7 +42,7 @@ class Counted:
 
 
 class _Refused(Exception):
-    """The change must not be made: ``answer`` says why."""
+    """Refusal of a change, with the ``answer`` that states the reason."""
 
     def __init__(self, why: str, reason: str, cursor: SubscriptionCursor, entries: int = 0) -> None:
         super().__init__(reason)
@@ -58,15 +59,15 @@ class _Refused(Exception):
 async def preview(
     subscription: Subscription, args: api.PreviewChange, target: Position | None, now_ms: int
 ) -> JsonObject:
-    """See ``PREVIEW_CHANGE``. ``target``: of a reset."""
+    """Return the preview of a change, see ``PREVIEW_CHANGE``. ``target``: the position of a reset."""
     cursor = subscription.cursor
     base = cursor.state()
-    found: JsonObject = {"gone": 0, "moved": 0}
+    undone: JsonObject = {"gone": 0, "moved": 0}
     if args.change == "undo":
         change = _to_undo(cursor, args.undo or "")
         effect = cursor.effect(change.after, change.before)
-        found["gone"] = max(change.lost - effect.released.total, 0)
-        found["moved"] = effect.returned.total
+        undone["gone"] = max(change.lost - effect.released.total, 0)
+        undone["moved"] = effect.returned.total
         wanted = cursor.encoded(effect.after)
     elif target is not None:
         wanted = cursor.state_at(target)
@@ -76,8 +77,10 @@ async def preview(
     lost, again = await _measure_both(cursor, effect, now_ms)
     here, there = cursor.next_positions(effect)
     start, stop = sorted((effect.now.mark, effect.after.mark))
-    delayed = [one.delayed for one in (lost, again)]
-    return found | {
+    delayed = None
+    if lost.delayed is not None and again.delayed is not None:
+        delayed = lost.delayed + again.delayed
+    return undone | {
         "from": str(here),
         "to": str(there),
         "lost": effect.lost.total,
@@ -86,7 +89,7 @@ async def preview(
         "again_messages": again.count,
         "exact": lost.exact and again.exact,
         "holes": effect.now.holes.count(start, stop),
-        "delayed": None if None in delayed else sum(one or 0 for one in delayed),
+        "delayed": delayed,
         "first": await _summary(cursor, effect.first, 0),
         "last": await _summary(cursor, effect.last, -1),
         "consumers": [
@@ -102,8 +105,9 @@ async def preview(
 async def passed(
     subscription: Subscription, last: Position | None, now_ms: int, *, measured: bool = True
 ) -> JsonObject:
-    """What it would lose if all up to ``last`` (None: all there is) counted as acknowledged: ``entries``, ``messages``
-    in them, null when storage does not tell or it is not ``measured``, estimated unless ``exact``."""
+    """Return what a subscription would lose if all entries up to ``last`` (None: all) counted as acknowledged:
+    ``entries`` and their ``messages``, which are estimated unless ``exact``, and None when they cannot be read or
+    ``measured`` is False."""
     cursor = subscription.cursor
     wanted = cursor.state_passed(None) if last is None else cursor.state_passed_to(last)
     effect = cursor.effect(cursor.state(), wanted)
@@ -115,7 +119,7 @@ async def passed(
 
 
 async def make(subscription: Subscription, args: api.MoveCursor, clock: Clock) -> JsonObject:
-    """See ``MOVE_CURSOR``."""
+    """Make a previewed change, see ``MOVE_CURSOR``."""
     cursor = subscription.cursor
     base, target = _state("base", args.base), _state("target", args.target)
 
@@ -127,7 +131,7 @@ async def make(subscription: Subscription, args: api.MoveCursor, clock: Clock) -
         except StoredRecordError as error:
             raise InvalidField("base", str(error)) from error
         _check(cursor, effect, args)
-        as_said = effect.lost.total == args.lost and not effect.narrowed
+        is_as_previewed = effect.lost.total == args.lost and not effect.narrowed
         return effect, LastChange(
             id=args.id,
             at_ms=now_ms,
@@ -135,7 +139,7 @@ async def make(subscription: Subscription, args: api.MoveCursor, clock: Clock) -
             what=args.change,
             lost=effect.lost.total,
             again=effect.again.total,
-            lost_messages=args.lost_messages if as_said else None,
+            lost_messages=args.lost_messages if is_as_previewed else None,
             again_messages=args.again_messages,
             exact=args.exact,
             undoes=args.undoes,
@@ -153,14 +157,15 @@ async def make(subscription: Subscription, args: api.MoveCursor, clock: Clock) -
 
 
 async def last_changes(subscriptions: Mapping[str, Subscription]) -> list[JsonObject]:
-    """See ``LAST_CHANGES``. What is told survives a crash."""
-    found = []
+    """Return the last change of each subscription that has one, see ``LAST_CHANGES``. It is durable."""
+    changes = []
     for name, subscription in sorted(subscriptions.items()):
         if subscription.cursor.change_in_doubt:
+            # Its write may have failed: it is written again before it is reported.
             await subscription.cursor.persisted()
         change = subscription.cursor.last_change
         if change is not None:
-            found.append(
+            changes.append(
                 {
                     "subscription": name,
                     "id": change.id,
@@ -177,11 +182,11 @@ async def last_changes(subscriptions: Mapping[str, Subscription]) -> list[JsonOb
                     "undoes": change.undoes,
                 }
             )
-    return found
+    return changes
 
 
 def _kept_ms(cursor: SubscriptionCursor) -> int:
-    """For how long after a change all that it passed can be brought back. Only durable cursors keep ledgers."""
+    """Return the time after a change for which its entries are kept. Only durable cursors keep ledgers."""
     return KEPT_MS if cursor.durable else 0
 
 
@@ -206,7 +211,7 @@ def _state(field: str, text: str) -> bytes:
 
 
 def _spent(cursor: SubscriptionCursor, wanted: str, now_ms: int) -> dict[str, int]:
-    """The ids that are spent already. Raises _Refused if ``wanted`` is one."""
+    """Return the ids of applied previews. Raises _Refused if ``wanted`` is among them."""
     change = cursor.last_change
     spent = {} if change is None else change.spent_since(now_ms - SPENT_KEPT_MS)
     if wanted in spent:
@@ -219,7 +224,7 @@ def _spent(cursor: SubscriptionCursor, wanted: str, now_ms: int) -> dict[str, in
 
 
 def _check(cursor: SubscriptionCursor, effect: Effect, args: api.MoveCursor) -> None:
-    """Only acknowledgements may have come since the preview."""
+    """Raise _Refused when the cursor changed since the preview by more than acknowledgements."""
     if effect.returned:
         raise _Refused(
             "moved",
@@ -238,8 +243,8 @@ async def _receipt(
     here, there = cursor.next_positions(effect)
     lost, exact = await _lost_messages(cursor, effect, args, now_ms)
     change = cursor.last_change
-    made = change is not None and change.id == args.id  # an effect of nothing is no change
-    kept = change is not None and made and change.can_be_undone
+    is_made = change is not None and change.id == args.id  # a change without effect is not recorded
+    kept = change is not None and is_made and change.can_be_undone
     return {
         "done": True,
         "from": str(here),
@@ -251,7 +256,7 @@ async def _receipt(
         "again_messages": args.again_messages,
         "exact": exact,
         "meanwhile": max(args.lost - effect.lost.total, 0),
-        "changed": made,
+        "changed": is_made,
         "undoable": kept,
         "kept_until": change.at_ms + _kept_ms(cursor) if change is not None and kept else None,
     }
@@ -260,18 +265,20 @@ async def _receipt(
 async def _lost_messages(
     cursor: SubscriptionCursor, effect: Effect, args: api.MoveCursor, now_ms: int
 ) -> tuple[int | None, bool]:
-    """Those that were previewed without those acknowledged since; and whether that is exact."""
-    if effect.lost.total + effect.meanwhile.total < args.lost:  # acknowledged and deleted since
-        found, _ = await _measure_both(cursor, effect, now_ms)
-        return found.count, found.exact
+    """Return the number of lost messages, which is that of the preview without those acknowledged since, and whether it
+    is exact."""
+    if effect.lost.total + effect.meanwhile.total < args.lost:
+        # Entries acknowledged since were deleted, too: their messages cannot be subtracted, so the rest is counted.
+        lost, _ = await _measure_both(cursor, effect, now_ms)
+        return lost.count, lost.exact
     narrowed = effect.narrowed
     since = RangeSet([*effect.meanwhile, *((o, o + 1) for o in narrowed)])
     masks = {o: bits & ~effect.now.bits(o) for o, bits in effect.base.batches.items()}
     masks |= {o: effect.base.bits(o) & ~effect.now.bits(o) for o in narrowed}
-    took = await _measure(cursor, since, masks, now_ms)
-    if args.lost_messages is None or took.count is None:
+    acknowledged = await _measure(cursor, since, masks, now_ms)
+    if args.lost_messages is None or acknowledged.count is None:
         return None, False
-    return max(args.lost_messages - took.count, 0), args.exact and took.exact
+    return max(args.lost_messages - acknowledged.count, 0), args.exact and acknowledged.exact
 
 
 # --- messages in entries --------------------------------------------------------------------------
@@ -280,7 +287,7 @@ async def _lost_messages(
 async def _measure_both(
     cursor: SubscriptionCursor, effect: Effect, now_ms: int
 ) -> tuple[Counted, Counted]:
-    """The messages that are lost, and those due again."""
+    """Return the lost messages, and those to be delivered again."""
     now, after = effect.now, effect.after
     partly = [(o, o + 1) for o in effect.partly]
     special = now.batches.keys() | after.batches.keys()
@@ -302,29 +309,29 @@ async def _measure_both(
 async def _measure(
     cursor: SubscriptionCursor, entries: RangeSet, masks: Mapping[int, int], now_ms: int
 ) -> Counted:
-    """The messages in ``entries``; of those in ``masks`` only the messages whose bits are set."""
-    found = Counted()
+    """Count the messages in ``entries``; in the entries of ``masks`` only the messages whose bits are set."""
+    counted = Counted()
     loop = asyncio.get_running_loop()
-    until_s, left = loop.time() + MEASURED_S_MAX, MEASURED_BYTES_MAX
+    until_s, bytes_left = loop.time() + MEASURED_S_MAX, MEASURED_BYTES_MAX
     seen = 0
     try:
         for start, stop in entries:
             async for base, run in cursor.entries_of(start, stop):
                 first, last = max(start - base, 0), min(stop - base, run.count)
-                _add(found, run, first, last, base, masks, now_ms)
+                _add(counted, run, first, last, base, masks, now_ms)
                 seen += last - first
-                left -= run.size_of(first, last)
-                if left <= 0 or loop.time() > until_s:
-                    assert found.count is not None
+                bytes_left -= run.size_of(first, last)
+                if bytes_left <= 0 or loop.time() > until_s:
+                    assert counted.count is not None
                     if seen < entries.total:
-                        return Counted(found.count * entries.total // seen, False, None)
+                        return Counted(counted.count * entries.total // seen, False, None)
     except MagnetarError:
         return Counted(None, False, None)
-    return found
+    return counted
 
 
 def _add(
-    found: Counted,
+    counted: Counted,
     run: Slice,
     first: int,
     last: int,
@@ -332,17 +339,17 @@ def _add(
     masks: Mapping[int, int],
     now_ms: int,
 ) -> None:
-    assert found.count is not None
-    assert found.delayed is not None
-    found.count += run.messages_of(first, last)
+    assert counted.count is not None
+    assert counted.delayed is not None
+    counted.count += run.messages_of(first, last)
     if masks:
         for i in range(first, last):
             mask = masks.get(base + i)
             if mask is not None:
                 size = run.messages_of(i, i + 1)
-                found.count += (mask & ((1 << size) - 1)).bit_count() - size
+                counted.count += (mask & ((1 << size) - 1)).bit_count() - size
     special = facts_of(run).special
-    found.delayed += sum(
+    counted.delayed += sum(
         run.messages_of(i, i + 1)
         for i, facts in special.items()
         if first <= i < last and facts.deliver_at_ms > now_ms
@@ -350,23 +357,24 @@ def _add(
 
 
 async def _summary(
-    cursor: SubscriptionCursor, ordinal: int | None, which: int
+    cursor: SubscriptionCursor, ordinal: int | None, index: int
 ) -> JsonObject | None:
-    """An entry's place, publish time, and the key of its message ``which``; None when storage does not tell."""
+    """Return an entry's position, publish time and the key of the message at ``index``; None when it cannot be
+    read."""
     if ordinal is None:
         return None
     try:
         async for base, run in cursor.entries_of(ordinal, ordinal + 1):
             i = ordinal - base
-            found: JsonObject = {"id": str(run.position(i)), "publish_time": None, "key": None}
+            summary: JsonObject = {"id": str(run.position(i)), "publish_time": None, "key": None}
             try:
                 opened = unpack_entry(run.entry(i))
             except BatchFormatError:
-                return found
-            found["publish_time"] = opened.metadata.publish_time or None
+                return summary
+            summary["publish_time"] = opened.metadata.publish_time or None
             if opened.messages:
-                found["key"] = opened.messages[which].key
-            return found
+                summary["key"] = opened.messages[index].key
+            return summary
     except MagnetarError:
         return None
     return None

@@ -1,4 +1,4 @@
-"""What a topic holds and who uses it: told before it is deleted, and checked again at the moment it goes."""
+"""The contents and clients of a topic: reported before it is deleted, and checked again when it is."""
 
 import asyncio
 from collections.abc import Mapping
@@ -16,29 +16,32 @@ AGAIN = "; nothing was deleted"
 
 
 async def of(topic: Topic, now_ms: int) -> JsonObject:
-    """See ``HOLDINGS``. ``seen`` is taken first: what comes while messages are counted, nobody has seen."""
+    """Return the preview of a deletion, see ``HOLDINGS``."""
+    # Before the messages are counted: entries published meanwhile are not part of the preview.
     seen = _seen(topic)
     stats = topic.log.stats()
-    readers = [one for one in topic.subscriptions.values() if one.name != COMPACTION]
-    lost = await asyncio.gather(*(_lost(topic, one, now_ms) for one in readers))
+    readers = _readers(topic)
+    lost = await asyncio.gather(*(_lost(topic, reader, now_ms) for reader in readers))
     return {
         "bytes": stats.size,
         "entries": stats.entries,
         "terminated": topic.log.terminated is not None,
         "last": str(stats.last_confirmed) if stats.last_confirmed.entry_id >= 0 else "",
         "producers": [
-            {"name": one.name, "address": one.outlet.address} for one in topic.producers.values()
+            {"name": producer.name, "address": producer.outlet.address}
+            for producer in topic.producers.values()
         ],
         "subscriptions": [
             {
-                "name": one.name,
-                "durable": one.durable,
+                "name": reader.name,
+                "durable": reader.durable,
                 "consumers": [
-                    {"name": each.name, "address": each.outlet.address} for each in one.consumers
+                    {"name": consumer.name, "address": consumer.outlet.address}
+                    for consumer in reader.consumers
                 ],
-                **found,
+                **messages,
             }
-            for one, found in zip(readers, lost, strict=True)
+            for reader, messages in zip(readers, lost, strict=True)
         ],
         "unread": sorted(topic.unread),
         "seen": seen,
@@ -46,7 +49,7 @@ async def of(topic: Topic, now_ms: int) -> JsonObject:
 
 
 def before_deletion(topic: Topic) -> JsonObject:
-    """What goes with it, for the audit log: quick, and not exact to the message."""
+    """Return what is deleted with the topic, for the audit log, in entries: no message is counted."""
     stats = topic.log.stats()
     return {
         "bytes": stats.size,
@@ -63,8 +66,8 @@ async def _lost(topic: Topic, subscription: Subscription, now_ms: int) -> JsonOb
 
 
 def check(topic: Topic, seen: Any) -> None:
-    """Raises Conflict when more would be lost than in ``seen``, or clients are there that are not in it, InvalidField
-    for what is no ``seen``. What was read meanwhile, and who went, is no hindrance."""
+    """Raise Conflict when more would be lost than ``seen`` reported, or clients are connected that it does not have;
+    InvalidField when ``seen`` is malformed. Entries acknowledged and clients disconnected since are no conflict."""
     try:
         last, users = Position(*map(int, seen["last"])), set(seen["users"])
         limits = {str(name): int(count) for name, count in dict(seen["unread"]).items()}
@@ -84,16 +87,20 @@ def check(topic: Topic, seen: Any) -> None:
             raise Conflict(f"A client connected since the preview: {user}{AGAIN}")
 
 
+def _readers(topic: Topic) -> list[Subscription]:
+    """Return the subscriptions, without that of the compaction."""
+    return [reader for reader in topic.subscriptions.values() if reader.name != COMPACTION]
+
+
 def _seen(topic: Topic) -> Mapping[str, Any]:
     unread = {
-        one.name: one.cursor.backlog_entries() if topic.name.persistent else 0
-        for one in topic.subscriptions.values()
-        if one.name != COMPACTION
+        reader.name: reader.cursor.backlog_entries() if topic.name.persistent else 0
+        for reader in _readers(topic)
     }
     consumers = [
-        f"consumer {each.name} of {one.name}"
-        for one in topic.subscriptions.values()
-        for each in one.consumers
+        f"consumer {consumer.name} of {subscription.name}"
+        for subscription in topic.subscriptions.values()
+        for consumer in subscription.consumers
     ]
     return {
         "last": list(topic.log.stats().last_confirmed),

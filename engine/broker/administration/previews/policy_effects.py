@@ -1,4 +1,5 @@
-"""What a policy would take of a topic if it were in force: by the rules that act, of what the topic holds now."""
+"""Effects that a policy would have on a topic if it were in force, found by the rules that enforce it and the topic's
+present contents."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -18,9 +19,13 @@ from engine.managed.settings import LedgerConfig
 
 
 @dataclass(slots=True)
-class _Taken:
-    """``passed``: durable subscriptions that would count everything up to there as acknowledged; ``gone``: those that
-    would be deleted; ``deleted``: the topic itself. ``unknown``: why what is not here is not known, by subscription.
+class _Effects:
+    """Effects of a changed policy.
+
+    ``passed``: the last position that would count as acknowledged, by durable subscription; ``gone``: subscriptions
+    that would be deleted; ``deleted``: whether the topic would be; ``producers``: how many would be held or refused;
+    ``within_s``: the time in which it happens. ``unknown``: the reason why the effects on a subscription are not
+    known, by its name.
     """
 
     within_s: float = 0.0
@@ -32,8 +37,8 @@ class _Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """``after``: policies of the topic as they would be. ``now_ms``: when that is judged, by the wall clock."""
+class _Change:
+    """A changed policy of a topic. ``after``: the topic's policies with it; ``now_ms``: wall clock."""
 
     topic: Topic
     after: TopicPolicies
@@ -51,106 +56,109 @@ async def of(
     *,
     measured: bool,
 ) -> JsonObject:
-    """See ``POLICY_EFFECT``. ``config``: of the topic's log by ``after``. Cancel-safe."""
-    asked = _Asked(topic, after, settings, now_ms)
-    taken = _Taken(unknown=dict(topic.unread))
+    """Return the effects of ``policy``, see ``POLICY_EFFECT``. ``config``: that of the topic's log under ``after``.
+    Cancel-safe."""
+    change = _Change(topic, after, settings, now_ms)
+    effects = _Effects(unknown=dict(topic.unread))
     if topic.name.persistent:
-        await RULES[policy](asked, taken)
-    size, last = topic.log.freed(config, taken.passed, taken.gone)
+        await RULES[policy](change, effects)
+    size, last = topic.log.freed(config, effects.passed, effects.gone)
     lost = await asyncio.gather(
         *(
-            _lost(each, taken, last, now_ms, measured)
-            for each in topic.subscriptions.values()
-            if each.name != COMPACTION and each.name not in taken.unknown
+            _lost(subscription, effects, last, now_ms, measured)
+            for subscription in topic.subscriptions.values()
+            if subscription.name != COMPACTION and subscription.name not in effects.unknown
         )
     )
     return {
-        "bytes": topic.log.stats().size if taken.deleted else size,
-        "deleted": taken.deleted,
-        "subscriptions": [one for one in lost if one is not None],
-        "producers": taken.producers,
-        "unknown": taken.unknown,
-        "within_s": taken.within_s,
+        "bytes": topic.log.stats().size if effects.deleted else size,
+        "deleted": effects.deleted,
+        "subscriptions": [row for row in lost if row is not None],
+        "producers": effects.producers,
+        "unknown": effects.unknown,
+        "within_s": effects.within_s,
     }
 
 
 async def _lost(
-    subscription: Subscription, taken: _Taken, last: Position, now_ms: int, measured: bool
+    subscription: Subscription, effects: _Effects, last: Position, now_ms: int, measured: bool
 ) -> JsonObject | None:
-    """What one subscription would lose; None for nothing. One that is not durable loses what is deleted before it."""
+    """Return what a subscription would lose; None for nothing. One that is not durable loses the entries that are
+    deleted after its mark-delete position."""
     name = subscription.name
-    deleted = taken.deleted or name in taken.gone
-    to = taken.passed.get(name) if subscription.durable else last
+    deleted = effects.deleted or name in effects.gone
+    to = effects.passed.get(name) if subscription.durable else last
     if not deleted and (to is None or to <= subscription.cursor.mark_delete):
         return None
     target = None if deleted else to
-    found = await cursor_changes.passed(subscription, target, now_ms, measured=measured)
-    return {"name": name, "deleted": deleted, **found} if deleted or found["entries"] else None
+    loss = await cursor_changes.passed(subscription, target, now_ms, measured=measured)
+    return {"name": name, "deleted": deleted, **loss} if deleted or loss["entries"] else None
 
 
-# By policy
+# Rules by policy
 
 
-async def _by_retention(asked: _Asked, taken: _Taken) -> None:
-    """Ledgers that are consumed go, as soon as it is in force."""
+async def _by_retention(change: _Change, effects: _Effects) -> None:
+    """Add nothing: consumed ledgers are deleted as soon as the policy is in force, which ``freed`` counts."""
 
 
-async def _by_ttl(asked: _Asked, taken: _Taken) -> None:
-    taken.within_s = asked.settings.message_expiry_check_interval_in_minutes * 60.0
-    if asked.after.message_ttl_s:
-        await _pass_older(asked, taken, asked.after.message_ttl_s)
+async def _by_ttl(change: _Change, effects: _Effects) -> None:
+    effects.within_s = change.settings.message_expiry_check_interval_in_minutes * 60.0
+    if change.after.message_ttl_s:
+        await _pass_older(change, effects, change.after.message_ttl_s)
 
 
-async def _by_size(asked: _Asked, taken: _Taken) -> None:
-    quotas, quota = asked.topic.quotas, asked.after.size_quota
-    taken.within_s = float(asked.settings.backlog_quota_check_interval_in_seconds)
+async def _by_size(change: _Change, effects: _Effects) -> None:
+    quotas, quota = change.topic.quotas, change.after.size_quota
+    effects.within_s = float(change.settings.backlog_quota_check_interval_in_seconds)
     if not quotas.is_large(quota.limit):
         return
     if quota.action is QuotaAction.EVICT:
         last = quotas.evicted_to(quota.limit)
-        taken.passed = {each.name: last for each in quotas.counted()}
+        effects.passed = {subscription.name: last for subscription in quotas.counted()}
     else:
-        taken.producers = len(asked.topic.producers)
+        effects.producers = len(change.topic.producers)
 
 
-async def _by_age(asked: _Asked, taken: _Taken) -> None:
-    quotas, quota = asked.topic.quotas, asked.after.age_quota
-    taken.within_s = float(asked.settings.backlog_quota_check_interval_in_seconds)
+async def _by_age(change: _Change, effects: _Effects) -> None:
+    quotas, quota = change.topic.quotas, change.after.age_quota
+    effects.within_s = float(change.settings.backlog_quota_check_interval_in_seconds)
     try:
-        is_old = await quotas.is_old(quota.limit, asked.now_ms)
+        is_old = await quotas.is_old(quota.limit, change.now_ms)
     except MagnetarError as error:
-        taken.unknown |= {each.name: str(error) for each in quotas.counted()}
+        effects.unknown |= {subscription.name: str(error) for subscription in quotas.counted()}
         return
     if is_old and quota.action is QuotaAction.EVICT:
-        await _pass_older(asked, taken, quota.limit)
+        await _pass_older(change, effects, quota.limit)
     elif is_old:
-        taken.producers = len(asked.topic.producers)
+        effects.producers = len(change.topic.producers)
 
 
-async def _by_expiration(asked: _Asked, taken: _Taken) -> None:
-    taken.within_s = asked.settings.subscription_expiry_check_interval_in_minutes * 60.0
-    taken.gone = expired(asked.topic, asked.after, asked.now_ms)
+async def _by_expiration(change: _Change, effects: _Effects) -> None:
+    effects.within_s = change.settings.subscription_expiry_check_interval_in_minutes * 60.0
+    effects.gone = expired(change.topic, change.after, change.now_ms)
 
 
-async def _by_inactivity(asked: _Asked, taken: _Taken) -> None:
-    wait = wait_s(asked.after)
-    taken.deleted = wait != float("inf") and is_unused(asked.topic, asked.after)
-    if taken.deleted:
-        taken.within_s = wait + asked.settings.broker_delete_inactive_topics_frequency_seconds
+async def _by_inactivity(change: _Change, effects: _Effects) -> None:
+    wait = wait_s(change.after)
+    effects.deleted = wait != float("inf") and is_unused(change.topic, change.after)
+    if effects.deleted:
+        effects.within_s = wait + change.settings.broker_delete_inactive_topics_frequency_seconds
 
 
-async def _pass_older(asked: _Asked, taken: _Taken, seconds: int) -> None:
-    """As ``Topic.expire``."""
-    for each in asked.topic.quotas.counted():
-        if each.cursor.backlog_entries():
-            before_ms, after = asked.now_ms - seconds * 1000, each.cursor.mark_delete
+async def _pass_older(change: _Change, effects: _Effects, seconds: int) -> None:
+    """Add the entries that ``Topic.expire`` would acknowledge."""
+    for subscription in change.topic.quotas.counted():
+        if subscription.cursor.backlog_entries():
+            name, mark_delete = subscription.name, subscription.cursor.mark_delete
+            before_ms = change.now_ms - seconds * 1000
             try:
-                taken.passed[each.name] = await asked.topic.log.find_older(before_ms, after)
+                effects.passed[name] = await change.topic.log.find_older(before_ms, mark_delete)
             except MagnetarError as error:
-                taken.unknown[each.name] = str(error)
+                effects.unknown[name] = str(error)
 
 
-RULES: dict[str, Callable[[_Asked, _Taken], Awaitable[None]]] = {
+RULES: dict[str, Callable[[_Change, _Effects], Awaitable[None]]] = {
     "retention": _by_retention,
     "messageTTL": _by_ttl,
     "backlogQuota.destination_storage": _by_size,
@@ -158,4 +166,4 @@ RULES: dict[str, Callable[[_Asked, _Taken], Awaitable[None]]] = {
     "subscriptionExpirationTime": _by_expiration,
     "inactiveTopicPolicies": _by_inactivity,
 }
-"""Every row of the table of policies that ``takes``."""
+"""The rule of each policy whose row in the table of policies has ``takes``."""

@@ -1,7 +1,7 @@
-"""What a subscription holds and who uses it: reported before it is deleted, and checked again when it goes.
+"""The backlog and consumers of a subscription: reported before it is deleted, and checked again when it is.
 
-What is published after the preview is lost with the subscription, too: one that nobody reads on a busy topic could
-never be deleted otherwise. It is counted, and reported as ``later``.
+Entries published after the preview are lost with the subscription, too: an unused one on a busy topic could never be
+deleted otherwise. They are counted, and reported as ``later``.
 """
 
 from typing import Any
@@ -17,15 +17,15 @@ AGAIN = "; nothing was deleted"
 
 
 async def of(topic: Topic, name: str, now_ms: int) -> JsonObject:
-    """See ``SUBSCRIPTION_HOLDINGS``; of a subscription that is there, or cannot be read now."""
+    """Return the preview of the deletion of a subscription that exists or cannot be read now, see
+    ``SUBSCRIPTION_HOLDINGS``."""
     subscription = topic.subscriptions.get(name)
     if subscription is None:
         nothing = {"entries": None, "messages": None, "exact": False}
         about = {"durable": True, "type": "", "unread": topic.unread.get(name, ""), "consumers": []}
         return about | nothing | {"seen": _seen(topic, None)}
-    seen = _seen(
-        topic, subscription
-    )  # first: what comes while messages are counted, nobody has seen
+    # Before the messages are counted: entries published meanwhile are not part of the preview.
+    seen = _seen(topic, subscription)
     lost: JsonObject = {"entries": 0, "messages": 0, "exact": True}
     if topic.name.persistent:
         lost = await cursor_changes.passed(subscription, None, now_ms)
@@ -35,13 +35,13 @@ async def of(topic: Topic, name: str, now_ms: int) -> JsonObject:
         "unread": "",
         "consumers": [
             {
-                "name": one.name,
-                "address": one.outlet.address,
-                "id": one.consumer_id,
-                "connected_ms": one.connected_ms,
-                "unacked": one.unacked,
+                "name": consumer.name,
+                "address": consumer.outlet.address,
+                "id": consumer.consumer_id,
+                "connected_ms": consumer.connected_ms,
+                "unacked": consumer.unacked,
             }
-            for one in subscription.consumers
+            for consumer in subscription.consumers
         ],
         **lost,
         "seen": seen,
@@ -49,9 +49,9 @@ async def of(topic: Topic, name: str, now_ms: int) -> JsonObject:
 
 
 def check(topic: Topic, name: str, seen: Any, *, force: bool) -> None:
-    """Raise Conflict when more of what was there at the preview would be lost than in ``seen``, for a consumer that is
-    not in it, and for any consumer unless ``force``; InvalidField for what is no ``seen``. What was acknowledged since,
-    and who left, is no hindrance."""
+    """Raise Conflict when more of the entries that existed at the preview would be lost than ``seen`` reported, for a
+    consumer that it does not have, and for any consumer unless ``force``; InvalidField when ``seen`` is malformed.
+    Entries acknowledged and consumers disconnected since are no conflict."""
     try:
         last, limit = Position(*map(int, seen["last"])), seen["unread"]
         known = set(seen["consumers"])
@@ -77,8 +77,8 @@ def check(topic: Topic, name: str, seen: Any, *, force: bool) -> None:
 
 
 def at_deletion(topic: Topic, name: str, seen: Any) -> JsonObject:
-    """Return ``before``, for the audit log, and with ``seen`` how much is lost that came ``later``, in entries. Quick,
-    and not exact to the message."""
+    """Return ``before``, for the audit log, and with ``seen`` the number of lost entries that were published
+    ``later``. No message is counted."""
     subscription = topic.subscriptions.get(name)
     if subscription is None:
         return {"before": {"entries": None, "consumers": [], "properties": {}}, "later": None}
@@ -102,11 +102,11 @@ def _seen(topic: Topic, subscription: Subscription | None) -> JsonObject:
 
 
 def _consumers(subscription: Subscription) -> list[str]:
-    return [f"{one.name} at {one.outlet.address}" for one in subscription.consumers]
+    return [f"{consumer.name} at {consumer.outlet.address}" for consumer in subscription.consumers]
 
 
 def _unread_up_to(topic: Topic, subscription: Subscription, last: Position) -> int:
-    """Entries up to ``last`` that are not acknowledged."""
+    """Return the number of unacknowledged entries up to ``last``."""
     if not topic.name.persistent:
         return 0
     cursor = subscription.cursor

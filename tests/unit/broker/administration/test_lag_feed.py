@@ -276,7 +276,7 @@ async def test_what_stands_still_is_not_looked_at(found: Found, monkeypatch: Any
     await waiting(found)
     await found.live(60)
     looks: list[object] = []
-    monkeypatch.setattr(found.feed, "_look", lambda topic, *now: looks.append(topic))
+    monkeypatch.setattr(found.feed, "_update", lambda topic, *now: looks.append(topic))
     await found.live(60)
     assert looks == []
     monkeypatch.setattr(lag_feed, "SWEEP_ROUNDS", 30)
