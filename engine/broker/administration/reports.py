@@ -1,7 +1,7 @@
-"""What administrators and the console see of topics: Pulsar's JSON shapes, filled from live objects. No waiting.
+"""Statistics of topics for administrators and the console, in Pulsar's JSON shapes. Nothing is awaited.
 
-Shapes: TopicStats of Pulsar's Admin REST API; its internal statistics are in ``internal_info``. Fields of what is not
-built are there with their neutral values, because clients read them.
+The shape is TopicStats of Pulsar's Admin REST API; internal statistics are in ``internal_info``. Fields of features
+that do not exist here have their neutral values, because clients read them.
 """
 
 from datetime import UTC, datetime
@@ -26,13 +26,13 @@ from engine.wire.varints import varint
 
 
 def iso(ms: int) -> str:
-    """Epoch milliseconds as ISO 8601 in UTC, as Java writes it: no zeros at the end."""
+    """Return epoch milliseconds as ISO 8601 in UTC, as Java writes it: without trailing zeros."""
     moment = datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     return moment + f".{ms % 1000:03d}".rstrip("0").rstrip(".") + "Z"
 
 
 def message_id(position: Position, partition: int) -> JsonObject:
-    """Pulsar's MessageId."""
+    """Return Pulsar's MessageId."""
     return {
         "ledgerId": position.ledger_id,
         "entryId": position.entry_id,
@@ -43,26 +43,27 @@ def message_id(position: Position, partition: int) -> JsonObject:
 
 
 def backlog_bytes(topic: Topic) -> int:
-    """Stored bytes of the largest backlog of durable cursors."""
-    durable = [each.mark_delete for each in topic.log.cursors.values() if each.durable]
+    """Return the stored bytes of the largest backlog of durable cursors."""
+    durable = [cursor.mark_delete for cursor in topic.log.cursors.values() if cursor.durable]
     return max(map(topic.log.bytes_behind, durable), default=0)
 
 
 def ranges_bytes(cursor: CursorStats) -> int:
-    """What the acknowledged ranges take as Pulsar stores them; of more than a thousand by the mean of the first."""
+    """Return the bytes of the acknowledged ranges in Pulsar's encoding. Where the statistics do not list all ranges, it
+    is estimated from those that they list."""
     shown = cursor.acknowledged_ranges
     size = sum(_position_bytes(first, 1) + _position_bytes(last, 0) for first, last in shown)
     return size * cursor.acknowledged_range_count // len(shown) if shown else 0
 
 
 def _position_bytes(position: Position, before: int) -> int:
-    """Of the entry ``before`` it, as an endpoint of a MessageRange."""
+    """Return the bytes of a position, ``before`` entries earlier, as an endpoint of a MessageRange."""
     ledger, entry = position.ledger_id, position.entry_id - before
     return 4 + len(varint(ledger)) + len(varint(entry))
 
 
 def topic_stats(topic: Topic, flags: TopicStats, owner: str) -> JsonObject:
-    """Pulsar's TopicStats."""
+    """Return Pulsar's TopicStats."""
     ledger = topic.log.stats()
     cursors = {cursor.name: cursor for cursor in ledger.cursors}
     means = MessageMeans(topic)
@@ -76,8 +77,8 @@ def topic_stats(topic: Topic, flags: TopicStats, owner: str) -> JsonObject:
     out: JsonObject = {
         "msgRateIn": published.messages.per_second,
         "msgThroughputIn": published.bytes.per_second,
-        "msgRateOut": sum((each["msgRateOut"] for each in subscriptions.values()), 0.0),
-        "msgThroughputOut": sum((each["msgThroughputOut"] for each in subscriptions.values()), 0.0),
+        "msgRateOut": _total(subscriptions, "msgRateOut", 0.0),
+        "msgThroughputOut": _total(subscriptions, "msgThroughputOut", 0.0),
         "bytesInCounter": published.bytes.total,
         "msgInCounter": published.messages.total,
         "systemTopicBytesInCounter": published.bytes.total if is_system(topic.name) else 0,
@@ -85,7 +86,9 @@ def topic_stats(topic: Topic, flags: TopicStats, owner: str) -> JsonObject:
         "msgOutCounter": messages_out,
         "bytesOutInternalCounter": 0,
         "averageMsgSize": published.average_size,
-        "msgChunkPublished": any(each.chunks.per_second for each in topic.producers.values()),
+        "msgChunkPublished": any(
+            producer.chunks.per_second for producer in topic.producers.values()
+        ),
         "storageSize": ledger.size,
         "backlogSize": backlog_bytes(topic),
         **_quotas(topic),
@@ -111,8 +114,8 @@ def topic_stats(topic: Topic, flags: TopicStats, owner: str) -> JsonObject:
         "nonContiguousDeletedMessagesRangesSerializedSize": sum(
             map(ranges_bytes, cursors.values())
         ),
-        "delayedMessageIndexSizeInBytes": sum(
-            each["delayedMessageIndexSizeInBytes"] for each in subscriptions.values()
+        "delayedMessageIndexSizeInBytes": _total(
+            subscriptions, "delayedMessageIndexSizeInBytes", 0
         ),
         "compaction": {
             "lastCompactionRemovedEventCount": topic.compaction.removed,
@@ -122,15 +125,19 @@ def topic_stats(topic: Topic, flags: TopicStats, owner: str) -> JsonObject:
         },
         **({} if topic.publishers.epoch is None else {"topicEpoch": topic.publishers.epoch}),
         "ownerBroker": owner,
-        # Ours, for the console: as of its row.
+        # Not in Pulsar; for the console, as in the topic's row.
         "oldestUnacknowledgedAt": _oldest_at(topic),
     }
     return out if topic.name.persistent else _non_persistent(topic, out)
 
 
+def _total(subscriptions: JsonObject, field: str, start: float) -> Any:
+    return sum((subscription[field] for subscription in subscriptions.values()), start)
+
+
 def _non_persistent(topic: Topic, out: JsonObject) -> JsonObject:
-    """Pulsar's NonPersistentTopicStats. The rates of topic and publishers tell what is dropped on the way in:
-    nothing, since no producer is ever ahead of its receipts."""
+    """Return Pulsar's NonPersistentTopicStats. The drop rates of the topic and its publishers are 0: no published
+    message is dropped, because no producer is ever ahead of its receipts."""
     for publisher in out["publishers"]:
         publisher["msgDropRate"] = 0.0
     for name, subscription in topic.subscriptions.items():
@@ -148,7 +155,7 @@ def _non_persistent(topic: Topic, out: JsonObject) -> JsonObject:
 
 
 def _quotas(topic: Topic) -> JsonObject:
-    """The oldest message is the one last found by the check."""
+    """Return the fields of backlog quotas. The oldest message is that of the last check."""
     out: JsonObject = {
         "backlogQuotaLimitSize": topic.policies.size_quota.limit,
         "backlogQuotaLimitTime": topic.policies.age_quota.limit,
@@ -181,7 +188,8 @@ def _publisher(producer: Producer, flags: TopicStats) -> JsonObject:
 
 
 def _version(flags: TopicStats, number: int | None) -> JsonObject:
-    """Ours, for the console: the version of the topic's schema that a client came with, null without one."""
+    """Return the version of the topic's schema that a client uses, null without one: not in Pulsar, for the
+    console."""
     return {"schemaVersion": number} if flags.schema_versions else {}
 
 
@@ -190,7 +198,7 @@ def _address(text: str) -> str:
 
 
 def rate_out(subscription: Subscription) -> tuple[float, float]:
-    """Messages and bytes per second that go out."""
+    """Return the delivered messages and bytes per second."""
     consumers = subscription.consumers
     return (
         sum((consumer.out.messages.per_second for consumer in consumers), 0.0),
@@ -199,13 +207,14 @@ def rate_out(subscription: Subscription) -> tuple[float, float]:
 
 
 def backlog_without_delayed(subscription: Subscription) -> int:
-    """Unacknowledged entries that do not wait for a delivery time."""
+    """Return the number of unacknowledged entries that do not wait for a delivery time."""
     return max(subscription.cursor.backlog_entries() - subscription.state.delayed, 0)
 
 
 def last_consumed_ms(subscription: Subscription) -> int:
-    """When a message last went out, ms since the epoch; 0: not since the topic was loaded."""
-    return max([subscription.consumed_ms, *(each.consumed_ms for each in subscription.consumers)])
+    """Return the time of the last delivery, ms since the epoch; 0: none since the topic was loaded."""
+    times = [consumer.consumed_ms for consumer in subscription.consumers]
+    return max([subscription.consumed_ms, *times])
 
 
 def _subscription(
@@ -230,15 +239,15 @@ def _subscription(
         "msgThroughputOut": throughput,
         "bytesOutCounter": size,
         "msgOutCounter": messages,
-        "msgRateRedeliver": sum((each.redelivered.per_second for each in consumers), 0.0),
-        "messageAckRate": sum((each.acked.per_second for each in consumers), 0.0),
+        "msgRateRedeliver": sum((consumer.redelivered.per_second for consumer in consumers), 0.0),
+        "messageAckRate": sum((consumer.acked.per_second for consumer in consumers), 0.0),
         "msgBacklog": waiting.entries,
         "backlogSize": backlog_size,
         "msgBacklogNoDelayed": backlog_without_delayed(subscription),
         "blockedSubscriptionOnUnackedMsgs": state.blocked,
         "msgDelayed": state.delayed,
         "msgInReplay": state.replaying,
-        "unackedMessages": sum(each.unacked for each in consumers),
+        "unackedMessages": sum(consumer.unacked for consumer in consumers),
         "msgRateExpired": subscription.expired.per_second,
         "totalMsgExpired": subscription.expired.total,
         "lastExpireTimestamp": subscription.expired_ms,
@@ -250,13 +259,13 @@ def _subscription(
         "lastMarkDeleteAdvancedTimestamp": subscription.advanced_ms,
         "consumers": []
         if flags.exclude_consumers
-        else [_consumer(each, keys.get(each), flags) for each in consumers],
+        else [_consumer(consumer, keys.get(consumer), flags) for consumer in consumers],
         "isDurable": subscription.durable,
         "nonContiguousDeletedMessagesRanges": cursor.acknowledged_range_count if cursor else 0,
         "subscriptionProperties": cursor.cursor_properties if cursor else {},
         "durable": subscription.durable,
         **_SAME_FOR_ALL,
-        "chunkedMessageRate": sum((each.chunks.per_second for each in consumers), 0.0),
+        "chunkedMessageRate": sum((consumer.chunks.per_second for consumer in consumers), 0.0),
         "nonContiguousDeletedMessagesRangesSerializedSize": ranges_bytes(cursor) if cursor else 0,
         "delayedMessageIndexSizeInBytes": state.delayed_bytes,
         **_throttled(subscription),
@@ -264,7 +273,7 @@ def _subscription(
         "replicated": subscription.replicated,
         **key_shared.of_subscription(subscription.keys),
         **key_shared.draining(keys.values()),
-        # Ours, for the console: messages in the backlog, where it stands, and what dispatch waits for.
+        # Not in Pulsar; for the console: messages in the backlog, its position, and what dispatch waits for.
         "backlogMessages": waiting.messages,
         "backlogEstimated": waiting.estimated,
         "backlogUnmeasured": waiting.unmeasured,
@@ -276,7 +285,8 @@ def _subscription(
 
 
 def _unread(why: str, entries: int) -> JsonObject:
-    """A subscription that cannot be used now: what it acknowledged is not known, so its backlog is at most so many."""
+    """Return the statistics of a subscription that cannot be read now. Its acknowledgements are unknown: ``entries``,
+    all of the topic, is the most that its backlog can be."""
     zeros = (
         *("bytesOutCounter", "msgOutCounter", "msgDelayed", "msgInReplay", "unackedMessages"),
         *("lastConsumedFlowTimestamp", "lastConsumedTimestamp", "lastAckedTimestamp"),
@@ -371,11 +381,11 @@ def _consumer(consumer: Consumer, keys: KeyStats | None, flags: TopicStats) -> J
 
 
 UNKNOWN = (None, None, None)
-"""Messages of a backlog, of which some subscription's cannot be read."""
+"""The measures of a backlog when a subscription of the topic cannot be read."""
 
 
 def topic_row(topic: Topic) -> list[object]:
-    """The topic's row: its name, then ``ROW_COLUMNS``."""
+    """Return the topic's row: its name, then ``ROW_COLUMNS``."""
     subscriptions = topic.subscriptions.values()
     unread = topic.unread
     out = [rate_out(subscription) for subscription in subscriptions]
@@ -403,7 +413,8 @@ def _oldest_at(topic: Topic) -> int:
 
 
 def at_rest(log: LogAtRest) -> tuple[int | None, int | None, int | None]:
-    """Subscriptions, backlog and bytes of a topic that nobody has loaded; None: not known."""
+    """Return the number of subscriptions, the backlog and the stored bytes of a topic that is loaded nowhere; None
+    where unknown."""
     if log.backlogs is None:
         return None, None, log.storage_bytes
     subscribed = [
