@@ -1,8 +1,8 @@
-"""Why a subscription does not drain: a cause that is seen for long enough is said, one that is gone for some seconds is
-not said any more. Pure.
+"""Causes for which a subscription does not drain: a cause is reported once it has been seen for long enough, and
+withdrawn once it has not been seen for some seconds. Pure.
 
-A subscription is looked at when something happened to it, and at the time that ``next_s`` names: what stands still
-needs no look each second.
+A subscription is observed when it was touched, and at the time in ``next_s``: one that stands still is not observed
+every second.
 """
 
 from collections import deque
@@ -12,53 +12,54 @@ from typing import NamedTuple
 from engine.admin.lag import LagCause, LagSeverity
 
 HOLD_S = 10.0
-"""A cause is said after it was seen for so long."""
+"""Time for which a cause must be seen before it is reported."""
 LEAVE_S = 5.0
-"""And no more when it was not seen for so long; another one in its place has to be seen as long."""
+"""Time without it after which a cause is withdrawn; another cause must be seen as long to replace it."""
 FEW = 10
-"""So many messages may wait, or be out, without ..."""
+"""Number of messages, waiting or unacknowledged at stuck consumers, that counts as few."""
 FEW_HOLD_S = 300.0
-"""... being a lag before this time: jobs that take long, consumers that are restarted."""
+"""``HOLD_S`` of a backlog of few messages: jobs may take long, and consumers are restarted."""
 SILENCE_S = 5.0
-"""Nothing acknowledged for so long is a standstill, or ..."""
+"""Least time without an acknowledgement that counts as a standstill."""
 SILENCE_TIMES = 3.0
-"""... for so many times the longest silence that consumers lately broke by themselves ..."""
+"""Multiple of the longest recent silence that consumers ended by themselves, which is needed for a standstill."""
 SILENCE_MAX_S = 300.0
-"""... up to this: they may acknowledge rarely."""
+"""Bound of that multiple."""
 FADES = 0.9
-"""What is left of the longest silence when the next one ends."""
+"""Factor by which the longest silence shrinks when another one ends."""
 MARK_S = 5.0
-"""What the backlog was is kept for each so many seconds, ..."""
+"""Time between the kept sizes of the backlog."""
 MARKS = 4
-"""... so many of them: it is compared with the oldest, ..."""
+"""Number of kept sizes; the backlog is compared with the oldest."""
 COMPARED_S = 10.0
-"""... which has to be this old."""
+"""Least age of the oldest kept size for a comparison."""
 GROWS = 1.0
-"""Entries per second by which a backlog has to grow to be growing ..."""
+"""Growth in entries per second from which a backlog counts as growing."""
 STAYS = 0.1
-"""... and fewer to be growing no more."""
+"""Growth in entries per second below which a growing backlog does not count as growing any more."""
 SLOW_MIN = 100
-"""Fewer entries are not yet behind."""
+"""Entries up to which a growing backlog does not count as behind."""
 SLOW_S = 5.0
-"""Nor is what is sent within this time."""
+"""Sending time up to which a growing backlog does not count as behind."""
 BEHIND_MIN = 1_000
-"""More entries than this, ..."""
+"""Entries up to which a backlog that does not grow does not count as behind."""
 BEHIND_S = 30.0
-"""... and more than are sent within this time, ..."""
+"""Sending time up to which a backlog that does not grow does not count as behind."""
 DRAINS_S = 3_600.0
-"""... that would not be gone within this time are behind, though the backlog does not grow."""
+"""Time within which a backlog drains that does not count as behind."""
 JOINED_MIN = 3
-"""Consumers that came so often without acknowledging anything come and go."""
+"""Number of connected consumers without any acknowledgement from which they count as reconnecting."""
 GIVEN_BACK_S = 120.0
-"""Clients wait for up to half of this, unless told otherwise, before they give back what they refused."""
+"""Time after the last negative acknowledgement for which messages count as redelivered; twice the time that clients
+wait by default before they send one."""
 PAUSED_S = 3.0
-"""What waited for the consumer of its key, or for a rate, within this time still does."""
+"""Time after a pause for a key's consumer, or for a rate, for which it counts as lasting."""
 
 RETURNS_S = 60.0
-"""A cause that is said again within this time is the same problem as before, and began when that did."""
+"""Time within which a cause that is reported again continues the earlier problem, and has its beginning."""
 
 _LAGGING = frozenset((LagCause.SLOW, LagCause.RATE_LIMIT, LagCause.HOT_KEY, LagCause.REDELIVERY))
-"""What is said of a subscription that falls behind: it is said until that falls behind no more."""
+"""Causes of a subscription that falls behind, reported until it does not fall behind any more."""
 _STANDING = frozenset(
     (
         LagCause.NO_CONSUMER,
@@ -76,15 +77,15 @@ _STANDING = frozenset(
 
 
 class Sighting(NamedTuple):
-    """What is seen of a subscription at a moment of the monotonic clock.
+    """The state of a subscription at a moment of the monotonic clock.
 
-    ``backlog``: entries not acknowledged, of which ``delayed`` wait for their time, and ``again`` were given back;
-    ``messages``: in the backlog, as far as is known; ``rate_out``: entries per second that are sent.
-    ``out``: whether some of them are out. ``paused``: see ``DispatchState``; ``limited``: the limit of unacknowledged
-    messages is reached, or what was acknowledged cannot be kept. ``acked`` changes with every acknowledgement,
-    ``flowed`` whenever a consumer asks for more. ``given_back``, ``joined`` and ``refused`` are counters. ``standby``:
-    consumers beside the active one. ``stuck``: messages out at a consumer that acknowledges nothing for long, while
-    others may.
+    ``backlog``: unacknowledged entries, of which ``delayed`` wait for their delivery time, and ``again`` for
+    redelivery; ``messages``: the known number of messages in them; ``rate_out``: entries sent per second; ``out``:
+    whether some are delivered and unacknowledged. ``paused``: see ``DispatchState``; ``limited``: the limit of
+    unacknowledged messages is reached, or acknowledgements cannot be stored. ``acked`` changes with every
+    acknowledgement, ``flowed`` with every permit. ``given_back``, ``joined`` and ``refused`` are counters.
+    ``standby``: consumers beside the active one. ``stuck``: unacknowledged messages of consumers that have not
+    acknowledged for long, while others may.
     """
 
     at_s: float
@@ -108,13 +109,16 @@ class Sighting(NamedTuple):
 
     @property
     def due(self) -> int:
-        """Entries that could be acknowledged by now."""
+        """Entries that do not wait for their delivery time."""
         return self.backlog - self.delayed
 
 
 class Watch:
-    """One subscription, followed. ``cause``: what is said; None: nothing. ``since_s``: since when it is so.
-    ``growth``: of the backlog, entries per second. ``next_s``: when to look again though nothing happens."""
+    """The course of one subscription.
+
+    ``cause`` is reported since ``since_s``; None: no cause. ``growth`` of the backlog is in entries per second.
+    ``next_s``: the time of the next observation of an untouched subscription, None: none is needed.
+    """
 
     __slots__ = (
         "_acked_s",
@@ -129,9 +133,9 @@ class Watch:
         "_left_s",
         "_longest_s",
         "_marks",
-        "_other",
-        "_other_s",
         "_rated_s",
+        "_seen_now",
+        "_seen_since_s",
         "cause",
         "growth",
         "next_s",
@@ -146,23 +150,23 @@ class Watch:
         self.next_s: float | None = None
         self._last = seen
         self._at_last = seen
-        """When something was last acknowledged, or nothing was to be."""
+        """State when an entry was last acknowledged, or none was due."""
         self._acked_s = self._arrived_s = self._flowed_s = at_s
         self._given_back_s = self._keyed_s = self._rated_s = -1e9
         self._longest_s = 0.0
         self._marks = deque([(at_s, seen.backlog)], MARKS)
         self._growing = False
-        self._other: LagCause | None = None
-        """What is seen and not said yet; None: that nothing is."""
-        self._other_s = at_s
+        self._seen_now: LagCause | None = None
+        """Cause that is seen, whether or not it is reported; None: no cause."""
+        self._seen_since_s = at_s
         self._left_s = at_s
         self._ended: tuple[LagCause, float, float] | None = None
-        """What was said last and is not any more: since when, and until when, it was so."""
+        """The last withdrawn cause, with its beginning and end."""
         self.look(seen)
 
     @property
     def severity(self) -> LagSeverity:
-        """Of what is said."""
+        """Severity of the reported cause."""
         if self.cause is LagCause.DELAYED:
             return LagSeverity.INFO
         grows = self._growing and self.cause in _STANDING
@@ -170,28 +174,28 @@ class Watch:
 
     @property
     def joined(self) -> int:
-        """How often a consumer came since something was acknowledged."""
+        """Number of consumers that connected since an entry was last acknowledged."""
         return self._last.joined - self._at_last.joined
 
     @property
     def refused(self) -> int:
-        """How often one was refused since then."""
+        """Number of consumers that were refused since then."""
         return self._last.refused - self._at_last.refused
 
     @property
     def forgettable(self) -> bool:
-        """Whether a watch made anew, when something waits again, would find the same."""
+        """True when a new watch, created at the next backlog, would find the same causes."""
         last = self._last
         return self.cause is None and not last.backlog and self._longest_s < SILENCE_S
 
     def look(self, seen: Sighting) -> None:
-        """Take in what is seen now."""
+        """Update the watch by an observation."""
         self._follow(seen)
-        self._say(seen, self._seen_cause(seen))
+        self._report(seen, self._seen_cause(seen))
         self._last = seen
         self.next_s = self._next_s(seen)
 
-    # --- what happened since --------------------------------------------------------------------
+    # --- changes since the last observation -----------------------------------------------------
 
     def _follow(self, seen: Sighting) -> None:
         last, at_s = self._last, seen.at_s
@@ -218,11 +222,11 @@ class Watch:
             self._marks.append((at_s, seen.backlog))
         self._growing = self.growth >= (STAYS if self._growing else GROWS)
 
-    # --- what is seen ---------------------------------------------------------------------------
+    # --- the cause that is seen -----------------------------------------------------------------
 
     @property
     def _silence_s(self) -> float:
-        """How long nothing has to be acknowledged to be a standstill."""
+        """Time without an acknowledgement from which the subscription stands still."""
         return min(max(SILENCE_S, SILENCE_TIMES * self._longest_s), SILENCE_MAX_S)
 
     def _standing_from(self) -> float:
@@ -254,7 +258,7 @@ class Watch:
         return LagCause.NOT_ACKNOWLEDGED if seen.stuck > FEW else None
 
     def _standing(self, seen: Sighting) -> LagCause | None:
-        """Nothing is acknowledged, though there are consumers."""
+        """Return the cause for which connected consumers acknowledge nothing; None when none is found."""
         back_s = self._given_back_s
         if back_s >= self._acked_s and seen.at_s - back_s <= GIVEN_BACK_S:
             return LagCause.REDELIVERY
@@ -269,42 +273,44 @@ class Watch:
         return LagCause.NOT_ACKNOWLEDGED if seen.out else None
 
     def _is_slow(self, seen: Sighting) -> bool:
-        """Whether it falls behind, or is far behind and does not come nearer."""
+        """Return whether the subscription falls behind, or is far behind and does not drain in time."""
         marks = [backlog for at_s, backlog in self._marks if at_s < seen.at_s] + [seen.backlog]
         if seen.at_s - self._marks[0][0] < COMPARED_S:
             return False
-        said = self.cause in _LAGGING
-        rises = self.growth >= (STAYS if said else GROWS)
-        steadily = said or all(before < after for before, after in pairwise(marks))
+        is_reported = self.cause in _LAGGING
+        rises = self.growth >= (STAYS if is_reported else GROWS)
+        # A single burst is no cause: the backlog must rise at every mark, unless a cause is reported already.
+        steadily = is_reported or all(before < after for before, after in pairwise(marks))
         if rises and steadily and seen.due > max(SLOW_MIN, SLOW_S * seen.rate_out):
             return True
         if seen.due <= max(BEHIND_MIN, BEHIND_S * seen.rate_out):
             return False
         falls = max(max(marks[-3:]) - seen.backlog, 0) / (2 * MARK_S)
         falls = max(falls, -self.growth)
-        return falls * (DRAINS_S / 2 if said else DRAINS_S) < seen.backlog
+        return falls * (DRAINS_S / 2 if is_reported else DRAINS_S) < seen.backlog
 
-    # --- what is said ---------------------------------------------------------------------------
+    # --- the cause that is reported -------------------------------------------------------------
 
     def _hold_s(self, seen: Sighting, cause: LagCause) -> float:
         few = max(seen.backlog, seen.messages) <= FEW and cause is not LagCause.STORAGE
         return FEW_HOLD_S if few else HOLD_S
 
-    def _say(self, seen: Sighting, cause: LagCause | None) -> None:
+    def _report(self, seen: Sighting, cause: LagCause | None) -> None:
         at_s = seen.at_s
-        if cause is not self._other:
-            if self._other is None or cause is None:
+        if cause is not self._seen_now:
+            if self._seen_now is None or cause is None:
                 self._left_s = at_s
-                """Since when anything, or nothing, is seen."""
-            self._other, self._other_s = cause, at_s
+                """Time since which any cause, or none, is seen."""
+            self._seen_now, self._seen_since_s = cause, at_s
         if cause is self.cause:
             return
         if self.cause is not None:
-            if at_s - self._other_s >= LEAVE_S:
+            if at_s - self._seen_since_s >= LEAVE_S:
                 self._ended = self.cause, self.since_s, at_s
                 self.cause = cause
         elif cause is not None and at_s - self._left_s >= self._hold_s(seen, cause):
             self.cause = cause
+            # A standstill began with the last acknowledgement, before its cause could be seen.
             stood = cause not in (LagCause.SLOW, LagCause.RATE_LIMIT, LagCause.NO_CONSUMER)
             self.since_s = min(self._left_s, self._acked_s) if stood else self._left_s
             if self._ended is not None:
@@ -313,15 +319,15 @@ class Watch:
                     self.since_s = since_s
 
     def _next_s(self, seen: Sighting) -> float | None:
-        at_s, found = seen.at_s, []
-        if self._other is not self.cause:
+        at_s, times = seen.at_s, []
+        if self._seen_now is not self.cause:
             if self.cause is not None:
-                found.append(self._other_s + LEAVE_S)
-            elif self._other is not None:
-                found.append(self._left_s + self._hold_s(seen, self._other))
+                times.append(self._seen_since_s + LEAVE_S)
+            elif self._seen_now is not None:
+                times.append(self._left_s + self._hold_s(seen, self._seen_now))
         if seen.consumers and seen.due > 0 and at_s < self._standing_from():
-            found.append(self._standing_from())
+            times.append(self._standing_from())
         if self.growth or self._growing:
-            found.append(at_s + SILENCE_S)
-        later = [max(one, at_s + 1.0) for one in found]
-        return min(later, default=None)
+            times.append(at_s + SILENCE_S)
+        # The broker counts once a second: an earlier time would not be observed.
+        return min((max(time_s, at_s + 1.0) for time_s in times), default=None)

@@ -14,15 +14,15 @@ HOPS = "unit/gateway/services/health/test_hops.py"
 EDITS = (
     Edit(
         "cause-said-at-once",
-        f"{CAUSES}::Watch._say",
+        f"{CAUSES}::Watch._report",
         "at_s - self._left_s >= self._hold_s(seen, cause)",
         "True",
         (f"{CAUSES_TEST}::test_a_consumer_that_is_started_again_is_no_lag",),
     ),
     Edit(
         "cause-unsaid-at-once",
-        f"{CAUSES}::Watch._say",
-        "at_s - self._other_s >= LEAVE_S",
+        f"{CAUSES}::Watch._report",
+        "at_s - self._seen_since_s >= LEAVE_S",
         "True",
         (f"{CAUSES_TEST}::test_a_cause_stays_for_a_while_when_it_is_gone_and_comes_back",),
     ),
@@ -208,13 +208,13 @@ EDITS = (
     Edit(
         "a-growing-hot-key-is-well-for-a-moment",
         f"{CAUSES}::Watch._is_slow",
-        "said = self.cause in _LAGGING",
-        "said = self.cause in (LagCause.SLOW, LagCause.RATE_LIMIT)",
+        "is_reported = self.cause in _LAGGING",
+        "is_reported = self.cause in (LagCause.SLOW, LagCause.RATE_LIMIT)",
         (f"{CAUSES_TEST}::test_a_growing_hot_key_is_said_without_a_break",),
     ),
     Edit(
         "a-cause-that-returns-is-new",
-        f"{CAUSES}::Watch._say",
+        f"{CAUSES}::Watch._report",
         "self.since_s = since_s",
         "pass",
         (f"{CAUSES_TEST}::test_what_is_said_again_after_a_moment_began_when_it_did",),
