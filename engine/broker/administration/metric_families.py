@@ -1,6 +1,6 @@
-"""Families of the broker's ``/metrics`` page under Pulsar's names: type, help, and in which order rows give them. Pure.
+"""Families of the broker's ``/metrics`` page: Pulsar's names, type and help, in the order of the rows' values. Pure.
 
-Numbers that only grow are counters here, also where Pulsar calls them gauges. Latencies are in microseconds.
+Numbers that only grow are counters here, also where Pulsar declares them as gauges. Latencies are in microseconds.
 """
 
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from engine.broker.control.written import LATENCIES_MS, SIZES
 
 
 class Family(NamedTuple):
-    """``kind``: gauge, counter or summary."""
+    """A family of metrics; ``kind``: gauge, counter or summary."""
 
     name: str
     kind: str
@@ -37,13 +37,13 @@ SUMMED = (
     gauge("storage_logical_size", "Bytes stored, counted once."),
     gauge("msg_backlog", "Entries that subscriptions have not acknowledged."),
 )
-"""Of topics; the broker has ``pulsar_broker_…`` of each, the sum."""
+"""Families of topics that are also summed over the broker, as ``pulsar_broker_…``."""
 TOPIC = (
     *SUMMED,
     counter("in_messages_total", "Messages published since the topic was loaded."),
     counter("in_bytes_total", "Bytes published since the topic was loaded."),
     gauge("storage_backlog_size", "Stored bytes of the largest backlog."),
-    gauge("delayed_message_index_size_bytes", "Memory that knowing delayed messages takes."),
+    gauge("delayed_message_index_size_bytes", "Bytes of the index of delayed messages."),
     gauge("storage_read_cache_misses_rate", "Entries read from storage a second, not from memory."),
 )
 ONLY_TOPIC = (
@@ -57,31 +57,31 @@ ONLY_TOPIC = (
     ),
     gauge("publish_rate_limit_times", "How often a connection was stopped for the publish rate."),
 )
-"""What is no sum."""
+"""Families of topics whose values cannot be summed."""
 COMPACTED = (
-    gauge("compaction_compacted_entries_count", "Entries of what counts as compacted."),
-    gauge("compaction_compacted_entries_size", "Its bytes."),
+    gauge("compaction_compacted_entries_count", "Entries of the compacted ledger."),
+    gauge("compaction_compacted_entries_size", "Bytes of the compacted ledger."),
     gauge("compaction_duration_time_in_mills", "Milliseconds of the last compaction here."),
 )
-"""Of topics whose compacted ledger is open."""
+"""Families of topics whose compacted ledger is open."""
 COMPACTIONS = (
     gauge("compaction_succeed_count", "Compactions since the topic was loaded."),
     gauge("compaction_failed_count", "Compactions that failed since then."),
-    gauge("compaction_removed_event_count", "Messages that were not kept by them."),
+    gauge("compaction_removed_event_count", "Messages that compactions removed."),
 )
-"""Of topics that were compacted here."""
+"""Families of topics that were compacted here."""
 GROUP_USED = (
-    counter("resource_group_messages_used_total", "Messages that passed here under its rates."),
-    counter("resource_group_bytes_used_total", "Bytes that passed here under its rates."),
+    counter("resource_group_messages_used_total", "Messages counted against the group's rates."),
+    counter("resource_group_bytes_used_total", "Bytes counted against the group's rates."),
 )
 GROUP_QUOTAS = (
-    gauge("resource_group_calculated_messages_quota", "Its messages a second that may pass here."),
-    gauge("resource_group_calculated_bytes_quota", "Its bytes a second that may pass here."),
+    gauge("resource_group_calculated_messages_quota", "This broker's share in messages a second."),
+    gauge("resource_group_calculated_bytes_quota", "This broker's share in bytes a second."),
 )
-"""Both: of each resource group and direction that is limited on this broker."""
+"""Families, as those of ``GROUP_USED``, of each resource group and direction that is limited on this broker."""
 EVICTIONS = counter(
     "storage_backlog_quota_exceeded_evictions_total",
-    "How often messages were given up because a backlog was beyond its quota.",
+    "How often messages were evicted because a backlog exceeded its quota.",
 )
 BROKER_EVICTIONS = EVICTIONS._replace(
     name="pulsar_broker_" + EVICTIONS.name.removeprefix("pulsar_")
@@ -102,7 +102,7 @@ WRITTEN = (
     ),
     gauge("storage_write_latency_overflow", f"{LAST_MINUTE}, in more than a second."),
     gauge("storage_write_latency_count", f"{LAST_MINUTE}."),
-    gauge("storage_write_latency_sum", "Microseconds that they took, together."),
+    gauge("storage_write_latency_sum", "Sum of their latencies in microseconds."),
     *(
         gauge(
             f"entry_size_le_{name}",
@@ -116,9 +116,11 @@ WRITTEN = (
 )
 SUBSCRIPTION = (
     gauge("subscription_back_log", "Entries not acknowledged."),
-    gauge("subscription_back_log_no_delayed", "Those that wait for no delivery time."),
+    gauge("subscription_back_log_no_delayed", "Entries not acknowledged and not delayed."),
     gauge("subscription_delayed", "Entries that wait for their delivery time."),
-    gauge("subscription_delayed_message_index_size_bytes", "Memory that knowing them takes."),
+    gauge(
+        "subscription_delayed_message_index_size_bytes", "Bytes of the index of delayed messages."
+    ),
     gauge("subscription_in_replay", "Entries to be delivered again."),
     gauge(
         "subscription_blocked_on_unacked_messages", "1 while too much is unacknowledged, else 0."
@@ -131,23 +133,25 @@ SUBSCRIPTION = (
     gauge("subscription_msg_ack_rate", "Messages acknowledged a second."),
     gauge("subscription_msg_rate_expired", "Entries expired a second."),
     gauge("subscription_total_msg_expired", "Entries expired since the topic was loaded."),
-    gauge("subscription_msg_drop_rate", "Messages that nobody could take, a second."),
-    gauge("subscription_last_expire_timestamp", "When expiry was last looked for; 0: not yet."),
+    gauge(
+        "subscription_msg_drop_rate", "Messages dropped a second: no consumer could receive them."
+    ),
+    gauge("subscription_last_expire_timestamp", "Time of the last check for expiry; 0: not yet."),
     gauge(
         "subscription_last_consumed_flow_timestamp",
-        "When permits last came, ms since 1970; 0: not yet.",
+        "Time when permits were last received, ms since 1970; 0: none yet.",
     ),
     gauge(
         "subscription_last_consumed_timestamp",
-        "When a message last went out, ms since 1970; 0: not yet.",
+        "Time of the last delivery, ms since 1970; 0: none yet.",
     ),
     gauge(
         "subscription_last_acked_timestamp",
-        "When an acknowledgement last came, ms since 1970; 0: not yet.",
+        "Time of the last acknowledgement, ms since 1970; 0: none yet.",
     ),
     gauge(
         "subscription_last_mark_delete_advanced_timestamp",
-        "When the first unacknowledged entry last changed; 0: not yet.",
+        "Time when the mark-delete position last advanced, ms since 1970; 0: not yet.",
     ),
 )
 THROTTLED = (
@@ -160,12 +164,12 @@ THROTTLED = (
         "How often a dispatch rate in bytes stopped it since the topic was loaded.",
     ),
 )
-"""By whose rate it is; of subscriptions that were stopped."""
+"""Families by the level of the rate, of subscriptions that were throttled."""
 OUT = (
     counter("out_messages_total", "Messages delivered since the topic was loaded."),
     counter("out_bytes_total", "Bytes delivered since the topic was loaded."),
 )
-"""Of subscriptions, and of consumers where these are shown."""
+"""Families of subscriptions, and of consumers where these are shown."""
 CONSUMER = (
     gauge("consumer_msg_rate_redeliver", "Messages delivered again a second."),
     gauge("consumer_unacked_messages", "Messages delivered and not acknowledged."),
@@ -173,7 +177,7 @@ CONSUMER = (
     gauge("consumer_msg_rate_out", "Messages delivered a second."),
     gauge("consumer_msg_throughput_out", "Bytes delivered a second."),
     gauge("consumer_msg_ack_rate", "Messages acknowledged a second."),
-    gauge("consumer_available_permits", "Messages that it may get."),
+    gauge("consumer_available_permits", "Messages that it has permits for."),
 )
 PRODUCER = (
     gauge("producer_msg_rate_in", "Messages published a second."),
@@ -183,15 +187,15 @@ PRODUCER = (
 LEDGERS = (
     gauge("ml_AddEntryMessagesRate", "Entries stored a second, in the last whole minute."),
     gauge("ml_AddEntryBytesRate", "Bytes stored a second, in the last whole minute."),
-    gauge("ml_AddEntryWithReplicasBytesRate", "The same, all replicas together."),
+    gauge("ml_AddEntryWithReplicasBytesRate", "Bytes stored a second, all replicas together."),
     gauge("ml_AddEntrySucceed", f"{LAST_MINUTE}."),
 )
-"""Of the managed ledgers of a namespace in which something was stored."""
+"""Families of the managed ledgers of a namespace in which entries were stored."""
 STORED = (
     gauge("ml_StoredMessagesSize", "Bytes stored, all replicas together."),
     gauge("ml_NumberOfMessagesInBacklog", "Entries that subscriptions have not acknowledged."),
 )
-"""Of all of its managed ledgers, as ``pulsar_storage_size`` and ``pulsar_msg_backlog`` of topics."""
+"""Families of all managed ledgers of a namespace: sums of ``pulsar_storage_size`` and ``pulsar_msg_backlog``."""
 LATENCY_BUCKETS = gauge(
     "ml_AddEntryLatencyBuckets", "Entries stored a second, by milliseconds that it took."
 )
@@ -213,10 +217,10 @@ CACHE = (
     gauge(
         "ml_cache_used_size", "Bytes of the newest entries in memory, in whole received buffers."
     ),
-    gauge("ml_cache_entries", "Entries that are kept there."),
-    counter("ml_cache_inserted_entries_total", "Entries that came there, since the start."),
-    counter("ml_cache_evicted_entries_total", "Entries that went again because it was full."),
-    gauge("ml_cache_evictions", "How often it was full, since the start."),
+    gauge("ml_cache_entries", "Entries in the cache."),
+    counter("ml_cache_inserted_entries_total", "Entries added to the cache since the start."),
+    counter("ml_cache_evicted_entries_total", "Entries evicted because the cache was full."),
+    gauge("ml_cache_evictions", "How often the cache was full since the start."),
 )
 NAMESPACE_MISSES = gauge(
     "ml_ReadEntriesOpsCacheMissesRate", "Entries read from storage a second, not from memory."
@@ -233,5 +237,5 @@ SIZE_OVERFLOW = gauge("ml_EntrySizeBuckets_OVERFLOW", "Those that are larger tha
 
 
 def ranges(bounds: tuple[float, ...]) -> list[str]:
-    """Of buckets, as the label ``quantile`` names them."""
+    """Return the ranges of buckets as the label ``quantile`` names them."""
     return [f"{float(low)}_{float(high)}" for low, high in zip((0, *bounds), bounds, strict=False)]
