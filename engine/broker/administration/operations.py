@@ -91,7 +91,7 @@ CAUGHT_UP = (
 
 @dataclass(frozen=True, slots=True)
 class Collaborators:
-    """What the operations work on."""
+    """Components that the operations use."""
 
     store: MetadataStore
     clock: Clock
@@ -111,7 +111,7 @@ class Collaborators:
 
 
 class BrokerOperations:
-    """See ``engine.admin.api`` for what each does."""
+    """Handlers of the operations; ``engine.admin.api`` describes each."""
 
     def __init__(self, parts: Collaborators) -> None:
         self._parts = parts
@@ -128,7 +128,7 @@ class BrokerOperations:
 
     @property
     def handlers(self) -> Handlers:
-        """Every operation with what does it."""
+        """The handlers by operation."""
         own = dict(
             [
                 bind(api.CREATE_TOPIC, self.create_topic),
@@ -188,16 +188,17 @@ class BrokerOperations:
             | self._nodes.handlers
         )
 
-    # Finding
+    # Access
 
     async def _here(self, name: TopicName) -> None:
-        """Nothing when the topic's bundle is served here, taken now if it has no owner; else MovedError."""
+        """Raise MovedError unless this broker serves the topic's bundle; one without an owner is acquired now."""
         place = await self._parts.assignment.place(name, authoritative=False)
         if not place.here:
             raise MovedError(place.owner.http_url)
 
     async def _topic(self, name: TopicName) -> Topic:
-        """The topic, loaded; NotFound when there is none, as of a non-persistent one not in use."""
+        """Return the topic, loaded. Raises NotFound when it does not exist, as a non-persistent one does not unless
+        it is loaded."""
         await self._here(name)
         loaded = self._registry.loaded(name)
         if loaded is not None:
@@ -210,14 +211,16 @@ class BrokerOperations:
             raise NotFound(f"Topic {name} not found")
         return await self._registry.get(name, create=False)
 
-    async def _kept(self, name: TopicName, what: str) -> Topic:
-        """The topic; Unsupported when it keeps no messages, which ``what`` is about."""
+    async def _persistent_topic(self, name: TopicName, what: str) -> Topic:
+        """Return the topic. Raises Unsupported, which names ``what`` is attempted, for a non-persistent one."""
         if not name.persistent:
             raise Unsupported(f"{what} on a non-persistent topic is not allowed")
         return await self._topic(name)
 
-    async def _found(self, args: api.OnSubscription, what: str) -> tuple[Topic, Subscription]:
-        return await self._with_subscription(await self._kept(args.topic, what), args)
+    async def _topic_and_subscription(
+        self, args: api.OnSubscription, what: str
+    ) -> tuple[Topic, Subscription]:
+        return await self._with_subscription(await self._persistent_topic(args.topic, what), args)
 
     async def _with_subscription(
         self, topic: Topic, args: api.OnSubscription
@@ -241,13 +244,13 @@ class BrokerOperations:
             if name.persistent:
                 record = LogRecord(properties=dict(args.properties))
                 await topics.create_topic(store, name, record.encode())
-            await self._load_made(name)
+            await self._load_created(name)
         finally:
             stop_counting()
 
-    async def _load_made(self, name: TopicName) -> None:
-        """Load a topic whose node was just made. NotReady when its bundle goes elsewhere meanwhile: then it may be
-        there already, and who asks again would be told that it exists."""
+    async def _load_created(self, name: TopicName) -> None:
+        """Load a topic whose node was just created. Raises NotReady when its bundle moves meanwhile: the topic may
+        exist then, and a repeated call may be answered with AlreadyExists."""
         for _ in range(LOADS_MAX):
             try:
                 await self._registry.get(name, create=True, asked=False)
@@ -307,10 +310,10 @@ class BrokerOperations:
         )
 
     async def topic_properties(self, args: api.OnTopic) -> dict[str, str]:
-        return dict((await self._kept(args.topic, "Properties")).log.properties)
+        return dict((await self._persistent_topic(args.topic, "Properties")).log.properties)
 
     async def change_properties(self, args: api.ChangeProperties) -> JsonObject:
-        topic = await self._kept(args.topic, "Properties")
+        topic = await self._persistent_topic(args.topic, "Properties")
         before: dict[str, str] = {}
 
         def check(present: Mapping[str, str]) -> None:
@@ -340,8 +343,8 @@ class BrokerOperations:
                 continue
             entry = await topic.log.read_entry(first)
             stats["earliestMsgPublishTimeInBacklog"] = publish_time_ms(entry.entry(0))
-        durable = [each for each in topic.log.cursors.values() if each.durable]
-        slowest = min(durable, key=lambda each: each.mark_delete, default=None)
+        durable = [cursor for cursor in topic.log.cursors.values() if cursor.durable]
+        slowest = min(durable, key=lambda cursor: cursor.mark_delete, default=None)
         first = None if slowest is None else _first_due(topic, slowest.stats())
         if first is not None:
             entry = await topic.log.read_entry(first)
@@ -359,7 +362,8 @@ class BrokerOperations:
         return out
 
     async def _schema_ledgers(self, name: TopicName) -> Sequence[tuple[int, int, int]]:
-        """Id, entries and bytes of each; none while nobody says."""
+        """Return id, entries and bytes of each ledger of the topic's schemas. Raises NotReady while they cannot be
+        read."""
         try:
             return await self._parts.schemas.ledgers(name)
         except (WorldError, UnreadableError) as error:
@@ -383,10 +387,10 @@ class BrokerOperations:
 
     async def topics_at_rest(self, args: api.TopicsAtRest) -> JsonObject:
         at = self._parts.clock.wall_ms()
-        found = await self._parts.resting.read([name.managed_ledger_name for name in args.topics])
+        logs = await self._parts.resting.read([name.managed_ledger_name for name in args.topics])
         rows: list[list[object]] = []
         missing: list[str] = []
-        for name, log in zip(args.topics, found, strict=True):
+        for name, log in zip(args.topics, logs, strict=True):
             if log is None:
                 missing.append(name.full)
             else:
@@ -400,7 +404,7 @@ class BrokerOperations:
         name = args.topic
         if await topics.find_partitions(self._parts.store, name) is not None:
             raise Unsupported("Termination of a partitioned topic is not allowed")
-        topic = await self._kept(name, "Termination")
+        topic = await self._persistent_topic(name, "Termination")
         before = topic.log.terminated
         last = await topic.terminate()
         return {
@@ -414,40 +418,41 @@ class BrokerOperations:
         await self._registry.unload(args.topic)
 
     async def trim(self, args: api.OnTopic) -> None:
-        await (await self._kept(args.topic, "Trim")).log.trim()
+        await (await self._persistent_topic(args.topic, "Trim")).log.trim()
 
     async def truncate(self, args: api.OnTopic) -> None:
-        topic = await self._kept(args.topic, "Truncate")
+        topic = await self._persistent_topic(args.topic, "Truncate")
         if topic.unread:
             name, why = next(iter(topic.unread.items()))
             raise NotReady(f"Subscription {name} cannot be used now: {why}")
         for subscription in list(topic.subscriptions.values()):
-            if not isinstance(subscription, CompactionSubscription):  # it keeps what it has to read
+            # the compaction has to read its backlog
+            if not isinstance(subscription, CompactionSubscription):
                 await subscription.clear()
         await topic.log.trim(retention=False)
 
     async def compact(self, args: api.OnTopic) -> None:
-        if not (await self._kept(args.topic, COMPACTION)).compaction.start():
+        if not (await self._persistent_topic(args.topic, COMPACTION)).compaction.start():
             raise Conflict("Compaction already in progress")
 
     async def compaction_status(self, args: api.OnTopic) -> JsonObject:
-        compaction = (await self._kept(args.topic, COMPACTION)).compaction
+        compaction = (await self._persistent_topic(args.topic, COMPACTION)).compaction
         return {"status": compaction.status, "lastError": compaction.error}
 
     async def last_message_id(self, args: api.OnTopic) -> JsonObject:
-        topic = await self._kept(args.topic, "GetLastMessageId")
+        topic = await self._persistent_topic(args.topic, "GetLastMessageId")
         return reports.message_id(topic.log.last_confirmed, args.topic.partition)
 
     async def backlog_size(self, args: api.BacklogSize) -> int:
-        log = (await self._kept(args.topic, "Backlog size")).log
+        log = (await self._persistent_topic(args.topic, "Backlog size")).log
         position = args.position.position
         known = any(ledger.ledger_id == position.ledger_id for ledger in log.stats().ledgers)
         return log.bytes_behind(position if known else EARLIEST)
 
     async def message_id_by_time(self, args: api.MessageIdByTime) -> JsonObject:
-        first = await (await self._kept(args.topic, "Get message ID by timestamp")).first_since(
-            args.timestamp_ms
-        )
+        first = await (
+            await self._persistent_topic(args.topic, "Get message ID by timestamp")
+        ).first_since(args.timestamp_ms)
         return reports.message_id(first, args.topic.partition)
 
     # Subscriptions
@@ -460,7 +465,7 @@ class BrokerOperations:
         for name, why in topic.unread.items():
             raise NotReady(f"Subscription {name} of {args.topic} cannot be read: {why}")
         return {
-            name: _given(subscription.cursor.cursor_properties)
+            name: _users_properties(subscription.cursor.cursor_properties)
             for name, subscription in sorted(topic.subscriptions.items())
             if subscription.durable
         }
@@ -480,14 +485,14 @@ class BrokerOperations:
         if args.position is not None:
             initial = args.position.position
         try:
-            made = await topic.create_subscription(args.subscription, initial, args.properties)
+            created = await topic.create_subscription(args.subscription, initial, args.properties)
         except NotAllowed as error:
             raise Conflict(str(error)) from error
-        if made is None:
+        if created is None:
             raise AlreadyExists("Subscription already exists for topic")
         if args.replicated:
-            made.replicate(True)
-            await made.cursor.persisted()
+            created.replicate(True)
+            await created.cursor.persisted()
 
     async def subscription_properties(self, args: api.OnSubscription) -> dict[str, str]:
         _, subscription = await self._with_subscription(await self._topic(args.topic), args)
@@ -501,19 +506,19 @@ class BrokerOperations:
         return {"before": before}
 
     async def skip_messages(self, args: api.Skip) -> JsonObject:
-        _, subscription = await self._found(args, "Skip messages")
+        _, subscription = await self._topic_and_subscription(args, "Skip messages")
         before = subscription.cursor.mark_delete
         await subscription.skip(args.count)
         return _moved(before, subscription)
 
     async def clear_backlog(self, args: api.OnSubscription) -> JsonObject:
-        _, subscription = await self._found(args, "Clear backlog")
+        _, subscription = await self._topic_and_subscription(args, "Clear backlog")
         before = subscription.cursor.mark_delete
         await subscription.clear()
         return _moved(before, subscription)
 
     async def reset_cursor(self, args: api.ResetCursor) -> JsonObject:
-        topic, subscription = await self._found(args, "Reset-cursor")
+        topic, subscription = await self._topic_and_subscription(args, "Reset-cursor")
         left: list[int] = []
         if args.position is not None and args.position.batch_index >= 0:
             target, left = await _in_batch(topic, args.position)
@@ -524,7 +529,7 @@ class BrokerOperations:
         return _moved(before, subscription)
 
     async def expire_messages(self, args: api.ExpireMessages) -> JsonObject:
-        _, subscription = await self._found(args, "Expire messages")
+        _, subscription = await self._topic_and_subscription(args, "Expire messages")
         before = subscription.cursor.mark_delete
         since_ms = max(self._parts.clock.wall_ms() - args.seconds * 1000, 0)
         backlog = subscription.cursor.backlog_entries()
@@ -538,7 +543,7 @@ class BrokerOperations:
         return _moved(before, subscription)
 
     async def expire_to_position(self, args: api.ExpireToPosition) -> JsonObject:
-        topic, subscription = await self._found(args, "Expire messages")
+        topic, subscription = await self._topic_and_subscription(args, "Expire messages")
         before = subscription.cursor.mark_delete
         last, wanted = topic.log.last_confirmed, _start(topic, args.position)
         if wanted > last:
@@ -552,7 +557,7 @@ class BrokerOperations:
         return _moved(before, subscription)
 
     async def analyze_backlog(self, args: api.AnalyzeBacklog) -> JsonObject:
-        topic, subscription = await self._found(args, "Analyze backlog")
+        topic, subscription = await self._topic_and_subscription(args, "Analyze backlog")
         start = None if args.position is None else args.position.position
         try:
             return await scan(topic.log, subscription.cursor, start)
@@ -561,11 +566,13 @@ class BrokerOperations:
             raise kind(f"Messages of {args.topic} cannot be read: {error}") from error
 
     async def replicated(self, args: api.OnSubscription) -> bool:
-        return (await self._found(args, "Replication of subscriptions"))[1].replicated
+        return (await self._topic_and_subscription(args, "Replication of subscriptions"))[
+            1
+        ].replicated
 
     async def replicate(self, args: api.Replicate) -> JsonObject:
         before = await self.replicated(args)
-        _, subscription = await self._found(args, "Replication of subscriptions")
+        _, subscription = await self._topic_and_subscription(args, "Replication of subscriptions")
         subscription.replicate(args.replicated)
         await subscription.cursor.persisted()
         return {"before": before}
@@ -573,11 +580,11 @@ class BrokerOperations:
     # Messages
 
     async def peek(self, args: api.Peek) -> JsonObject:
-        topic, subscription = await self._found(args, "Peek messages")
+        topic, subscription = await self._topic_and_subscription(args, "Peek messages")
         return await _message(topic, _nth(topic, subscription, args.nth))
 
     async def examine(self, args: api.Examine) -> JsonObject:
-        topic = await self._kept(args.topic, "Examine messages")
+        topic = await self._persistent_topic(args.topic, "Examine messages")
         stats = topic.log.stats()
         total = sum(ledger.entries for ledger in stats.ledgers)
         if not total:
@@ -592,28 +599,28 @@ class BrokerOperations:
         raise NotFound("Message not found")
 
     async def latest_entries(self, args: api.LatestEntries) -> JsonObject:
-        topic = await self._kept(args.topic, "Reading messages")
+        topic = await self._persistent_topic(args.topic, "Reading messages")
         before = args.before.position if args.before is not None else None
-        found: list[list[object]] = []
+        rows: list[list[object]] = []
         messages = size = 0
         try:
             async with aclosing(topic.log.newest_first(before)) as entries:
                 async for run, i in entries:
                     entry = run.entry(i)
                     size += len(entry)
-                    if found and size > args.bytes_max:
-                        return {"entries": found, "more": True}
-                    found.append([*run.position(i), b64encode(entry).decode()])
+                    if rows and size > args.bytes_max:
+                        return {"entries": rows, "more": True}
+                    rows.append([*run.position(i), b64encode(entry).decode()])
                     messages += run.messages_of(i, i + 1)
                     if messages >= args.messages:
-                        return {"entries": found, "more": True}
+                        return {"entries": rows, "more": True}
         except MagnetarError as error:
             kind = NotReady if error.retriable else Failed
             raise kind(f"Messages of {args.topic} cannot be read: {error}") from error
-        return {"entries": found, "more": False}
+        return {"entries": rows, "more": False}
 
     async def message_by_id(self, args: api.MessageById) -> JsonObject:
-        topic = await self._kept(args.topic, "GetMessageById")
+        topic = await self._persistent_topic(args.topic, "GetMessageById")
         position = Position(args.ledger_id, args.entry_id)
         ledgers = {ledger.ledger_id: ledger for ledger in topic.log.stats().ledgers}
         if position.ledger_id not in ledgers:
@@ -621,18 +628,18 @@ class BrokerOperations:
         return await _message(topic, position)
 
     async def preview_change(self, args: api.PreviewChange) -> JsonObject:
-        topic, subscription = await self._found(args, A_CHANGE)
+        topic, subscription = await self._topic_and_subscription(args, A_CHANGE)
         target = None
         if args.change == "reset":
             target = await _target(topic, args.timestamp_ms, args.position)
         return await cursor_changes.preview(subscription, args, target, self._parts.clock.wall_ms())
 
     async def move_cursor(self, args: api.MoveCursor) -> JsonObject:
-        _, subscription = await self._found(args, A_CHANGE)
+        _, subscription = await self._topic_and_subscription(args, A_CHANGE)
         return await cursor_changes.make(subscription, args, self._parts.clock)
 
     async def last_changes(self, args: api.OnTopic) -> list[JsonObject]:
-        topic = await self._kept(args.topic, A_CHANGE)
+        topic = await self._persistent_topic(args.topic, A_CHANGE)
         return await cursor_changes.last_changes(topic.subscriptions)
 
     # The broker
@@ -659,20 +666,21 @@ class BrokerOperations:
         return "ok"
 
 
-def _given(properties: Mapping[str, str]) -> dict[str, str]:
-    """Without those that a broker keeps there of this one cursor: other cursors must not get them."""
+def _users_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties without those that the broker stores for this cursor alone, which other cursors must not
+    receive."""
     return {key: text for key, text in properties.items() if not key.startswith(INTERNAL_PREFIX)}
 
 
 def _check_properties(properties: dict[str, str], reserved: str) -> None:
-    """PreconditionFailed for names that are the brokers' own, and for more than a node may hold."""
+    """Raise PreconditionFailed for names that are reserved for brokers, and for properties too large for a node."""
     if any(key.startswith(reserved) for key in properties):
         raise PreconditionFailed(f"Property names with {reserved} are reserved")
     check_properties_size(properties)
 
 
 def _first_due(topic: Topic, cursor: CursorStats) -> Position | None:
-    """The first unacknowledged entry."""
+    """Return the position of the first unacknowledged entry."""
     return nth_unacknowledged(topic.log.stats().ledgers, cursor, 1)
 
 
@@ -694,7 +702,7 @@ async def _message(topic: Topic, position: Position | None) -> JsonObject:
 
 
 def _start(topic: Topic, position: MessagePosition) -> Position:
-    """First entry to deliver for an administrator's position."""
+    """Return the first entry to deliver for an administrator's position."""
     start = position.position
     if start in (EARLIEST, LATEST):
         return start
@@ -702,14 +710,14 @@ def _start(topic: Topic, position: MessagePosition) -> Position:
 
 
 def _moved(before: Position, subscription: Subscription) -> JsonObject:
-    """Where the subscription stood and where it stands."""
+    """Return the subscription's mark-delete positions before and after a change."""
     return {"before": str(before), "after": str(subscription.cursor.mark_delete)}
 
 
 async def _target(
     topic: Topic, timestamp_ms: int | None, position: MessagePosition | None
 ) -> Position:
-    """First entry to deliver after a reset, within the topic."""
+    """Return the first entry to deliver after a reset, within the topic."""
     ledger = topic.log
     if timestamp_ms is not None:
         return await topic.first_since(timestamp_ms)
@@ -721,8 +729,8 @@ async def _target(
 
 
 async def _in_batch(topic: Topic, position: MessagePosition) -> tuple[Position, list[int]]:
-    """As ``_target`` for one message of a batch, with the messages of that entry that are to be delivered: an ack set,
-    empty for all."""
+    """Return what ``_target`` does for one message of a batch, and the messages of that entry that are to be delivered,
+    as an ack set: empty for all."""
     try:
         entry = await topic.log.read_entry(position.position)
     except InvalidPositionError:

@@ -87,7 +87,7 @@ EDITS = (
     ),
     Edit(
         "topic-made-and-refused-as-not-served",
-        "engine/broker/administration/operations.py::BrokerOperations._load_made",
+        "engine/broker/administration/operations.py::BrokerOperations._load_created",
         """
         except NotServedHere:
             with suppress(MovedError):

@@ -308,7 +308,7 @@ EDITS = (
     ),
     Edit(
         "new-partitions-get-the-indexes-of-others",
-        "engine/broker/administration/operations.py::_given",
+        "engine/broker/administration/operations.py::_users_properties",
         "if not key.startswith(INTERNAL_PREFIX)",
         "",
         (
