@@ -67,7 +67,7 @@ class Claim:
 
     __slots__ = ("broker", "is_partly_old", "source", "values")
 
-    def __init__(self, broker: str, source: "Source", values: Values) -> None:
+    def __init__(self, broker: str, source: "BrokerFigures", values: Values) -> None:
         self.broker = broker
         self.source = source
         self.values = values
@@ -121,7 +121,7 @@ class Part:
         self.values, self.known = values, known
         return True
 
-    def claim_of(self, source: "Source") -> Claim:
+    def claim_of(self, source: "BrokerFigures") -> Claim:
         """Return the claim of a broker that has the part loaded."""
         if self.claim is not None and self.claim.source is source:
             return self.claim
@@ -261,7 +261,7 @@ class Shown:
         )
 
 
-class Source:
+class BrokerFigures:
     """The figures that one broker reports. ``at``: when it counted them, ms; 0 before its first answer. ``silent``:
     it has not reported in time, so that they may have changed."""
 

@@ -22,11 +22,11 @@ from gateway.services.index.figures import (
     SUBSCRIPTIONS,
     UNKNOWN,
     UNREAD,
+    BrokerFigures,
     Claim,
     KnownValues,
     Part,
     Shown,
-    Source,
     Values,
     at_rest,
     filled,
@@ -56,7 +56,7 @@ class TopicIndex:
         where the topic does not exist."""
         self.on_clients: Callable[[str, Values, Values], None] | None = None
         """Called with (topic of the list, before, after) at each change of its values, last known ones included."""
-        self.sources: dict[str, Source] = {}
+        self.sources: dict[str, BrokerFigures] = {}
         self._known: dict[str, int] = {}
         self._shown: dict[str, Shown] = {}
         self._strays: dict[str, dict[str, None]] = {}
@@ -86,7 +86,7 @@ class TopicIndex:
 
     def hear(self, broker: str, answer: dict[str, Any]) -> None:
         """Apply a broker's answer to ``TOPIC_ROWS``."""
-        source = self.sources.setdefault(broker, Source())
+        source = self.sources.setdefault(broker, BrokerFigures())
         if answer["whole"]:
             source.unseen = dict.fromkeys(source.parts)
         for name, *values in answer["rows"]:
@@ -167,7 +167,7 @@ class TopicIndex:
         part = self._parts.get(name)
         return part is not None and part.claim is None
 
-    def _claim(self, broker: str, source: Source, name: str, values: Values) -> None:
+    def _claim(self, broker: str, source: BrokerFigures, name: str, values: Values) -> None:
         part = self._parts.get(name) or self._add(name)
         if source.unseen:
             source.unseen.pop(name, None)
@@ -191,7 +191,7 @@ class TopicIndex:
         source.put(before, values)
         self._changed(part)
 
-    def _leave(self, source: Source, name: str) -> None:
+    def _leave(self, source: BrokerFigures, name: str) -> None:
         source.unseen.pop(name, None)
         part = source.parts.pop(name, None)
         if part is None:
