@@ -195,7 +195,7 @@ class Changed(NamedTuple):
     gone: set[str]
 
 
-class Catalog:
+class TopicCatalog:
     """The topics of a metadata store, updated as it changes. Used on one event loop.
 
     ``known`` is what ``topics`` returns. It is updated by scope; ``paths.whose`` returns the scope of a changed path.

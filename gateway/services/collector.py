@@ -26,13 +26,13 @@ from gateway.services.attention.following import Following
 from gateway.services.attention.memory import Kept
 from gateway.services.attention.part_items import Instance
 from gateway.services.bookies import Bookies
-from gateway.services.catalog import Catalog, Changed
+from gateway.services.catalog import Changed, TopicCatalog
 from gateway.services.engine_link import Engine, EngineLink, Work, link
 from gateway.services.health.hops import HopError, HopState, Kind
 from gateway.services.health.watch import Health
 from gateway.services.index.figures import Values
 from gateway.services.index.rows import RATES, Row
-from gateway.services.index.selection import Chosen, Selection
+from gateway.services.index.selection import Chosen, TopicSelection
 from gateway.services.index.topic_index import STEP, TopicIndex
 
 log = logging.getLogger(__name__)
@@ -111,7 +111,7 @@ class Snapshot:
         round."""
         return self.topics.at or self.taken
 
-    def select(self, chosen: Chosen) -> Selection:
+    def select(self, chosen: Chosen) -> TopicSelection:
         """Return the chosen topics, in order."""
         return self.topics.select(chosen, self.attention.topics_of(chosen.attention))
 
@@ -189,7 +189,7 @@ class Collector:
         self._lags = Following(self._tasks, self.findings, self._on_findings, self._on_quorum_needs)
         self._findings_after = 0.0
         self._bookies: Bookies | None = None
-        self._catalog: Catalog | None = None
+        self._catalog: TopicCatalog | None = None
         self._cataloguing: asyncio.Task[Changed | Exception] | None = None
         self._complete = False
         """True once the topics of all namespaces were read."""
@@ -452,7 +452,7 @@ class Collector:
         """Read the topics that changed in the store. Raises TimeoutError when that takes longer than
         ``STORE_TIMEOUT_S``, as the first reading may: it then continues, and the next round waits for it."""
         if self._catalog is None:
-            self._catalog = Catalog(engine.store)
+            self._catalog = TopicCatalog(engine.store)
         if self._cataloguing is None:
             if self._complete and self._catalog.is_current:
                 return

@@ -78,7 +78,7 @@ def _age_rank(oldest_at: int | None) -> int | None:
     return LONG_MAX - oldest_at if oldest_at else 0
 
 
-class Selection:
+class TopicSelection:
     """The sorted topics of one ``Chosen``.
 
     ``listed`` has all topics by name; ``touch`` is called after each change of one. ``others`` are selections of the
@@ -89,7 +89,7 @@ class Selection:
         self,
         chosen: Chosen,
         listed: Mapping[str, Listed],
-        others: Iterable["Selection"] = (),
+        others: Iterable["TopicSelection"] = (),
         among: Collection[str] = (),
     ) -> None:
         self.is_used = True
@@ -178,7 +178,7 @@ class Selection:
         self._keys = dict(zip([topic.name for topic in topics], self._keys_of(topics), strict=True))
         self._order = sorted(self._keys.values(), key=itemgetter(0))
 
-    def _filter(self, wider: "Selection") -> None:
+    def _filter(self, wider: "TopicSelection") -> None:
         """Copy the topics that pass from a selection with the same order."""
         passing = {topic.name for topic in self._passing(wider._keys)}
         self._order = [key for key in wider._order if key[-1] in passing]
@@ -204,7 +204,7 @@ class Selection:
             for topic in topics
         ]
 
-    def _holds(self, other: "Selection") -> bool:
+    def _holds(self, other: "TopicSelection") -> bool:
         """Return whether every topic that passes the other passes this one."""
         own, wanted = self._chosen, other._chosen
         return (

@@ -34,7 +34,7 @@ from gateway.services.index.figures import (
     without_clients,
 )
 from gateway.services.index.rows import KNOWN, LAST, NO, RATES, Row, row_of
-from gateway.services.index.selection import Chosen, Selection
+from gateway.services.index.selection import Chosen, TopicSelection
 from gateway.services.index.tenant_sums import TenantSums
 
 Known = tuple[str, int, Values, bool | None, int]
@@ -70,7 +70,7 @@ class TopicIndex:
         self._gathering: Shown | None = None
         """A partitioned topic whose parts are still being added."""
         self._recalled: dict[str, tuple[int, Values]] = {}
-        self._selections: dict[object, Selection] = {}
+        self._selections: dict[object, TopicSelection] = {}
         self._due = Due()
 
     def __len__(self) -> int:
@@ -500,12 +500,12 @@ class TopicIndex:
         """Time when the newest figures were counted, ms; 0 without any."""
         return max((source.at for source in self.sources.values()), default=0)
 
-    def select(self, chosen: Chosen, among: Collection[str] = ()) -> Selection:
+    def select(self, chosen: Chosen, among: Collection[str] = ()) -> TopicSelection:
         """Return the up-to-date selection of ``chosen``, which is kept until it is unused (``drop_unused``).
         ``among``: with ``Chosen.attention`` the topics that have its cause."""
         selection = self._selections.pop(chosen, None)
         if selection is None:
-            selection = Selection(chosen, self._shown, self._selections.values(), among)
+            selection = TopicSelection(chosen, self._shown, self._selections.values(), among)
             if len(self._selections) >= SELECTIONS_MAX:
                 del self._selections[next(iter(self._selections))]
         # Inserted at the end, so that the least recently requested one is first.

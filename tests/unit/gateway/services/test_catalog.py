@@ -18,7 +18,7 @@ from engine.tenancy import topics as metadata
 from engine.tenancy.namespaces import bootstrap, create_namespace, delete_namespace
 from engine.tenancy.nodes import delete_tree, find_node
 from gateway.services import catalog
-from gateway.services.catalog import Catalog
+from gateway.services.catalog import TopicCatalog
 
 pytestmark = pytest.mark.virtual_time
 
@@ -69,7 +69,7 @@ async def test_plain_topics_parents_and_orphans_are_told_apart(bench: Bench) -> 
         "non-persistent://public/default/n": 2,
     }
     assert await catalog.topics(bench.cached) == found
-    followed = Catalog(bench.cached)
+    followed = TopicCatalog(bench.cached)
     assert (await followed.refresh()) == (found, set())
     assert followed.known == found
 
@@ -80,7 +80,7 @@ async def test_a_round_without_changes_reads_nothing(bench: Bench) -> None:
         await create_namespace(bench.other, name, None, cluster="standalone")
         await metadata.create_partitioned(bench.other, name.topic("p"), 2)
     await metadata.create_missing(bench.other, NS.topic("old"))
-    followed = Catalog(bench.cached)
+    followed = TopicCatalog(bench.cached)
     await followed.refresh()
     bench.asked.clear()
     assert await followed.refresh() == ({}, set())
@@ -100,7 +100,7 @@ async def test_topics_of_legacy_namespaces_are_there_before_anybody_loads_them(
     local, legacy = NS, NamespaceName.parse("public/default/orders")
     await create_namespace(bench.other, legacy, None, cluster="standalone")
     await metadata.create_missing(bench.other, local.topic("payments"))
-    followed = Catalog(bench.cached)
+    followed = TopicCatalog(bench.cached)
     await followed.refresh()
     await metadata.create_missing(bench.other, legacy.topic("payments"))
     await metadata.create_partitioned(bench.other, legacy.topic("p"), 2)
@@ -155,7 +155,7 @@ async def test_a_topic_called_as_a_domain_is_one(bench: Bench) -> None:
 async def test_a_record_that_cannot_be_read_costs_its_own_topic_only(
     bench: Bench, record: bytes
 ) -> None:
-    followed = Catalog(bench.cached)
+    followed = TopicCatalog(bench.cached)
     await metadata.create_partitioned(bench.other, NS.topic("bad"), 1)
     await bench.other.put(metadata.partitioned_path(NS.topic("bad")), record)
     await metadata.create_partitioned(bench.other, NS.topic("good"), 2)
@@ -175,7 +175,7 @@ async def test_a_record_that_cannot_be_read_costs_its_own_topic_only(
 
 
 async def test_a_failed_round_is_made_up_for(bench: Bench) -> None:
-    followed = Catalog(bench.cached)
+    followed = TopicCatalog(bench.cached)
     await followed.refresh()
     await metadata.create_missing(bench.other, NS.topic("new"))
     await asyncio.sleep(0.01)
@@ -188,7 +188,7 @@ async def test_a_failed_round_is_made_up_for(bench: Bench) -> None:
 
 
 async def test_without_a_cache_everything_is_read(bench: Bench) -> None:
-    followed = Catalog(bench.other)
+    followed = TopicCatalog(bench.other)
     await followed.refresh()
     await metadata.create_missing(bench.other, NS.topic("new"))
     assert await followed.refresh() == ({str(NS.topic("new")): 0}, set())
@@ -198,7 +198,7 @@ async def test_without_a_cache_everything_is_read(bench: Bench) -> None:
 async def test_what_is_followed_is_what_is_there(bench: Bench, seed: int) -> None:
     chance = Random(seed)
     small = CachedStore(bench.server.session(), entries_max=chance.choice([3, 12, 1000]))
-    followed, seen = Catalog(small), dict[str, int]()
+    followed, seen = TopicCatalog(small), dict[str, int]()
     names = [NamespaceName.parse(f"public/{name}") for name in ("n0", "n1", "n0/legacy")]
     for _ in range(60):
         name = chance.choice(names)
