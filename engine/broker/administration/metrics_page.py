@@ -1,7 +1,7 @@
 """The ``/metrics`` page of a broker, in Prometheus' text format under Pulsar's family names and labels.
 
-Made of live objects when asked for: nothing is counted twice, and what is not known has no sample. First each topic is
-looked at once, then families are written one after the other, with turns for others in between.
+The page is made of live objects on request: nothing is counted twice, and an unknown value has no sample. First each
+topic is read once, then the families are written one after the other, with pauses for the event loop in between.
 """
 
 import asyncio
@@ -32,11 +32,11 @@ LINES_A_TURN = 2_000
 
 Number = float | None
 Row = tuple[str, Sequence[Number]]
-"""Labels as written between braces, and the values of some families in their order; None: not known."""
+"""Labels as written between braces, and the values of several families in their order; None for unknown."""
 
 
 class Levels(NamedTuple):
-    """What has samples of its own, beside namespaces (without ``topics``) and the broker."""
+    """Levels that have samples of their own, besides the broker and (without ``topics``) namespaces."""
 
     topics: bool = True
     consumers: bool = False
@@ -50,12 +50,12 @@ async def metrics_page(
     refused: Mapping[str, int],
     levels: Levels,
 ) -> AsyncIterator[bytes]:
-    """All families of this broker, in pieces. ``refused``: connections above the cap, by port. Cancel-safe."""
+    """Yield all families of this broker, in pieces. ``refused``: connections above the cap, by port. Cancel-safe."""
     yield b"".join(_broker(registry, sessions, identity, refused))
     rows = _Rows(identity.cluster, levels, sessions.now_s)
     topics, rows.totals = registry.counted()
     for start in range(0, len(topics), TOPICS_A_TURN):
-        rows.look(topics[start : start + TOPICS_A_TURN])
+        rows.add(topics[start : start + TOPICS_A_TURN])
         await asyncio.sleep(0)
     for piece in rows.written():
         yield piece
@@ -70,7 +70,7 @@ def _described(family: Family, samples: Iterable[tuple[str, Number]]) -> bytes:
 
 
 def _columns(families: Sequence[Family], rows: Sequence[Row]) -> Iterator[bytes]:
-    """Each family with a sample of each row."""
+    """Yield each family with a sample of each row."""
     for index, family in enumerate(families):
         name = family.name
         yield _described(family, ())
@@ -101,9 +101,7 @@ def _broker(
 ) -> Iterator[bytes]:
     cluster = _labels(cluster=identity.cluster)
     version = _labels(cluster=identity.cluster, version=identity.server_version)
-    yield _described(
-        F.gauge("version_info", "The version that this broker tells; always 1."), [(version, 1)]
-    )
+    yield _described(F.gauge("version_info", "Version of this broker; always 1."), [(version, 1)])
 
     def about(metric: str) -> str:
         return _labels(cluster=identity.cluster, broker=identity.broker_id, metric=metric)
@@ -112,9 +110,21 @@ def _broker(
     for name, text, value in (
         ("active_connections", "Connections of clients.", sessions.count),
         ("connection_created_total_count", "Connections since the start.", sessions.accepted),
-        ("connection_closed_total_count", "Those that ended.", sessions.accepted - sessions.count),
-        ("connection_create_success_count", "Those that were let in.", sessions.connected),
-        ("connection_create_fail_count", "Those that ended before.", sessions.failed),
+        (
+            "connection_closed_total_count",
+            "Client connections that ended.",
+            sessions.accepted - sessions.count,
+        ),
+        (
+            "connection_create_success_count",
+            "Client connections that were accepted.",
+            sessions.connected,
+        ),
+        (
+            "connection_create_fail_count",
+            "Client connections that ended before they were accepted.",
+            sessions.failed,
+        ),
     ):
         yield _described(F.gauge(name, text), [(connection, value)])
     over = [(_labels(cluster=identity.cluster, port=port), n) for port, n in refused.items()]
@@ -130,15 +140,15 @@ def _broker(
     about_loads = about("pulsar_topic_load_times")
     yield _described(F.gauge("topic_load_failed_count", failed), [(about_loads, loads.failed)])
     yield _summary(F.TOPIC_LOADS, cluster, loads)
-    latest = {F.LOAD_QUANTILES[each]: at_s for each, at_s in loads.quantiles_s().items()}
+    latest = {F.LOAD_QUANTILES[quantile]: at_s for quantile, at_s in loads.quantiles_s().items()}
     mean_s = loads.mean_s()
     for name, at_s in (latest | ({} if mean_s is None else {"mean": mean_s})).items():
         text = f"Milliseconds of loading a topic, of the latest: {name}."
         yield _described(F.gauge(f"topic_load_time_{name}_ms", text), [(about_loads, at_s * 1000)])
     yield from _lookups(sessions.lookups, cluster)
-    held = "Connections that are not read now because too much came from them, or too fast."
+    held = "Connections that are not read now because of their rate or their unconfirmed bytes."
     yield _described(F.gauge("broker_throttled_connections", held), [(cluster, sessions.throttled)])
-    unsent = "Bytes on their way to clients that their connections have not taken yet."
+    unsent = "Bytes for clients that their connections have not accepted yet."
     yield _described(
         F.gauge("broker_pending_bytes_to_dispatch", unsent), [(cluster, sessions.pending_bytes)]
     )
@@ -149,7 +159,7 @@ def _broker(
 
 
 def _groups(groups: Groups, cluster: str) -> Iterator[bytes]:
-    """What passed of each, and this broker's share."""
+    """Yield the usage of each resource group, and this broker's share."""
     limits = [
         (_labels(cluster=cluster, ResourceGroup=group.name, MonitoringClass=kind), limit)
         for group in groups.by_name.values()
@@ -166,8 +176,8 @@ def _lookups(lookups: LookupCommands, cluster: str) -> Iterator[bytes]:
     times = lookups.times
     yield _summary(F.LOOKUPS, cluster, times)
     for name, text, value in (
-        ("answers", "Lookups whose topic is here.", times.count - lookups.redirects),
-        ("redirects", "Lookups that were sent to another broker.", lookups.redirects),
+        ("answers", "Lookups whose topic this broker serves.", times.count - lookups.redirects),
+        ("redirects", "Lookups that were redirected to another broker.", lookups.redirects),
         ("failures", "Lookups that were refused.", times.failed),
     ):
         yield _described(F.counter(f"broker_lookup_{name}_total", text), [(cluster, value)])
@@ -177,18 +187,18 @@ def _lookups(lookups: LookupCommands, cluster: str) -> Iterator[bytes]:
     )
 
 
-def _summary(family: Family, labels: str, of: Durations) -> bytes:
-    """Quantiles of the latest, sums since the start, in milliseconds."""
+def _summary(family: Family, labels: str, durations: Durations) -> bytes:
+    """Return quantiles of the latest durations and sums since the start, in milliseconds."""
     name, lines = family.name, [_described(family, ())]
-    for each, at_s in of.quantiles_s().items():
-        lines.append(f'{name}{{{labels},quantile="{each}"}} {at_s * 1000}\n'.encode())
-    lines.append(f"{name}_count{{{labels}}} {of.count}\n".encode())
-    lines.append(f"{name}_sum{{{labels}}} {of.total_s * 1000}\n".encode())
+    for quantile, at_s in durations.quantiles_s().items():
+        lines.append(f'{name}{{{labels},quantile="{quantile}"}} {at_s * 1000}\n'.encode())
+    lines.append(f"{name}_count{{{labels}}} {durations.count}\n".encode())
+    lines.append(f"{name}_sum{{{labels}}} {durations.total_s * 1000}\n".encode())
     return b"".join(lines)
 
 
 class _Rows:
-    """What one look at the topics found."""
+    """Rows of all topics, read once."""
 
     def __init__(self, cluster: str, levels: Levels, now_s: float) -> None:
         self._cluster = cluster
@@ -203,19 +213,19 @@ class _Rows:
         self._evictions: list[tuple[str, Number]] = []
         self._throttled: list[Row] = []
         self.totals = Totals()
-        """Since the start, of what was looked at and what was gone before."""
+        """Totals since the start, of the topics that were read and of those unloaded before."""
         self._subscriptions: list[Row] = []
         self._outs: list[Row] = []
         self._consumers: list[Row] = []
         self._producers: list[Row] = []
 
-    def look(self, topics: Sequence[Topic]) -> None:
+    def add(self, topics: Sequence[Topic]) -> None:
         for topic in topics:
             self.totals = self.totals.plus(topic)
             if not topic.closing:
-                self._look(topic)
+                self._add_topic(topic)
 
-    def _look(self, topic: Topic) -> None:
+    def _add_topic(self, topic: Topic) -> None:
         namespace = str(topic.name.namespace)
         sums = self._per_namespace.get(namespace)
         if sums is None:
@@ -244,14 +254,14 @@ class _Rows:
             labels, topic.quotas.evicted_for_size, topic.quotas.evicted_for_age
         )
         for subscription in topic.subscriptions.values():
-            self._look_at_subscription(labels, subscription)
+            self._add_subscription(labels, subscription)
         for producer in topic.producers.values() if self._levels.producers else ():
             about = _labels(producer_name=producer.name, producer_id=str(producer.producer_id))
             traffic = producer.published
             rates = traffic.messages.per_second, traffic.bytes.per_second, traffic.average_size
             self._producers.append((f"{labels},{about}", rates))
 
-    def _look_at_subscription(self, topic: str, subscription: Subscription) -> None:
+    def _add_subscription(self, topic: str, subscription: Subscription) -> None:
         labels = f"{topic},{_labels(subscription=subscription.name)}"
         self._subscriptions.append((labels, _subscription_values(subscription)))
         self._outs.append((labels, subscription.total_out))
@@ -261,23 +271,23 @@ class _Rows:
             self._throttled.append((by, (stops[level, False], stops[level, True])))
         if not self._levels.consumers:
             return
-        for one in subscription.consumers:
-            about = _labels(consumer_name=one.name, consumer_id=str(one.consumer_id))
+        for consumer in subscription.consumers:
+            about = _labels(consumer_name=consumer.name, consumer_id=str(consumer.consumer_id))
             values = (
-                one.redelivered.per_second,
-                one.unacked,
-                int(one.blocked),
-                one.out.messages.per_second,
-                one.out.bytes.per_second,
-                one.acked.per_second,
-                one.permits,
+                consumer.redelivered.per_second,
+                consumer.unacked,
+                int(consumer.blocked),
+                consumer.out.messages.per_second,
+                consumer.out.bytes.per_second,
+                consumer.acked.per_second,
+                consumer.permits,
             )
             self._consumers.append((f"{labels},{about}", values))
-            totals = one.out.messages.total, one.out.bytes.total
+            totals = consumer.out.messages.total, consumer.out.bytes.total
             self._outs.append((f"{labels},{about}", totals))
 
     def written(self) -> Iterator[bytes]:
-        """All families, one after the other."""
+        """Yield all families, one after the other."""
         spaces = {
             _labels(cluster=self._cluster, namespace=name): sums
             for name, sums in self._per_namespace.items()
@@ -359,13 +369,13 @@ def _buckets(
 
 
 class _Sums:
-    """Of the topics of one namespace."""
+    """Sums over the topics of one namespace."""
 
     def __init__(self) -> None:
         self.topics = 0
         self.values: list[float] = [0] * len(F.TOPIC)
         self.wrote = False
-        """Some topic has a whole minute of stored entries behind it."""
+        """True once a topic has a whole minute of stored entries."""
         self.latencies = [0] * (len(LATENCIES_MS) + 1)
         self.sizes = [0] * (len(SIZES) + 1)
         self.entries = self._bytes = self._replicated = 0
@@ -387,32 +397,32 @@ class _Sums:
             self.sizes = [a + b for a, b in zip(self.sizes, minute.sizes, strict=True)]
 
     def stored(self) -> Sequence[float]:
-        """As STORED."""
+        """Return the values of the STORED families."""
         names = [family.name for family in F.TOPIC]
         size, backlog = (names.index(f"pulsar_{name}") for name in ("storage_size", "msg_backlog"))
         return self.values[size], self.values[backlog]
 
     def written(self) -> Sequence[float]:
-        """As LEDGERS."""
+        """Return the values of the LEDGERS families."""
         rates = (self.entries, self._bytes, self._replicated)
         return (*(value / MINUTE_S for value in rates), self.entries)
 
 
 def _topic_values(topic: Topic) -> Sequence[float]:
-    """As TOPIC."""
+    """Return the values of the TOPIC families."""
     subscriptions = topic.subscriptions.values()
     consumers = 0
     messages_out = bytes_out = 0.0
     backlog = delayed_bytes = 0
-    for each in subscriptions:
-        delayed_bytes += each.state.delayed_bytes
-        consumers += len(each.consumers)
-        messages, size = rate_out(each)
+    for subscription in subscriptions:
+        delayed_bytes += subscription.state.delayed_bytes
+        consumers += len(subscription.consumers)
+        messages, size = rate_out(subscription)
         messages_out += messages
         bytes_out += size
-        backlog += each.cursor.backlog_entries()
+        backlog += subscription.cursor.backlog_entries()
     unread = topic.unread
-    if unread:  # one that cannot be read now may have acknowledged nothing
+    if unread:  # a cursor that cannot be read now may have acknowledged nothing
         backlog += len(unread) * topic.log.stats().entries
     published = topic.published
     size = topic.log.bytes_behind(EARLIEST)
@@ -436,7 +446,7 @@ def _topic_values(topic: Topic) -> Sequence[float]:
 
 
 def _only_topic_values(topic: Topic) -> Sequence[Number]:
-    """As ONLY_TOPIC."""
+    """Return the values of the ONLY_TOPIC families."""
     oldest, policies = topic.quotas.oldest, topic.policies
     age_ms = None if oldest is None else topic.context.clock.wall_ms() - oldest.publish_ms
     return (
@@ -449,7 +459,7 @@ def _only_topic_values(topic: Topic) -> Sequence[Number]:
 
 
 def _compacted_values(topic: Topic) -> Sequence[Number] | None:
-    """As COMPACTED; None without a compacted ledger at hand."""
+    """Return the values of the COMPACTED families; None without an open compacted ledger."""
     ledger, compaction = topic.compaction.at_hand, topic.compaction
     if ledger is None:
         return None
@@ -457,7 +467,7 @@ def _compacted_values(topic: Topic) -> Sequence[Number] | None:
 
 
 def _written_values(minute: Minute) -> Sequence[float]:
-    """As WRITTEN."""
+    """Return the values of the WRITTEN families."""
     return (
         minute.entries / MINUTE_S,
         *minute.latencies,
@@ -469,29 +479,29 @@ def _written_values(minute: Minute) -> Sequence[float]:
     )
 
 
-def _subscription_values(one: Subscription) -> Sequence[float]:
-    """As SUBSCRIPTION."""
-    state, consumers = one.state, one.consumers
-    messages_out, bytes_out = rate_out(one)
+def _subscription_values(subscription: Subscription) -> Sequence[float]:
+    """Return the values of the SUBSCRIPTION families."""
+    state, consumers = subscription.state, subscription.consumers
+    messages_out, bytes_out = rate_out(subscription)
     return (
-        one.cursor.backlog_entries(),
-        backlog_without_delayed(one),
+        subscription.cursor.backlog_entries(),
+        backlog_without_delayed(subscription),
         state.delayed,
         state.delayed_bytes,
         state.replaying,
         int(state.blocked),
         len(consumers),
-        sum(each.unacked for each in consumers),
+        sum(consumer.unacked for consumer in consumers),
         messages_out,
         bytes_out,
-        sum((each.redelivered.per_second for each in consumers), 0.0),
-        sum((each.acked.per_second for each in consumers), 0.0),
-        one.expired.per_second,
-        one.expired.total,
-        one.dropped.per_second,
-        one.expired_ms,
-        one.flow_ms,
-        last_consumed_ms(one),
-        one.acked_ms,
-        one.advanced_ms,
+        sum((consumer.redelivered.per_second for consumer in consumers), 0.0),
+        sum((consumer.acked.per_second for consumer in consumers), 0.0),
+        subscription.expired.per_second,
+        subscription.expired.total,
+        subscription.dropped.per_second,
+        subscription.expired_ms,
+        subscription.flow_ms,
+        last_consumed_ms(subscription),
+        subscription.acked_ms,
+        subscription.advanced_ms,
     )
