@@ -1,4 +1,4 @@
-"""Checks before a bookie serves: whether the disks are its own, are set up, and what is on them."""
+"""Checks before a bookie serves: whose the disks are, whether they are set up, and what they hold."""
 
 import logging
 from collections.abc import Callable
@@ -54,9 +54,8 @@ class Directories:
         Raises IdentityError, store errors, OSError. A first start that was interrupted is completed by the next.
         """
         disk, home = self._disk, self.ledgers[0]
-        unfinished = (
-            f"{home}/formatting"  # there from before the store's cookie until all is set up
-        )
+        # Exists from before the cookie is in the store until the disks are set up.
+        unfinished = f"{home}/formatting"
         if not disk.exists(unfinished):
             local = read_local_cookies(disk, self.all)
             if self._settings.allow_storage_expansion and await self._expand(

@@ -185,9 +185,8 @@ class Requests:
         if code != Code.OK:
             answer(code, [])
             return
-        size = min(
-            batch.bytes_max, self._settings.max_batch_read_bytes
-        )  # 0 is no bytes, so one entry
+        # A limit of 0 bytes returns one entry.
+        size = min(batch.bytes_max, self._settings.max_batch_read_bytes)
         self._reads.batch(
             connection,
             batch.ledger_id,

@@ -195,8 +195,7 @@ def _result(status: int, answer: dict[str, Any]) -> Any:
     if status == 200:
         return answer.get("result")
     reason = str(answer.get("reason", f"status {status}"))
-    if (
-        status == 401
-    ):  # not a Refusal: the processes have different tokens, which only the operator can change
+    if status == 401:
+        # Not a Refusal: the processes have different tokens, which only the operator can change.
         raise NotReady(reason)
     raise refusal(str(answer["code"]), reason) if "code" in answer else Failed(reason)

@@ -264,9 +264,8 @@ async def _delete_partitions(
 ) -> None:
     parts = await existing_partitions(store, topic)
     if seen is not None:
-        _refuse_unseen(
-            parts, seen
-        )  # a partition may have been created between the check and the mark
+        # A partition may have been created between the check and the mark.
+        _refuse_unseen(parts, seen)
 
     async def delete_partition(part: TopicName) -> None:
         try:

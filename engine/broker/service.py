@@ -391,9 +391,8 @@ class BrokerService:
         it belongs to the caller.
         """
         was_serving, self._serving = self._serving, False
-        await (
-            self._tasks.close()
-        )  # first, so that the broker is not registered again during the drain
+        # First, so that the broker is not registered again during the drain.
+        await self._tasks.close()
         node = self._base.node if self._running is None else self._running.dynamic.of(NodeSettings)
         deadline_s = node.broker_shutdown_timeout_ms / 1000
         self._listener.stop_accepting()

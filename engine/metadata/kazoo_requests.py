@@ -24,9 +24,8 @@ class NoWatcherError(zk.ZookeeperError):  # type: ignore[misc]  # kazoo has no t
     code = -121
 
 
-zk.EXCEPTIONS[NoWatcherError.code] = (
-    NoWatcherError  # kazoo drops the connection for codes it does not know
-)
+# kazoo drops the connection for codes that it does not know.
+zk.EXCEPTIONS[NoWatcherError.code] = NoWatcherError
 
 
 class EndWatches:

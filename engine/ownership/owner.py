@@ -204,9 +204,8 @@ class BundleOwnership:
         try:
             with suppress(NoNodeError):
                 fresh = Bundles.decode(namespace, (await self._store.get(path))[0])
-            if (
-                fresh is None
-            ):  # deleted: a new namespace of that name may have the bundles that are held
+            if fresh is None:
+                # Deleted: a new namespace of that name may have the bundles that are held.
                 with suppress(NoNamespaceError):
                     fresh = await self._read_bundles(namespace, path)
         except (StoreUnavailableError, SessionExpiredError):
@@ -451,9 +450,8 @@ class BundleOwnership:
                     await unload(bundle)
             except BaseException:
                 del self._leaving[bundle]
-                self._on_node(
-                    bundle
-                )  # a removal of its node was ignored while it was being released
+                # A removal of the bundle's node was ignored while the bundle was being released.
+                self._on_node(bundle)
                 raise
             try:
                 await self._remove_node(bundle)

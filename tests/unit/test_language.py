@@ -41,6 +41,10 @@ WORDS = _words("hear heard hears nobody somebody tell tells told whoever whomeve
 NAMES = _words("each found heard one said told which")
 """Variables that do not say what they hold."""
 NOUN_MARKS = ("property", "fixture")
+CLOSED_BRACKETS = re.compile(r"[\])}]+[,:]?")
+"""All code of a line that ends a statement, or a part of one, that began on an earlier line."""
+DIRECTIVE = re.compile(r"# (fmt|type|noqa|mypy|pragma)\b")
+"""A comment for a tool, which has its place behind the code."""
 SHARED_CLASS_NAMES = _words("Command Migration")
 """Public classes that may have the same name in two packages: Django finds them by it."""
 
@@ -86,6 +90,16 @@ def prose(source: str, tree: ast.AST) -> Iterator[Finding]:
             yield token.start[0], token.string
 
 
+def behind_brackets(source: str) -> Iterator[int]:
+    """Yield the lines of comments behind a lone closing bracket: the formatter split the statement because its comment
+    was too long for the line. The comment belongs on its own line above the statement."""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type != tokenize.COMMENT or DIRECTIVE.match(token.string):
+            continue
+        if CLOSED_BRACKETS.fullmatch(token.line[: token.start[1]].strip()):
+            yield token.start[0]
+
+
 def names(tree: ast.AST) -> Iterator[Finding]:
     """Yield the names that are bound."""
     for node in ast.walk(tree):
@@ -106,6 +120,7 @@ def findings(source: str) -> list[Finding]:
     for line, text in prose(source, tree):
         banned = WORDS & {word.lower() for word in re.findall(r"[A-Za-z]+", text)}
         wrong += [(line, f'"{word}" in prose') for word in sorted(banned)]
+    wrong += [(line, "a comment behind a closing bracket") for line in behind_brackets(source)]
     wrong += [
         (line, f'a variable is called "{name}"') for line, name in names(tree) if name in NAMES
     ]
@@ -165,6 +180,9 @@ def test_public_classes_have_one_name_in_one_package() -> None:
         ('def f():\n    """Return what was told."""', '"told" in prose'),
         ("for one in ():\n    pass", 'a variable is called "one"'),
         ("def f(found):\n    pass", 'a variable is called "found"'),
+        ("x = f(\n    y\n)  # why", "a comment behind a closing bracket"),
+        ("if (\n    x\n):  # why\n    pass", "a comment behind a closing bracket"),
+        ("x = f(\n    (\n        y,\n    ),  # why\n)", "a comment behind a closing bracket"),
     ],
 )
 def test_what_is_not_plain_is_reported(source: str, finding: str) -> None:
@@ -179,6 +197,11 @@ def test_what_is_not_plain_is_reported(source: str, finding: str) -> None:
         '@pytest.fixture\ndef f():\n    """A broker."""',
         'class A:\n    """A topic."""',
         "found_at = 1",
+        "# why\nx = f(y)",
+        "x = f(y)  # why",
+        "x = (\n    y,\n)  # fmt: skip",
+        "x = f(\n    y\n)  # type: ignore[arg-type]",
+        "x = [\n    y\n] + z  # why",
     ],
 )
 def test_plain_code_has_no_finding(source: str) -> None:

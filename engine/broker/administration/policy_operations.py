@@ -82,10 +82,8 @@ class PolicyOperations:
             return {}
         await self._in_force(args.namespace)
         by_topic: JsonObject = {}
-        for everywhere in (
-            True,
-            False,
-        ):  # a topic's value for this cluster replaces that for all clusters
+        # A topic's value for this cluster replaces that for all clusters.
+        for everywhere in (True, False):
             every = await self._catalog.own.every(args.namespace, everywhere=everywhere)
             values = {str(topic): policy.says(Level.TOPIC, own) for topic, own in every.items()}
             by_topic |= {topic: value for topic, value in values.items() if value is not None}

@@ -75,9 +75,8 @@ class SubscriptionOperations:
             if (consumer.name, consumer.connected_ms) != (args.name, args.connected_ms):
                 # Another consumer may reuse the id: only the one that was shown is disconnected.
                 raise Conflict(f"Consumer {args.name} reconnected since the preview")
-            before = {
-                "unacked": consumer.unacked
-            }  # the audit log has the other fields from the arguments
+            # The audit log has the other fields from the arguments.
+            before = {"unacked": consumer.unacked}
             subscription.disconnect_one(consumer)
             return {"before": before}
         raise NotFound(f"Consumer {args.name} is not connected to {args.subscription} any more")

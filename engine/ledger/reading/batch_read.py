@@ -56,9 +56,8 @@ class BatchRead:
             self._spans = spans[: 2 * self._count]
             self._buf = buf
             if not spans:
-                rc = (
-                    CORRUPT  # also for an empty answer: a bookie without the entry answers ENOENTRY
-                )
+                # Also for an empty answer: a bookie without the entry answers ENOENTRY.
+                rc = CORRUPT
         self._settle(rc)
 
     def channel_down(self, channel: BookieChannel, reason: str) -> None:
