@@ -148,7 +148,8 @@ class Disks:
             self._on_change(False, "there is room")
 
     def _index_has_room(self) -> bool:
-        """Return whether the index's disk has room for normal adds. A database that met a full disk needs a restart."""
+        """Return whether the index's disk has room for normal adds. RocksDB needs a restart after it ran into a full
+        disk."""
         space = self._spaces[self._logs.directories[0]]
         configured = self._settings.min_usable_size_for_index_file_creation
         return space.free >= min(configured, space.total // 20)

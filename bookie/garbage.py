@@ -162,8 +162,8 @@ class GarbageCollector:
         return removed
 
     async def _is_deleted(self, ledger_id: int) -> bool:
-        """Return whether the store has no such ledger. Raises when the store does not answer: silence proves nothing
-        (I28)."""
+        """Return whether the store has no such ledger. Raises the store's errors: without an answer the ledger may
+        still exist (I28)."""
         return await self._store.exists(paths.ledger(ledger_id)) is None
 
     # Compaction
@@ -184,7 +184,8 @@ class GarbageCollector:
             )
 
     async def compact(self, share_below: float, time_max_s: float = 0.0) -> int:
-        """Compact logs of which less than ``share_below`` is live, smallest share first; return how many were.
+        """Compact logs of which less than ``share_below`` is live, smallest share first; return the number of logs
+        compacted.
 
         ``time_max_s``: begin no further log after that time, 0 for no bound. When cancelled, copies made so far are
         removed at the next start.

@@ -156,7 +156,7 @@ async def write_cookie(
 ) -> None:
     """Write a new bookie's cookie to the store; succeeds again after an interrupted start.
 
-    ``version`` replaces the stored cookie of that version. Raises IdentityError.
+    With ``version`` the stored cookie is replaced if it still has that version. Raises IdentityError.
     """
     path = paths.cookie(bookie_id)
     if version is not None:

@@ -178,7 +178,7 @@ class Bookie:
         log.info("bookie serves id=%s port=%d", self.bookie_id, self.port)
 
     def request_stop(self) -> None:
-        """Request the owner of this bookie to stop it."""
+        """Set ``over``, so that the owner of this bookie stops it."""
         self.over.set()
 
     async def stop(self) -> None:

@@ -142,7 +142,7 @@ class Adds:
         self._on_group()
 
     def _notify_waiters(self, ledger_id: int, buf: bytes, offset: int) -> None:
-        """Notify long polls of the LAC in the header of the entry at ``entry``."""
+        """Notify long polls of the LAC in the header of the entry at ``offset``."""
         if ledger_id in self._waiting:
             lac = buf[offset + LAC_OFFSET : offset + LAC_OFFSET + 8]
             self._waiters.advanced(ledger_id, int.from_bytes(lac, "big", signed=True))

@@ -102,7 +102,7 @@ class Index(Protocol):
     def get(self, key: bytes) -> bytes | None: ...
 
     def floor(self, key: bytes) -> tuple[bytes, bytes] | None:
-        """Return the greatest key <= ``key`` with its value."""
+        """Return the greatest key <= ``key`` with its value; None when there is none."""
         ...
 
     def scan(self, start: bytes, stop: bytes) -> list[tuple[bytes, bytes]]:

@@ -43,9 +43,9 @@ def forget_ledgers(
 
 
 def retire_logs(index: BookieIndex, logs: LogFiles, flusher: Flusher) -> list[int]:
-    """Return logs that may be removed: no record names them, durably, and none is being written. Flush lane.
+    """Record durably that no index record names the dead logs, and return them: their files may be removed.
 
-    Raises OSError.
+    Logs being written are not among them. Runs in the flush lane. Raises OSError.
     """
     dead = logs.unreferenced(index.usage)
     if dead:

@@ -2,7 +2,8 @@
 
 LEDGER_DIR is the first ledger directory. The index is renamed; the next start rebuilds it from manifest and entry logs
 before the bookie serves. Refused while a bookie runs there, and when there is no manifest to rebuild from unless
-``--accept-limbo`` is given: every ledger would then be fenced, and no entry be denied any more.
+``--accept-limbo`` is given: every ledger would then be fenced and in limbo: the bookie answers a missing entry with an
+error, never with "no such entry".
 """
 
 import argparse

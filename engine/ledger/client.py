@@ -156,10 +156,11 @@ class LedgerClient:
     ) -> LedgerReader:
         """Open a ledger for reading. With ``recover`` it is fenced and closed first, so that its end is settled.
 
-        Without ``recover`` a reader of an open ledger sees the entries that are certainly confirmed, which lag while
-        the writer is idle. With ``unconfirmed`` it also sees entries that an ack quorum stores and that a recovery
-        might still cut off. ``known`` saves a read: the metadata as just read, or with ``recover`` any earlier version.
-        Raises NoSuchLedgerError, UnauthorizedError, LedgerRecoveryError, ReadError (no view of the open ledger's end).
+        Without ``recover`` a reader of an open ledger reads up to the last add confirmed that bookies know, which lags
+        while the writer is idle. With ``unconfirmed`` it also reads entries that an ack quorum stores and that a
+        recovery might still cut off. ``known`` saves a read: the metadata as just read, or with ``recover`` any earlier
+        version. Raises NoSuchLedgerError, UnauthorizedError, LedgerRecoveryError, ReadError (no view of the open
+        ledger's end).
         """
         await self._begin()
         access = self._access(ledger_id, password)

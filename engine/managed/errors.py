@@ -19,7 +19,7 @@ class ManagedLedgerClosedError(ManagedLedgerError):
 
 
 class ManagedLedgerTerminatedError(ManagedLedgerError):
-    """The topic is sealed and accepts no more entries."""
+    """The topic is terminated and accepts no more entries."""
 
 
 class ManagedLedgerNotFoundError(ManagedLedgerError):

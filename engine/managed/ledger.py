@@ -146,7 +146,7 @@ class ManagedLedger:
         self._state.check()  # another owner may have opened it meanwhile
         self._trimmer.begin(self._cursors.trim_limit, self._trimmed)
 
-    # Facts
+    # State
 
     @property
     def cursors(self) -> dict[str, Cursor]:
@@ -169,7 +169,7 @@ class ManagedLedger:
 
     @property
     def terminated(self) -> Position | None:
-        """The last entry of a sealed topic, else None."""
+        """The position of the last entry of a terminated topic, else None."""
         return self._state.terminated
 
     @property
@@ -263,7 +263,7 @@ class ManagedLedger:
         self._appender.on_recovered(callback)
 
     async def terminate(self) -> Position:
-        """Seal the topic against further appends and return the last entry's position; durable before it returns."""
+        """Terminate the topic and return the last entry's position; durable before it returns."""
         with self._tenure.owned():
             return await self._appender.terminate()
 

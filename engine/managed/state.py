@@ -34,8 +34,8 @@ class LogStatus(Enum):
 
 @dataclass(slots=True)
 class LogState:
-    """The facts. ``terminated``: last entry of a sealed log. ``error``: why nothing more is started. ``ended``: nothing
-    more is confirmed either."""
+    """The facts. ``terminated``: last entry of a terminated log. ``error``: why nothing more is started. ``ended``:
+    nothing more is confirmed either."""
 
     name: str
     config: LedgerConfig

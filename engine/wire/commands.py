@@ -17,11 +17,12 @@ from engine.wire.texts import invalid_text_field
 from engine.wire.varints import UINT64_MAX
 
 PROTOCOL_VERSION = 21
-"""The newest protocol version of Magnetar."""
+"""The newest version of Pulsar's protocol that Magnetar supports."""
 NO_REQUEST = UINT64_MAX
 """Request id (-1) of an ERROR or CLOSE that answers no request."""
 NOWHERE = Position(-1, -1)
-"""Message id in the receipt of a message that was not stored, because it was a duplicate or dropped by a limit."""
+"""Message id in the receipt of a message that was not stored: a duplicate, or one that an Apache Pulsar broker dropped
+by a limit."""
 
 FIELD_OF_TYPE: dict[int, str] = {
     field.number: field.name for field in pb.BaseCommand.DESCRIPTOR.fields if field.number > 1

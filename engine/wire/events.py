@@ -65,8 +65,8 @@ Event = Sends | CorruptSend | Acks | Command | Violation
 
 
 class Receipt(NamedTuple):
-    """A receipt. ``position`` is NOWHERE for a message that was not stored, because it was a duplicate or dropped by a
-    limit."""
+    """A receipt. ``position`` is NOWHERE for a message that was not stored: a duplicate, or one that an Apache Pulsar
+    broker dropped by a limit."""
 
     producer_id: int
     sequence_id: int

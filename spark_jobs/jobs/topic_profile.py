@@ -1,8 +1,8 @@
 """Topic profile: number, size, rate and origin of messages, and the effect of batching and compression.
 
 One pass over the data. Each task reads a range of a ledger straight from the bookies and returns the cells of its
-figures (``transforms.profile``), never a row per message. Spark adds the cells up; of keys and producers only those in
-the tables are returned. Progress counts Spark's own tasks.
+figures (``transforms.profile``), never a row per message. Spark adds the cells up; of keys and producers only those
+with most messages in each batch of a shuffle partition are returned. Progress counts Spark's own tasks.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

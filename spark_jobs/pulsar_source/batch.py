@@ -80,8 +80,8 @@ def open_range(
     """Yield all entries of the range, with the ``wanted`` columns of messages.
 
     Connects at the first item, closes at the end. ``schemas`` are loaded with the versions of each item before it is
-    yielded. Raises LedgerError when an entry cannot be read, and TrimmedError after the entries before it when it was
-    trimmed. An entry that cannot be opened is among the entries with that kind.
+    yielded. Raises LedgerError when an entry cannot be read. When part of the range was trimmed, raises TrimmedError
+    after the entries before that part. An entry that cannot be decoded has the kind UNREADABLE.
     """
     with asyncio.Runner() as runner:
         items = _read(options, ledger_range, wanted, schemas)
@@ -143,8 +143,8 @@ def rows(
     start: int = 0,
     decoded: Decoded | None = None,
 ) -> pa.RecordBatch:
-    """Return one row per message: from ``start`` as many as are ``decoded``, or all. Values of its entry are
-    repeated."""
+    """Return one row per message: from ``start`` as many as are ``decoded``, or all. Each row repeats the
+    values of the message's entry."""
     positions, messages = opened.entry_of_message(), opened.messages
     if decoded is not None:
         stop = start + len(decoded.values)

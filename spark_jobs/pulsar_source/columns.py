@@ -68,8 +68,9 @@ ENTRIES = pa.schema(
 )
 """Columns of entries.
 
-``rows``: number of its MESSAGES rows. ``batch_size``: its messages, also those of an encrypted batch.
-``payload_bytes``, ``packed_bytes``: before and after compression, without metadata. ``values_bytes``: of its rows.
+``rows``: rows of the entry in MESSAGES. ``batch_size``: messages in the entry, also in an encrypted batch.
+``payload_bytes``, ``packed_bytes``: payload before and after compression, without metadata. ``values_bytes``: sum of
+its rows' ``value_bytes``.
 """
 MESSAGES = pa.schema(
     [

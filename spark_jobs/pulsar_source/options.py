@@ -30,8 +30,9 @@ row with the chunk's stored bytes; ``value_bytes`` is the whole message's at the
 SCHEMA_COLUMNS = {"schema_version": "bigint", "decoded": "string", "decode_error": "string"}
 """Columns that are present only when ``columns`` names them.
 
-``schema_version``: of the topic's schema that the message was written by, null when its producer named none.
-``decoded``: the value by that schema as JSON; null where ``decode_error`` has the reason, and where there is no value.
+``schema_version``: version of the topic's schema with which the message was written, null when its producer named none.
+``decoded``: the value as JSON, decoded with that schema; null where ``decode_error`` has the reason, and where there is
+no value.
 """
 _KNOWN = COLUMNS | SCHEMA_COLUMNS
 
@@ -69,7 +70,7 @@ def column_type(name: str) -> str:
 
 
 def parse(options: Mapping[str, str]) -> Options:
-    """Parse options; Spark passes their names in any case. Raises OptionError."""
+    """Parse options. Their names are case-insensitive, because Spark may change their case. Raises OptionError."""
     by_name = {name.lower(): value for name, value in options.items()}
     topic = by_name.get("topic", "")
     if not topic.startswith(TOPIC_PREFIX) or topic.count("/") < 4:

@@ -72,7 +72,8 @@ def rate_step_ms(first_ms: int, last_ms: int, least_ms: int = RATE_STEPS_MS[0]) 
 
 
 def size_floor(sizes: Any) -> Any:
-    """Return sizes of 0 to 2⁵³ with only their SIZE_BITS highest bits: exact below 1,024 bytes, then by 0.2 %."""
+    """Return sizes of 0 to 2⁵³ with only their SIZE_BITS highest bits: exact below 1,024 bytes, above that at most
+    0.2 % too small."""
     shift = np.maximum(np.frexp(sizes)[1] - SIZE_BITS, 0)
     return (sizes >> shift) << shift
 
@@ -215,7 +216,7 @@ class Gathered:
 
 
 def ranked(cells: pa.Table, limit: int) -> pa.Table:
-    """Return the cells with only the ``limit`` keys and producers with most messages by name (equal counts: by name).
+    """Return the cells; of keys and of producers only the ``limit`` with most messages, in the order of ``top``.
 
     Each key and each producer must have one cell. All of them are counted by their number of messages (KEYS,
     PRODUCERS).

@@ -105,7 +105,8 @@ class JournalWriter:
     def write_group(self, records: Sequence[Record]) -> Mark:
         """Write and sync a group and return the place of the next one.
 
-        Raises DiskFullError when nothing was written; any other OSError is fatal.
+        Raises DiskFullError when nothing was written, and StorageError after an earlier failure; any other OSError is
+        fatal.
         """
         if self._broken is not None:
             raise StorageError(f"journal failed earlier: {self._broken}") from self._broken

@@ -29,7 +29,8 @@ DIRECT_LOGS_MAX = 4
 
 
 class Location(NamedTuple):
-    """The place of a block. Its ``entries`` count from the key's entry on; ``share`` is their part of ``size``."""
+    """The place of a block. An index record covers ``entries`` of it, from the entry in the record's key on; ``share``
+    is their proportional part of ``size``."""
 
     log_id: int
     offset: int

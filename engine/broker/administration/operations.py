@@ -79,9 +79,9 @@ from engine.tenancy.checks import check_expected, check_properties_size
 from engine.wire.batches import last_batch_index
 
 LOADS_MAX = 3
-"""Attempts to load a topic that was just made, while its bundle is taken anew."""
+"""Attempts to load a topic that was just created, while its bundle changes owner."""
 NEARLY_CAUGHT_UP = 1000
-"""Entries of backlog below which Pulsar looks at the oldest alone, where there are consumers."""
+"""Backlog in entries below which Pulsar reads only the oldest entry, where there are consumers."""
 CAUGHT_UP = (
     "due to ongoing message expiration not finished or subscription almost catch  up. "
     "If it's performed on a partitioned topic operation might succeeded on other partitions, "

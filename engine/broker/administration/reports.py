@@ -136,8 +136,8 @@ def _total(subscriptions: JsonObject, field: str, start: float) -> Any:
 
 
 def _non_persistent(topic: Topic, out: JsonObject) -> JsonObject:
-    """Return Pulsar's NonPersistentTopicStats. The drop rates of the topic and its publishers are 0: no published
-    message is dropped, because no producer is ever ahead of its receipts."""
+    """Return Pulsar's NonPersistentTopicStats. The drop rates of the topic and its publishers are 0: each message is
+    confirmed at once, so Pulsar's limit on messages in flight never applies."""
     for publisher in out["publishers"]:
         publisher["msgDropRate"] = 0.0
     for name, subscription in topic.subscriptions.items():

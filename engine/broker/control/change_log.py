@@ -157,9 +157,9 @@ class ChangeLog:
     async def append(self, key: str, event: Document | None, *, local: str | None) -> Applied:
         """Write an event, None to delete the key; wait until it is stored and ``latest`` has it or a later one.
 
-        ``local``: the only cluster that it is for. Raises AvroError when it does not fit the log's schema (nothing is
-        written), ClientError, RefusedError, LedgerError, the store's errors. With the others, and when cancelled, it
-        may have been stored.
+        ``local``: the only cluster that it is for. Raises AvroError when it does not fit the log's schema, ClientError,
+        RefusedError, LedgerError, the store's errors. After AvroError nothing is written; after any other error, or
+        when cancelled, the event may be stored.
         """
         if event is not None:
             # Before the topic is created: an event that does not fit creates nothing.

@@ -181,7 +181,8 @@ class Producer:
             await asyncio.shield(self._drained_future)
 
     def leave(self) -> None:
-        """Remove the producer, which its client closed or a newer one replaces. Safe to call twice."""
+        """Remove the producer from its topic without notifying the client: it was closed or replaced, or its connection
+        ended. Safe to call twice."""
         self.closed = True
         self.topic.remove_producer(self)
 
@@ -290,7 +291,7 @@ class Publish:
         """
         for owner, indexes in self._by_owner(start).items():
             if not owner.closed:
-                # Other errors mean a closed, fenced or sealed log: the client learns which when it connects again.
+                # Other errors mean a closed, fenced or terminated log: the client learns which when it connects again.
                 if isinstance(error, AppendFailedError):
                     log.debug("append failed topic=%s: %s", owner.topic.name, error)
                     text = f"The message could not be stored: {error}"

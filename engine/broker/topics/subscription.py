@@ -287,7 +287,7 @@ class Subscription:
             self._dispatcher.wake()
 
     def notify_end(self) -> None:
-        """Notify each consumer once that the topic is sealed and all of it is acknowledged."""
+        """Notify each consumer once that the topic is terminated and all of it is acknowledged."""
         if not self._host.terminated or self.cursor.backlog_entries():
             return
         for consumer in self.consumers:

@@ -157,7 +157,7 @@ class Topic:
         self.deduplication.apply()
 
     def touched(self) -> None:
-        """Note that the statistics may have changed. Called often."""
+        """Mark the statistics as possibly changed. Called often."""
         self._touched[self] = True
 
     @property
@@ -751,7 +751,8 @@ class Topic:
         self.log.fenced(ManagedLedgerFencedError("its bundle was lost"))
 
     async def terminate(self) -> Position:
-        """Seal the topic and return the last entry's position. Producers are disconnected and refused from now on."""
+        """Terminate the topic and return the last entry's position. Producers are disconnected and refused from now
+        on."""
         position = await self.log.terminate()
         self.publishers.refuse_waiting(TopicTerminated("Topic was already terminated"))
         for producer in list(self.producers.values()):

@@ -251,8 +251,8 @@ class PartitionProducer:
         except MagnetarError as error:
             self._fail(error)
         except Exception as error:
-            log.exception("producer of %s cannot come again", self.topic)
-            self._fail(UnexpectedError(f"cannot come again: {error!r}"))
+            log.exception("producer of %s cannot reattach", self.topic)
+            self._fail(UnexpectedError(f"cannot reattach: {error!r}"))
 
     def _is_final(self, error: MagnetarError) -> bool:
         code = error.code if isinstance(error, RefusedError) else None

@@ -47,7 +47,8 @@ CURSOR_FIELDS = tuple(field_.name for field_ in pb.ManagedCursorInfo.DESCRIPTOR.
 
 @dataclass(slots=True)
 class LogRecord:
-    """A topic's ledgers, the position at which it was sealed, its properties, and ``extra``: unknown fields, encoded.
+    """A topic's ledgers, the position at which it was terminated, its properties, and ``extra``: unknown fields,
+    encoded.
 
     ``doomed``: ledgers that are not the topic's any more and may not be deleted yet. ``deleted``: the topic is being
     deleted with its cursors. A record with a ledger in its list is not deleted: some owner created the topic again.

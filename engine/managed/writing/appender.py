@@ -386,7 +386,7 @@ class Appender:
     # The end
 
     async def terminate(self) -> Position:
-        """Refuse further appends and seal the topic; durable when it returns. Not sealed when it raises."""
+        """Refuse further appends and terminate the topic; durable when it returns. Not terminated when it raises."""
         await self._roll_over()
         state = self._state
         state.check()
@@ -396,7 +396,7 @@ class Appender:
         try:
             return await self._notifying_readers(self._list.seal(self._retired))
         except BaseException:
-            # It is not sealed, so the next append may open a ledger.
+            # It is not terminated, so the next append may open a ledger.
             if state.status is LogStatus.TERMINATED:
                 state.status = LogStatus.CLOSED_LEDGER
             raise

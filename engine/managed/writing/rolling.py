@@ -1,4 +1,4 @@
-"""The ledger list of a topic and every change of it: roll-overs, trims, sealing.
+"""The ledger list of a topic and every change of it: roll-overs, trims, termination.
 
 Order of a roll-over: the old ledger is closed (M2: at most one is open), the new one created, the list with the new one
 written by compare-and-set. Only then is an entry added to it (M1, I36: no entry is confirmed outside of the list).
