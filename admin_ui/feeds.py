@@ -83,7 +83,7 @@ class Channel:
         if unknown := sorted(params.keys() - set(known)):
             raise InvalidField(
                 "params",
-                f"{unknown[0]} is none of channel {self.name}, which takes {', '.join(known)}",
+                f"{unknown[0]} is none of channel {self.name}, which accepts {', '.join(known)}",
             )
         if missing := [name for name in self.required if name not in params]:
             raise InvalidField("params", f"{missing[0]} is missing")

@@ -88,8 +88,8 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
     """One socket. Commands: subscribe, unsubscribe, ping."""
 
     channel_layer_alias: ClassVar[str] = ""
-    """No channel layer: nothing sends to a socket by name, and listening on Redis for that would cost more than all
-    else here."""
+    """No channel layer: nothing sends to a socket by name, and a subscription in Redis per socket would cost more than
+    the feed itself."""
 
     async def connect(self) -> None:
         """Accept the socket; with authentication enabled only for a signed-in user."""

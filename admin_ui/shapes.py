@@ -22,8 +22,8 @@ class Reason(s.Serializer[object]):
     request_id = s.CharField(required=False)
 
 
-class Asked(s.Serializer[object]):
-    """A change that is requested by ``preview`` with its subject, or by the ``token`` that the preview answered."""
+class ChangeBody(s.Serializer[object]):
+    """A change, requested by ``preview`` with its subject or by the ``token`` that the preview returned."""
 
     preview = s.BooleanField(default=False)
     token = s.CharField(required=False, trim_whitespace=False)

@@ -52,8 +52,8 @@ async def apply(engine: Engine, name: str, user: str, token: str) -> Json:
     answers = await _ask_brokers(engine, name, value)
     if not set(_values(answers.by_value(name, "would_be"))) <= set(content["would_be"]):
         raise Conflict(f"Brokers would act by another value than at the preview{UNCHANGED}")
-    # Only one broker is tried: had it changed the setting without an answer, the next would report a conflict with its
-    # own change.
+    # Only one broker is tried: if its answer was lost after the change, a second broker would report a conflict with
+    # that change.
     broker = next(broker for broker, lines in answers.lines.items() if name in lines)
     args = api.ChangeSetting(name, value, checked=True, expected=expected)
     await engine.call_on(broker, api.CHANGE_SETTING, args)

@@ -2,7 +2,7 @@
 
 from rest_framework import serializers as s
 
-from admin_ui.shapes import Asked
+from admin_ui.shapes import ChangeBody
 
 VALUE_CHARS_MAX = 1000
 
@@ -50,8 +50,8 @@ class SettingsAnswer(s.Serializer[object]):
     others = OtherSetting(many=True, help_text="stored, but known by none of the brokers")
 
 
-class SettingBody(Asked):
-    """A change of a setting. A preview is of a ``value``; null removes the stored value."""
+class SettingBody(ChangeBody):
+    """A change of a setting. A preview needs ``value``; null removes the stored value."""
 
     amount = "value"
     value = s.CharField(

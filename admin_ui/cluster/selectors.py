@@ -28,7 +28,7 @@ DEFAULT_SORT = "bundle"
 _COLUMNS = [ROW_COLUMNS.index(name) for name in NUMBERS]
 
 _map_of: tuple[Collector, BundleMap] | None = None
-"""The bundles, and the collector whose topics they are made of."""
+"""The collector, and the bundle map built from its topics; None before the first use."""
 
 
 def _bundle_map(snapshot: Snapshot) -> BundleMap:
@@ -60,7 +60,7 @@ async def brokers(engine: Engine) -> Body:
 
 
 async def bookies(engine: Engine) -> Body:
-    """Return every bookie that was ever registered and is not removed for good."""
+    """Return every bookie that ever registered and was not decommissioned."""
     racks = await get_racks(engine.store)
     snapshot = await collector().snapshot()
     placements = {

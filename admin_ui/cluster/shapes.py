@@ -2,7 +2,7 @@
 
 from rest_framework import serializers as s
 
-from admin_ui.shapes import Asked, BacklogOrUnknown, BookieRow, BrokerRow
+from admin_ui.shapes import BacklogOrUnknown, BookieRow, BrokerRow, ChangeBody
 from gateway.services.index.rows import KNOWN
 
 ALGORITHMS = {
@@ -73,11 +73,11 @@ class BookiesAnswer(s.Serializer[object]):
     rows = BookieWithRack(many=True)
 
 
-class BundleChangeBody(Asked):
+class BundleChangeBody(ChangeBody):
     """A change without further fields."""
 
 
-class SplitBundleBody(Asked):
+class SplitBundleBody(ChangeBody):
     algorithm = s.ChoiceField(choices=tuple(ALGORITHMS), default="equally")
     unload = s.BooleanField(
         default=False, help_text="whether its owner gives up the parts afterwards"

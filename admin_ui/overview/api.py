@@ -1,4 +1,4 @@
-"""REST of the first page."""
+"""REST of the overview page."""
 
 from admin_ui.calls import Call, SnapshotView
 from admin_ui.overview import selectors, shapes

@@ -38,8 +38,8 @@ class PolicyValues(NamedTuple):
 async def on_namespace(
     engine: Engine, name: NamespaceName, stored: Stored | None = None
 ) -> tuple[dict[str, PolicyValues], str]:
-    """Return the values by policy, and the reason why those that only brokers know are not known. ``stored``: the
-    policies of the namespace (``of_cluster``), if already read. Raises NotFound."""
+    """Return the values by policy, and the reason why the brokers' defaults are not known, empty when they are.
+    ``stored``: the policies of the namespace (``of_cluster``), if already read. Raises NotFound."""
     if stored is None:
         stored = of_cluster(await get_policies(engine.store, name), engine.cluster)
     defaults, unknown = await _defaults(engine, name)

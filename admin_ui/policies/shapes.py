@@ -6,7 +6,7 @@ what it received.
 
 from rest_framework import serializers as s
 
-from admin_ui.shapes import Asked
+from admin_ui.shapes import ChangeBody
 from engine.tenancy.policies.policy import Level
 
 LEVELS = tuple(level.value for level in Level)
@@ -45,8 +45,8 @@ class TopicPoliciesAnswer(s.Serializer[object]):
     policies = PolicyRow(many=True)
 
 
-class PolicyBody(Asked):
-    """A change of a policy. A preview is of a ``value``; null removes the own value."""
+class PolicyBody(ChangeBody):
+    """A change of a policy. A preview needs ``value``; null removes the value set at this level."""
 
     amount = "value"
     value = s.JSONField(required=False, allow_null=True)

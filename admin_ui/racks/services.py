@@ -1,4 +1,4 @@
-"""A bookie's rack set or removed: the preview, and exactly that change made."""
+"""Change or removal of a bookie's rack: the preview, and the change that its token confirms."""
 
 from collections.abc import Mapping
 from typing import Any

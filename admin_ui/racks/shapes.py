@@ -4,13 +4,13 @@ from typing import Any
 
 from rest_framework import serializers as s
 
-from admin_ui.shapes import Asked
+from admin_ui.shapes import ChangeBody
 
 NAME_CHARS_MAX = 200
 
 
-class RackBody(Asked):
-    """A change of a rack. A preview is of a ``rack``; null removes it."""
+class RackBody(ChangeBody):
+    """A change of a rack. A preview needs ``rack``; null removes it."""
 
     amount = "rack"
     rack = s.CharField(required=False, allow_null=True, max_length=NAME_CHARS_MAX)

@@ -2,24 +2,24 @@
 
 from rest_framework import serializers as s
 
-from admin_ui.shapes import Asked
+from admin_ui.shapes import ChangeBody
 
 ACTIONS = ("skip-all", "skip", "reset", "undo")
 COUNT_MAX = (1 << 53) - 1
 
 
-class SkipAllBody(Asked):
+class SkipAllBody(ChangeBody):
     pass
 
 
-class SkipBody(Asked):
+class SkipBody(ChangeBody):
     amount = "count"
     count = s.IntegerField(
         required=False, min_value=1, max_value=COUNT_MAX, help_text="entries: a batch is one"
     )
 
 
-class ResetBody(Asked):
+class ResetBody(ChangeBody):
     amount = "timestamp"
     timestamp = s.IntegerField(
         required=False,
@@ -29,7 +29,7 @@ class ResetBody(Asked):
     )
 
 
-class UndoBody(Asked):
+class UndoBody(ChangeBody):
     amount = "id"
     at_once = True
     id = s.CharField(required=False, max_length=64, help_text="id of the change to undo")
@@ -173,7 +173,7 @@ class LastChanges(s.Serializer[object]):
     unknown = s.ListField(child=s.IntegerField(), help_text="partitions that did not answer")
 
 
-class DeleteSubscriptionBody(Asked):
+class DeleteSubscriptionBody(ChangeBody):
     force = s.BooleanField(
         default=False,
         help_text="for a preview: connected consumers are disconnected; otherwise they prevent the deletion",
@@ -249,7 +249,7 @@ class NotDeleted(s.Serializer[object]):
     parts = DeletedPart(many=True, required=False)
 
 
-class DisconnectBody(Asked):
+class DisconnectBody(ChangeBody):
     """A disconnection. A preview is of ``name`` and ``address`` as in the topic's consumers."""
 
     amount = "name"

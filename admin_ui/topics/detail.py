@@ -68,7 +68,7 @@ def summed(name: str, partitions: int, parts: Sequence[Row], subscriptions: int,
         else:
             values.append(sum(numbers))
     known = max((row["known"] for row in parts), key=KNOWN.index, default="at_rest")
-    # Without an answer of a part it is not known whether that part is loaded.
+    # A partition whose broker does not answer may be loaded or not.
     loaded = any(row["loaded"] for row in parts) or (None if known in ("last", "no") else False)
     row = _row(name, values, loaded, min((row["at"] for row in parts), default=at))
     if row["subscriptions"] is not None:

@@ -1,4 +1,4 @@
-"""Changes of a topic as a whole: the preview of each, and exactly that change made."""
+"""Changes of a topic as a whole: the preview of each, and the change that its token confirms."""
 
 from collections.abc import Sequence
 from typing import Any, Literal

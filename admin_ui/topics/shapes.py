@@ -2,7 +2,7 @@
 
 from rest_framework import serializers as s
 
-from admin_ui.shapes import Asked, BacklogShape, TopicRow, oldest_at
+from admin_ui.shapes import BacklogShape, ChangeBody, TopicRow, oldest_at
 from engine.admin.lag import LagCause, LagSeverity
 from engine.base.names import DOMAINS
 from engine.tenancy.topics import PARTITIONS_MAX
@@ -179,11 +179,11 @@ class MadeTopic(s.Serializer[object]):
     partitions = s.IntegerField(help_text="0 for a plain topic")
 
 
-class TopicChangeBody(Asked):
+class TopicChangeBody(ChangeBody):
     pass
 
 
-class MorePartitionsBody(Asked):
+class MorePartitionsBody(ChangeBody):
     amount = "partitions"
     partitions = s.IntegerField(required=False, min_value=1, max_value=PARTITIONS_MAX)
 

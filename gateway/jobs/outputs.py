@@ -74,8 +74,8 @@ def sweep() -> list[str]:
     """Remove directories of attempts that were killed or overtaken; return their names.
 
     Several workers may sweep at once. Directories are listed before rows are read: an attempt is claimed before it
-    creates its directory, and a directory that no longer counts never counts again. Directories of runs that the
-    database does not know are not touched.
+    creates its directory, and an abandoned attempt is never resumed. Directories of runs that the database does not
+    know are not touched.
     """
     if not root().is_dir():
         return []

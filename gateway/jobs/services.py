@@ -326,7 +326,8 @@ def _worker_lost(run: JobRun) -> bool:
     queued = _as_read(run).update(
         state=RunState.QUEUED,
         attempt=run.attempt + 1,
-        lease_until_ms=now_ms(),  # QUEUE_PATIENCE_MS of the new message begins now.
+        # The new message may wait in the queue for QUEUE_PATIENCE_MS from now.
+        lease_until_ms=now_ms(),
         stage="the worker was lost, trying again",
     )
     if queued:

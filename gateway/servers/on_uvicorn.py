@@ -50,7 +50,7 @@ class Http(HttpToolsProtocol):
             self.loop.call_later(LINGER_S, transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Release the address. Not called for a connection that became a WebSocket."""
+        """Remove the connection from the count of its address. Not called for a connection that became a WebSocket."""
         if self._counted:
             self._addresses.leave(self.transport.get_extra_info("peername")[0])
         super().connection_lost(exc)

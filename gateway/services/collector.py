@@ -152,7 +152,7 @@ class Followed:
         """Timer that has it judged when it reports nothing."""
 
     def end(self) -> None:
-        """Stop following it."""
+        """Stop requesting the broker's reports, and cancel its timer."""
         if self.work is not None:
             self.work.cancel()
         if self.alarm is not None:

@@ -1363,7 +1363,7 @@ export interface components {
             meanwhile: number;
         };
         DeleteSubscriptionAnswer: components["schemas"]["SubscriptionPreview"] | components["schemas"]["SubscriptionReceipt"];
-        /** @description A change that is requested by ``preview`` with its subject, or by the ``token`` that the preview answered. */
+        /** @description A change, requested by ``preview`` with its subject or by the ``token`` that the preview returned. */
         DeleteSubscriptionBodyRequest: {
             /** @default false */
             preview: boolean;
@@ -1710,7 +1710,7 @@ export interface components {
             /** @description 0 for a plain topic */
             partitions: number;
         };
-        /** @description A change that is requested by ``preview`` with its subject, or by the ``token`` that the preview answered. */
+        /** @description A change, requested by ``preview`` with its subject or by the ``token`` that the preview returned. */
         MorePartitionsBodyRequest: {
             /** @default false */
             preview: boolean;
@@ -1886,7 +1886,7 @@ export interface components {
             /** @description the broker that serves it; empty when none does */
             owner: string;
         };
-        /** @description A change of a policy. A preview is of a ``value``; null removes the own value. */
+        /** @description A change of a policy. A preview needs ``value``; null removes the value set at this level. */
         PolicyBodyRequest: {
             /** @default false */
             preview: boolean;
@@ -2100,7 +2100,7 @@ export interface components {
                 [key: string]: string;
             };
         };
-        /** @description A change of a rack. A preview is of a ``rack``; null removes it. */
+        /** @description A change of a rack. A preview needs ``rack``; null removes it. */
         RackBodyRequest: {
             /** @default false */
             preview: boolean;
@@ -2222,7 +2222,7 @@ export interface components {
             messages: number;
         };
         ResetAnswer: components["schemas"]["CursorPreview"] | components["schemas"]["CursorReceipt"];
-        /** @description A change that is requested by ``preview`` with its subject, or by the ``token`` that the preview answered. */
+        /** @description A change, requested by ``preview`` with its subject or by the ``token`` that the preview returned. */
         ResetBodyRequest: {
             /** @default false */
             preview: boolean;
@@ -2325,7 +2325,7 @@ export interface components {
         };
         SetNamespacePolicyAnswer: components["schemas"]["PolicyPreview"] | components["schemas"]["PolicyReceipt"];
         SetTopicPolicyAnswer: components["schemas"]["PolicyPreview"] | components["schemas"]["PolicyReceipt"];
-        /** @description A change of a setting. A preview is of a ``value``; null removes the stored value. */
+        /** @description A change of a setting. A preview needs ``value``; null removes the stored value. */
         SettingBodyRequest: {
             /** @default false */
             preview: boolean;
@@ -2393,14 +2393,14 @@ export interface components {
          */
         SeverityEnum: "error" | "warning" | "info";
         SkipAllAnswer: components["schemas"]["CursorPreview"] | components["schemas"]["CursorReceipt"];
-        /** @description A change that is requested by ``preview`` with its subject, or by the ``token`` that the preview answered. */
+        /** @description A change, requested by ``preview`` with its subject or by the ``token`` that the preview returned. */
         SkipAllBodyRequest: {
             /** @default false */
             preview: boolean;
             token?: string;
         };
         SkipAnswer: components["schemas"]["CursorPreview"] | components["schemas"]["CursorReceipt"];
-        /** @description A change that is requested by ``preview`` with its subject, or by the ``token`` that the preview answered. */
+        /** @description A change, requested by ``preview`` with its subject or by the ``token`` that the preview returned. */
         SkipBodyRequest: {
             /** @default false */
             preview: boolean;
@@ -2416,7 +2416,7 @@ export interface components {
             from: number;
         };
         SplitBundleAnswer: components["schemas"]["BundlePreview"] | components["schemas"]["BundleReceipt"];
-        /** @description A change that is requested by ``preview`` with its subject, or by the ``token`` that the preview answered. */
+        /** @description A change, requested by ``preview`` with its subject or by the ``token`` that the preview returned. */
         SplitBundleBodyRequest: {
             /** @default false */
             preview: boolean;
@@ -2566,7 +2566,7 @@ export interface components {
             /** @description partitions that did not answer: only their rows are here */
             missing: number[];
         };
-        /** @description A change that is requested by ``preview`` with its subject, or by the ``token`` that the preview answered. */
+        /** @description A change, requested by ``preview`` with its subject or by the ``token`` that the preview returned. */
         TopicChangeBodyRequest: {
             /** @default false */
             preview: boolean;
@@ -2703,7 +2703,7 @@ export interface components {
             title: string;
         };
         UndoAnswer: components["schemas"]["CursorPreview"] | components["schemas"]["CursorReceipt"];
-        /** @description A change that is requested by ``preview`` with its subject, or by the ``token`` that the preview answered. */
+        /** @description A change, requested by ``preview`` with its subject or by the ``token`` that the preview returned. */
         UndoBodyRequest: {
             /** @default false */
             preview: boolean;

@@ -55,7 +55,8 @@ SETTLED_MS = HOLD_MS + 2_000
 """Time after which every cause that applied at the start of the observation was reported: brokers hold causes back for
 ``HOLD_MS``, too."""
 CLOCKS_MS = 5_000
-"""A problem that began so shortly before clients disconnected, by its broker's clock, belongs to that event."""
+"""Time before a disconnection of clients within which a problem's begin, by its broker's clock, is counted as part of
+it."""
 PUBLISHING_STOPPED = "when publishing stopped"
 _RECONNECTION_CAUSES = frozenset(
     (

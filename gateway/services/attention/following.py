@@ -58,7 +58,7 @@ class Following:
             self._pollers[broker.id] = self._tasks.spawn(name, self._poll(engine, broker.id))
 
     def forget(self, broker_id: str) -> None:
-        """Stop to poll a broker that has left, and remove its findings."""
+        """Stop polling a broker that has left, and remove its findings."""
         poller = self._pollers.pop(broker_id, None)
         if poller is not None:
             poller.cancel()

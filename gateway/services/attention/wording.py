@@ -80,8 +80,8 @@ CAUSES: dict[str, Words] = {
         "Peek at the first message: a consumer cannot process it. Configure a dead-letter policy.",
     ),
     LagCause.NOT_ACKNOWLEDGED: Words(
-        _fixed("receives but never acknowledges"),
-        "receive but never acknowledge",
+        _fixed("receives but does not acknowledge"),
+        "receive but do not acknowledge",
         "Check the consumer: it is blocked, or does not acknowledge what it processed.",
     ),
     LagCause.HOT_KEY: Words(
@@ -231,7 +231,8 @@ def _about(problem: Problem, evidence: dict[str, Any], now_ms: int) -> str:
                 evidence.get("reason") or f"{unacknowledged}{limit}{_acked(evidence, now_ms)}"
             )
         case LagCause.REDELIVERY:
-            count = f"{number('given_back')} " if evidence.get("given_back") else ""
+            unit = "entry" if evidence.get("given_back") == 1 else "entries"
+            count = f"{number('given_back')} {unit} " if evidence.get("given_back") else ""
             return f"{count}redelivered at least once{_acked(evidence, now_ms)}"
         case LagCause.HOT_KEY:
             if not evidence.get("waiting"):

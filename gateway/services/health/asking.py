@@ -26,7 +26,7 @@ ANSWER_S = 1.0
 DOWN_S = 4.0
 """A part that is late for this long counts as down."""
 OWN_DELAY_S = 0.25
-"""A delay of this process's loop from which on a late answer proves nothing about the part."""
+"""Delay of this process's event loop from which on a late answer is not counted against the part."""
 FIRST_S = 0.4
 """Bound on the wait for the first checks."""
 

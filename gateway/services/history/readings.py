@@ -51,7 +51,7 @@ class Reading(NamedTuple):
 
 
 class _Reader:
-    """Thread and connection of this process.
+    """The thread and the SQLite connection by which this process reads the history.
 
     The file is opened again after an error, and when its inode changes: the writer puts a damaged file aside.
     """

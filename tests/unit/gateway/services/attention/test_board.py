@@ -125,7 +125,7 @@ def test_an_item_says_what_why_and_what_next_and_leads_there(console: Console) -
     seen = {"consumer": "c-1", "unacked": 1_000, "acked_ms": console.now - 125_000}
     console.lag("a b", "billing/é", "not-acknowledged", 1_500, growth=12_000, **seen)
     (item,) = console.found()["items"]
-    assert item["title"] == "billing/é receives but never acknowledges"
+    assert item["title"] == "billing/é receives but does not acknowledge"
     assert item["detail"] == (
         "t/n/a b · backlog of 1,500 entries, growing by 12 entries/s"
         " · c-1: 1,000 unacknowledged, last acknowledged 2 min ago"
