@@ -98,12 +98,12 @@ def test_a_topic_leads_to_its_owners_bundles_and_the_palette_to_the_page(
 def test_a_bundle_is_unloaded_and_the_receipt_says_who_has_it(page: Page, life: Life) -> None:
     bundle, owner = an_owned(life, NAMESPACE)
     dialog = open_change(page, life, NAMESPACE, bundle)
-    expect(dialog).to_contain_text(f"{owner} closes its topics and gives it up")
+    expect(dialog).to_contain_text(f"{owner} closes its topics and releases it")
     dialog.get_by_role("button", name="Unload bundle").click()
     receipt = dialog.get_by_role("status")
-    expect(receipt).to_contain_text(f"{owner} gave the bundle up.")
+    expect(receipt).to_contain_text(f"{owner} released the bundle.")
     expect(receipt).to_contain_text(
-        re.compile("No broker owned it right after|taken it again|owns it now")
+        re.compile("No broker owned it right after|owns it again|owns it now")
     )
     dialog.get_by_role("button", name="Close").last.click()
     audit = life.instance.rest("GET", "/api/v1/audit?q=/unload&limit=1")[1]["rows"]
@@ -117,12 +117,12 @@ def test_a_bundle_is_split_where_it_was_shown_and_its_commands_do_the_same(
     bundle, _ = an_owned(life, NAMESPACE)
     dialog = open_change(page, life, NAMESPACE, bundle)
     dialog.get_by_label("What to do").select_option("split")
-    dialog.get_by_label("Where to cut").select_option("topics")
+    dialog.get_by_label("Where to split").select_option("topics")
     parts = dialog.get_by_role("listitem").filter(has_text="0x").locator(".mono")
     expect(parts).to_have_count(2)
     shown = parts.all_inner_texts()
     dialog.get_by_role("button", name="Split into 2").click()
-    expect(dialog.get_by_role("status")).to_contain_text("The bundle is 2 bundles now.")
+    expect(dialog.get_by_role("status")).to_contain_text("The bundle was split into 2 bundles.")
     present = bundles_of(life, NAMESPACE)
     assert set(shown) <= set(present)
     assert bundle not in present
@@ -160,10 +160,10 @@ def test_a_setting_is_changed_for_all_brokers_as_previewed(page: Page, life: Lif
     expect(dialog.get_by_role("button", name="Set for all brokers")).to_be_disabled()
     dialog.get_by_label("Value").fill("90100")
     expect(dialog).to_contain_text("From 0 to 90100, stored for all brokers.")
-    expect(dialog).to_contain_text("All 2 brokers follow at once")
+    expect(dialog).to_contain_text("All 2 brokers apply it immediately")
     dialog.get_by_role("button", name="Set for all brokers").click()
     receipt = dialog.get_by_role("status")
-    expect(receipt).to_contain_text(f"{name} is stored as 90100. All 2 brokers act by it")
+    expect(receipt).to_contain_text(f"{name} is stored as 90100. All 2 brokers have applied it")
     dialog.get_by_role("button", name="Close").last.click()
     expect(row(page, name)).to_contain_text("stored for all brokers")
     assert life.instance.rest("GET", f"{rest}/values")[1][name] == "90100"
@@ -172,7 +172,7 @@ def test_a_setting_is_changed_for_all_brokers_as_previewed(page: Page, life: Lif
     assert (audit["status"], change["before"], change["after"]["value"]) == (200, None, "90100")
 
     page.get_by_role("button", name=f"Remove… {name}").click()
-    expect(dialog).to_contain_text("From 90100 to 0, by what each broker was started with")
+    expect(dialog).to_contain_text("From 90100 to 0, as configured at the start of each broker")
     life.instance.rest("POST", f"{rest}/{name}/90200")
     dialog.get_by_role("button", name="Remove", exact=True).click()
     expect(dialog.get_by_role("alert")).to_contain_text("Another value is stored since the preview")
@@ -180,7 +180,7 @@ def test_a_setting_is_changed_for_all_brokers_as_previewed(page: Page, life: Lif
     dialog.get_by_role("button", name="Preview again").click()
     expect(dialog).to_contain_text("From 90200 to 0")
     dialog.get_by_role("button", name="Remove", exact=True).click()
-    expect(dialog.get_by_role("status")).to_contain_text(f"What was stored of {name} is removed.")
+    expect(dialog.get_by_role("status")).to_contain_text(f"The stored value of {name} was removed.")
     dialog.get_by_role("button", name="Close").last.click()
     assert name not in life.instance.rest("GET", f"{rest}/values")[1]
 
@@ -197,9 +197,9 @@ def test_a_bookies_rack_is_told_as_previewed_and_its_commands_do_the_same(
     expect(dialog).to_contain_text("rack: must be a name")
     dialog.get_by_role("textbox", name="Rack").fill("/rack-1")
     expect(dialog).to_contain_text("From no rack to rack /rack-1 in group default.")
-    expect(dialog).to_contain_text("2 of 3 bookies have no rack told then")
+    expect(dialog).to_contain_text("2 of 3 bookies have no rack after the change")
     dialog.get_by_role("button", name="Set rack").click()
-    expect(dialog.get_by_role("status")).to_contain_text("bookie-1 is told as rack /rack-1")
+    expect(dialog.get_by_role("status")).to_contain_text("bookie-1 is set to rack /rack-1")
     dialog.get_by_role("button", name="Close").last.click()
     expect(row(page, "bookie-1")).to_contain_text("/rack-1")
     assert life.instance.rest("GET", rest)[1] == {"default": {"bookie-1": {"rack": "/rack-1"}}}
@@ -210,7 +210,7 @@ def test_a_bookies_rack_is_told_as_previewed_and_its_commands_do_the_same(
 
     page.get_by_role("button", name="Rack… bookie-1").click()
     dialog.get_by_label("What to do").select_option("remove")
-    expect(dialog).to_contain_text("3 of 3 bookies have no rack told then")
+    expect(dialog).to_contain_text("3 of 3 bookies have no rack after the change")
     run_command(dialog)
     assert life.instance.rest("GET", rest)[1] == {}
     dialog.get_by_role("button", name="Remove rack").click()
@@ -232,7 +232,7 @@ def test_all_bundles_of_a_namespace_are_unloaded_and_the_receipt_counts_them(
     many = f"{len(mine)} bundle{'s' if len(mine) > 1 else ''}"
     dialog.get_by_role("button", name=f"Unload {many}").click()
     expect(dialog.get_by_role("status")).to_contain_text(f"{many} w")
-    expect(dialog.get_by_role("status")).to_contain_text("given up. Right after,")
+    expect(dialog.get_by_role("status")).to_contain_text("unloaded. Right after,")
     dialog.get_by_role("button", name="Close").last.click()
     (entry,) = life.instance.rest("GET", "/api/v1/audit?q=/unload&limit=1")[1]["rows"]
     assert (entry["target"].endswith(f"/{namespace}/unload"), entry["status"]) == (True, 200)
@@ -253,7 +253,7 @@ def test_what_a_broker_owns_is_unloaded_by_the_command_and_then_not_by_the_old_p
     page.goto(f"{life.instance.http}/c/{CLUSTER}/brokers")
     page.get_by_role("button", name=f"all bundles of {broker}").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("To have none left on it, stop it")
+    expect(dialog).to_contain_text("To move all of them away, stop it")
     dialog.get_by_text("As a command").click()
     made = dialog.get_by_role("region", name="curl command").inner_text()
     done = subprocess.run(["/bin/sh", "-c", made], capture_output=True, timeout=60, check=True)
@@ -283,7 +283,7 @@ def test_a_broker_killed_under_a_dialog_is_not_said_to_have_given_up_its_bundle(
         expect(said).to_contain_text(
             re.compile("not known whether it was done|Nothing was changed")
         )
-        expect(dialog).not_to_contain_text("gave the bundle up")
+        expect(dialog).not_to_contain_text("released the bundle")
         expect(page.locator(STATUS)).to_contain_text(re.compile("broker", re.IGNORECASE))
         page.goto(f"{life.instance.http}/c/{CLUSTER}/brokers")
         line = row(page, owner)

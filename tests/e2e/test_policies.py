@@ -57,7 +57,7 @@ def test_a_topics_ttl_expires_the_messages_that_it_was_said_to(
     dialog.get_by_role("textbox", name="Message TTL").fill("1")
     preview = dialog.locator("[data-preview]")
     expect(preview).to_contain_text("set by the brokers, to 1 s, set by this topic.")
-    expect(preview).to_contain_text("7 messages that reader has not read go within 1 min")
+    expect(preview).to_contain_text("7 messages that reader has not read are lost within 1 min")
     dialog.get_by_text("As a command").click()
     expect(dialog.get_by_role("region", name="pulsar-admin command")).to_contain_text(
         "topicPolicies set-message-ttl --ttl 1"
@@ -88,7 +88,7 @@ def test_a_topics_ttl_expires_the_messages_that_it_was_said_to(
     assert instance.rest("GET", f"{ADMIN}/{topic}/messageTTL?applied=true") == (200, 0)
 
     # and back to theirs
-    dialog.get_by_role("button", name="Put it back…").click()
+    dialog.get_by_role("button", name="Restore the previous value…").click()
     expect(preview).to_contain_text("From never (0), set by the brokers, to 5 s")
     dialog.get_by_role("button", name="Save").click()
     expect(dialog.get_by_role("status")).to_contain_text("Message TTL is 5 s")

@@ -74,7 +74,7 @@ def test_a_dropped_default_is_named_with_field_producer_and_exact_count(
     page.goto(SCHEMA)
     attempt(page, order(WITH_DEFAULT), 1_000)
     expect(page.get_by_text("It may follow version 2.")).to_be_visible()
-    came = page.get_by_role("region", name="What came of it")
+    came = page.get_by_role("region", name="Result")
     counts = rf"Decode\s*{FIRST + OLD + NEW}\s*Do not decode\s*{RAW}\s*Left out\s*0"
     expect(came).to_contain_text(re.compile(counts))
     attempt(page, order(CURRENCY), 1_000)

@@ -59,9 +59,9 @@ def test_a_tenant_with_a_namespace_is_made_set_up_and_deleted(
     page.get_by_role("textbox", name="Message TTL").fill("600")
     expect(preview(page)).to_contain_text(
         "From never (0), set by the brokers, to 10 min (600 seconds), set by this namespace,"
-        " for topics to come that set none of their own; none is stored now."
+        " for future topics that set none of their own; none is stored now."
     )
-    expect(preview(page)).to_contain_text("No stored topic has it for its value.")
+    expect(preview(page)).to_contain_text("It applies to no stored topic.")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("dialog").get_by_role("status")).to_have_text(
         re.compile("Message TTL is 10 min")
@@ -81,7 +81,7 @@ def test_a_tenant_with_a_namespace_is_made_set_up_and_deleted(
     assert instance.rest("POST", f"{NAMESPACE}/retention", other)[0] == 204
     with refused(page, 409):
         page.get_by_role("button", name="Save").click()
-        expect(page.get_by_role("alert")).to_contain_text("Somebody changed it meanwhile")
+        expect(page.get_by_role("alert")).to_contain_text("Another user changed it meanwhile")
     expect(page.get_by_role("alert")).to_contain_text("retention time 5 min")
     expect(preview(page)).to_contain_text("From retention time 5 min, retention size 5 MiB, set by")
     assert instance.rest("GET", f"{NAMESPACE}/retention") == (200, other)
@@ -102,7 +102,7 @@ def test_a_tenant_with_a_namespace_is_made_set_up_and_deleted(
     assert instance.rest("PUT", topic)[0] == 204
     page.get_by_role("link", name="acme").click()
     page.get_by_role("button", name="Delete…", exact=True).click()
-    expect(page.get_by_role("dialog")).to_contain_text("1 namespace stands in the way")
+    expect(page.get_by_role("dialog")).to_contain_text("1 namespace exists in it")
     expect(page.get_by_role("button", name="Delete tenant")).to_have_count(0)
     page.keyboard.press("Escape")
     page.get_by_role("link", name="orders", exact=True).click()

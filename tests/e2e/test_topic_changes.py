@@ -56,7 +56,7 @@ def test_a_topic_is_made_given_properties_and_deleted_with_what_was_shown(
     life.instance.rest("PUT", f"{path}/subscription/reader", earliest)
     publish(life, "made here", 3)
     page.get_by_role("button", name="Delete…", exact=True).click()
-    expect(dialog).to_contain_text("3 messages that reader has not read go with it")
+    expect(dialog).to_contain_text("3 messages that reader has not read are deleted with it")
     publish(life, "made here", 1)
     dialog.get_by_role("button", name="Delete with 3 messages unread").click()
     expect(dialog.get_by_role("alert")).to_contain_text("Messages were published since the preview")

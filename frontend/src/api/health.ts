@@ -141,7 +141,7 @@ function gatewayAway(isDown: boolean, since: number, refused: string | null): Ho
     since,
     reason: refused ? `The gateway cannot be reached: ${refused}` : "The gateway does not answer",
     advice:
-      "Nothing can be read or changed here until it is back; clients of the brokers are not affected. Look at the gateway's process and log, or open the console of another gateway.",
+      "Nothing can be read or changed here until it answers; clients of the brokers are not affected. Check the gateway's process and log, or open the console of another gateway.",
   };
 }
 

@@ -40,8 +40,8 @@ export function RouteError({ error }: ErrorComponentProps) {
     <Page>
       <PageHead title="This page failed" />
       <Notice tone="error">
-        <p>{error instanceof Error ? error.message : "An unknown fault of the console."}</p>
-        <p>If the server was upgraded meanwhile, reloading helps.</p>
+        <p>{error instanceof Error ? error.message : "Unknown error of the console."}</p>
+        <p>If the gateway was upgraded meanwhile, reload the page.</p>
       </Notice>
       <div>
         <Button onClick={() => location.reload()}>Reload</Button>
@@ -61,7 +61,7 @@ function NotFetched() {
   }, [isAway]);
   return (
     <Page>
-      <PageHead title="This page is not here yet" />
+      <PageHead title="This page is not loaded yet" />
       <Loading label="Fetching the page" rows={6} />
     </Page>
   );

@@ -79,7 +79,7 @@ function useTrouble(): Trouble | null {
 /** Since when no numbers come, in words; null while they do. */
 function useStaleSince(): string | null {
   const { stale, at } = useHealth();
-  return stale && at !== null ? `No news since ${time(at)}` : null;
+  return stale && at !== null ? `No updates since ${time(at)}` : null;
 }
 
 /** A place stays marked on all pages that are part of it. */

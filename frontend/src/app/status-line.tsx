@@ -58,7 +58,7 @@ export function StatusLine() {
               : !begun
                 ? "Connecting to the gateway…"
                 : stale
-                  ? "No news of the brokers"
+                  ? "No updates from the brokers"
                   : "All parts answer"}
           </span>
         )}
@@ -120,7 +120,7 @@ function Details({ hops, now }: { hops: Hop[]; now: number }) {
         What to do
       </button>
       {opened && (
-        <ul className={styles.details} aria-label="Parts that are not well">
+        <ul className={styles.details} aria-label="Parts that do not answer">
           {hops.map((hop) => (
             <li key={`${hop.hop} ${hop.id}`}>
               <b>{nameOfHop(hop)}</b>

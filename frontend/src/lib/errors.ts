@@ -68,15 +68,15 @@ export class ApiError extends Error {
     if (this.status === 401) return "Sign in again, then retry.";
     if (this.status === 403) return "Ask an administrator for the permission this call needs.";
     if (this.status === 404) return "It may have been deleted or renamed; look for it in its list.";
-    if (this.status === 405) return "This is not possible for it; nothing was changed.";
+    if (this.status === 405) return "The action is not supported for it; nothing was changed.";
     if (this.status === 409)
       return /exists/i.test(this.message)
-        ? "Choose another name, or open what is there."
-        : "It changed meanwhile. Reload, look again, then repeat the action.";
+        ? "Choose another name, or open the existing one."
+        : "It changed meanwhile. Reload, check it, then repeat the action.";
     if (this.status === 429) return "Too many calls at once. Wait a few seconds, then retry.";
     if (this.status === 501) return "This build does not offer it yet.";
     if (this.status === 502 || this.status === 503 || this.status === 504)
-      return "Retry; if it goes on, look at the parts under the header and on the overview.";
+      return "Retry. If it fails again, check the parts under the header and on the overview.";
     if (this.status >= 500) return "Look for the request id in the gateway's log, then retry.";
     return "Correct the request, then send it again.";
   }

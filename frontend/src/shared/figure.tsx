@@ -36,7 +36,7 @@ export function Figure({
   why?: string | undefined;
 }) {
   const mark = markOf(of, useStale());
-  if (value === null) return <span title="Not known: no broker has told it yet">—</span>;
+  if (value === null) return <span title="Not known: no broker has reported it yet">—</span>;
   if (mark === null) return text(value);
   const words = why
     ? why

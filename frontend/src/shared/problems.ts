@@ -15,21 +15,24 @@ export interface State {
 
 /** In a word or two, and in a sentence. */
 export const PROBLEMS: Record<Problem["cause"], [string, string]> = {
-  storage: ["Unreadable", "Messages, or what a subscription keeps, cannot be read now"],
+  storage: ["Unreadable", "Messages, or the state of a subscription, cannot be read now"],
   "no-consumer": ["No consumer", "Messages wait and no consumer is connected"],
-  reconnecting: ["Reconnects", "Consumers come and go without acknowledging anything"],
+  reconnecting: ["Reconnects", "Consumers connect and disconnect without acknowledging anything"],
   held: ["Held", "One consumer holds a subscription, acknowledges nothing, and others are refused"],
-  standby: ["Standby", "The active consumer takes nothing more while others stand by"],
-  "no-permits": ["Not taking", "Consumers are connected and take nothing more"],
-  "unacked-limit": ["At its limit", "So much is out unacknowledged that nothing more is sent"],
-  redelivery: ["Redelivery", "What is sent comes back, again and again"],
-  "not-acknowledged": ["Unacknowledged", "Consumers receive and acknowledge nothing"],
+  standby: ["Standby", "The active consumer requests no more messages while others are on standby"],
+  "no-permits": ["No permits", "Consumers are connected and request no more messages"],
+  "unacked-limit": ["At its limit", "So many messages are unacknowledged that no more are sent"],
+  redelivery: ["Redelivery", "The same messages are redelivered repeatedly"],
+  "not-acknowledged": ["Unacknowledged", "Consumers receive messages and acknowledge none"],
   "hot-key": ["Hot key", "Messages wait for the one consumer of their key"],
-  "rate-limit": ["Rate limit", "A dispatch rate holds back what consumers would take"],
+  "rate-limit": ["Rate limit", "A dispatch rate limits what consumers receive"],
   slow: ["Too slow", "Messages are acknowledged no faster than they arrive"],
-  delayed: ["Delayed", "All that waits has a delivery time to come"],
+  delayed: ["Delayed", "All remaining messages have a delivery time in the future"],
   unwritable: ["Not writable", "Too few bookies are writable: nothing can be published"],
-  "producers-left": ["Producers left", "Its producers left when many clients did, and none is back"],
+  "producers-left": [
+    "Producers left",
+    "Its producers disconnected together with many clients, and none has reconnected",
+  ],
 };
 /** Causes of subscriptions, by which topics are filtered. */
 export const LAG_CAUSES = Object.keys(PROBLEMS).filter(

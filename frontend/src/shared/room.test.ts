@@ -14,7 +14,9 @@ const row = {
 test("a read-only bookie says why with figures, and what it takes", () => {
   expect(whyReadOnly(row)).toBe("Disk 82\u00a0% full, limit 50\u00a0%, writable again below 45\u00a0%");
   expect(whyReadOnly({ ...row, usage: 0.3, reason: "no room for the index" })).toBe("no room for the index");
-  expect(whyReadOnly({ ...row, usage: null, usage_limit: null, reason: "" })).toBe("It does not say why");
+  expect(whyReadOnly({ ...row, usage: null, usage_limit: null, reason: "" })).toBe(
+    "The bookie reports no reason",
+  );
   expect(whyReadOnly({ ...row, state: "writable" })).toBeNull();
 });
 

@@ -32,7 +32,7 @@ const percent = (share: number) => `${Math.round(share * 100)}\u00a0%`;
 export function whyReadOnly(row: RoomRow): string | null {
   if (row.state !== "read-only") return null;
   const { usage, usage_limit: limit, usage_writable: below } = row;
-  if (usage === null || limit === null || usage < limit) return row.reason || "It does not say why";
+  if (usage === null || limit === null || usage < limit) return row.reason || "The bookie reports no reason";
   const again = below !== null && below < limit ? `, writable again below ${percent(below)}` : "";
   return `Disk ${percent(usage)} full, limit ${percent(limit)}${again}`;
 }

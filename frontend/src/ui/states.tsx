@@ -106,7 +106,7 @@ export function Loading({ rows = 4, label }: { rows?: number; label: string }) {
         <div>
           <strong>{trouble.reason}</strong>
           <p>{trouble.advice}</p>
-          <p className={styles.quiet}>{label} goes on by itself when it is back.</p>
+          <p className={styles.quiet}>{label} resumes automatically when it answers again.</p>
         </div>
       </div>
     );

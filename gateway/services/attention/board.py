@@ -183,7 +183,7 @@ class Board:
         cause = self._topic_cause(topic)
         if cause is None:
             return None
-        title = "Its producers left when many clients did, and none is back"
+        title = "Its producers disconnected together with many clients, and none has reconnected"
         if cause is TopicCause.UNWRITABLE and self._stop is not None:
             title = stopped_title(self._stop.state)
         return {"cause": cause.value, "severity": TOPIC_CAUSES[cause], "title": title}

@@ -97,7 +97,7 @@ export function usePaletteItems({ query, topic, enter, enabled }: Palette) {
     return {
       items,
       settled,
-      emptiness: detail.isError ? `Not read: ${detail.error.message}` : "No such action",
+      emptiness: detail.isError ? `Could not be read: ${detail.error.message}` : "No such action",
     };
   }
   const own = here ? of.actions(here, detail.data, asked?.actions ?? ACTIONS) : [];
@@ -123,7 +123,7 @@ export function usePaletteItems({ query, topic, enter, enabled }: Palette) {
     ? `The search failed: ${topics.error.message}`
     : topics.isFetching
       ? "Searching…"
-      : "Nothing has these words in its name";
+      : "No name contains these words";
   return { items, settled, emptiness };
 }
 

@@ -71,7 +71,7 @@ function Content({ run }: { run: Run }) {
     onSuccess: (after) => {
       client.setQueryData(runQuery(run.id).queryKey, after);
       notifications.show({
-        message: "Cancelling: Spark has been told to stop this run's tasks.",
+        message: "Cancelling: Spark was requested to stop this run's tasks.",
         closeButtonProps: { "aria-label": "Dismiss" },
       });
     },

@@ -73,7 +73,7 @@ export function BrokersPage() {
                 wide: true,
                 cell: (row) =>
                   row.started === null ? (
-                    <span title="Not known: it does not say">—</span>
+                    <span title="Not known: the broker does not report it">—</span>
                   ) : (
                     dateTime(row.started)
                   ),

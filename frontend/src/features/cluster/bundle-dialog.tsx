@@ -99,8 +99,8 @@ function Form({
         disabled={disabled}
         value={value.change}
         data={[
-          { value: "unload", label: "Unload: its broker gives it up" },
-          { value: "split", label: "Split: cut it in two" },
+          { value: "unload", label: "Unload: its broker releases it" },
+          { value: "split", label: "Split: divide it in two" },
         ]}
         onChange={(event) =>
           onChange(
@@ -113,14 +113,14 @@ function Form({
       {value.change === "split" && (
         <>
           <NativeSelect
-            label="Where to cut"
+            label="Where to split"
             disabled={disabled}
             value={value.algorithm}
             data={ALGORITHMS}
             onChange={(event) => onChange({ ...value, algorithm: event.currentTarget.value as Algorithm })}
           />
           <Checkbox
-            label="Then have its broker give up the parts"
+            label="Then unload the parts"
             disabled={disabled}
             checked={value.unload}
             onChange={(event) => onChange({ ...value, unload: event.currentTarget.checked })}
@@ -156,7 +156,7 @@ function Effect({ wanted, preview, cluster }: { wanted: Wanted; preview: BundleP
           >
             <Figure of={row} value={row.topics} text={count} />
           </Link>
-          <small>with each partition by itself</small>
+          <small>each partition counted separately</small>
         </Fact>
         <TrafficFacts of={row} />
       </dl>

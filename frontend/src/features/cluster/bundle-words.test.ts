@@ -16,22 +16,22 @@ const receipt: BundleReceipt = { change: "unload", at: 0, before: "a:8080", owne
 test("a receipt says who owns the bundle only as far as that is known", () => {
   expect(doneOf(unload, receipt)).toContain("No broker owned it right after");
   expect(doneOf(unload, { ...receipt, owner: null })).toContain("not known");
-  expect(doneOf(unload, { ...receipt, owner: "a:8080" })).toContain("has taken it again");
+  expect(doneOf(unload, { ...receipt, owner: "a:8080" })).toContain("owns it again");
   expect(doneOf(unload, { ...receipt, owner: "b:8080" })).toContain("b:8080 owns it now");
 });
 
 test("a split says how many bundles there are and whether they were given up", () => {
   const done = { ...receipt, owner: null, parts: ["x", "y"] };
-  expect(doneOf(split, done)).toBe("The bundle is 2 bundles now.");
-  expect(doneOf({ ...split, unload: true }, done)).toContain("gave them up");
+  expect(doneOf(split, done)).toBe("The bundle was split into 2 bundles.");
+  expect(doneOf({ ...split, unload: true }, done)).toContain("released them");
 });
 
 test("what nobody owns is not given up, and what has no cut is not split", () => {
   const unowned = { ...preview, token: null, row: { ...row, owner: "", state: "none" } };
-  expect(applyLabel(unload, unowned)).toBe("Without an owner already");
-  expect(effectOf(unload, unowned)).toContain("nothing to give up");
+  expect(applyLabel(unload, unowned)).toBe("Has no owner already");
+  expect(effectOf(unload, unowned)).toContain("nothing to unload");
   expect(remarksOf(unload, unowned)).toEqual([]);
-  expect(applyLabel(split, preview)).toBe("Nothing to cut");
+  expect(applyLabel(split, preview)).toBe("Nothing to split");
   const parts = [
     { bundle: "0x00000000_0x20000000", topics: 1 },
     { bundle: "0x20000000_0x40000000", topics: null },
@@ -43,5 +43,5 @@ test("what nobody owns is not given up, and what has no cut is not split", () =>
 test("an owner that does not answer is said before anything is tried", () => {
   const down = { ...preview, row: { ...row, state: "down" } };
   expect(remarksOf(unload, down)[0]).toContain("does not answer");
-  expect(remarksOf(unload, { ...preview, brokers: 1 }).join()).toContain("the same one takes it again");
+  expect(remarksOf(unload, { ...preview, brokers: 1 }).join()).toContain("it owns the bundle next");
 });

@@ -3,46 +3,46 @@ import type { Algorithm, BundlePreview, BundleReceipt, Wanted } from "./queries"
 
 export const CUTS: Record<Algorithm, string> = {
   equally: "In the middle of its range",
-  topics: "So that each part has as many topics",
-  flow: "So that as much flows through each part",
+  topics: "So that each part has the same number of topics",
+  flow: "So that each part has the same traffic",
 };
 
 export function applyLabel({ change }: Wanted, preview: BundlePreview | undefined): string {
   if (change === "unload")
-    return preview && preview.row.state === "none" ? "Without an owner already" : "Unload bundle";
+    return preview && preview.row.state === "none" ? "Has no owner already" : "Unload bundle";
   if (!preview) return "Split bundle";
-  return preview.parts.length === 0 ? "Nothing to cut" : `Split into ${count(preview.parts.length)}`;
+  return preview.parts.length === 0 ? "Nothing to split" : `Split into ${count(preview.parts.length)}`;
 }
 
 /** What would be done. */
 export function effectOf({ change }: Wanted, { row, parts }: BundlePreview): string {
   if (change === "split")
     return parts.length === 0
-      ? "There is no place where it would be cut: too few topics, or too little flows."
-      : "Its broker cuts it in two and serves the parts. Topics are served all the while.";
-  if (row.state === "none") return "No broker owns it: there is nothing to give up.";
-  return `${row.owner} closes its topics and gives it up. Whoever uses them comes back, to the broker that takes it. No stored message is lost.`;
+      ? "It cannot be split: it has too few topics, or too little traffic."
+      : "Its broker splits it in two and serves the parts. Topics are served throughout.";
+  if (row.state === "none") return "No broker owns it: there is nothing to unload.";
+  return `${row.owner} closes its topics and releases it. Its clients reconnect to the broker that owns it next. No stored message is lost.`;
 }
 
 export function remarksOf(wanted: Wanted, { row, brokers }: BundlePreview): string[] {
   const gives = wanted.change === "unload" || wanted.unload;
   return [
     ...(row.state === "down" || row.state === "slow"
-      ? ["Its broker does not answer: it cannot be done before it does, or before its session has ended."]
+      ? ["Its broker does not answer: the change is not possible until it answers or its session ends."]
       : []),
     ...(gives && row.state !== "none"
       ? [
-          "Messages that were delivered and are not acknowledged are delivered again.",
+          "Unacknowledged messages are delivered again.",
           brokers > 1
-            ? "Its range decides which broker takes it next: it may be the same one."
-            : "Only one broker answers: the same one takes it again.",
+            ? "Its range determines the next owner, which may be the same broker."
+            : "Only one broker answers: it owns the bundle next.",
         ]
       : []),
     ...(wanted.change === "split"
       ? [
           wanted.unload
-            ? "Bundles are not joined again."
-            : "Its parts stay on the same broker. Bundles are not joined again.",
+            ? "Bundles cannot be merged again."
+            : "Its parts stay on the same broker. Bundles cannot be merged again.",
         ]
       : []),
   ];
@@ -51,14 +51,13 @@ export function remarksOf(wanted: Wanted, { row, brokers }: BundlePreview): stri
 /** What was done, and no more than is known of it. */
 export function doneOf(wanted: Wanted, { before, owner, parts }: BundleReceipt): string {
   if (wanted.change === "split") {
-    const made = `The bundle is ${plural(parts.length, "bundle")} now`;
-    return wanted.unload ? `${made}, and their broker gave them up.` : `${made}.`;
+    const made = `The bundle was split into ${plural(parts.length, "bundle")}`;
+    return wanted.unload ? `${made}, and their broker released them.` : `${made}.`;
   }
-  const gone = `${before} gave the bundle up.`;
-  if (owner === null) return `${gone} Who owns it now is not known: the metadata store does not answer.`;
-  if (owner === "")
-    return `${gone} No broker owned it right after: the first one that is asked for it takes it.`;
-  return owner === before ? `${gone} The same broker has taken it again.` : `${gone} ${owner} owns it now.`;
+  const gone = `${before} released the bundle.`;
+  if (owner === null) return `${gone} Its owner is not known: the metadata store does not answer.`;
+  if (owner === "") return `${gone} No broker owned it right after: the first lookup assigns it.`;
+  return owner === before ? `${gone} The same broker owns it again.` : `${gone} ${owner} owns it now.`;
 }
 
 /** Hashes at which the parts of a preview meet. */

@@ -155,7 +155,7 @@ function useColumns(
         min: 150,
         grow: 1.4,
         always: true,
-        cell: (row) => (row.owner ? <Owner row={row} /> : <span className={styles.dim}>nobody</span>),
+        cell: (row) => (row.owner ? <Owner row={row} /> : <span className={styles.dim}>no broker</span>),
       },
       { ...number("topics", "Topics", 78, count), always: true },
       number("msg_rate_in", "In/s", 72, rate),

@@ -51,7 +51,7 @@ export function SettingsPage() {
         <Notice tone="warning">
           {found.data.silent.map(({ broker, reason }) => (
             <p key={broker}>
-              What <span className="mono">{broker}</span> acts by is not known: {reason}
+              The settings of <span className="mono">{broker}</span> are not known: {reason}
             </p>
           ))}
         </Notice>
@@ -61,7 +61,7 @@ export function SettingsPage() {
       ) : (
         <Panel
           title="Settings of brokers"
-          note={`${count(rows.length)} that change while brokers run, ${count(set ?? 0)} stored`}
+          note={`${count(rows.length)} that can change while brokers run, ${count(set ?? 0)} stored`}
           flush
           actions={
             <TextInput
@@ -81,7 +81,7 @@ export function SettingsPage() {
               rows.length > 0 ? (
                 <Empty title="No setting matches" />
               ) : (
-                <Empty title="No broker answers">What is in force is not known until one does.</Empty>
+                <Empty title="No broker answers">The values in force are not known until one does.</Empty>
               )
             }
             columns={[
@@ -135,7 +135,10 @@ export function SettingsPage() {
         </Panel>
       )}
       {found.data && found.data.others.length > 0 && (
-        <Panel title="Stored, but of no broker here" note={plural(found.data.others.length, "name")}>
+        <Panel
+          title="Stored, but not known to any broker here"
+          note={plural(found.data.others.length, "name")}
+        >
           <ul className={styles.others}>
             {found.data.others.map(({ name, stored }) => (
               <li key={name} className="mono">

@@ -20,12 +20,12 @@ export const WORDS: Record<TopicChange, Words> = {
   partitions: {
     label: "More partitions…",
     title: "More partitions",
-    meaning: "Spreads the topic over more brokers. Partitions cannot be taken away again.",
+    meaning: "Spreads the topic over more brokers. Partitions cannot be removed again.",
   },
   unload: {
     label: "Unload…",
     title: "Unload the topic",
-    meaning: "Closes it on its broker; clients open it again, and nothing is lost.",
+    meaning: "Closes it on its broker; clients reconnect, and no message is lost.",
   },
   terminate: {
     label: "Terminate…",
@@ -35,7 +35,7 @@ export const WORDS: Record<TopicChange, Words> = {
   delete: {
     label: "Delete…",
     title: "Delete the topic",
-    meaning: "The topic goes with its messages, subscriptions and policies.",
+    meaning: "Deletes the topic with its messages, subscriptions and policies.",
   },
 };
 
@@ -103,7 +103,7 @@ export function doneOf(change: TopicChange, preview: TopicPreview, receipt: Topi
         ? `The topic is terminated; its last message is ${receipt.last.join(", ")}.`
         : "The topic is terminated; it holds no message.";
     case "unload":
-      return "The topic was closed on its broker. Whoever uses it opens it again.";
+      return "The topic was closed on its broker. It is loaded again at its next use.";
     case "partitions":
       return `The topic has ${plural(preview.partitions_after ?? 0, "partition")} now.`;
   }

@@ -18,8 +18,8 @@ const TopicChangeDialog = lazy(() =>
 /** Why a change is not possible for this topic; null when it is. */
 function obstacle(change: TopicChange, id: { domain: string; topic: string }, partitions: number) {
   if (change === "delete" && partitionedOf(id.topic) !== null)
-    return "A partition goes with its topic: delete that.";
-  if (change === "partitions" && partitions === 0) return "The topic was made without partitions.";
+    return "A partition is deleted with its topic: delete the topic.";
+  if (change === "partitions" && partitions === 0) return "The topic was created without partitions.";
   if (change === "terminate" && id.domain !== "persistent") return "It stores no messages.";
   if (change === "terminate" && partitions > 0) return "Terminate its partitions, one by one.";
   return null;

@@ -131,7 +131,7 @@ function PartitionsForm({
   return (
     <NumberInput
       label="Partitions"
-      description={`More than the ${count(present)} that there are, at most ${count(PARTITIONS_MAX)}`}
+      description={`More than the present ${count(present)}, at most ${count(PARTITIONS_MAX)}`}
       min={present + 1}
       max={PARTITIONS_MAX}
       allowDecimal={false}
@@ -159,7 +159,7 @@ function Preview({ change, preview }: { change: TopicChange; preview: TopicPrevi
         <p className={styles.lost}>
           <WarningIcon />
           <span>
-            <strong>{loss}</strong> go with it.
+            <strong>{loss}</strong> are deleted with it.
           </span>
         </p>
       )}
@@ -170,10 +170,12 @@ function Preview({ change, preview }: { change: TopicChange; preview: TopicPrevi
         <p>
           {preview.terminated
             ? "It is terminated already: nothing would change."
-            : "Nobody publishes to it from then on. Its messages stay, and can be read to the end."}
+            : "Publishing is refused from then on. Its messages stay, and can be read to the end."}
         </p>
       )}
-      {change === "unload" && <p>Its broker closes it; it opens again on first use. No messages are lost.</p>}
+      {change === "unload" && (
+        <p>Its broker closes it; it is loaded again at its next use. No messages are lost.</p>
+      )}
       {change === "partitions" && (
         <p>
           From {plural(preview.partitions, "partition")} to{" "}
@@ -196,8 +198,8 @@ function Preview({ change, preview }: { change: TopicChange; preview: TopicPrevi
 const REMARKS: Record<TopicChange, (preview: TopicPreview) => string[]> = {
   delete: (preview) => [
     preview.producers.length > 0
-      ? "It cannot be undone. Stop the producers first: a message that comes after this preview keeps it from being done."
-      : "It cannot be undone. A message that comes after this preview keeps it from being done.",
+      ? "It cannot be undone. Stop the producers first: a message that arrives after this preview prevents the deletion."
+      : "It cannot be undone. A message that arrives after this preview prevents the deletion.",
     ...(preview.remakes && usersOf(preview) !== null
       ? ["Clients that reconnect will recreate the topic (auto-creation is on here)."]
       : []),
@@ -206,12 +208,14 @@ const REMARKS: Record<TopicChange, (preview: TopicPreview) => string[]> = {
       : []),
   ],
   terminate: () => ["It cannot be undone."],
-  unload: () => ["Messages that were delivered and are not acknowledged are delivered again."],
+  unload: () => ["Unacknowledged messages are delivered again."],
   partitions: (preview) => [
-    "They cannot be taken away again.",
-    "Messages with a key may go to another partition than those before: their order starts anew.",
+    "Partitions cannot be removed again.",
+    "Messages with a key may be sent to another partition than earlier ones: their order is not kept across the change.",
     ...(preview.subscriptions.length > 0
-      ? [`The new ones get the topic's ${plural(preview.subscriptions.length, "subscription")}, too.`]
+      ? [
+          `The topic's ${plural(preview.subscriptions.length, "subscription")} ${preview.subscriptions.length === 1 ? "is" : "are"} created on the new partitions, too.`,
+        ]
       : []),
   ],
 };

@@ -24,13 +24,13 @@ const said = (known: boolean, since: number | null, settled: boolean, more = {})
 
 test("that nothing needs attention is said only when all was looked at for long enough", () => {
   expect(said(true, AT - 60_000, true)).toMatch(
-    /Nothing needs attention.*any of 430 subscriptions on 216 topics, looked at since \d\d:/,
+    /Nothing needs attention.*any of 430 subscriptions on 216 topics, checked since \d\d:/,
   );
   expect(said(true, AT - 3_000, false)).toMatch(
-    /^(?!.*Nothing needs).*Looking.*Nothing is found since \d\d:/,
+    /^(?!.*Nothing needs).*Checking.*No problem was found since \d\d:/,
   );
-  expect(said(true, null, false)).toMatch(/^(?!.*Nothing needs).*Not all were looked at yet/);
-  expect(said(true, null, false, { unknown: 3 })).toMatch(/3 of 216 topics were not looked at yet/);
+  expect(said(true, null, false)).toMatch(/^(?!.*Nothing needs).*Not all were checked yet/);
+  expect(said(true, null, false, { unknown: 3 })).toMatch(/3 of 216 topics were not checked yet/);
   expect(said(false, AT - 60_000, true)).toMatch(/is not known/);
 });
 
@@ -39,7 +39,7 @@ const item = {
   severity: "error" as const,
   cause: "no-consumer",
   title: "s has no consumer",
-  detail: "shop/orders/x · no consumer since the topic moved here at 2026-11-25T22:13:30Z",
+  detail: "shop/orders/x · no consumer since the topic was loaded at 2026-11-25T22:13:30Z",
   advice: "Start its consumer. If the subscription is no longer needed, delete it: until then …",
   link: "",
   command: "",
@@ -64,7 +64,7 @@ const shown = (more: Partial<typeof item>, left = 0) =>
 
 test("an item shows moments by the clock of who looks, and its advice leads to what it says", () => {
   const { container } = shown({});
-  expect(container.textContent).toContain(`moved here at ${dateTime(Date.parse("2026-11-25T22:13:30Z"))}`);
+  expect(container.textContent).toContain(`loaded at ${dateTime(Date.parse("2026-11-25T22:13:30Z"))}`);
   expect(container.textContent).toContain("Delete the subscription…");
 });
 

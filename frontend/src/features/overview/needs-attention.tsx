@@ -34,7 +34,7 @@ export function NeedsAttention({
           : !known
             ? "not every part answers: there may be more"
             : !settled
-              ? "looking: there may be more"
+              ? "still checking: there may be more"
               : undefined
       }
       actions={
@@ -72,7 +72,7 @@ function Nothing({ attention, at, totals }: { attention: Attention; at: number; 
       <p className={styles.unknown}>
         <WarningIcon size={20} />
         <b>What needs attention is not known.</b>
-        <span>Not every broker and the metadata store answer.</span>
+        <span>Some brokers or the metadata store do not answer.</span>
       </p>
     );
   if (settled)
@@ -81,22 +81,21 @@ function Nothing({ attention, at, totals }: { attention: Attention; at: number; 
         <CheckIcon size={20} />
         <b>Nothing needs attention.</b>
         <span>
-          All parts answer, and nothing is found to hold up any of{" "}
-          {plural(totals.subscriptions, "subscription")} on {plural(totals.topics, "topic")}, looked at since{" "}
-          {from}.
+          All parts answer, and no problem was found for any of {plural(totals.subscriptions, "subscription")}{" "}
+          on {plural(totals.topics, "topic")}, checked since {from}.
         </span>
       </p>
     );
   return (
     <p className={styles.looking}>
       <ClockIcon size={20} />
-      <b>Looking at all subscriptions…</b>
+      <b>Checking all subscriptions…</b>
       <span>
         {since !== null
-          ? `Nothing is found since ${from}. A cause is said when it has lasted for ten seconds.`
+          ? `No problem was found since ${from}. A cause is shown when it has lasted for ten seconds.`
           : totals.unknown > 0
-            ? `${count(totals.unknown)} of ${plural(totals.topics, "topic")} were not looked at yet.`
-            : "Not all were looked at yet."}
+            ? `${count(totals.unknown)} of ${plural(totals.topics, "topic")} were not checked yet.`
+            : "Not all were checked yet."}
       </span>
     </p>
   );

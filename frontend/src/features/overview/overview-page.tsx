@@ -64,8 +64,8 @@ function Begun({ overview }: { overview: Overview }) {
   const [isFirstRun, setFirstRun] = useState(isUnused(overview));
   if (!isFirstRun) return <Content overview={overview} />;
   return (
-    <Suspense fallback={<Loading label="Loading how to begin" rows={8} />}>
-      <p>No topic is here yet: this is how to send and receive a first message.</p>
+    <Suspense fallback={<Loading label="Loading the first steps" rows={8} />}>
+      <p>There is no topic yet. Send and receive a first message:</p>
       <Connect />
       <div>
         <Button variant="default" onClick={() => setFirstRun(false)}>

@@ -63,7 +63,7 @@ export function CandidatePanel({
   return (
     <Panel
       title="Try a schema"
-      note="before anybody registers it"
+      note="before it is registered"
       actions={
         shown !== null && (
           <Button
@@ -111,7 +111,7 @@ export function CandidatePanel({
               label="Definition"
               description={
                 form.type === "KEY_VALUE"
-                  ? "A JSON object with key and value; their types stand in the properties"
+                  ? "A JSON object with key and value; their types are in the properties"
                   : "As it would be registered, in JSON"
               }
               autosize
@@ -152,9 +152,9 @@ export function CandidatePanel({
         {attempt.isPending && <Loading label="Trying the schema on the last messages" rows={4} />}
         {attempt.error && <ErrorNotice error={attempt.error} title="The schema could not be tried" />}
         {tried && !attempt.isPending && (
-          <section aria-label="What came of it" className={styles.stack}>
+          <section aria-label="Result" className={styles.stack}>
             {!isCurrent && (
-              <Notice tone="info">The form was changed since: this is about what was tried.</Notice>
+              <Notice tone="info">The form has changed since: the result is for what was tried.</Notice>
             )}
             <VerdictNotice verdict={tried.verdict} />
             {tried.failure && (

@@ -107,7 +107,7 @@ function Compare({
 
 /** Names of the attached clients that came with this version. */
 function Used({ users }: { users: Users | undefined }) {
-  if (!users) return <>, no attached client came with it.</>;
+  if (!users) return <>, no connected client uses it.</>;
   const { producers, consumers } = users;
   return (
     <>

@@ -44,12 +44,12 @@ export function DeleteDialog({
         <Notice tone="warning">
           <p>
             {plural(seen.total, "version")} up to {seen.newest} will be deleted: producers and consumers that
-            come then are not held against them. Messages that were written by them stay readable.
+            connect later are not checked against them. Messages that were written by them stay readable.
           </p>
           {producers > 0 && (
             <p>
-              {plural(producers, "attached producer")} came with one of them; when it connects again, its
-              schema is registered anew.
+              {plural(producers, "attached producer")} connected with one of them: reconnecting registers its
+              schema again.
             </p>
           )}
         </Notice>

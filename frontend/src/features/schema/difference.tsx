@@ -26,7 +26,7 @@ export function Difference({ before, after }: { before: Side; after: Side }) {
   if (before.type === after.type && before.definition === after.definition)
     return (
       <p className={styles.quiet}>
-        The definitions of {before.name} and {after.name} say the same.
+        The definitions of {before.name} and {after.name} are the same.
       </p>
     );
   return (
@@ -45,7 +45,7 @@ export function Difference({ before, after }: { before: Side; after: Side }) {
             <p className={styles.quiet}>No field was added, removed or changed.</p>
           ) : (
             <Table<Change>
-              caption={`What became of the fields, from ${before.name} to ${after.name}`}
+              caption={`Changes of the fields, from ${before.name} to ${after.name}`}
               maxHeight={320}
               rows={changes}
               rowKey={({ kind, path }, index) => `${kind} ${path} ${index}`}

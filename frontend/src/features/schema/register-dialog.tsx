@@ -56,8 +56,8 @@ export function RegisterDialog({
         {add.data ? (
           <>
             <p role="status">
-              It is version {add.data.version} now. Clients get it when they connect; those attached keep
-              theirs.
+              It is version {add.data.version} now. Clients receive it when they connect; connected clients
+              keep theirs.
             </p>
             <Commands id={id} candidate={candidate} />
           </>

@@ -79,7 +79,7 @@ export function Result({ rehearsal }: { rehearsal: Rehearsal }) {
         />
       )}
       {samples.length > 0 && (
-        <Values title="Messages as a consumer with it would get them" values={samples} />
+        <Values title="Messages as a consumer with it would receive them" values={samples} />
       )}
     </section>
   );
@@ -97,7 +97,7 @@ function scope({ messages, asked, partitions, span, stopped, bytes: read, took_m
   const when = span ? `, published ${dateTime(span.from)} – ${dateTime(span.to)}` : "";
   const why = {
     asked: "",
-    begin: ` These are all that the topic holds; ${count(asked)} were asked for.`,
+    begin: ` These are all that the topic holds; ${count(asked)} were requested.`,
     bytes: " More would be too many bytes to read.",
     time: " More would take too long.",
   }[stopped];

@@ -32,7 +32,7 @@ export function TenantDeletion({ id, ...rest }: DeletionProps & { id: TenantId }
     total === 0 ? null : (
       <>
         <p>
-          {total === 1 ? "1 namespace stands" : `${plural(total, "namespace")} stand`} in the way. Delete
+          {total === 1 ? "1 namespace exists" : `${plural(total, "namespace")} exist`} in it. Delete
           {total === 1 ? " it" : " them"} first:
         </p>
         <ul className={styles.names}>
@@ -73,7 +73,7 @@ export function NamespaceDeletion({
     topics === 0 ? null : (
       <>
         <p>
-          {topics === 1 ? "1 topic stands" : `${plural(topics, "topic")} stand`} in the way. Delete
+          {topics === 1 ? "1 topic exists" : `${plural(topics, "topic")} exist`} in it. Delete
           {topics === 1 ? " it" : " them"} first:
         </p>
         <ul className={styles.names}>
@@ -155,12 +155,12 @@ function DeleteDialog({
     <Dialog onClose={onClose} title={`Delete ${what} ${name}`} closeOnClickOutside={!removal.isPending}>
       <form onSubmit={submit} noValidate className={styles.dialog}>
         {failure ? (
-          <ErrorNotice error={failure} title="What stands in the way could not be read" />
+          <ErrorNotice error={failure} title="It could not be checked whether it is empty" />
         ) : obstacles === undefined ? (
-          <p role="status">Looking what stands in the way…</p>
+          <p role="status">Checking whether it is empty…</p>
         ) : obstacles === null ? (
           <p>
-            It is empty, so nothing stands in the way. This cannot be undone
+            It is empty and can be deleted. This cannot be undone
             {what === "namespace" && ": its policies are lost"}.
           </p>
         ) : (

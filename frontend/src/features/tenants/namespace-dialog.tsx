@@ -68,7 +68,7 @@ export function NamespaceDialog({
         <TextInput
           ref={bundlesField}
           label="Bundles"
-          description="Parts of its topics that brokers take over one by one: about two for each broker, or more"
+          description="Parts of its topics, each owned by one broker: about two per broker, or more"
           inputMode="numeric"
           value={bundles}
           autoComplete="off"
@@ -79,7 +79,7 @@ export function NamespaceDialog({
           }}
         />
         {make.error && !refusal && (
-          <ErrorNotice error={make.error} title="The namespace may not have been made" />
+          <ErrorNotice error={make.error} title="It is not known whether the namespace was created" />
         )}
         {!missingName && !badBundles && (
           <CommandLines

@@ -94,8 +94,8 @@ export function NamespacePage() {
       {shown?.unknown && (
         <Notice tone="warning">
           <p>
-            No broker says what holds where nothing is set here: {shown.unknown}. What is set here is known,
-            and can be changed once a broker answers.
+            No broker reports the values in force where nothing is set here: {shown.unknown}. What is set here
+            is known, and can be changed once a broker answers.
           </p>
         </Notice>
       )}

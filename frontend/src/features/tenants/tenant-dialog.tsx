@@ -76,7 +76,7 @@ export function TenantDialog({
         )}
         <Checkbox.Group
           label="Allowed clusters"
-          description="Where its namespaces may be"
+          description="Clusters of its namespaces"
           value={clusters}
           error={tried ? missingClusters : null}
           onChange={(chosen) => {
@@ -92,7 +92,7 @@ export function TenantDialog({
         </Checkbox.Group>
         <Textarea
           label="Admin roles"
-          description="Who may administer it, one per line; may be empty"
+          description="Roles that may administer it, one per line; may be empty"
           autosize
           minRows={2}
           maxRows={8}

@@ -59,7 +59,7 @@ export function TenantPage() {
         <p className={styles.dim}>
           {tenant.admin_roles.length > 0
             ? `Administered by ${tenant.admin_roles.join(", ")}`
-            : "No role administers it but superusers"}
+            : "Administered by superusers only"}
         </p>
       )}
       <Panel
@@ -87,7 +87,7 @@ export function TenantPage() {
                 cell: (row) =>
                   row.deleting ? (
                     <>
-                      {row.name} <Badge tone="warn">deletion did not end</Badge>{" "}
+                      {row.name} <Badge tone="warn">deletion not completed</Badge>{" "}
                       <Button
                         variant="default"
                         size="compact-xs"

@@ -27,7 +27,7 @@ export function subscriptionState(
     return {
       tone: well,
       label: "Caught up",
-      title: "All that waits is with its consumers, or on its way to them",
+      title: "All remaining messages are with its consumers, or on their way to them",
     };
   if (net_rate < -STILL)
     return {
@@ -39,10 +39,10 @@ export function subscriptionState(
     return {
       tone: "neutral",
       label: "Growing",
-      title: "More comes in than goes out; why is said when it lasts",
+      title: "More is published than acknowledged; the cause is shown when it lasts",
     };
-  if (msg_rate_out > 0) return { tone: well, label: "Active", title: "Messages go out" };
-  return { tone: "neutral", label: "Waiting", title: "Messages wait; what keeps them is said when it lasts" };
+  if (msg_rate_out > 0) return { tone: well, label: "Active", title: "Messages are sent to consumers" };
+  return { tone: "neutral", label: "Waiting", title: "Messages wait; the cause is shown when it lasts" };
 }
 
 /** The subscriptions that do not drain and should. */

@@ -60,7 +60,7 @@ export function TopicSubscriptions() {
       {topic.subscriptions.length === 0 && (
         <Panel title="Subscriptions" flush>
           <Empty title="No subscription">
-            Nothing reads this topic. A subscription is made when its first consumer connects.
+            No client reads this topic. A subscription is created when its first consumer connects.
           </Empty>
         </Panel>
       )}

@@ -14,7 +14,7 @@ test("what is not known now says so before anything else", () => {
 test("a problem stands before what moves", () => {
   expect(rowState(row({ attention: problem, msg_rate_in: 9 }))).toMatchObject({
     tone: "bad",
-    label: "Not taking",
+    label: "No permits",
   });
   expect(
     rowState(row({ known: "at_rest", attention: { severity: "warning", cause: "no-consumer" } })).tone,
@@ -37,7 +37,7 @@ test("a trend says how old the first backlog is that is known", () => {
 test("numbers of clients of a partitioned topic say that they count one on each partition", () => {
   const partitioned = row({ partitions: 3, producers: 3, consumers: 0, backlog: 9 });
   expect(severalTimes("producers", partitioned)).toBe(
-    "On its 3 partitions together: a client counts on each that it uses",
+    "Total of its 3 partitions: a client counts on each that it uses",
   );
   expect(severalTimes("consumers", partitioned)).toBeNull();
   expect(severalTimes("backlog", partitioned)).toBeNull();

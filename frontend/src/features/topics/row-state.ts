@@ -8,7 +8,7 @@ export function rowState(row: ListedRow): State {
     return {
       tone: "warn",
       label: "Not known",
-      title: "Nobody has told its numbers yet, or whoever knows them does not answer",
+      title: "No broker has reported its numbers yet, or its broker does not answer",
     };
   if (row.known === "last")
     return {
@@ -21,11 +21,11 @@ export function rowState(row: ListedRow): State {
     return {
       tone: "neutral",
       label: "At rest",
-      title: "No broker has it loaded: the numbers are what is stored",
+      title: "No broker has it loaded: the numbers are as stored",
     };
   if (row.msg_rate_in || row.msg_rate_out)
-    return { tone: "ok", label: "Active", title: "Messages come in or go out" };
-  return { tone: "neutral", label: "Idle", title: "No message came in or went out in the last second" };
+    return { tone: "ok", label: "Active", title: "Messages are published or sent to consumers" };
+  return { tone: "neutral", label: "Idle", title: "No message was published or sent in the last second" };
 }
 
 /** `trend`: the entries of the backlog at the end of each of the last minutes, oldest first; null: not known then. */
@@ -41,5 +41,5 @@ export function trendText(trend: readonly (number | null)[], now: number | null)
 /** What a number of clients means that counts one of them several times; null: it does not. */
 export function severalTimes(column: string, row: ListedRow): string | null {
   if (row.partitions < 2 || !(column === "producers" || column === "consumers") || !row[column]) return null;
-  return `On its ${count(row.partitions)} partitions together: a client counts on each that it uses`;
+  return `Total of its ${count(row.partitions)} partitions: a client counts on each that it uses`;
 }

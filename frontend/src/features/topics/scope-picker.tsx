@@ -49,10 +49,10 @@ export function ScopePicker({
       onChange={(name) => onPick(name ?? "")}
       nothingFoundMessage={
         found.error
-          ? `Not read: ${found.error.message}`
+          ? `Could not be read: ${found.error.message}`
           : found.isFetching
             ? "Searching…"
-            : `No ${label.toLowerCase()} has this in its name`
+            : `No ${label.toLowerCase()} name contains this`
       }
       maxDropdownHeight={320}
       comboboxProps={{ width: "max-content", position: "bottom-start", transitionProps: { duration: 0 } }}

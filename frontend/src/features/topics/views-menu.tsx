@@ -45,7 +45,9 @@ function Views({
           The saved views could not be read: {views.error.message}
         </p>
       ) : views.data?.length === 0 ? (
-        <p className={styles.hint}>No view is saved yet. One keeps the filters, the order and the columns.</p>
+        <p className={styles.hint}>
+          No view is saved yet. A view keeps the filters, the order and the columns.
+        </p>
       ) : (
         <ul className={styles.views} aria-label="Saved views">
           {views.data?.map((view) => (

@@ -19,7 +19,7 @@ export interface BacklogWords {
 
 const EXACT = "Unacknowledged messages";
 const ESTIMATED = "Messages are estimated: brokers count entries, and a batch of messages is one entry";
-const AT_LEAST = "There are at least so many messages: how many some entries hold is not known";
+const AT_LEAST = "There are at least this many messages: the number of messages in some entries is not known";
 const ENTRIES = "Entries: a batch of messages is one. How many messages they hold is not known";
 
 /** In messages where these are known or estimated, else in entries; null: not known. `text`: of a number. */
@@ -78,5 +78,5 @@ export function oldestText(at: number | null, now: number): string {
 
 export function oldestTitle(at: number | null): string {
   if (at === null) return "When the first unacknowledged message was published is not known now";
-  return at === 0 ? "Nothing is unacknowledged" : `Published ${dateTime(at)}, as its broker last found it`;
+  return at === 0 ? "Nothing is unacknowledged" : `Published ${dateTime(at)}, as its broker last reported it`;
 }

@@ -20,7 +20,7 @@ export function NotDone({
         error={failure}
         title={
           failure.mayHaveActed
-            ? `It is not known whether it was done: look at the ${what}`
+            ? `It is not known whether it was done: check the ${what}`
             : "Nothing was changed"
         }
       />

@@ -103,7 +103,7 @@ test("a split by a command cuts where the preview said, and a tool that cannot s
   expect(made.curl).toContain("-d '[536870912]'");
   expect(made.curl).toContain("split?splitAlgorithmName=specified_positions_divide&unload=false");
   expect(made.pulsarAdmin).toContain("--split-boundaries 536870912 shop/orders");
-  expect(made.pulsarctl).toEqual({ why: "pulsarctl cuts a bundle in the middle only." });
+  expect(made.pulsarctl).toEqual({ why: "pulsarctl splits a bundle in the middle only." });
 });
 
 test("what a broker owns is listed and given up one by one", () => {

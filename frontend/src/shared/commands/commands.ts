@@ -27,7 +27,7 @@ interface TenantLists {
   allowed_clusters: string[];
 }
 
-const ONLY_HERE = "Only the console has it: Pulsar knows nothing of the kind.";
+const ONLY_HERE = "Only the console has it: Pulsar has no equivalent.";
 
 const nameOf = ({ domain, tenant, namespace, topic }: TopicPath) =>
   `${domain}://${tenant}/${namespace}/${topic}`;
@@ -155,7 +155,7 @@ function bundleSplit(
     curl: curl("PUT", `${namespaceOf(at, at.bundle)}/split?${query}`, edges),
     pulsarctl: middle
       ? line("pulsarctl", ...words, name)
-      : { why: "pulsarctl cuts a bundle in the middle only." },
+      : { why: "pulsarctl splits a bundle in the middle only." },
     pulsarAdmin: line(
       ...["pulsar-admin", ...words, "--split-algorithm-name", where],
       ...flags("--split-boundaries", edges.map(String)),
@@ -207,7 +207,7 @@ function namespaceProperties(
     ].join(" && \\\n"),
     pulsarctl: { why: "pulsarctl does not change properties of namespaces." },
     pulsarAdmin: splits
-      ? { why: "pulsar-admin takes no property that holds a comma." }
+      ? { why: "pulsar-admin accepts no property that contains a comma." }
       : [
           ...(set.length > 0
             ? [line("pulsar-admin", "namespaces", "set-properties", "--properties", given, name)]
@@ -245,7 +245,7 @@ function rackChange({ bookie }: { bookie: string }, { told }: { told: Rack | nul
     curl: told
       ? curl("POST", `${rest}?group=${encodeURIComponent(told.group)}`, { rack: told.rack, ...host })
       : curl("DELETE", rest),
-    pulsarctl: { why: "pulsarctl knows nothing of racks of bookies." },
+    pulsarctl: { why: "pulsarctl has no command for racks of bookies." },
     pulsarAdmin: told
       ? line(
           ...["pulsar-admin", "bookies", "set-bookie-rack", "-b", bookie, "-r", told.rack, "-g", told.group],

@@ -48,7 +48,7 @@ function Steps({ environment }: { environment: Environment }) {
         </dl>
         {!brokerUrl && (
           <Notice tone="warning">
-            <p>No broker is registered, so that clients have nowhere to connect. Start one first.</p>
+            <p>No broker is registered: clients cannot connect. Start one first.</p>
           </Notice>
         )}
       </Panel>
@@ -56,7 +56,7 @@ function Steps({ environment }: { environment: Environment }) {
         <div className={styles.send}>
           <TextInput
             label="Topic"
-            description="Any name: the topic is made when it is first used"
+            description="Any name: the topic is created when it is first used"
             value={text}
             error={problem}
             spellCheck={false}

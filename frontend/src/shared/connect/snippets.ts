@@ -165,10 +165,10 @@ const curl: Language["program"] = ({ httpUrl, topic, authentication }) => {
   const by = authentication ? '-H "Authorization: Bearer $PULSAR_TOKEN" ' : "";
   const at = `${httpUrl}/admin/v2/persistent/${topic}`;
   return lines(
-    "# makes the topic and a subscription; any client above then sends to it",
+    "# creates the topic and a subscription; any client above then sends to it",
     `curl ${by}-X PUT ${at}`,
     `curl ${by}-X PUT ${at}/subscription/first`,
-    "# what it holds, and who is connected",
+    "# what it holds, and the connected clients",
     `curl ${by}${at}/stats`,
   );
 };

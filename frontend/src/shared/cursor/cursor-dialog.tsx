@@ -139,7 +139,7 @@ export function CursorDialog({ id, subscription, action, undo, onChanged, onClos
             {asked.action !== "undo" && asked.change !== null && (
               <CommandLines
                 of={commandsOf(id, subscription, asked)}
-                note="They do the same from where the subscription stands then."
+                note="They do the same from the subscription's position at that time."
               />
             )}
             <div className={styles.buttons}>
@@ -185,7 +185,7 @@ function ChangedSince(props: { id: TopicId; subscription: string; at: number; on
   return (
     <Notice tone="warning">
       <p>
-        {last.by || "Somebody"} changed this subscription at {dateTime(last.at)}: {outcome(last)}.
+        {last.by || "Another user"} changed this subscription at {dateTime(last.at)}: {outcome(last)}.
       </p>
       <Button variant="default" size="compact-sm" onClick={props.onAgain}>
         Preview again

@@ -70,7 +70,7 @@ function Unknown({
   const silent = look.data?.unknown.length ?? 0;
   return (
     <Notice tone={found ? "info" : "warning"}>
-      <strong>{found ? "It was made" : "It is not known whether it was made"}</strong>
+      <strong>{found ? "The change was made" : "It is not known whether the change was made"}</strong>
       <p>{asApiError(error).message}.</p>
       {found && (
         <p>
@@ -78,13 +78,13 @@ function Unknown({
         </p>
       )}
       {look.data && !found && silent === 0 && (
-        <p>When looked at, at {dateTime(look.dataUpdatedAt)}, it was not made.</p>
+        <p>Checked at {dateTime(look.dataUpdatedAt)}: the change was not made.</p>
       )}
       {silent > 0 && <p>{count(silent)} of the partitions do not answer.</p>}
       {look.error && <p>The broker does not answer yet: {asApiError(look.error).message}.</p>}
       {!found && (
         <Button variant="default" size="compact-sm" loading={look.isFetching} onClick={() => look.refetch()}>
-          Look again
+          Check again
         </Button>
       )}
     </Notice>

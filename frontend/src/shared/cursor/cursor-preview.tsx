@@ -44,8 +44,8 @@ export function Preview({
       {!lost && !repeats(preview) && (
         <p>
           {preview.gone > 0
-            ? "It cannot be undone any more: no message of the change is left."
-            : "Nothing would change: the subscription stands there already."}
+            ? "It cannot be undone any more: no message of the change is stored any more."
+            : "Nothing would change: the subscription is at this position already."}
         </p>
       )}
       <Facts preview={preview} />
@@ -144,13 +144,13 @@ function Remarks({ action, preview, at }: { action: CursorAction; preview: Curso
   const lost = loses(preview);
   return (
     <ul className={styles.remarks}>
-      <li>As it stood at {dateTime(at)}. Messages that came later are not touched.</li>
+      <li>State at {dateTime(at)}. Messages that arrive later are not affected.</li>
       {preview.gone > 0 && (
-        <li>{plural(preview.gone, "entry was", "entries were")} deleted since, and cannot come back.</li>
+        <li>{plural(preview.gone, "entry was", "entries were")} deleted since, and cannot be restored.</li>
       )}
       {preview.moved > 0 && (
         <li>
-          Somebody else moved the subscription since that change; {plural(preview.moved, "entry", "entries")}{" "}
+          Another user moved the subscription since that change; {plural(preview.moved, "entry", "entries")}{" "}
           would be left as they are now.
         </li>
       )}
@@ -161,7 +161,7 @@ function Remarks({ action, preview, at }: { action: CursorAction; preview: Curso
         </li>
       )}
       {preview.undoable && lost && preview.kept_ms === 0 && (
-        <li>Undo brings back only what is still stored then: this subscription is not durable.</li>
+        <li>Undo restores only what is still stored then: this subscription is not durable.</li>
       )}
       {!preview.undoable && action !== "undo" && (
         <li>It could not be undone: too much is acknowledged out of order to be kept.</li>

@@ -56,7 +56,7 @@ export function Receipt({
         )}
       </div>
       {commands && (
-        <CommandLines of={commands} note="They do the same from where the subscription stands then." />
+        <CommandLines of={commands} note="They do the same from the subscription's position at that time." />
       )}
       {receipt.undo && loses(receipt) && <Kept until={receipt.undo_until ?? 0} />}
       <div className={styles.buttons}>
@@ -85,8 +85,8 @@ function Kept({ until }: { until: number }) {
   return (
     <p className={styles.hint}>
       {left > 0
-        ? `Undo brings everything back for another ${duration(left / 1000)}.`
-        : "Undo brings back what is still stored."}
+        ? `Undo restores everything for another ${duration(left / 1000)}.`
+        : "Undo restores what is still stored."}
     </p>
   );
 }

@@ -51,7 +51,7 @@ function reachOf(policy: Policy, where: Where): string {
   if (where.level === "topic") return "";
   if (!policy.topics_own) return " for the namespace as a whole";
   const { topics } = where;
-  if (topics === 0) return " for topics to come that set none of their own; none is stored now";
+  if (topics === 0) return " for future topics that set none of their own; none is stored now";
   const known = topics === 1 ? "the 1 stored topic" : `those of the ${plural(topics, "stored topic")}`;
   return ` for ${known} here that set none of their own`;
 }

@@ -19,14 +19,16 @@ test("messages are named where all are known, else entries", () => {
 });
 
 test("who loses what, and by when, heads the preview", () => {
-  expect(lossesOf({ ...one, within_s: 300 })).toEqual(["7 messages that s has not read go within 5 min"]);
+  expect(lossesOf({ ...one, within_s: 300 })).toEqual([
+    "7 messages that s has not read are lost within 5 min",
+  ]);
   const gone = { ...one, subscriptions: [{ ...loser, deleted: true }] };
   expect(lossesOf(gone)).toEqual([
-    "7 messages that s has not read go at once",
+    "7 messages that s has not read are lost at once",
     "1 subscription deleted at once",
   ]);
   expect(lossesOf({ ...none, deleted: [{ name: "t", bytes: 5 }], deleted_total: 1 })).toEqual([
-    "1 topic that nobody uses deleted at once, unless somebody uses it before",
+    "1 unused topic deleted at once, unless used before",
   ]);
   expect(saveLabel("Save", one)).toBe("Save and lose 7 messages");
   expect(saveLabel("Remove", none)).toBe("Remove");
@@ -34,7 +36,7 @@ test("who loses what, and by when, heads the preview", () => {
 });
 
 test("storage, topics at rest and what was not counted are told", () => {
-  expect(remarksOf(none)).toEqual(["Nothing that is stored goes now."]);
+  expect(remarksOf(none)).toEqual(["No stored message is deleted now."]);
   expect(remarksOf({ ...none, bytes: 2048 })).toEqual(["2 KiB of storage can be freed."]);
   expect(receiptOf({ ...none, bytes: 2048 })).toBe("2 KiB of storage can be freed.");
   expect(receiptOf(none)).toBe("No stored messages were deleted.");
@@ -46,8 +48,8 @@ test("storage, topics at rest and what was not counted are told", () => {
     not_counted_total: 3,
   };
   expect(remarksOf(partly)).toEqual([
-    "Counted in 0 of the 2 topics that it is for. What goes of the others is not known.",
-    "1 topic not loaded by any broker: it acts there once somebody uses it.",
+    "Counted in 0 of the 2 topics that it applies to. What the others lose is not known.",
+    "1 topic not loaded by any broker: it applies there once a client uses it.",
     "Not counted: t (No answer), 2 more.",
   ]);
 });

@@ -41,12 +41,12 @@ export function lossesOf(effects: PolicyEffects): string[] {
       ? `that ${only.name} has not read`
       : `that ${count(effects.subscriptions_total)} subscriptions have not read`;
   return [
-    lost && `${lost} ${whose} ${lost.startsWith("1 ") ? "goes" : "go"} ${whenOf(effects)}`,
+    lost && `${lost} ${whose} ${lost.startsWith("1 ") ? "is" : "are"} lost ${whenOf(effects)}`,
     deleted > 0 &&
       effects.deleted_total === 0 &&
       `${plural(deleted, "subscription")} deleted ${whenOf(effects)}`,
     effects.deleted_total > 0 &&
-      `${plural(effects.deleted_total, "topic")} that nobody uses deleted ${whenOf(effects)}, unless somebody uses ${effects.deleted_total === 1 ? "it" : "them"} before`,
+      `${plural(effects.deleted_total, "unused topic")} deleted ${whenOf(effects)}, unless used before`,
   ].filter((one) => typeof one === "string");
 }
 
@@ -57,15 +57,15 @@ export function remarksOf(effects: PolicyEffects): string[] {
   return [
     effects.bytes > 0
       ? `${bytes(effects.bytes)} of storage can be freed.`
-      : nothing && counted > 0 && "Nothing that is stored goes now.",
+      : nothing && counted > 0 && "No stored message is deleted now.",
     effects.producers > 0 &&
       `${plural(effects.producers, "producer")} would be disconnected: the backlog exceeds the quota.`,
-    topics === 0 && "No stored topic has it for its value.",
+    topics === 0 && "It applies to no stored topic.",
     counted < topics &&
-      `Counted in ${count(counted)} of the ${plural(topics, "topic")} that it is for. What goes of the others is not known.`,
+      `Counted in ${count(counted)} of the ${plural(topics, "topic")} that it applies to. What the others lose is not known.`,
     atRest !== null &&
       atRest > 0 &&
-      `${plural(atRest, "topic")} not loaded by any broker: it acts there once somebody uses ${atRest === 1 ? "it" : "them"}.`,
+      `${plural(atRest, "topic")} not loaded by any broker: it applies there once a client uses ${atRest === 1 ? "it" : "them"}.`,
     missed > 0 && `Not counted: ${notCounted(effects)}.`,
   ].filter((one) => typeof one === "string");
 }

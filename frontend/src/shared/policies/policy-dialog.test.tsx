@@ -95,12 +95,12 @@ test("what a topic's policy takes is shown before it is saved with the preview's
   const { user, saved } = open(topic);
   await type(user, "600");
   const button = await screen.findByRole("button", { name: "Save and lose 5 messages" });
-  expect(screen.getByText("5 messages that s has not read go within 5 min")).toBeTruthy();
+  expect(screen.getByText("5 messages that s has not read are lost within 5 min")).toBeTruthy();
   expect(screen.getByText(/set by this topic\.$/)).toBeTruthy();
   await user.click(button);
   const receipt = (await screen.findByRole("status")).textContent;
   expect(receipt).toContain("Message TTL is 10 min (600 seconds), set by this topic.");
-  expect(receipt).toContain("5 messages that s has not read go within 5 min");
+  expect(receipt).toContain("5 messages that s has not read are lost within 5 min");
   expect(saved).toHaveBeenCalledWith(after);
   const path = "/api/v1/clusters/c/topics/persistent/t/n/x/policies/messageTTL";
   expect(sent.slice(-2)).toEqual([
@@ -124,12 +124,12 @@ test("a change is put back as it was, previewed like any other", async () => {
     return waitFor(() => expect(button.disabled).toBe(false)).then(() => button);
   };
   await user.click(await enabled("Save"));
-  await user.click(await screen.findByRole("button", { name: "Put it back…" }));
+  await user.click(await screen.findByRole("button", { name: "Restore the previous value…" }));
   expect(screen.getByText(/^From 10 min \(600 seconds\), set by this topic, to never/)).toBeTruthy();
   await user.click(await enabled("Remove"));
   expect((await screen.findByRole("status")).textContent).toContain("is not set here any more");
   expect(saved).toHaveBeenLastCalledWith(ttl);
-  await user.click(screen.getByRole("button", { name: "Put it back…" }));
+  await user.click(screen.getByRole("button", { name: "Restore the previous value…" }));
   expect((screen.getByRole("textbox") as HTMLInputElement).value).toBe("600");
 });
 
@@ -180,6 +180,6 @@ test("what no broker tells is not called nothing", async () => {
   gateway(() => [200, { ...previewOf("one", ttl, null), ...unknown }]);
   const { user } = open(namespace);
   await type(user, "600");
-  expect(await screen.findByText("What it would take is not known: No answer in time.")).toBeTruthy();
+  expect(await screen.findByText("Its effect is not known: No answer in time.")).toBeTruthy();
   expect(screen.queryByText(/Nothing that is stored goes/)).toBeNull();
 });

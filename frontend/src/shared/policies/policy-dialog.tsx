@@ -144,7 +144,7 @@ function OneChange({
           <CommandLines of={commandsOf(place, opened.name, save.data.row.own)} />
           <div className={styles.buttons}>
             <Button variant="default" onClick={() => onBack(wayBack(save.data.row, shown.own as Value))}>
-              Put it back…
+              Restore the previous value…
             </Button>
             <Button onClick={onClose} data-autofocus>
               Close
@@ -160,13 +160,13 @@ function OneChange({
             <div role="alert">
               <Notice tone="warning">
                 <p>
-                  {overtaken ? "Somebody changed it meanwhile" : refusal}
+                  {overtaken ? "Another user changed it meanwhile" : refusal}
                   {overtaken && refusal !== null && ", so nothing was saved"}.{" "}
                   {overtaken &&
                     (shown.own === null
                       ? "It is not set here any more. "
                       : `It is set here to ${describe(shown, shown.own as Value)} now. `)}
-                  Look at what saving would do now, then save.
+                  Check what saving would do now, then save.
                 </p>
               </Notice>
             </div>
@@ -189,7 +189,7 @@ function OneChange({
             data-lost={losses.length > 0 || undefined}
           >
             <p>{change ? change.text : "Complete the form to see what saving would do."}</p>
-            {change?.changes && !preview && !error && <p>Counting what it would take…</p>}
+            {change?.changes && !preview && !error && <p>Computing its effect…</p>}
             {preview && (
               <PolicyEffects
                 policy={shown}
@@ -197,14 +197,12 @@ function OneChange({
                 topic={place.level === "topic" ? nameOf(place.id) : null}
               />
             )}
-            {preview && preview.token === null && <p>It concerns too much to be confirmed here.</p>}
+            {preview && preview.token === null && <p>It affects too much to be confirmed here.</p>}
           </div>
           {error && refused === null && (
             <ErrorNotice
               error={error}
-              title={
-                save.error ? "The change may not have been made" : "What it would take could not be counted"
-              }
+              title={save.error ? "The change may not have been made" : "Its effect could not be computed"}
               onRetry={save.error ? undefined : () => found.refetch()}
             />
           )}

@@ -55,7 +55,7 @@ export function PolicyEffects({
         </ul>
       )}
       {effects && remarksOf(effects).map((remark) => <p key={remark}>{remark}</p>)}
-      {unknown && <p className={styles.unknown}>What it would take is not known: {unknown}.</p>}
+      {unknown && <p className={styles.unknown}>Its effect is not known: {unknown}.</p>}
       {own !== null && own > 0 && (
         <div>
           <p>

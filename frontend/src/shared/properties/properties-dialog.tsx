@@ -53,7 +53,9 @@ export function PropertiesDialog({
         {overtaken && (
           <div role="alert">
             <Notice tone="warning">
-              <p>Somebody changed them meanwhile, so nothing was saved. Look at what saving would do now.</p>
+              <p>
+                Another user changed them meanwhile, so nothing was saved. Check what saving would do now.
+              </p>
             </Notice>
           </div>
         )}

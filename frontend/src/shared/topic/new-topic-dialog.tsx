@@ -109,7 +109,7 @@ export function NewTopicDialog({
           value={domain}
           data={[
             { value: "persistent", label: "Persistent: messages are stored" },
-            { value: "non-persistent", label: "Non-persistent: whoever is there gets them" },
+            { value: "non-persistent", label: "Non-persistent: only connected consumers receive them" },
           ]}
           onChange={(event) => {
             setDomain(event.currentTarget.value as Given["domain"]);
@@ -119,7 +119,7 @@ export function NewTopicDialog({
         <NumberInput
           name="partitions"
           label="Partitions"
-          description="0 makes a topic without. More can be added later, and none taken away."
+          description="0 creates a topic without partitions. Partitions can be added later, and not removed."
           min={0}
           max={PARTITIONS_MAX}
           allowDecimal={false}
@@ -149,7 +149,7 @@ export function NewTopicDialog({
           />
         )}
         {make.error && !refusal && (
-          <ErrorNotice error={make.error} title="The topic may not have been made" />
+          <ErrorNotice error={make.error} title="It is not known whether the topic was created" />
         )}
         {!first && <CommandLines of={COMMANDS.createTopic(given, given)} />}
         <div className={styles.buttons}>

@@ -72,7 +72,7 @@ function Effect({ whose, preview }: { whose: Whose; preview: UnloadPreview }) {
           )}
           <Fact label="Topics">
             <Figure of={figures} value={figures.topics} text={count} />
-            <small>with each partition by itself</small>
+            <small>each partition counted separately</small>
           </Fact>
           <TrafficFacts of={figures} />
         </dl>

@@ -24,10 +24,10 @@ const receipt: UnloadReceipt = {
 
 test("what would be given up is counted, by whom, and what nobody owns is told apart", () => {
   expect(effectOf(namespace, preview)).toBe(
-    "2 brokers close the topics of 3 bundles and give them up. Whoever uses them comes back, to the brokers that take them. No stored message is lost. 1 more has no owner and stays so.",
+    "2 brokers close the topics of 3 bundles and release them. Clients reconnect to the next owners. No stored message is lost. 1 more has no owner and stays so.",
   );
   expect(effectOf(broker, { ...preview, total: 1, unowned: 0, owners: [a] })).toContain(
-    "a:8080 closes the topics of 1 bundle and gives it up.",
+    "a:8080 closes the topics of 1 bundle and releases it.",
   );
   expect(applyLabel(preview)).toBe("Unload 3 bundles");
   expect(applyLabel({ ...preview, token: null })).toBe("Too many to be confirmed");
@@ -42,34 +42,36 @@ test("where nobody owns anything there is nothing to do", () => {
 });
 
 test("who takes them next is said, and that a broker is not kept empty by it", () => {
-  expect(remarksOf(namespace, preview).join()).toContain("may be the same one");
-  expect(remarksOf(namespace, { ...preview, brokers: 1 }).join()).toContain("takes them again itself");
-  expect(remarksOf(namespace, { ...preview, brokers: 0 }).join()).toContain("nobody takes them");
-  expect(remarksOf(broker, preview).join()).toContain("takes bundles again");
+  expect(remarksOf(namespace, preview).join()).toContain("may be the same broker");
+  expect(remarksOf(namespace, { ...preview, brokers: 1 }).join()).toContain("it owns them next");
+  expect(remarksOf(namespace, { ...preview, brokers: 0 }).join()).toContain(
+    "the bundles have no owner until one does",
+  );
+  expect(remarksOf(broker, preview).join()).toContain("can own bundles again");
   const down = { ...preview, owners: [{ ...a, state: "down" }] };
   expect(remarksOf(broker, down)[0]).toContain("a:8080 does not answer");
 });
 
 test("a receipt counts what was done, and says who has it only as far as that is known", () => {
   expect(doneOf(receipt)).toBe(
-    "3 bundles were given up. Right after, nobody owned 3 of them; an owner is assigned on first use.",
+    "3 bundles were unloaded. Right after, no broker owned 3 of them; an owner is assigned on first use.",
   );
   expect(doneOf({ ...receipt, owners: null })).toContain("not known");
   const one = { ...receipt, total: 1, done: 1, owners: [{ broker: "", bundles: 1 }] };
   expect(doneOf(one)).toBe(
-    "1 bundle was given up. Right after, it had no owner; one is assigned on first use.",
+    "1 bundle was unloaded. Right after, it had no owner; one is assigned on first use.",
   );
   const taken = { ...receipt, done: 2, left: 1, owners: [{ broker: "b:8080", bundles: 2 }] };
-  expect(doneOf(taken)).toBe("2 of 3 bundles were given up. Right after, b:8080 owned 2 of them.");
+  expect(doneOf(taken)).toBe("2 of 3 bundles were unloaded. Right after, b:8080 owned 2 of them.");
 });
 
 test("what was not given up is told by how it ended, and what is not named is counted", () => {
   expect(othersOf(receipt)).toEqual([]);
   const partly = { ...receipt, total: 9, done: 1, left: 1, failed: 2, unknown: 5 };
   expect(othersOf(partly)).toEqual([
-    "1 bundle was left alone: not as previewed any more.",
-    "2 bundles were not given up.",
-    "It is not known whether 5 bundles were given up: look at the bundles.",
+    "1 bundle was skipped: changed since the preview.",
+    "2 bundles were not unloaded.",
+    "It is not known whether 5 bundles were unloaded: check the bundles.",
   ]);
   expect(unnamedOf(partly)).toBe(8);
 });

@@ -11,19 +11,19 @@ export function applyLabel(preview: UnloadPreview | undefined): string {
 export function effectOf(whose: Whose, { total, unowned, owners }: UnloadPreview): string {
   if (total === 0)
     return "broker" in whose
-      ? "It owns no bundle: there is nothing to give up."
-      : "No broker owns a bundle of it: there is nothing to give up.";
+      ? "It owns no bundle: there is nothing to unload."
+      : "No broker owns a bundle of it: there is nothing to unload.";
   const [one] = owners;
   const isOne = owners.length === 1;
   const who = isOne && one ? one.broker : plural(owners.length, "broker");
-  const act = isOne ? ["closes", "gives"] : ["close", "give"];
+  const act = isOne ? ["closes", "releases"] : ["close", "release"];
   const rest =
     unowned === 0
       ? ""
       : ` ${count(unowned)} more ${unowned === 1 ? "has no owner and stays" : "have no owner and stay"} so.`;
   return (
-    `${who} ${act[0]} the topics of ${plural(total, "bundle")} and ${act[1]} ${total === 1 ? "it" : "them"} up. ` +
-    `Whoever uses ${total === 1 ? "it comes back, to the broker that takes it" : "them comes back, to the brokers that take them"}. No stored message is lost.${rest}`
+    `${who} ${act[0]} the topics of ${plural(total, "bundle")} and ${act[1]} ${total === 1 ? "it" : "them"}. ` +
+    `Clients reconnect to the next ${total === 1 ? "owner" : "owners"}. No stored message is lost.${rest}`
   );
 }
 
@@ -33,35 +33,35 @@ export function remarksOf(whose: Whose, { total, owners, brokers }: UnloadPrevie
   return [
     ...(silent.length > 0
       ? [
-          `${silent.join(", ")} ${silent.length === 1 ? "does" : "do"} not answer: what it owns cannot be given up before it answers, or before its session has ended.`,
+          `${silent.join(", ")} ${silent.length === 1 ? "does" : "do"} not answer: ${silent.length === 1 ? "its bundles cannot be unloaded until it answers or its session ends" : "their bundles cannot be unloaded until they answer or their sessions end"}.`,
         ]
       : []),
-    "Messages that were delivered and are not acknowledged are delivered again.",
+    "Unacknowledged messages are delivered again.",
     takersOf(brokers),
     ...("broker" in whose
       ? [
-          "While it runs, the broker takes bundles again. To have none left on it, stop it: a broker that is stopped hands all of them over.",
+          "While it runs, the broker can own bundles again. To move all of them away, stop it: a broker that is stopped hands all of them over.",
         ]
       : []),
   ];
 }
 
 function takersOf(brokers: number): string {
-  if (brokers === 0) return "No broker answers: nobody takes them before one does.";
+  if (brokers === 0) return "No broker answers: the bundles have no owner until one does.";
   return brokers === 1
-    ? "Only one broker answers: it takes them again itself."
-    : "The range of each decides which broker takes it next: it may be the same one.";
+    ? "Only one broker answers: it owns them next."
+    : "The range of each determines its next owner, which may be the same broker.";
 }
 
 /** How many were given up, and who has those by now as far as that is known. */
 export function doneOf({ total, done, owners }: UnloadReceipt): string {
-  const given = `${done === total ? plural(total, "bundle") : `${count(done)} of ${plural(total, "bundle")}`} ${done === 1 ? "was" : "were"} given up.`;
-  if (owners === null) return `${given} Who owns them now is not known: the metadata store does not answer.`;
+  const given = `${done === total ? plural(total, "bundle") : `${count(done)} of ${plural(total, "bundle")}`} ${done === 1 ? "was" : "were"} unloaded.`;
+  if (owners === null) return `${given} Their owners are not known: the metadata store does not answer.`;
   const taken = owners.filter(({ broker }) => broker !== "");
   const left = owners.find(({ broker }) => broker === "")?.bundles;
   const parts = [
     ...taken.map(({ broker, bundles }) => `${broker} owned ${count(bundles)}`),
-    ...(left ? [`nobody ${taken.length > 0 ? "" : "owned "}${count(left)}`] : []),
+    ...(left ? [`no broker ${taken.length > 0 ? "" : "owned "}${count(left)}`] : []),
   ];
   if (parts.length === 0) return given;
   if (done === 1)
@@ -74,9 +74,9 @@ export function doneOf({ total, done, owners }: UnloadReceipt): string {
 export function othersOf({ left, failed, unknown }: UnloadReceipt): string[] {
   const were = (n: number) => `${plural(n, "bundle")} ${n === 1 ? "was" : "were"}`;
   return [
-    ...(left > 0 ? [`${were(left)} left alone: not as previewed any more.`] : []),
-    ...(failed > 0 ? [`${were(failed)} not given up.`] : []),
-    ...(unknown > 0 ? [`It is not known whether ${were(unknown)} given up: look at the bundles.`] : []),
+    ...(left > 0 ? [`${were(left)} skipped: changed since the preview.`] : []),
+    ...(failed > 0 ? [`${were(failed)} not unloaded.`] : []),
+    ...(unknown > 0 ? [`It is not known whether ${were(unknown)} unloaded: check the bundles.`] : []),
   ];
 }
 

@@ -55,7 +55,7 @@ export function RackDialog({
             <>
               <TextInput
                 label="Rack"
-                description="A name, as /rack-1: what fails together has one"
+                description="A name such as /rack-1: bookies that fail together share one"
                 disabled={isDisabled}
                 value={rack}
                 error={problem}
@@ -103,12 +103,12 @@ function Preview({ preview }: { preview: RackPreview }) {
     <>
       <p>{changeOf(preview)}</p>
       <dl className={styles.facts}>
-        <Fact label="Told now">{rackText(before)}</Fact>
-        <Fact label="Told then">{rackText(after)}</Fact>
+        <Fact label="Set now">{rackText(before)}</Fact>
+        <Fact label="After the change">{rackText(after)}</Fact>
         {after?.hostname && (
           <Fact label="Hostname">
             {after.hostname}
-            <small>stays as it was told</small>
+            <small>unchanged</small>
           </Fact>
         )}
       </dl>

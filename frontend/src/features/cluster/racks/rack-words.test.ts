@@ -13,17 +13,17 @@ test("a change says what was told and what will be", () => {
     "From rack /r1 in group default to no rack.",
   );
   expect(changeOf({ ...preview, before: told, token: null })).toContain("Nothing changes");
-  expect(doneOf("b", { at: 0, before: told, after: null })).toContain("No rack is told of b any more");
+  expect(doneOf("b", { at: 0, before: told, after: null })).toContain("No rack is set for b any more");
 });
 
 test("bookies without a rack are counted, and what that means is said", () => {
   expect(remarksOf(preview)).toEqual([
-    expect.stringContaining("Only new ledgers are placed by it"),
-    "2 of 3 bookies have no rack told then: placement takes them for one rack, and cannot spread copies among them by rack.",
+    expect.stringContaining("It applies to new ledgers"),
+    "2 of 3 bookies have no rack after the change: placement treats them as one rack, and cannot spread copies among them by rack.",
   ]);
   expect(remarksOf({ ...preview, without_rack: 1, racks: 2 })[1]).toContain("1 of 3 bookies has no rack");
   expect(remarksOf({ ...preview, without_rack: 0, racks: 3 }).slice(1)).toEqual([
-    "All 3 bookies have a rack told then.",
+    "All 3 bookies have a rack after the change.",
     "Copies are spread over 3 racks, as far as there are enough bookies.",
   ]);
 });

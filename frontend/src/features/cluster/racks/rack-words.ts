@@ -9,7 +9,7 @@ export function rackText(told: RackSetting | null): string {
 
 export function changeOf({ token, before, after }: RackPreview): string {
   if (token === null)
-    return after === null ? "No rack is told." : `Nothing changes: it is ${rackText(after)} already.`;
+    return after === null ? "No rack is set." : `Nothing changes: it is ${rackText(after)} already.`;
   return `From ${rackText(before)} to ${rackText(after)}.`;
 }
 
@@ -19,15 +19,15 @@ export function remarksOf({ token, bookies, without_rack: without, racks }: Rack
     ...(token === null
       ? []
       : [
-          "Only new ledgers are placed by it, and bookies that replace failed ones; copies that are stored stay where they are. Brokers whose ensemblePlacementPolicy is not rack-aware take no notice of it.",
+          "It applies to new ledgers, and to bookies that replace failed ones; stored copies stay where they are. Brokers whose ensemblePlacementPolicy is not rack-aware ignore it.",
         ]),
     bookies === 1
       ? "It is the only bookie: there is nothing to spread copies over."
       : without > 0
-        ? `${count(without)} of ${plural(bookies, "bookie")} ${without === 1 ? "has" : "have"} no rack told then: placement takes ${without === 1 ? "it for a rack of its own" : "them for one rack, and cannot spread copies among them by rack"}.`
-        : `All ${count(bookies)} bookies have a rack told then.`,
+        ? `${count(without)} of ${plural(bookies, "bookie")} ${without === 1 ? "has" : "have"} no rack after the change: placement treats ${without === 1 ? "it as a rack of its own" : "them as one rack, and cannot spread copies among them by rack"}.`
+        : `All ${count(bookies)} bookies have a rack after the change.`,
     ...(bookies > 1 && spread === 1
-      ? ["All are in one rack then: copies cannot be spread over racks."]
+      ? ["All are in one rack after the change: copies cannot be spread over racks."]
       : without === 0 && spread > 1
         ? [`Copies are spread over ${count(spread)} racks, as far as there are enough bookies.`]
         : []),
@@ -36,6 +36,6 @@ export function remarksOf({ token, bookies, without_rack: without, racks }: Rack
 
 export function doneOf(bookie: string, { after }: RackReceipt): string {
   return after === null
-    ? `No rack is told of ${bookie} any more.`
-    : `${bookie} is told as ${rackText(after)}: new ledgers are placed by it.`;
+    ? `No rack is set for ${bookie} any more.`
+    : `${bookie} is set to ${rackText(after)}: new ledgers are placed by it.`;
 }

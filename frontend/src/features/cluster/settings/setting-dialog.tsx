@@ -124,8 +124,8 @@ function Preview({ value, preview }: { value: string | null; preview: SettingPre
           {valuesText(row.values)}
           <small>{sourceOf(row)}</small>
         </Fact>
-        <Fact label="In force then">{valuesText(wouldBe)}</Fact>
-        <Fact label="Started with">{valuesText(row.started)}</Fact>
+        <Fact label="In force after the change">{valuesText(wouldBe)}</Fact>
+        <Fact label="Configured at start">{valuesText(row.started)}</Fact>
         <Fact label="Default">{row.default || "empty"}</Fact>
       </dl>
       <ul className={styles.remarks}>

@@ -22,28 +22,28 @@ test("where brokers differ each value names its own", () => {
 
 test("where a value comes from", () => {
   expect(sourceOf(row)).toBe("default");
-  expect(sourceOf({ ...row, started: both("7") })).toBe("what brokers were started with");
+  expect(sourceOf({ ...row, started: both("7") })).toBe("configured at broker start");
   expect(sourceOf({ ...row, stored: "0" })).toBe("stored for all brokers");
 });
 
 test("a change says from what to what, and that nothing changes", () => {
   expect(changeOf("5", preview)).toBe("From 0 to 5, stored for all brokers.");
   expect(changeOf("0", { ...preview, would_be: both("0") })).toBe(
-    "The value stays 0, but is stored for all brokers.",
+    "The value stays 0, but is now stored for all brokers.",
   );
   const set = { ...preview, row: { ...row, stored: "5", values: both("5") } };
   expect(changeOf(null, { ...set, would_be: both("0") })).toBe(
-    "From 5 to 0, by what each broker was started with, no longer by what is stored.",
+    "From 5 to 0, as configured at the start of each broker, no longer as stored.",
   );
   expect(changeOf("5", { ...set, token: null })).toBe("Nothing changes: 5 is stored already.");
   expect(changeOf(null, { ...preview, token: null })).toBe("Nothing is stored.");
 });
 
 test("who follows is said of brokers that answer alone", () => {
-  expect(remarksOf(preview)[0]).toBe("All 2 brokers follow at once, without a restart.");
+  expect(remarksOf(preview)[0]).toBe("All 2 brokers apply it immediately, without a restart.");
   const partly = remarksOf({ ...preview, brokers: 1, silent: [{ broker: "b", reason: "No answer" }] });
-  expect(partly[0]).toBe("1 broker answers and follows at once, without a restart.");
-  expect(partly[1]).toBe("What b will do is not known: No answer");
+  expect(partly[0]).toBe("1 broker answers and applies it immediately, without a restart.");
+  expect(partly[1]).toBe("It is not known whether b will apply it: No answer");
   expect(remarksOf({ ...preview, token: null })).toEqual([]);
 });
 
@@ -51,19 +51,19 @@ test("a receipt names who does not follow, and claims nothing of who is silent",
   const done: SettingReceipt = { at: 0, row: { ...row, stored: "5", values: both("5") }, silent: [] };
   expect(doneOf(row.name, "5", done)).toEqual([
     "maxTopicsPerNamespace is stored as 5.",
-    "All 2 brokers act by it: 5 is in force.",
+    "All 2 brokers have applied it: 5 is in force.",
   ]);
   const behind = { ...row, stored: "5", behind: late };
   expect(waitsFor(row)).toBeNull();
-  expect(waitsFor(behind)).toBe("1 broker does not act by what is stored: 5");
-  expect(waitsFor({ ...behind, stored: null })).toBe("1 broker still acts by what was stored");
+  expect(waitsFor(behind)).toBe("1 broker does not use the stored value: 5");
+  expect(waitsFor({ ...behind, stored: null })).toBe("1 broker still uses the removed value");
   expect(doneOf(row.name, "5", { ...done, row: behind }).slice(1)).toEqual([
-    "a acts by it.",
-    "b does not follow yet: It has not received the change yet",
+    "a has applied it.",
+    "b has not applied it yet: It has not received the change yet",
   ]);
   const silent = [{ broker: "c", reason: "No answer" }];
   expect(doneOf(row.name, null, { ...done, silent }).join(" ")).toContain(
-    "Whether c follows is not known: No answer",
+    "It is not known whether c has applied it: No answer",
   );
   expect(doneOf(row.name, "5", { ...done, row: null })[1]).toContain("not known");
 });

@@ -23,7 +23,7 @@ export function valuesText(values: readonly SettingValue[]): string {
 /** Where the value in force comes from. */
 export function sourceOf({ stored, started, default: preset }: Setting): string {
   if (stored !== null) return "stored for all brokers";
-  return started.every(({ value }) => value === preset) ? "default" : "what brokers were started with";
+  return started.every(({ value }) => value === preset) ? "default" : "configured at broker start";
 }
 
 /** How many brokers do not act by what is stored; null when all that answer do. */
@@ -32,8 +32,8 @@ export function waitsFor({ stored, behind }: Setting): string | null {
   const one = behind.length === 1;
   const brokers = plural(behind.length, "broker");
   return stored === null
-    ? `${brokers} still ${one ? "acts" : "act"} by what was stored`
-    : `${brokers} ${one ? "does" : "do"} not act by what is stored: ${shown(stored)}`;
+    ? `${brokers} still ${one ? "uses" : "use"} the removed value`
+    : `${brokers} ${one ? "does" : "do"} not use the stored value: ${shown(stored)}`;
 }
 
 /** From what to what, in one sentence. */
@@ -44,9 +44,9 @@ export function changeOf(value: string | null, { row, would_be: wouldBe, token }
   const after = valuesText(wouldBe);
   const source =
     value === null
-      ? "by what each broker was started with, no longer by what is stored"
+      ? "as configured at the start of each broker, no longer as stored"
       : "stored for all brokers";
-  if (before === after) return `The value stays ${after}, but is ${source.replace(/^by/, "given by")}.`;
+  if (before === after) return `The value stays ${after}, but is now ${source}.`;
   return `From ${before} to ${after}, ${source}.`;
 }
 
@@ -56,22 +56,25 @@ export function remarksOf({ row, brokers, silent, token }: SettingPreview): stri
   return [
     brokers === 1
       ? all
-        ? "The one broker follows at once, without a restart."
-        : "1 broker answers and follows at once, without a restart."
-      : `${all ? `All ${count(brokers)} brokers follow` : `${count(brokers)} brokers answer and follow`} at once, without a restart.`,
-    ...silent.map(({ broker, reason }) => `What ${broker} will do is not known: ${reason}`),
-    ...row.behind.map(({ broker, reason }) => `By now ${broker} does not act by what is stored: ${reason}`),
-    "Brokers that start later follow it, too.",
+        ? "The broker applies it immediately, without a restart."
+        : "1 broker answers and applies it immediately, without a restart."
+      : `${all ? `All ${count(brokers)} brokers apply it` : `${count(brokers)} brokers answer and apply it`} immediately, without a restart.`,
+    ...silent.map(({ broker, reason }) => `It is not known whether ${broker} will apply it: ${reason}`),
+    ...row.behind.map(({ broker, reason }) => `${broker} does not use the stored value now: ${reason}`),
+    "Brokers that start later apply it, too.",
   ];
 }
 
 /** What was done, and who follows as far as they say so. */
 export function doneOf(name: string, value: string | null, { row, silent }: SettingReceipt): string[] {
   const done =
-    value === null ? `What was stored of ${name} is removed.` : `${name} is stored as ${shown(value)}.`;
-  if (row === null) return [done, "No broker answers any more: whether they follow is not known."];
-  const late = row.behind.map(({ broker, reason }) => `${broker} does not follow yet: ${reason}`);
-  const unknown = silent.map(({ broker, reason }) => `Whether ${broker} follows is not known: ${reason}`);
+    value === null ? `The stored value of ${name} was removed.` : `${name} is stored as ${shown(value)}.`;
+  if (row === null)
+    return [done, "No broker answers any more: it is not known whether brokers use the new value."];
+  const late = row.behind.map(({ broker, reason }) => `${broker} has not applied it yet: ${reason}`);
+  const unknown = silent.map(
+    ({ broker, reason }) => `It is not known whether ${broker} has applied it: ${reason}`,
+  );
   const away = new Set(row.behind.map(({ broker }) => broker));
   const following = row.values.flatMap(({ brokers }) => brokers).filter((broker) => !away.has(broker));
   const followed =
@@ -79,9 +82,9 @@ export function doneOf(name: string, value: string | null, { row, silent }: Sett
       ? []
       : late.length + unknown.length === 0
         ? [
-            `${following.length === 1 ? "The broker acts" : `All ${count(following.length)} brokers act`} by it: ${valuesText(row.values)} is in force.`,
+            `${following.length === 1 ? "The broker has" : `All ${count(following.length)} brokers have`} applied it: ${valuesText(row.values)} is in force.`,
           ]
-        : [`${named(following)} ${following.length === 1 ? "acts" : "act"} by it.`];
+        : [`${named(following)} ${following.length === 1 ? "has" : "have"} applied it.`];
   return [done, ...followed, ...late, ...unknown];
 }
 

@@ -84,7 +84,7 @@ export function DisconnectDialog({
       )}
       label={() => "Disconnect"}
       commands={() => COMMANDS.disconnectConsumer()}
-      nothing="Nobody was disconnected"
+      nothing="No consumer was disconnected"
       onChanged={onChanged}
       onClose={onClose}
     />

@@ -61,8 +61,8 @@ test("who is disconnected may come back, and what it held goes to whoever is the
     consumers: [{ ...consumer, unacked: 0 }],
   };
   expect(disconnectRemarks(alone)).toEqual([
-    "Its client may reconnect at once, as after an unload: to keep it away, stop its process.",
-    "Messages that it has not acknowledged are delivered again, to it, or to whoever comes.",
+    "Its client may reconnect at once, as after an unload: to prevent that, stop its process.",
+    "Messages that it has not acknowledged are delivered again, to it, or to the next consumer.",
   ]);
   const among = disconnectRemarks({
     ...alone,
@@ -72,5 +72,5 @@ test("who is disconnected may come back, and what it held goes to whoever is the
     "3 messages that it has not acknowledged are delivered again, to other consumers, or to it again.",
   );
   expect(among[2]).toContain("not durable");
-  expect(disconnectedOf({ at: 1, disconnected: 1 })).toContain("may be back");
+  expect(disconnectedOf({ at: 1, disconnected: 1 })).toContain("may have reconnected");
 });

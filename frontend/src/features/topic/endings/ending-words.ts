@@ -31,10 +31,12 @@ export function deletionRemarks(preview: DeletionPreview): string[] {
   return [
     isHeld(preview)
       ? `${plural(consumers.length, "consumer")} ${consumers.length === 1 ? "is" : "are"} connected: stop ${consumers.length === 1 ? "it" : "them"} first, or choose to disconnect ${consumers.length === 1 ? "it" : "them"}.`
-      : "It cannot be undone. What is published until it is gone is lost to it, too.",
-    ...(durable ? ["A consumer that connects under this name makes it anew, without these messages."] : []),
+      : "It cannot be undone. Messages published until its deletion are lost to it, too.",
+    ...(durable
+      ? ["A consumer that connects under this name creates it again, without these messages."]
+      : []),
     "Messages that no other subscription and no retention keeps are removed from storage.",
-    ...(partitions > 0 ? [`It goes on ${plural(partitions, "partition")}.`] : []),
+    ...(partitions > 0 ? [`It is deleted on ${plural(partitions, "partition")}.`] : []),
     ...unread.map(
       ({ partition, reason }) =>
         `Not known${partition === null ? "" : ` on partition ${partition}`}, because it cannot be read now: ${reason}.`,
@@ -64,16 +66,16 @@ export function disconnectRemarks({ consumers, others, type, durable }: Disconne
       ? `${plural(held, "message")} that it has not acknowledged ${held === 1 ? "is" : "are"}`
       : "Messages that it has not acknowledged are";
   const to =
-    others > 0 && type !== "Exclusive" ? "other consumers, or to it again" : "it, or to whoever comes";
+    others > 0 && type !== "Exclusive" ? "other consumers, or to it again" : "it, or to the next consumer";
   return [
-    "Its client may reconnect at once, as after an unload: to keep it away, stop its process.",
+    "Its client may reconnect at once, as after an unload: to prevent that, stop its process.",
     `${messages} delivered again, to ${to}.`,
-    ...(durable ? [] : ["The subscription is not durable: it goes if nobody comes back."]),
+    ...(durable ? [] : ["The subscription is not durable: it is deleted unless a consumer reconnects."]),
   ];
 }
 
 export function disconnectedOf({ disconnected }: DisconnectReceipt): string {
   return disconnected === 1
-    ? "The consumer was disconnected. Its client may be back by now."
-    : `${plural(disconnected, "consumer")} were disconnected. Their client may be back by now.`;
+    ? "The consumer was disconnected. Its client may have reconnected."
+    : `${plural(disconnected, "consumer")} were disconnected. Their client may have reconnected.`;
 }
