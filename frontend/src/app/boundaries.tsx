@@ -74,7 +74,7 @@ export function ClusterGate() {
   if (!environment || environment.cluster === cluster) return <Outlet />;
   return (
     <Page>
-      <PageHead title={`No cluster ${cluster} here`} />
+      <PageHead title={`Cluster ${cluster} not found`} />
       <Panel title="Cluster of this gateway">
         <Empty title={`This gateway serves the cluster ${environment.cluster}`}>
           <Link to="/c/$cluster/topics" params={{ cluster: environment.cluster }}>

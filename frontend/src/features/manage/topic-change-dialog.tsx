@@ -98,7 +98,7 @@ export function TopicChangeDialog({
 }
 
 const NOTES: Partial<Record<TopicChange, string>> = {
-  delete: "The commands delete whatever the topic holds then, previewed or not.",
+  delete: "The commands delete everything that the topic holds at that time, previewed or not.",
 };
 
 function commandsOf(id: TopicId, change: TopicChange, partitions: number, wanted: Wanted): Commands {
@@ -159,7 +159,7 @@ function Preview({ change, preview }: { change: TopicChange; preview: TopicPrevi
         <p className={styles.lost}>
           <WarningIcon />
           <span>
-            <strong>{loss}</strong> are deleted with it.
+            <strong>{loss}</strong> {loss.startsWith("1 ") ? "is" : "are"} deleted with it.
           </span>
         </p>
       )}

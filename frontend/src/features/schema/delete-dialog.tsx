@@ -65,7 +65,7 @@ export function DeleteDialog({
         )}
         <CommandLines
           of={COMMANDS.deleteSchemas(id)}
-          note="They delete whatever version is the newest then."
+          note="They delete all versions up to the newest at that time."
         />
         <div className={styles.buttons}>
           <Button variant="default" onClick={onClose}>

@@ -65,8 +65,8 @@ function Content({
       {newest.total === 0 && search.version === undefined ? (
         <Panel title="Versions" flush>
           <Empty title="No schema">
-            Messages of this topic are bytes without checks. The first producer with a schema registers it; a
-            candidate can be registered below.
+            Messages of this topic are bytes whose content is not checked. The first producer with a schema
+            registers it; a candidate can be registered below.
           </Empty>
         </Panel>
       ) : (

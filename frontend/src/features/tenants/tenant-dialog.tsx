@@ -76,7 +76,7 @@ export function TenantDialog({
         )}
         <Checkbox.Group
           label="Allowed clusters"
-          description="Clusters of its namespaces"
+          description="Clusters that its namespaces may use"
           value={clusters}
           error={tried ? missingClusters : null}
           onChange={(chosen) => {

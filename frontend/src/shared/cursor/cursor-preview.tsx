@@ -44,7 +44,7 @@ export function Preview({
       {!lost && !repeats(preview) && (
         <p>
           {preview.gone > 0
-            ? "It cannot be undone any more: no message of the change is stored any more."
+            ? "It cannot be undone: no message of the change is stored any more."
             : "Nothing would change: the subscription is at this position already."}
         </p>
       )}

@@ -255,6 +255,6 @@ function savedText(policy: Policy, place: PolicyPlace): string {
   const value = describe(policy, policy.value as Value);
   const by = policy.level ? `, set by ${setterOf(policy.level, place.level)}` : "";
   return policy.own === null
-    ? `${policy.title} is not set here any more; in force is ${value}${by}.`
+    ? `${policy.title} is not set here any more; the value in force is ${value}${by}.`
     : `${policy.title} is ${value}${by}.`;
 }

@@ -35,7 +35,7 @@ export function UnloadDialog({ whose, onClose }: { whose: Whose; onClose: () => 
       isWhole={({ total, done }) => done === total}
       label={(_, preview) => applyLabel(preview)}
       commands={() => ("broker" in whose ? COMMANDS.unloadBroker(whose) : COMMANDS.unloadNamespace(whose))}
-      note="The commands unload what is owned then, previewed or not."
+      note="The commands unload the bundles that are owned at that time, previewed or not."
       onChanged={() => client.invalidateQueries({ queryKey: ["cluster", whose.cluster] })}
       onClose={onClose}
     />

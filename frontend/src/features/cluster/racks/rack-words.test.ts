@@ -24,7 +24,7 @@ test("bookies without a rack are counted, and what that means is said", () => {
   expect(remarksOf({ ...preview, without_rack: 1, racks: 2 })[1]).toContain("1 of 3 bookies has no rack");
   expect(remarksOf({ ...preview, without_rack: 0, racks: 3 }).slice(1)).toEqual([
     "All 3 bookies have a rack after the change.",
-    "Copies are spread over 3 racks, as far as there are enough bookies.",
+    "Copies are spread over 3 racks, if there are enough bookies.",
   ]);
 });
 

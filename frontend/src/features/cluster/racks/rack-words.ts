@@ -29,7 +29,7 @@ export function remarksOf({ token, bookies, without_rack: without, racks }: Rack
     ...(bookies > 1 && spread === 1
       ? ["All are in one rack after the change: copies cannot be spread over racks."]
       : without === 0 && spread > 1
-        ? [`Copies are spread over ${count(spread)} racks, as far as there are enough bookies.`]
+        ? [`Copies are spread over ${count(spread)} racks, if there are enough bookies.`]
         : []),
   ];
 }

@@ -72,7 +72,7 @@ export function DeleteSubscriptionDialog({
       label={(_, preview) => deleteLabel(preview)}
       red
       commands={(wanted) => COMMANDS.deleteSubscription({ ...id, subscription }, wanted)}
-      note="The commands delete whatever it holds then, previewed or not."
+      note="The commands delete it with everything that it holds at that time, previewed or not."
       nothing="Nothing was deleted"
       onChanged={onChanged}
       onClose={onClose}
