@@ -8,7 +8,13 @@ from typing import Any
 
 from admin_ui import confirming
 from admin_ui.confirming import Json
-from admin_ui.subscriptions.services import WHOLE, ChangeResult, members
+from admin_ui.subscriptions.services import (
+    WHOLE,
+    ChangeResult,
+    members,
+    partition_of,
+    where_present,
+)
 from engine.admin import api
 from engine.admin.fan_out import on_each
 from engine.base.errors import Conflict, MagnetarError, NotFound, Refusal
@@ -27,7 +33,7 @@ async def preview(
     NotFound when no partition has the subscription."""
     parts = await members(engine, topic)
     held = await holdings(engine, parts, subscription)
-    content = _about(topic, subscription, user) | {
+    content = about(topic, subscription, user) | {
         "force": force,
         "count": len(parts),
         "seen": {str(index): holding["seen"] for index, holding in held.items()},
@@ -62,7 +68,7 @@ async def apply(
     answer, with the result of each partition. Raises Conflict when partitions were added since, NotFound when the
     subscription is deleted everywhere.
     """
-    content = confirming.read(KIND, token, _about(topic, subscription, user))
+    content = confirming.read(KIND, token, about(topic, subscription, user))
     parts = await members(engine, topic)
     if len(parts) != content["count"]:
         raise Conflict(
@@ -125,23 +131,10 @@ async def holdings(
     engine: Engine, parts: dict[int, TopicName], subscription: str
 ) -> dict[int, Json]:
     """Return the answers of the partitions that have the subscription, by number. Raises NotFound when none has it."""
-
-    async def holding_of(part: TopicName) -> Json | None:
-        try:
-            args = api.OnSubscription(part, subscription)
-            return await engine.call(api.SUBSCRIPTION_HOLDINGS, args)
-        except NotFound:
-            if WHOLE in parts:
-                raise
-            return None  # the subscription was created when the topic had fewer partitions
-
-    answers = await on_each(list(parts.values()), holding_of)
-    held = {
-        index: answer for index, answer in zip(parts, answers, strict=True) if answer is not None
-    }
-    if not held:
-        raise NotFound("Subscription not found")
-    return held
+    return await where_present(
+        parts,
+        lambda part: engine.call(api.SUBSCRIPTION_HOLDINGS, api.OnSubscription(part, subscription)),
+    )
 
 
 def consumers_of(index: int, holding: Json) -> list[Json]:
@@ -156,11 +149,6 @@ def consumers_of(index: int, holding: Json) -> list[Json]:
         }
         for consumer in holding["consumers"]
     ]
-
-
-def partition_of(index: int) -> int | None:
-    """Return the number of a partition, as in the console API."""
-    return None if index == WHOLE else index
 
 
 async def _check_missing(
@@ -179,7 +167,8 @@ async def _check_missing(
     )
 
 
-def _about(topic: TopicName, subscription: str, user: str) -> Json:
+def about(topic: TopicName, subscription: str, user: str) -> Json:
+    """Return the members that bind a token to a user and a subscription."""
     return {"topic": str(topic), "subscription": subscription, "user": user}
 
 

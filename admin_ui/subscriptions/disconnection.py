@@ -2,7 +2,7 @@
 
 from admin_ui import confirming
 from admin_ui.confirming import Json
-from admin_ui.subscriptions.deletion import consumers_of, holdings
+from admin_ui.subscriptions.deletion import about, consumers_of, holdings
 from admin_ui.subscriptions.services import WHOLE, members
 from engine.admin import api
 from engine.base.errors import Conflict, InvalidField, NotFound, Refusal
@@ -41,7 +41,7 @@ async def preview(
             f"Consumer {name} is not connected to {subscription} from {address} any more"
         )
     identity = ("name", "address", "id", "connected_ms")
-    content = _about(topic, subscription, user) | {
+    content = about(topic, subscription, user) | {
         "part": str(parts[index]),
         "consumers": [{key: consumer[key] for key in identity} for consumer, _ in matching],
     }
@@ -58,7 +58,7 @@ async def preview(
 async def apply(engine: Engine, topic: TopicName, subscription: str, user: str, token: str) -> Json:
     """Disconnect the consumer. Raises NotFound when it has left, Conflict when it connected again meanwhile; of
     several, only when that is so for all of them."""
-    content = confirming.read(KIND, token, _about(topic, subscription, user))
+    content = confirming.read(KIND, token, about(topic, subscription, user))
     part = TopicName.parse(content["part"])
     done = 0
     refusal: Refusal = NotFound("No consumer is connected any more")
@@ -72,7 +72,3 @@ async def apply(engine: Engine, topic: TopicName, subscription: str, user: str, 
     if not done:
         raise refusal
     return {"at": now_ms(), "disconnected": done}
-
-
-def _about(topic: TopicName, subscription: str, user: str) -> Json:
-    return {"topic": str(topic), "subscription": subscription, "user": user}

@@ -69,20 +69,10 @@ async def _preview(engine: Engine, args: api.PreviewChange, user: str) -> tuple[
     if args.undo is not None:
         members = await _changed_by(engine, members, args.subscription, args.undo)
 
-    async def preview_of(member: TopicName) -> Json | None:
-        try:
-            return await engine.call(api.PREVIEW_CHANGE, replace(args, topic=member))
-        except NotFound:
-            if len(members) == 1:
-                raise
-            return None  # the subscription was created when the topic had fewer partitions
-
-    answers = await on_each(list(members.values()), preview_of)
-    previews = {
-        index: part for index, part in zip(members, answers, strict=True) if part is not None
-    }
-    if not previews:
-        raise NotFound("Subscription not found")
+    previews = await where_present(
+        members,
+        lambda member: engine.call(api.PREVIEW_CHANGE, replace(args, topic=member)),
+    )
     confirmed = Confirmed(
         topic=str(args.topic),
         subscription=args.subscription,
@@ -99,9 +89,7 @@ async def _preview(engine: Engine, args: api.PreviewChange, user: str) -> tuple[
 def _parts(previews: dict[int, Json]) -> list[Json]:
     names = ("from", "to", "holes", "delayed", "first", "last", "gone", "moved")
     return [
-        _amounts(part)
-        | {name: part[name] for name in names}
-        | {"partition": None if index == WHOLE else index}
+        _amounts(part) | {name: part[name] for name in names} | {"partition": partition_of(index)}
         for index, part in previews.items()
     ]
 
@@ -202,7 +190,7 @@ def _result(
     parts = []
     for index, result in zip(indexes, results, strict=True):
         part: Json = {
-            "partition": None if index == WHOLE else index,
+            "partition": partition_of(index),
             "done": result["done"] and changed,
         }
         if part["done"]:
@@ -331,3 +319,28 @@ async def members(engine: Engine, topic: TopicName) -> dict[int, TopicName]:
     if partitions == 0:
         return {WHOLE: topic}
     return {index: topic.partition_at(index) for index in range(partitions)}
+
+
+async def where_present(
+    parts: dict[int, TopicName], request: Callable[[TopicName], Awaitable[Json]]
+) -> dict[int, Json]:
+    """Return the answers of the partitions that have the subscription, by number. Raises NotFound when none has it."""
+
+    async def answer_of(part: TopicName) -> Json | None:
+        try:
+            return await request(part)
+        except NotFound:
+            if len(parts) == 1:
+                raise
+            return None  # the subscription was created when the topic had fewer partitions
+
+    answers = await on_each(list(parts.values()), answer_of)
+    present = {index: part for index, part in zip(parts, answers, strict=True) if part is not None}
+    if not present:
+        raise NotFound("Subscription not found")
+    return present
+
+
+def partition_of(index: int) -> int | None:
+    """Return the number of a partition, as in the console API."""
+    return None if index == WHOLE else index
