@@ -21,10 +21,12 @@ from engine.schema.schema_registry import DEFINITION_BYTES_MAX, schema_id
 from engine.wire import pulsar_pb2 as pb
 from tests.support.instance import Instance, running_instance
 from tests.support.raw_client import Wire
+from tests.support.waiting import until_blocking
 from tests.unit.schema.test_hostile_definitions import DEFINITIONS
 
 PATIENCE_S = 90
 """What no answer may take, on a machine with other things to do."""
+POLL_S = 0.2
 LOST_BROKER = ("ServiceNotReady", "MetadataError")
 """Errors that clients try again on."""
 _numbers = itertools.count()
@@ -80,20 +82,25 @@ class Asking:
     def _connected(self) -> Wire:
         """Return a new connection to the broker that serves the topic, once a lookup names it: a broker whose session
         ended serves no topic before the next lookup."""
-        end = time.monotonic() + PATIENCE_S
-        while True:
+        answer: dict[str, Any] = {}
+
+        def is_served() -> bool:
+            nonlocal wire, answer
             wire = Wire(self._instance.ports["BROKER"], answers_pings=True)
             wire.patience(PATIENCE_S)
             try:
                 answer = wire.open().ask("lookupTopic", topic=self.topic, request_id=0)
-                found = answer.get("lookupTopicResponse", answer)
+                answer = answer.get("lookupTopicResponse", answer)
             except (OSError, AssertionError) as error:  # the broker closed the connection
-                found = {"response": repr(error)}
-            if found.get("response") == "Connect":
-                return wire
+                answer = {"response": repr(error)}
+            if answer.get("response") == "Connect":
+                return True
             wire.close()
-            assert time.monotonic() < end, found
-            time.sleep(0.2)
+            return False
+
+        wire: Wire
+        until_blocking(is_served, lambda: answer, PATIENCE_S, POLL_S)
+        return wire
 
     def again(self) -> None:
         """Connect and look up anew."""
@@ -316,13 +323,6 @@ def test_hostile_names_of_properties_come_back_as_they_were(
     publisher()
 
 
-def eventually(ask: Callable[[], dict[str, Any]], want: Callable[[dict[str, Any]], bool]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not want(said := ask()):
-        assert time.monotonic() < end, said
-        time.sleep(0.2)
-
-
 @pytest.mark.parametrize("part", ["bookie-1", "zookeeper"])
 def test_while_a_part_is_away_known_schemas_come_in_and_new_ones_are_told_to_try_again(
     instance: Instance, connect: Connect, publisher: Callable[[], None], part: str
@@ -344,16 +344,20 @@ def test_while_a_part_is_away_known_schemas_come_in_and_new_ones_are_told_to_try
         instance.wait_running(part)
         asking.again()
 
-    def produce() -> dict[str, Any]:
-        """The answer after a lookup, as clients do: a broker whose session ended serves no topic before one."""
+    answer: dict[str, Any] = {}
+
+    def is_produced() -> bool:
+        """Produce after a lookup, as clients do: a broker whose session ended serves no topic before one."""
+        nonlocal answer
         try:
             asking.look_up()
-            return asking.produce(avro("a", "b"))
-        except (OSError, AssertionError):  # the broker may have had to let go of its topics
+            answer = asking.produce(avro("a", "b"))
+        except (OSError, AssertionError):  # the broker may have released its topics
             asking.again()
-            return {"error": "closed"}
+            answer = {"error": "closed"}
+        return "error" not in answer
 
-    eventually(produce, lambda answer: "error" not in answer)
+    until_blocking(is_produced, lambda: answer, PATIENCE_S, POLL_S)
     publisher()
 
 

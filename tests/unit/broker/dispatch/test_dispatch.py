@@ -13,6 +13,7 @@ from engine.base.names import TopicName
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.broker.errors import ProducerBusy, TopicTerminated
 from engine.broker.topics.publish import Producer, Publish
+from engine.broker.topics.subscription import Subscription
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import ManagedSettings
 from engine.wire.kernels import SendRun
@@ -231,36 +232,10 @@ async def test_an_unloaded_topic_sends_its_clients_away_and_loads_again_with_its
     assert topic.subscriptions["s"].cursor.backlog_entries() == 1
 
 
-async def test_a_readers_subscription_goes_with_it_and_starts_afresh_for_the_next(
-    bench: Bench,
-) -> None:
-    await bench.publish(3)
-    for _ in range(2):
-        client = Client()
-        consumer = Consumer(
-            client,
-            1,
-            "r",
-            SubscriptionType.EXCLUSIVE,
-            settings=bench.context.settings,
-            partition=-1,
-            now_ms=0,
-        )
-        subscription = await bench.topic.subscribe(
-            consumer, "r", durable=False, initial=InitialPosition.EARLIEST, properties={}
-        )
-        subscription.flow(consumer, 10)
-        await _received(client, 3)
-        subscription.acknowledge_cumulative(consumer, client.received[-1])
-        subscription.detach(consumer)
-        assert "r" not in bench.topic.subscriptions
-
-
-async def test_a_reader_that_leaves_a_fenced_log_is_no_error(
-    bench: Bench, caplog: pytest.LogCaptureFixture
-) -> None:
+async def join_as_reader(bench: Bench, client: Client) -> tuple[Consumer, Subscription]:
+    """Attach a consumer to the subscription ``r``, which is not durable."""
     consumer = Consumer(
-        Client(),
+        client,
         1,
         "r",
         SubscriptionType.EXCLUSIVE,
@@ -271,6 +246,27 @@ async def test_a_reader_that_leaves_a_fenced_log_is_no_error(
     subscription = await bench.topic.subscribe(
         consumer, "r", durable=False, initial=InitialPosition.EARLIEST, properties={}
     )
+    return consumer, subscription
+
+
+async def test_a_readers_subscription_goes_with_it_and_starts_afresh_for_the_next(
+    bench: Bench,
+) -> None:
+    await bench.publish(3)
+    for _ in range(2):
+        client = Client()
+        consumer, subscription = await join_as_reader(bench, client)
+        subscription.flow(consumer, 10)
+        await _received(client, 3)
+        subscription.acknowledge_cumulative(consumer, client.received[-1])
+        subscription.detach(consumer)
+        assert "r" not in bench.topic.subscriptions
+
+
+async def test_a_reader_that_leaves_a_fenced_log_is_no_error(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    consumer, subscription = await join_as_reader(bench, Client())
     bench.topic.log.abandon()
     subscription.detach(consumer)
     await until(lambda: not bench.topic._deletions)
