@@ -18,8 +18,8 @@ async def health() -> Body:
     await prober.first()
     return {
         "now": now_ms(),
-        "at": source.heard(),
-        "hops": [hop.told() for hop in source.health.hops.all],
+        "at": source.known_until(),
+        "hops": [hop.as_json() for hop in source.health.hops.all],
     }
 
 
@@ -34,6 +34,6 @@ async def beat(waiting: bool) -> Body:
     return {
         "op": "beat",
         "now": now_ms(),
-        "at": source.heard(),
-        "hops": [hop.told() for hop in source.health.hops.bad],
+        "at": source.known_until(),
+        "hops": [hop.as_json() for hop in source.health.hops.bad],
     }

@@ -9,7 +9,13 @@ from engine.base.errors import NotFound
 from engine.metadata import paths
 from engine.metadata.cached import fresh
 from engine.metadata.records import BookieRacks
-from engine.tenancy.resources.racks import Told, all_bookies, get_racks, replace_rack, told_of
+from engine.tenancy.resources.racks import (
+    RackPlacement,
+    all_bookies,
+    get_racks,
+    placement_of,
+    replace_rack,
+)
 from gateway.services.collector import now_ms
 from gateway.services.engine_link import Engine
 
@@ -21,14 +27,14 @@ async def preview(engine: Engine, bookie: str, user: str, rack: str | None, grou
     """Return what setting ``rack`` would do (None: removing it), with the token that confirms exactly that. Raises
     NotFound for a bookie that was never registered."""
     groups = await _stored(engine)
-    before = told_of(groups, bookie)
+    before = placement_of(groups, bookie)
     bookies = await all_bookies(engine.store)
     if bookie not in bookies and before is None:
         raise NotFound(f"There is no bookie {bookie}")
     after = None
     if rack is not None:
         facts = before.facts if before is not None else {}
-        after = Told(group, {**facts, "rack": rack})
+        after = RackPlacement(group, {**facts, "rack": rack})
     racks = {**_racks(groups), bookie: _racks(_only(bookie, after)).get(bookie)}
     racks_of_bookies = [racks.get(known_bookie) for known_bookie in bookies]
     content = _about(bookie, user) | {"before": before, "after": after}
@@ -51,8 +57,8 @@ async def apply(engine: Engine, bookie: str, user: str, token: str) -> Json:
     return {"at": now_ms(), "before": _shown(before), "after": _shown(after)}
 
 
-def _from_signed(signed: Any) -> Told | None:
-    return None if signed is None else Told(*signed)
+def _from_signed(signed: Any) -> RackPlacement | None:
+    return None if signed is None else RackPlacement(*signed)
 
 
 async def _stored(engine: Engine) -> Groups:
@@ -60,7 +66,7 @@ async def _stored(engine: Engine) -> Groups:
     return await get_racks(fresh(engine.store, paths.BOOKIE_RACKS))
 
 
-def _only(bookie: str, placement: Told | None) -> Groups:
+def _only(bookie: str, placement: RackPlacement | None) -> Groups:
     return {} if placement is None else {placement.group: {bookie: placement.facts}}
 
 
@@ -69,7 +75,7 @@ def _racks(groups: Groups) -> dict[str, str]:
     return BookieRacks(dict(groups)).racks
 
 
-def _shown(placement: Told | None) -> Json | None:
+def _shown(placement: RackPlacement | None) -> Json | None:
     if placement is None:
         return None
     facts = placement.facts

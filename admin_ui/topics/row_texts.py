@@ -34,7 +34,7 @@ class RowTexts:
     ) -> tuple[str, str]:
         """Return the row without its end, a text that is the same object until something changes, and the end. Without
         a ``trend`` the row has none. Raises KeyError when the topic is not there."""
-        known, at = topics.told(name, now_ms)
+        known, at = topics.content_of(name, now_ms)
         made_of = (known, trend, attention)
         cached = self._texts.get(name)
         text = (

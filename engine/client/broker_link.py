@@ -177,7 +177,7 @@ class BrokerLink(Connection):
         )
 
     def received(self, buf: bytes, pos: int, end: int) -> int:
-        self._keepalive.heard()
+        self._keepalive.received()
         previous = -1
         while pos < end and pos != previous and not self.closing:
             previous = pos

@@ -42,7 +42,7 @@ class KeepAlive:
             self._timer.cancel()
         self._answer_probe(False)
 
-    def heard(self) -> None:
+    def received(self) -> None:
         """Record that bytes arrived."""
         self._received = self._received_in_probe = True
 

@@ -261,7 +261,7 @@ class Collector:
             self._findings_after = began + ATTEND_SHARE * (time.monotonic() - began)
         self._notify()
 
-    def heard(self) -> int | None:
+    def known_until(self) -> int | None:
         """Return the time in ms up to which every registered broker and the metadata store have reported; the figures
         that are shown are of that time. None before all of them have.
 
@@ -425,7 +425,7 @@ class Collector:
             self._topics.drop_unused()
         assert self._bookies is not None
         self._snapshot = Snapshot(
-            at, self._lines, self._bookies, self._topics, self.heard, self.attention
+            at, self._lines, self._bookies, self._topics, self.known_until, self.attention
         )
         self._notify()
         if failed is not None:

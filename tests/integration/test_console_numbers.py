@@ -140,9 +140,9 @@ async def test_of_a_broker_that_is_silent_the_last_numbers_stay_and_its_hop_is_n
     [hop] = [hop for hop in gateway.collector.health.hops.bad if hop.kind is Kind.BROKER]
     assert (hop.id, hop.state) == (owner.record.id, HopState.DOWN)
     heard = gateway.collector._followed[owner.record.id].last_seen
-    await until(lambda: gateway.collector.heard() == heard)  # the store was heard since
+    await until(lambda: gateway.collector.known_until() == heard)  # the store was heard since
     # What is shown is as of when all were heard.
-    await stays(lambda: gateway.collector.heard() == heard, 1.5)
+    await stays(lambda: gateway.collector.known_until() == heard, 1.5)
 
 
 def _lines(gateway: Gateway) -> list[dict[str, Any]]:

@@ -189,7 +189,7 @@ class Session(Connection):
     # --- reading --------------------------------------------------------------------------------
 
     def received(self, buf: bytes, pos: int, end: int) -> int:
-        self._keepalive.heard()
+        self._keepalive.received()
         before = -1
         while pos < end and pos != before and not self.closing:
             if self._handshake.waiting:

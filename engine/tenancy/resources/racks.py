@@ -25,7 +25,7 @@ BAD_RACK = (
 FIELDS = ("rack", "hostname")
 
 
-class Told(NamedTuple):
+class RackPlacement(NamedTuple):
     """Placement of one bookie as configured: its group, and in ``facts`` its rack and hostname where they are set."""
 
     group: str
@@ -42,17 +42,21 @@ async def get_racks(store: MetadataStore) -> Stored:
     return await find_node(store, paths.BOOKIE_RACKS) or {}
 
 
-def told_of(groups: Mapping[str, Any], bookie: str) -> Told | None:
+def placement_of(groups: Mapping[str, Any], bookie: str) -> RackPlacement | None:
     """Return the placement of one bookie in the stored groups, None without one."""
     return next(
-        (Told(group, bookies[bookie]) for group, bookies in groups.items() if bookie in bookies),
+        (
+            RackPlacement(group, bookies[bookie])
+            for group, bookies in groups.items()
+            if bookie in bookies
+        ),
         None,
     )
 
 
 async def get_rack(store: MetadataStore, bookie: str) -> Stored:
     """Return a bookie's rack and hostname. Raises NotFound without a placement."""
-    placement = told_of(await get_racks(store), bookie)
+    placement = placement_of(await get_racks(store), bookie)
     if placement is None:
         raise _unknown(bookie)
     return placement.facts
@@ -84,7 +88,7 @@ async def delete_rack(store: MetadataStore, bookie: str) -> None:
 
     def change(value: bytes) -> bytes:
         groups = _decoded(value)
-        if told_of(groups, bookie) is None:
+        if placement_of(groups, bookie) is None:
             raise _unknown(bookie)
         return _encoded(_without(groups, bookie))
 
@@ -92,7 +96,11 @@ async def delete_rack(store: MetadataStore, bookie: str) -> None:
 
 
 async def replace_rack(
-    store: MetadataStore, bookie: str, placement: Told | None, *, expected: Told | None
+    store: MetadataStore,
+    bookie: str,
+    placement: RackPlacement | None,
+    *,
+    expected: RackPlacement | None,
 ) -> None:
     """Replace the placement of a bookie; None removes it.
 
@@ -103,7 +111,7 @@ async def replace_rack(
 
     def change(value: bytes) -> bytes:
         groups = _decoded(value)
-        if told_of(groups, bookie) != expected:
+        if placement_of(groups, bookie) != expected:
             raise Conflict(f"The rack of {bookie} was changed meanwhile; look at it again")
         groups = _without(groups, bookie)
         if placement is not None:

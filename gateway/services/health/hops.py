@@ -87,7 +87,7 @@ class Hop:
     advice: str
     began: bool = False
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Return the hop in the form of the console's interface."""
         return {
             "hop": self.kind.value,

@@ -196,7 +196,7 @@ class Recorder:
 
     def _totals(self) -> Point | None:
         """Return the cluster's totals; None while some numbers are not current."""
-        latest, reported_ms = self._collector.latest, self._collector.heard()
+        latest, reported_ms = self._collector.latest, self._collector.known_until()
         totals = None if latest is None else latest.topics.totals
         if totals is None or reported_ms is None or totals["last"]:
             return None

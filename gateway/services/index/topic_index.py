@@ -528,10 +528,10 @@ class TopicIndex:
 
     def row(self, name: str, now_ms: int) -> Row:
         """Return a listed topic's row (``rows.row_of``). Raises KeyError when it does not exist."""
-        known, at = self.told(name, now_ms)
+        known, at = self.content_of(name, now_ms)
         return row_of(*known, at)
 
-    def told(self, name: str, now_ms: int) -> tuple[Known, int]:
+    def content_of(self, name: str, now_ms: int) -> tuple[Known, int]:
         """Return the content of a listed topic's row and its time in ms. Raises KeyError when it does not exist."""
         shown = self._shown[name]
         if shown.last is not None:

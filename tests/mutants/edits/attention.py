@@ -175,7 +175,7 @@ EDITS = (
     ),
     Edit(
         "live-without-a-broker",
-        "gateway/services/collector.py::Collector.heard",
+        "gateway/services/collector.py::Collector.known_until",
         "times.append(self._last_seen)",
         "pass",
         (

@@ -534,7 +534,7 @@ EDITS = (
     ),
     Edit(
         "any-byte-proves-a-client-alive",
-        "engine/net/keepalive.py::KeepAlive.heard",
+        "engine/net/keepalive.py::KeepAlive.received",
         "self._received = self._received_in_probe = True",
         "self._answer_probe(True)",
         (
@@ -672,7 +672,7 @@ EDITS = (
     ),
     Edit(
         "old-bytes-taken-for-life",
-        "engine/net/keepalive.py::KeepAlive.heard",
+        "engine/net/keepalive.py::KeepAlive.received",
         "self._received = self._received_in_probe = True",
         "self._received = self._received_in_probe = True; self._answer_probe(True)",
         (

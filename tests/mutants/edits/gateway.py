@@ -451,7 +451,7 @@ EDITS = (
     ),
     Edit(
         "fresh-although-rounds-fail",
-        "gateway/services/collector.py::Collector.heard",
+        "gateway/services/collector.py::Collector.known_until",
         "min(store_ms, self._succeeded_ms) if failing else store_ms",
         "store_ms",
         (f"{COLLECTOR}::test_what_is_shown_is_as_of_the_last_round_that_succeeded",),

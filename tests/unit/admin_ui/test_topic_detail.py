@@ -40,7 +40,7 @@ def seen(parts: list[TopicPart]) -> list[tuple[str, list[int]]]:
 
 
 def measured(backlog: int, messages: int, estimated: int = 0, **more: Any) -> dict[str, Any]:
-    """As our brokers tell it."""
+    """Return a subscription as our brokers report it."""
     told = {"backlogMessages": messages, "backlogEstimated": estimated, "backlogUnmeasured": 0}
     return subscription(backlog, **told, **more)
 

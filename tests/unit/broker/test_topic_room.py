@@ -43,7 +43,7 @@ async def present(bench: AdminBench) -> list[str]:
 
 
 async def refused(*makers: Any) -> list[BaseException]:
-    """What those raised that were refused, all having started at once."""
+    """Return the errors of those that were refused, all having started at once."""
     ends = await asyncio.gather(*makers, return_exceptions=True)
     return [end for end in ends if isinstance(end, BaseException)]
 

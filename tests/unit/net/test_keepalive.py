@@ -31,7 +31,7 @@ async def test_anything_heard_is_a_sign_of_life() -> None:
     line, keepalive = started()
     for _ in range(5):
         await asyncio.sleep(10.5)
-        keepalive.heard()
+        keepalive.received()
     assert line.kinds() == ["PING"] * 5
     assert line.ends == []
 
@@ -52,7 +52,7 @@ async def test_only_the_answer_to_the_ping_proves_that_somebody_is_there() -> No
     _, keepalive = started()
     gone = asyncio.ensure_future(keepalive.is_alive(5.0))
     await asyncio.sleep(1)
-    keepalive.heard()
+    keepalive.received()
     await asyncio.sleep(1)
     assert not gone.done()
     keepalive.stop()
@@ -80,7 +80,7 @@ async def test_who_is_too_busy_for_the_ping_is_taken_for_alive_and_who_is_silent
     asked = asyncio.ensure_future(keepalive.is_alive(5.0))
     await asyncio.sleep(1)
     if heard:
-        keepalive.heard()
+        keepalive.received()
     assert await asked is heard
     assert line.ends == ([] if heard else ["aborted: no sign of life when asked for one"])
 

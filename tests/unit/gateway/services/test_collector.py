@@ -91,17 +91,17 @@ def test_what_is_shown_is_as_of_the_last_round_that_succeeded(
 
     pass_a_second()
     a_round(engine, collector)
-    assert collector.heard() == 2_000
+    assert collector.known_until() == 2_000
     with monkeypatch.context() as once:
         once.setattr(collector, "_read_catalog", None)
         for heard in (3_000, 2_000, 2_000):  # one slow round is no outage
             pass_a_second()
             with pytest.raises(TypeError):
                 a_round(engine, collector)
-            assert collector.heard() == heard
+            assert collector.known_until() == heard
     pass_a_second()
     a_round(engine, collector)
-    assert collector.heard() == clock[0]
+    assert collector.known_until() == clock[0]
 
 
 def test_a_broker_whose_answer_breaks_something_is_followed_on(
@@ -179,9 +179,9 @@ def test_numbers_are_as_of_the_last_broker_when_none_is_registered_any_more(
     collector = made(engine)
     a_round(engine, collector)
     assert collector.health.store.heard_ms > 0
-    assert collector.heard() is None, "no broker was heard: nothing is live"
+    assert collector.known_until() is None, "no broker was heard: nothing is live"
     collector._last_seen = 5
-    assert collector.heard() == 5
+    assert collector.known_until() == 5
 
 
 def test_a_broker_that_comes_does_not_take_the_time_of_the_numbers_away(engine: EngineLink) -> None:
@@ -191,13 +191,13 @@ def test_a_broker_that_comes_does_not_take_the_time_of_the_numbers_away(engine: 
     collector._registered, collector._followed = [followed.address], {"b:1": followed}
     collector._last_seen = 5
     collector._topics.begin()
-    assert collector.heard() is None, "not every broker was heard since the start"
+    assert collector.known_until() is None, "not every broker was heard since the start"
     for _ in collector._topics.become_complete():
         pass
-    assert collector.heard() == 5, "nobody was heard since"
+    assert collector.known_until() == 5, "nobody was heard since"
     collector._last_seen = now_ms() + 60_000
     collector.health.store.heard_ms = now_ms() + 60_000
-    assert collector.heard() == followed.since, "and it has to answer soon"
+    assert collector.known_until() == followed.since, "and it has to answer soon"
 
 
 def follow(collector: Collector, **state: int) -> Followed:

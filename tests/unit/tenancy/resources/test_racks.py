@@ -8,14 +8,14 @@ from engine.base.errors import Conflict, Failed, InvalidRequest, NotFound, Preco
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore
 from engine.tenancy.resources.racks import (
-    Told,
+    RackPlacement,
     all_bookies,
     delete_rack,
     get_rack,
     get_racks,
+    placement_of,
     replace_rack,
     set_rack,
-    told_of,
 )
 
 
@@ -73,14 +73,17 @@ async def test_bookies_are_those_with_a_cookie(store: MetadataStore) -> None:
 
 
 async def test_what_is_told_is_replaced_only_as_it_was_seen(store: MetadataStore) -> None:
-    first, second = Told("g", {"rack": "/r1"}), Told("h", {"rack": "/r2", "hostname": "b"})
+    first, second = (
+        RackPlacement("g", {"rack": "/r1"}),
+        RackPlacement("h", {"rack": "/r2", "hostname": "b"}),
+    )
     await replace_rack(store, "b:1", first, expected=None)
-    for seen in (None, second, Told("g", {"rack": "/r2"})):
+    for seen in (None, second, RackPlacement("g", {"rack": "/r2"})):
         with pytest.raises(Conflict, match="rack of b:1 was changed meanwhile"):
             await replace_rack(store, "b:1", second, expected=seen)
     await replace_rack(store, "b:1", second, expected=first)
-    assert told_of(await get_racks(store), "b:1") == second
+    assert placement_of(await get_racks(store), "b:1") == second
     with pytest.raises(PreconditionFailed, match="'rack' parameter is invalid"):
-        await replace_rack(store, "b:1", Told("g", {"rack": "/a/b"}), expected=second)
+        await replace_rack(store, "b:1", RackPlacement("g", {"rack": "/a/b"}), expected=second)
     await replace_rack(store, "b:1", None, expected=second)
     assert await get_racks(store) == {}

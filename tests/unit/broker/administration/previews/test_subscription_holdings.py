@@ -1,4 +1,4 @@
-"""What a subscription holds is reported, a deletion takes no more of it, and one consumer can be sent away."""
+"""The holdings of a subscription are reported, a deletion removes no more of it, and one consumer can be disconnected."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -20,7 +20,7 @@ def test_a_hop_says_since_when_it_does_not_answer_and_clears_by_itself() -> None
     now = 50
     hops.answered(Kind.STORE)
     assert hops.bad == []
-    told = hops.all[0].told()
+    told = hops.all[0].as_json()
     assert told == {
         "hop": "store", "id": "", "state": "ok", "since": 50, "reason": "", "advice": "",
     }  # fmt: skip
@@ -78,4 +78,4 @@ def test_what_cannot_be_asked_for_another_hop_is_not_bad() -> None:
     hops.unknown(Kind.SPARK, why="reports through Redis, which does not answer")
     assert [hop.kind for hop in hops.bad] == [Kind.REDIS]
     assert hops.version > version
-    assert hops.all[-1].told()["state"] == "unknown"
+    assert hops.all[-1].as_json()["state"] == "unknown"

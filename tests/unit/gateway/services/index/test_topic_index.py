@@ -226,7 +226,7 @@ def test_it_is_what_a_recomputation_gives(merge_share: int, steps: list[Any], lo
 
 
 def measured(backlog: int | None, more: int, kind: int) -> dict[str, int | None]:
-    """What a broker tells of a backlog beside its entries."""
+    """Return the values that a broker reports of a backlog beside its entries."""
     if backlog is None:
         told = dict.fromkeys(("backlog_messages", "backlog_estimated", "backlog_unmeasured"))
         return {**told, "oldest_at": OLDEST_UNKNOWN}
