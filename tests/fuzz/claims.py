@@ -26,7 +26,7 @@ LONGS = (*NUMBERS, 1 << 62, (1 << 63) - 1, 1 << 63, (1 << 64) - 1)
 TEXTS = ("", " ", "a+b", "a%2Fb", "%", "\u202egnp.exe", "\r\n", "\x00", "..", "x" * 300, "é" * 200)
 LARGE = (1_000, 30_000, 300_000)
 BODY_BYTES_MAX = 4 << 20
-"""Largest body of a request: four times what the gateway accepts. No other hostile client runs while a body is made, and
+"""Largest body of a request: four times what the gateway accepts. No other hostile client runs while one is made, and
 a body of a gigabyte takes many seconds, which the others would count against the instance."""
 PATTERNS = (
     f"persistent://{NAMESPACE}/.*.*" + "a?" * 14 + "b",

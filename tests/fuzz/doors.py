@@ -40,7 +40,7 @@ NOT_OURS = {501, 503}
 """Of the statuses above 499: not built, and not now."""
 QUIET_P99_MIN_S = 0.005
 QUIET_LOG = logging.getLogger("hostile")
-"""Log of the hostile sockets: the library logs a stack when bytes arrive while it stops waiting for the peer's close."""
+"""Log of the hostile sockets; the library logs a stack when bytes arrive after it stopped waiting for peer's close."""
 QUIET_LOG.disabled = True
 
 

@@ -1,4 +1,4 @@
-"""The holdings of a subscription are reported, a deletion removes no more of it, and one consumer can be disconnected."""
+"""The holdings of a subscription are reported, a deletion removes no more of it, one consumer can be disconnected."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
