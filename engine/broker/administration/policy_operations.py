@@ -9,8 +9,8 @@ from engine.admin.api import JsonObject
 from engine.admin.operation import Handlers, bind
 from engine.base.errors import Conflict, NotFound, PreconditionFailed
 from engine.base.names import NamespaceName, TopicName
-from engine.broker.control.acted_upon import topic_policies
 from engine.broker.control.catalog import Catalog
+from engine.broker.control.effective_policies import topic_policies
 from engine.broker.errors import TopicNotFound
 from engine.broker.ports import TopicPolicies
 from engine.metadata.records import Document

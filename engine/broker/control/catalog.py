@@ -10,7 +10,11 @@ from typing import Protocol
 
 from engine.base.errors import AlreadyExists, Conflict, NotFound, Refusal
 from engine.base.names import NamespaceName, TopicName
-from engine.broker.control.acted_upon import NamespacePolicies, namespace_policies, topic_policies
+from engine.broker.control.effective_policies import (
+    NamespacePolicies,
+    namespace_policies,
+    topic_policies,
+)
 from engine.broker.control.topic_room import TopicRoom
 from engine.broker.errors import (
     BrokerError,

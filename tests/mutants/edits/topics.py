@@ -336,11 +336,11 @@ EDITS = (
     ),
     Edit(
         "negative-lifetimes-expire-everything",
-        "engine/broker/control/acted_upon.py::_off_below_0",
+        "engine/broker/control/effective_policies.py::_off_below_0",
         "return max(number, 0)",
         "return number",
         (
-            "unit/broker/control/test_acted_upon.py::"
+            "unit/broker/control/test_effective_policies.py::"
             "test_a_negative_number_that_somebody_stored_lets_nothing_go",
         ),
     ),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from engine.broker.control.acted_upon import namespace_policies, topic_policies
+from engine.broker.control.effective_policies import namespace_policies, topic_policies
 from engine.broker.ports import BacklogQuota, MaxRate, QuotaAction, TopicPolicies
 from engine.tenancy.policies.in_force import in_force, of_subscriptions
 from engine.tenancy.policies.table import SUBSCRIPTION_RATE
