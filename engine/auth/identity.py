@@ -1,0 +1,23 @@
+"""Identity of the client of a connection or request, as an authenticator established it. Pure."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who acts.
+
+    ``role`` is the authenticated name, None only where authentication is off. ``original`` is the role of the client on
+    whose behalf a proxy acts; both roles are judged then. ``method`` is the name of the authentication method, such as
+    ``token``. ``expires_at`` is the time at which the credentials end, in seconds since the Unix epoch on the clock
+    seam's wall clock; None if they do not expire.
+    """
+
+    role: str | None
+    original: str | None = None
+    method: str = ""
+    expires_at: float | None = None
+
+
+UNAUTHENTICATED = Identity(None)
+"""The identity of every client where authentication is off."""
