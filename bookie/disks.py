@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
-from bookie.identity import read_local_cookies
+from bookie.cookies import read_local_cookies
 from bookie.settings import BookieSettings
 from bookie.storage.errors import DamagedError
 from bookie.storage.files import Disk, Lane

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 
-from bookie.identity import (
+from bookie.cookies import (
     IdentityError,
     check_cookie,
     cookie_text,

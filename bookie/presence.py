@@ -4,7 +4,7 @@ import asyncio
 import logging
 from contextlib import suppress
 
-from bookie.identity import IdentityError
+from bookie.cookies import IdentityError
 from bookie.settings import BookieSettings
 from engine.base.clock import Clock
 from engine.metadata import paths

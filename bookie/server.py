@@ -8,7 +8,7 @@ from functools import partial
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from bookie.identity import instance_id
+from bookie.cookies import instance_id
 from bookie.metrics import BookieMetrics
 from bookie.mode import Mode
 from bookie.opening import Directories

@@ -45,7 +45,7 @@ INSTALLED_APPS = [
 # All are asynchronous: a synchronous one would make every request wait for a thread twice.
 MIDDLEWARE = [
     "gateway.http.entrance.Entrance",
-    "gateway.http.identity.Identity",
+    "gateway.http.identity.UserMiddleware",
     "gateway.http.installed.middleware",
 ]
 ROOT_URLCONF = "gateway.urls"

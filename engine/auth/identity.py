@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who acts.
+    """The authenticated name of a client, and of the client it acts for.
 
     ``role`` is the authenticated name, None only where authentication is off. ``original`` is the role of the client on
     whose behalf a proxy acts; both roles are judged then. ``method`` is the name of the authentication method, such as

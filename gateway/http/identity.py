@@ -21,7 +21,7 @@ async def _anonymous() -> AnonymousUser:
     return ANONYMOUS
 
 
-class Identity:
+class UserMiddleware:
     """Django middleware, asynchronous only, that sets ``request.auser``.
 
     ``request.user`` may be read only after ``auser`` was awaited.

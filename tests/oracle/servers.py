@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from bookie.identity import instance_id
+from bookie.cookies import instance_id
 from engine.base.entropy import RandomEntropy
 from engine.metadata.connect import connect
 from engine.metadata.store import MetadataStore

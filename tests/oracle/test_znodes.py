@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie.identity import cookie_text
+from bookie.cookies import cookie_text
 from engine.ledger.errors import LedgerError
 from engine.ledger.ledger_metadata import Segment, decode, encode
 from engine.ledger.settings import LedgerSettings

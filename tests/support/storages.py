@@ -6,9 +6,9 @@ import struct
 from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
+from bookie.cookies import write_local_cookies
 from bookie.disks import Disks
 from bookie.garbage import GarbageCollector, Lanes
-from bookie.identity import write_local_cookies
 from bookie.settings import BookieSettings
 from bookie.storage.checkpoint import Checkpointer, begin_flush
 from bookie.storage.codes import Code

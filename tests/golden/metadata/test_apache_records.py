@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie.identity import cookie_text
+from bookie.cookies import cookie_text
 from engine.base.ids import Position
 from engine.ledger.digest import DigestType
 from engine.ledger.ledger_metadata import LedgerMetadata, Segment, decode, encode

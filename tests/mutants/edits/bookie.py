@@ -100,7 +100,7 @@ EDITS = (
     ),
     Edit(
         "missing-cookie-overlooked",
-        "bookie/identity.py::check_cookie",
+        "bookie/cookies.py::check_cookie",
         "if stored is not None and None in local:",
         "if stored is not None and all(text is None for text in local):",
         ("unit/bookie/test_directories.py::test_a_wiped_or_foreign_directory_is_refused",),

@@ -6,7 +6,7 @@ Damage budget: only one machine of a run (``cluster.lost``) may lose synced byte
 
 import errno
 
-from bookie.identity import IdentityError
+from bookie.cookies import IdentityError
 from bookie.storage.errors import DamagedError
 from tests.sim.kit.cluster import EPOCH_MS, Machine
 from tests.sim.kit.disk import PLENTY, FaultDisk

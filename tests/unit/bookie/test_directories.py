@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bookie.identity import COOKIE_NAME, IdentityError
+from bookie.cookies import COOKIE_NAME, IdentityError
 from bookie.storage.codes import Code
 from bookie.storage.errors import DamagedError
 from engine.metadata import paths

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie.identity import IdentityError
+from bookie.cookies import IdentityError
 from bookie.storage.codes import Code
 from bookie.storage.logs.entry_log_format import FILE_HEADER_BYTES
 from engine.metadata import paths

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bookie.identity import instance_id
+from bookie.cookies import instance_id
 from engine.base.entropy import RandomEntropy
 from engine.metadata import paths
 from engine.metadata.layout import LAYOUT, LayoutError, check_layout

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bookie.identity import check_cookie
+from bookie.cookies import check_cookie
 from engine.base.clock import LoopClock
 from engine.metadata import paths
 from engine.metadata.memory import MemoryStore
