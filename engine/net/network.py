@@ -10,6 +10,8 @@ from typing import Protocol
 ProtocolFactory = Callable[[], asyncio.BaseProtocol]
 PARTS_MAX = 1024
 """Parts of one vectored write at most, a limit of Linux."""
+JOINED_BYTES_MAX = 64 * 1024
+"""Bytes up to which parts are joined before a write to a TLS transport."""
 TLS_HANDSHAKE_TIMEOUT_S = 10.0
 """Time in which a peer must complete a TLS handshake."""
 
@@ -125,10 +127,12 @@ def write_parts(transport: asyncio.Transport, parts: Sequence[bytes | memoryview
     Python 3.11's own ``writelines`` joins all parts first. A socket error is ignored here, because the transport's next
     write meets and reports it again.
     """
+    if transport.get_extra_info("sslcontext") is not None:
+        _write_joined(transport, parts)
+        return
     taken = 0
     socket = transport.get_extra_info("socket")
-    plain = transport.get_extra_info("sslcontext") is None
-    if socket is not None and plain and not transport.get_write_buffer_size():
+    if socket is not None and not transport.get_write_buffer_size():
         try:
             taken = os.writev(socket.fileno(), parts[:PARTS_MAX])
         except OSError:
@@ -141,3 +145,20 @@ def write_parts(transport: asyncio.Transport, parts: Sequence[bytes | memoryview
             taken = 0
         else:
             transport.write(part)
+
+
+def _write_joined(transport: asyncio.Transport, parts: Sequence[bytes | memoryview]) -> None:
+    """Write ``parts`` joined into pieces of at most JOINED_BYTES_MAX; a longer part is a piece of its own.
+
+    Each write to a TLS transport is encrypted into records of its own and sent at once.
+    """
+    joined: list[bytes | memoryview] = []
+    size = 0
+    for part in parts:
+        if joined and size + len(part) > JOINED_BYTES_MAX:
+            transport.write(b"".join(joined))
+            joined, size = [], 0
+        joined.append(part)
+        size += len(part)
+    if joined:
+        transport.write(joined[0] if len(joined) == 1 else b"".join(joined))

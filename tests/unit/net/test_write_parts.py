@@ -1,10 +1,15 @@
 """Large parts over a real socket: in order and complete, however little the kernel takes at once."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
-from engine.net.network import PARTS_MAX, LoopNetwork, write_parts
+from engine.net.network import JOINED_BYTES_MAX, PARTS_MAX, LoopNetwork, write_parts
+from engine.net.tls import client_context, server_context
+from engine.net.transport import Connection
+from tests.support.net.certificates import Authority
+from tests.support.waiting import until
 
 
 class Reader(asyncio.Protocol):
@@ -45,5 +50,42 @@ async def test_parts_arrive_in_order_and_complete(sizes: list[int]) -> None:
     reader.transport.resume_reading()
     await reader.ended.wait()
     assert bytes(reader.data) == b"".join(parts) + b"behind"
+    server.close()
+    await server.wait_closed()
+
+
+async def test_parts_are_joined_before_a_tls_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority = Authority(tmp_path)
+    reader = Reader()
+    network = LoopNetwork()
+    server = await network.listen(
+        "127.0.0.1", 0, lambda: reader, tls=server_context(*authority.issue("a", "127.0.0.1"))
+    )
+    transport, connection = await network.connect(
+        "127.0.0.1", server.port, lambda: Connection(1 << 20), tls=client_context(authority.cert)
+    )
+    assert isinstance(connection, Connection)
+    writes: list[int] = []
+    write = transport.write
+
+    def counting(data: bytes | memoryview) -> None:
+        writes.append(len(data))
+        write(data)
+
+    monkeypatch.setattr(transport, "write", counting)
+    parts = [b"h" * 50, b"p" * 20_000] * 16 + [b"large" * 100_000]  # mean above 16 KiB: not joined
+    connection.send_parts(parts)
+    connection.flush()
+    assert sum(writes) == sum(map(len, parts))
+    assert len(writes) <= sum(map(len, parts[:-1])) // (JOINED_BYTES_MAX - 20_050) + 2
+    assert writes[-1] == 500_000  # joins nothing large
+    await until(lambda: hasattr(reader, "transport"))
+    reader.transport.resume_reading()
+    await until(lambda: len(reader.data) == sum(writes))
+    assert bytes(reader.data) == b"".join(parts)
+    transport.close()
+    await reader.ended.wait()
     server.close()
     await server.wait_closed()
