@@ -3,7 +3,7 @@ brackets."""
 
 from dataclasses import dataclass, field
 
-from engine.base.addresses import is_loopback
+from engine.base.addresses import is_wildcard, may_listen
 from engine.base.log import LogSettings
 from engine.base.settings import (
     PORT_MAX,
@@ -229,10 +229,17 @@ class BookieSettings:
             raise SettingsError(
                 "bookie_port must not be 0 without a bookie_id, which would hold the port"
             )
-        if not is_loopback(self.listening_host) and not self.allow_open_listener:
+        if not may_listen(
+            self.listening_host, authenticated=False, insecure=self.allow_open_listener
+        ):
             raise SettingsError(
                 f"listening_host must be loopback, not {self.listening_host!r}: bookies have no authentication yet; "
                 "set allow_open_listener only inside a trusted network"
+            )
+        if is_wildcard(self.host):
+            raise SettingsError(
+                f"advertised_address must name a host that clients can connect to, not {self.host!r}, which stands for "
+                "every address"
             )
         if not 0 < self.disk_usage_lwm_threshold <= self.disk_usage_threshold:
             raise SettingsError(

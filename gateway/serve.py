@@ -15,7 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.urls import get_resolver
 
 from engine.base import log as logs
-from engine.base.addresses import is_loopback
+from engine.base.addresses import may_listen
 from engine.base.loop import EventLoop, shorten_collections
 from engine.net.network import raise_socket_limit
 
@@ -48,7 +48,7 @@ def _apply_migrations() -> None:
 
 def prepare(host: str) -> None:
     """Create the data folder. Raises ImproperlyConfigured when that fails, and for a host that is not loopback."""
-    if not is_loopback(host):
+    if not may_listen(host, authenticated=settings.AUTHENTICATION_ENABLED):
         raise ImproperlyConfigured(
             f"host {host} is not loopback: without authentication only loopback is served"
         )

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from engine.base.addresses import is_loopback
+from engine.base.addresses import is_wildcard, may_listen
 from engine.base.settings import count, flag, folder, live, maybe_port, number, port, size, text
 from engine.broker.ports import TopicPolicies
 from engine.managed.settings import LedgerConfig
@@ -102,10 +102,15 @@ class NodeSettings:
                     raise ValueError(
                         f"{name} must name a file where broker_service_port_tls is set"
                     )
-        if not is_loopback(self.bind_address):
+        if not may_listen(self.bind_address, authenticated=self.authentication_enabled):
             raise ValueError(
                 f"bind_address {self.bind_address!r} is not loopback: without authentication only loopback "
                 "(127.0.0.0/8, ::1, localhost) is served"
+            )
+        if is_wildcard(self.host):
+            raise ValueError(
+                f"advertised_address must name a host that clients can connect to, not {self.host!r}, which stands for "
+                "every address"
             )
 
     @property

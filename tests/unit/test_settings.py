@@ -49,6 +49,8 @@ def test_port_offset_moves_only_ports_that_are_not_given(tmp_path: Path) -> None
         ),
         ({"MAGNETAR_BIND_ADDRESS": "0.0.0.0"}, ["bind_address", "loopback"]),
         ({"MAGNETAR_BIND_ADDRESS": "example.org"}, ["bind_address", "loopback"]),
+        ({"MAGNETAR_ADVERTISED_ADDRESS": "0.0.0.0"}, ["advertised_address", "every address"]),
+        ({"MAGNETAR_ADVERTISED_ADDRESS": "::"}, ["advertised_address", "every address"]),
         (
             {"MAGNETAR_AUTHENTICATION_ENABLED": "true"},
             ["authentication_enabled", "not supported yet"],

@@ -17,6 +17,7 @@ from engine.base.settings import SettingsError
         ({"bookie_port": 70000}, "bookie_port"),
         ({"bookie_port": 0}, "bookie_port"),
         ({"listening_host": "0.0.0.0"}, "listening_host"),
+        ({"listening_host": "0.0.0.0", "allow_open_listener": True}, "advertised_address"),
         ({"journal_file_bytes": 10}, "journal_file_bytes"),
         ({"disk_usage_threshold": 1.5}, "disk_usage_threshold"),
         ({"disk_usage_lwm_threshold": 0.99}, "disk_usage_lwm_threshold"),
