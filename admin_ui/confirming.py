@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core import signing
 
-from engine.admin.api import PREVIEW_AGE_MAX_S
+from engine.admin.api.cursors import PREVIEW_AGE_MAX_S
 from engine.base.errors import Conflict, InvalidField
 
 TOKEN_BYTES_MAX = 768 << 10

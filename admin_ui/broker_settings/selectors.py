@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from engine.admin import api
+from engine.admin.api.dynamic_settings import LIVE_SETTINGS, LiveSettings
 from engine.admin.client import BrokerAddress
 from engine.metadata import paths
 from engine.metadata.cached import fresh
@@ -23,7 +23,7 @@ Body = dict[str, Any]
 
 
 class BrokerAnswers(NamedTuple):
-    """Lines of ``api.LIVE_SETTINGS`` by name, of each broker that answers; ``silent``: the reason of each other broker,
+    """Lines of ``LIVE_SETTINGS`` by name, of each broker that answers; ``silent``: the reason of each other broker,
     by id."""
 
     lines: dict[BrokerAddress, dict[str, Body]]
@@ -45,14 +45,14 @@ async def stored(engine: Engine) -> Mapping[str, Any]:
     return await find_node(fresh(engine.store, paths.CONFIGURATION), paths.CONFIGURATION) or {}
 
 
-async def ask_brokers(engine: Engine, args: api.LiveSettings) -> BrokerAnswers:
+async def ask_brokers(engine: Engine, args: LiveSettings) -> BrokerAnswers:
     """Return the answers of all registered brokers, which are asked at the same time."""
     answers = BrokerAnswers({}, {})
 
     async def read_settings(broker: BrokerAddress) -> None:
         try:
             async with asyncio.timeout(ASKING_S):
-                lines = await engine.call_on(broker, api.LIVE_SETTINGS, args)
+                lines = await engine.call_on(broker, LIVE_SETTINGS, args)
             answers.lines[broker] = {line["name"]: line for line in lines}
         except TimeoutError:
             answers.silent[broker.id] = "It does not answer"
@@ -105,7 +105,7 @@ def silent(answers: BrokerAnswers) -> list[Body]:
 async def listed(engine: Engine) -> Body:
     """Return all settings that any broker knows, by name, and the stored values of other names."""
     values = await stored(engine)
-    answers = await ask_brokers(engine, api.LiveSettings())
+    answers = await ask_brokers(engine, LiveSettings())
     names = sorted({name for lines in answers.lines.values() for name in lines})
     unknown_names = sorted(values.keys() - set(names)) if answers.lines else []
     return {

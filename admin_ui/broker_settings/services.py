@@ -8,7 +8,7 @@ from admin_ui import confirming
 from admin_ui.broker_settings import selectors
 from admin_ui.broker_settings.selectors import BrokerAnswers
 from admin_ui.confirming import Json
-from engine.admin import api
+from engine.admin.api.dynamic_settings import CHANGE_SETTING, ChangeSetting, LiveSettings
 from engine.base.errors import Conflict, InvalidField, NotFound, NotReady
 from gateway.services.collector import now_ms
 from gateway.services.engine_link import Engine
@@ -55,8 +55,8 @@ async def apply(engine: Engine, name: str, user: str, token: str) -> Json:
     # Only one broker is tried: if its answer was lost after the change, a second broker would report a conflict with
     # that change.
     broker = next(broker for broker, lines in answers.lines.items() if name in lines)
-    args = api.ChangeSetting(name, value, checked=True, expected=expected)
-    await engine.call_on(broker, api.CHANGE_SETTING, args)
+    args = ChangeSetting(name, value, checked=True, expected=expected)
+    await engine.call_on(broker, CHANGE_SETTING, args)
     now_stored = {**values, name: value}
     after = await _wait_until_followed(engine, name, now_stored)
     return {
@@ -67,7 +67,7 @@ async def apply(engine: Engine, name: str, user: str, token: str) -> Json:
 
 
 async def _ask_brokers(engine: Engine, name: str, value: str | None) -> BrokerAnswers:
-    answers = await selectors.ask_brokers(engine, api.LiveSettings(name, value))
+    answers = await selectors.ask_brokers(engine, LiveSettings(name, value))
     if not answers.lines:
         raise NotReady(f"No broker answers{UNCHANGED}")
     if not any(name in lines for lines in answers.lines.values()):
@@ -82,7 +82,7 @@ async def _wait_until_followed(
     answers any more: the change itself is made."""
     until_s = asyncio.get_running_loop().time() + FOLLOWING_S
     while True:
-        answers = await selectors.ask_brokers(engine, api.LiveSettings(name, values[name]))
+        answers = await selectors.ask_brokers(engine, LiveSettings(name, values[name]))
         late = answers.silent or selectors.behind(name, values, answers)
         if not late or asyncio.get_running_loop().time() >= until_s:
             return answers if any(name in lines for lines in answers.lines.values()) else None

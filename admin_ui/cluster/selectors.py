@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from admin_ui.params import Params, window
-from engine.admin.api import ROW_COLUMNS
+from engine.admin.api.rows import ROW_COLUMNS
 from engine.base.errors import InvalidField
 from engine.base.names import HASH_TOP, BundleName
 from engine.tenancy.resources.racks import get_racks

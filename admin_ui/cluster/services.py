@@ -6,7 +6,8 @@ from admin_ui import confirming
 from admin_ui.cluster import selectors
 from admin_ui.cluster.shapes import ALGORITHMS, WHERE_ASKED
 from admin_ui.confirming import Json
-from engine.admin import api
+from engine.admin.api.arguments import OnBundle
+from engine.admin.api.bundles import BUNDLE_CUTS, SPLIT_BUNDLE, UNLOAD_BUNDLE, SplitBundle
 from engine.base.errors import Conflict, MagnetarError, PreconditionFailed
 from engine.base.names import BundleName
 from gateway.services import bundles, namespaces
@@ -31,8 +32,8 @@ async def preview(
     owner = await bundles.owner_now(engine.store, bundle)
     cuts: list[int] = []
     if change == "split":
-        args = api.SplitBundle(bundle.namespace, bundle.range, ALGORITHMS[algorithm])
-        cuts = await engine.call(api.BUNDLE_CUTS, args)
+        args = SplitBundle(bundle.namespace, bundle.range, ALGORITHMS[algorithm])
+        cuts = await engine.call(BUNDLE_CUTS, args)
     row, parts = await selectors.with_parts(bundle, owner, cuts)
     content = _about(bundle, change, user) | {"owner": owner, "cuts": cuts, "unload": unload}
     has_effect = bool(cuts) if change == "split" else bool(owner)
@@ -56,13 +57,11 @@ async def apply(
     name, parts, owner = bundle.namespace, [], None
     try:
         if change == "unload":
-            await engine.call(api.UNLOAD_BUNDLE, api.OnBundle(name, bundle.range))
+            await engine.call(UNLOAD_BUNDLE, OnBundle(name, bundle.range))
             owner = await _owner_after(engine, bundle)
         else:
-            args = api.SplitBundle(
-                name, bundle.range, WHERE_ASKED, content["cuts"], content["unload"]
-            )
-            parts = await engine.call(api.SPLIT_BUNDLE, args)
+            args = SplitBundle(name, bundle.range, WHERE_ASKED, content["cuts"], content["unload"])
+            parts = await engine.call(SPLIT_BUNDLE, args)
     finally:
         selectors.forget()
     return {

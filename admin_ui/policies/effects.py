@@ -8,7 +8,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from engine.admin import api
+from engine.admin.api.policies import POLICY_EFFECT, TOPICS_WITH_POLICY, OwnPolicy, PolicyEffect
+from engine.admin.api.rows import TOPICS, LoadedTopics
 from engine.base.errors import NotFound
 from engine.base.names import NamespaceName, TopicName
 from engine.tenancy.policies.policy import Policy
@@ -122,8 +123,8 @@ async def overriding(engine: Engine, name: NamespaceName, policy: Policy) -> Own
     """Return the topics of the namespace that keep their own value."""
     try:
         async with asyncio.timeout(LOOKING_S):
-            args = api.OwnPolicy(name, name=policy.name)
-            return OwnValues(await engine.call(api.TOPICS_WITH_POLICY, args), "")
+            args = OwnPolicy(name, name=policy.name)
+            return OwnValues(await engine.call(TOPICS_WITH_POLICY, args), "")
     except Exception as error:
         status, reason = describe(error)
         if status != 503:
@@ -141,7 +142,7 @@ async def of_namespace(engine: Engine, name: NamespaceName, own: OwnValues) -> S
     async def read_loaded(broker: Any) -> None:
         try:
             async with asyncio.timeout(LOOKING_S):
-                names = await engine.call_on(broker, api.TOPICS, api.LoadedTopics(name))
+                names = await engine.call_on(broker, TOPICS, LoadedTopics(name))
             loaded.update(names)
         except Exception as error:
             status, reason = describe(error)
@@ -171,10 +172,10 @@ async def gather(
     until_s = asyncio.get_running_loop().time() + ASKING_S
 
     async def read_effect(part: TopicName) -> None:
-        args = api.PolicyEffect(part, policy.name, value, at_ms, measured)
+        args = PolicyEffect(part, policy.name, value, at_ms, measured)
         try:
             async with asyncio.timeout_at(until_s):
-                effects.answers[part] = await engine.call(api.POLICY_EFFECT, args)
+                effects.answers[part] = await engine.call(POLICY_EFFECT, args)
         except NotFound:
             effects.failed[str(part)] = "It is gone"
         except Exception as error:

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from admin_ui.calls import TOPIC_PATH, Body, Call, ClusterView, Parameter, checked, query
 from admin_ui.params import number, topic_name
 from admin_ui.schemas import selectors, shapes
-from engine.admin.api import SCHEMA_PAGE_MAX, GivenSchema
+from engine.admin.api.schemas import SCHEMA_PAGE_MAX, GivenSchema
 from engine.base.errors import InvalidField
 from engine.base.names import TopicName
 from gateway.http.bodies import json_answer

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from admin_ui.params import Params, number
-from engine.admin.api import SCHEMA_PAGE_MAX, GivenSchema
+from engine.admin.api.schemas import SCHEMA_PAGE_MAX, GivenSchema
 from engine.base.errors import NotFound
 from engine.base.names import TopicName
 from engine.schema.rest_form import definition_text, given

@@ -17,7 +17,7 @@ from admin_ui.calls import (
 )
 from admin_ui.params import topic_name
 from admin_ui.subscriptions import deletion, disconnection, services, shapes, tokens
-from engine.admin.api import CursorChange
+from engine.admin.api.cursors import CursorChange
 from engine.base.names import TopicName, check_subscription
 from gateway.http.bodies import json_answer
 

@@ -15,7 +15,12 @@ from admin_ui.subscriptions.services import (
     partition_of,
     where_present,
 )
-from engine.admin import api
+from engine.admin.api.arguments import OnSubscription
+from engine.admin.api.subscriptions import (
+    DELETE_SUBSCRIPTION,
+    SUBSCRIPTION_HOLDINGS,
+    DeleteSubscription,
+)
 from engine.admin.fan_out import on_each
 from engine.base.errors import Conflict, MagnetarError, NotFound, Refusal
 from engine.base.names import TopicName
@@ -79,11 +84,11 @@ async def apply(
     indexes = {parts[index]: index for index in seen}
 
     async def delete(part: TopicName, *, dry: bool) -> Json:
-        args = api.DeleteSubscription(
+        args = DeleteSubscription(
             part, subscription, force=content["force"], seen=seen[indexes[part]], dry=dry
         )
         try:
-            answer = await engine.call(api.DELETE_SUBSCRIPTION, args)
+            answer = await engine.call(DELETE_SUBSCRIPTION, args)
         except NotFound:  # another client deleted it, or the partition
             return {"done": True, "entries": 0, "later": 0, "gone": True}
         except (MagnetarError, TimeoutError) as error:
@@ -133,7 +138,7 @@ async def holdings(
     """Return the answers of the partitions that have the subscription, by number. Raises NotFound when none has it."""
     return await where_present(
         parts,
-        lambda part: engine.call(api.SUBSCRIPTION_HOLDINGS, api.OnSubscription(part, subscription)),
+        lambda part: engine.call(SUBSCRIPTION_HOLDINGS, OnSubscription(part, subscription)),
     )
 
 

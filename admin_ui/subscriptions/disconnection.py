@@ -4,7 +4,7 @@ from admin_ui import confirming
 from admin_ui.confirming import Json
 from admin_ui.subscriptions.deletion import about, consumers_of, holdings
 from admin_ui.subscriptions.services import WHOLE, members
-from engine.admin import api
+from engine.admin.api.subscriptions import DISCONNECT_CONSUMER, DisconnectConsumer
 from engine.base.errors import Conflict, InvalidField, NotFound, Refusal
 from engine.base.names import TopicName
 from gateway.services.collector import now_ms
@@ -63,9 +63,9 @@ async def apply(engine: Engine, topic: TopicName, subscription: str, user: str, 
     done = 0
     refusal: Refusal = NotFound("No consumer is connected any more")
     for consumer in content["consumers"]:
-        args = api.DisconnectConsumer(part, subscription, **consumer)
+        args = DisconnectConsumer(part, subscription, **consumer)
         try:
-            await engine.call(api.DISCONNECT_CONSUMER, args)
+            await engine.call(DISCONNECT_CONSUMER, args)
             done += 1
         except (NotFound, Conflict) as error:
             refusal = error

@@ -6,8 +6,15 @@ from typing import Any, NamedTuple
 
 from admin_ui.confirming import Json
 from admin_ui.subscriptions.tokens import Confirmed, sign
-from engine.admin import api
-from engine.admin.api import CursorChange
+from engine.admin.api.arguments import OnTopic
+from engine.admin.api.cursors import (
+    LAST_CHANGES,
+    MOVE_CURSOR,
+    PREVIEW_CHANGE,
+    CursorChange,
+    MoveCursor,
+    PreviewChange,
+)
 from engine.admin.fan_out import on_each
 from engine.base.errors import Conflict, MagnetarError, NotFound, Refusal, Unsupported
 from engine.base.names import TopicName
@@ -19,7 +26,7 @@ UNKNOWN = "It is not known whether the change was made: look at the subscription
 WHOLE = -1
 """Index of a topic without partitions."""
 _MOVED = ("base", "target", "lost", "again", "lost_messages", "again_messages", "exact")
-"""Members of a preview that are arguments of the confirmed change (``api.MoveCursor``)."""
+"""Members of a preview that are arguments of the confirmed change (``MoveCursor``)."""
 
 
 class ChangeResult(NamedTuple):
@@ -41,7 +48,7 @@ async def preview(
     undo: str | None = None,
 ) -> Json:
     """Return what the change would do, with the token that confirms exactly that. Raises Refusal."""
-    args = api.PreviewChange(topic, subscription, change, count, timestamp, undo=undo)
+    args = PreviewChange(topic, subscription, change, count, timestamp, undo=undo)
     totals, confirmed = await _preview(engine, args, user)
     return totals | {"id": confirmed.id, "token": sign(confirmed)}
 
@@ -51,7 +58,7 @@ async def undo(
 ) -> ChangeResult:
     """Undo ``change`` at once if the cursor can be restored completely. Otherwise answer 409 with the parts of a
     preview of the undo, which the user may confirm."""
-    args = api.PreviewChange(topic, subscription, "undo", undo=change)
+    args = PreviewChange(topic, subscription, "undo", undo=change)
     totals, confirmed = await _preview(engine, args, user)
     if totals["gone"]:
         reason = f"{totals['gone']} of the entries were deleted since and cannot come back"
@@ -64,14 +71,14 @@ async def undo(
     return ChangeResult(409, {"done": False, "reason": reason, "parts": totals["parts"]})
 
 
-async def _preview(engine: Engine, args: api.PreviewChange, user: str) -> tuple[Json, Confirmed]:
+async def _preview(engine: Engine, args: PreviewChange, user: str) -> tuple[Json, Confirmed]:
     members = await _members(engine, args.topic, args.change)
     if args.undo is not None:
         members = await _changed_by(engine, members, args.subscription, args.undo)
 
     previews = await where_present(
         members,
-        lambda member: engine.call(api.PREVIEW_CHANGE, replace(args, topic=member)),
+        lambda member: engine.call(PREVIEW_CHANGE, replace(args, topic=member)),
     )
     confirmed = Confirmed(
         topic=str(args.topic),
@@ -155,7 +162,7 @@ async def apply(engine: Engine, topic: TopicName, confirmed: Confirmed) -> Chang
     }
 
     async def move(member: TopicName, *, dry: bool) -> Json:
-        args = api.MoveCursor(
+        args = MoveCursor(
             member,
             confirmed.subscription,
             id=confirmed.id,
@@ -165,7 +172,7 @@ async def apply(engine: Engine, topic: TopicName, confirmed: Confirmed) -> Chang
             **parts[member],
         )
         try:
-            return await engine.call(api.MOVE_CURSOR, replace(args, dry=dry))
+            return await engine.call(MOVE_CURSOR, replace(args, dry=dry))
         except (MagnetarError, TimeoutError) as error:
             retriable = not isinstance(error, Refusal) or error.retriable
             # A dry call changes nothing: without its answer nothing is left unknown.
@@ -242,7 +249,7 @@ async def changes(engine: Engine, topic: TopicName) -> Json:
 
     async def last_changes_of(member: TopicName) -> list[Json] | None:
         try:
-            return await engine.call(api.LAST_CHANGES, api.OnTopic(member))
+            return await engine.call(LAST_CHANGES, OnTopic(member))
         except (MagnetarError, TimeoutError):
             if len(members) == 1:
                 raise
@@ -287,7 +294,7 @@ async def _changed_by(
     """Return the members whose last change is ``change``. Raises Conflict when there is none."""
 
     async def is_changed(member: TopicName) -> bool:
-        last_changes = await engine.call(api.LAST_CHANGES, api.OnTopic(member))
+        last_changes = await engine.call(LAST_CHANGES, OnTopic(member))
         return any(
             last_change["subscription"] == subscription and last_change["id"] == change
             for last_change in last_changes

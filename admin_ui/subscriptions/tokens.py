@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 
 from admin_ui import confirming
 from admin_ui.confirming import Json
-from engine.admin.api import CursorChange
+from engine.admin.api.cursors import CursorChange
 from engine.base.errors import InvalidField
 
 KIND = "cursor-change"

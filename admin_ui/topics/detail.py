@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from engine.admin.api import OLDEST_UNKNOWN, ROW_COLUMNS
+from engine.admin.api.rows import OLDEST_UNKNOWN, ROW_COLUMNS
 from gateway.services.index import rows
 from gateway.services.index.rows import KNOWN, Row
 

@@ -7,7 +7,7 @@ from typing import Any
 from admin_ui.params import LIMIT_MAX, Params, window
 from admin_ui.topics import detail
 from admin_ui.topics.row_texts import RowTexts
-from engine.admin import api
+from engine.admin.api.topics import INTERNAL_STATS, TOPIC_STATS, InternalStats, TopicStats
 from engine.admin.lag import LagCause
 from engine.base.errors import Failed, InvalidField, MagnetarError, NotFound, NotReady, WorldError
 from engine.base.names import DOMAINS, TopicName
@@ -188,7 +188,7 @@ async def _partitions(engine: Engine, name: TopicName, count: int) -> list[detai
 
 async def _stats(engine: Engine, name: TopicName) -> tuple[Body, Body]:
     return await asyncio.gather(
-        _topic_stats(engine, name), engine.call(api.INTERNAL_STATS, api.InternalStats(name))
+        _topic_stats(engine, name), engine.call(INTERNAL_STATS, InternalStats(name))
     )
 
 
@@ -197,8 +197,8 @@ async def _topic_stats(engine: Engine, name: TopicName) -> Body:
     that needs a read from bookies."""
     if not any(hop.kind is Kind.BOOKIE for hop in collector().health.hops.bad):
         try:
-            args = api.TopicStats(name, earliest_time_in_backlog=True, schema_versions=True)
-            return await engine.call(api.TOPIC_STATS, args)
+            args = TopicStats(name, earliest_time_in_backlog=True, schema_versions=True)
+            return await engine.call(TOPIC_STATS, args)
         except Failed as error:
             log.info("age of the backlog not read topic=%s error=%r", name, error)
-    return await engine.call(api.TOPIC_STATS, api.TopicStats(name, schema_versions=True))
+    return await engine.call(TOPIC_STATS, TopicStats(name, schema_versions=True))

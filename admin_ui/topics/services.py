@@ -5,7 +5,8 @@ from typing import Any, Literal
 
 from admin_ui import confirming
 from admin_ui.confirming import Json
-from engine.admin import api
+from engine.admin.api.arguments import OnTopic
+from engine.admin.api.topics import HOLDINGS, TERMINATE, ChangeProperties
 from engine.admin.fan_out import on_each
 from engine.base.errors import Conflict, Unprocessable, Unsupported
 from engine.base.names import TopicName
@@ -41,7 +42,7 @@ async def preview(
     if change == "partitions":
         _check_growth(count, partitions)
     parts = await topics.members(engine, name)
-    holdings = await on_each(parts, lambda part: engine.call(api.HOLDINGS, api.OnTopic(part)))
+    holdings = await on_each(parts, lambda part: engine.call(HOLDINGS, OnTopic(part)))
     content = _about(name, change, user) | {
         "count": count,
         "partitions": partitions,
@@ -93,14 +94,14 @@ async def _terminate(engine: Engine, name: TopicName, seen: Json) -> list[str]:
     parts = await topics.members(engine, name)
 
     async def check(part: TopicName) -> None:
-        holding = await engine.call(api.HOLDINGS, api.OnTopic(part))
+        holding = await engine.call(HOLDINGS, OnTopic(part))
         before = seen.get(str(part), {"users": []})["users"]
         for user in holding["seen"]["users"]:
             if user.startswith("producer ") and user not in before:
                 raise Conflict(f"A client connected since the preview: {user}")
 
     await on_each(parts, check)
-    answers = await on_each(parts, lambda part: engine.call(api.TERMINATE, api.OnTopic(part)))
+    answers = await on_each(parts, lambda part: engine.call(TERMINATE, OnTopic(part)))
     positions = [answer["last"] for answer in answers]
     return [
         f"{position['ledgerId']}:{position['entryId']}"
@@ -165,6 +166,6 @@ async def set_properties(
     Conflict."""
     changed = {key: text for key, text in value.items() if expected.get(key) != text}
     removed = [key for key in expected if key not in value]
-    args = api.ChangeProperties(name, changed, removed, expected)
+    args = ChangeProperties(name, changed, removed, expected)
     await topics.change_properties(engine, args)
     return await topics.properties(engine, name)

@@ -10,7 +10,19 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.admin import api
+from engine.admin.api.arguments import EARLIEST_MESSAGE, OnTopic
+from engine.admin.api.subscriptions import (
+    CREATE_SUBSCRIPTION,
+    DURABLE_SUBSCRIPTIONS,
+    CreateSubscription,
+)
+from engine.admin.api.topics import (
+    DELETE_TOPIC,
+    FORGET_PARTITIONED,
+    TOPIC_STATS,
+    DeleteTopic,
+    TopicStats,
+)
 from engine.admin.fan_out import on_each
 from engine.admin.operation import Caller
 from engine.base.errors import (
@@ -123,7 +135,7 @@ async def delete(
     version = await _mark(store, topic, deleted=True)
     try:
         await _delete_partitions(store, brokers, topic, force=force, seen=seen)
-        await brokers.call(api.FORGET_PARTITIONED, api.OnTopic(topic))
+        await brokers.call(FORGET_PARTITIONED, OnTopic(topic))
     except BaseException:
         await _unmark(store, topic)
         raise
@@ -194,8 +206,8 @@ async def _complete(
         await create_missing(store, target)
         for name, properties in subscriptions.items():
             try:
-                args = api.CreateSubscription(target, name, api.EARLIEST_MESSAGE, properties)
-                await brokers.call(api.CREATE_SUBSCRIPTION, args)
+                args = CreateSubscription(target, name, EARLIEST_MESSAGE, properties)
+                await brokers.call(CREATE_SUBSCRIPTION, args)
             except AlreadyExists:
                 continue
 
@@ -213,7 +225,7 @@ async def _subscriptions(
     async def subscriptions_of(part: TopicName) -> dict[str, Properties]:
         if not await topic_exists(fresh(store, ledger_path(part)), part):
             return {}
-        return await brokers.call(api.DURABLE_SUBSCRIPTIONS, api.OnTopic(part))
+        return await brokers.call(DURABLE_SUBSCRIPTIONS, OnTopic(part))
 
     subscriptions: dict[str, Properties] = {}
     for of_partition in await on_each(parts, subscriptions_of):
@@ -225,8 +237,8 @@ async def _subscriptions(
 async def _refuse_use(brokers: Caller, parts: Sequence[TopicName]) -> None:
     async def refuse_use(part: TopicName) -> None:
         try:
-            args = api.TopicStats(part, subscription_backlog_size=False)
-            stats = await brokers.call(api.TOPIC_STATS, args)
+            args = TopicStats(part, subscription_backlog_size=False)
+            stats = await brokers.call(TOPIC_STATS, args)
         except NotFound:
             return
         if stats["publishers"] or any(s["consumers"] for s in stats["subscriptions"].values()):
@@ -245,9 +257,9 @@ async def _check_seen(brokers: Caller, parts: Sequence[TopicName], seen: Mapping
     _refuse_unseen(parts, seen)
 
     async def check(part: TopicName) -> None:
-        args = api.DeleteTopic(part, force=True, seen=seen[str(part)], dry=True)
+        args = DeleteTopic(part, force=True, seen=seen[str(part)], dry=True)
         try:
-            await brokers.call(api.DELETE_TOPIC, args)
+            await brokers.call(DELETE_TOPIC, args)
         except NotFound:
             return
 
@@ -270,7 +282,7 @@ async def _delete_partitions(
     async def delete_partition(part: TopicName) -> None:
         try:
             known = None if seen is None else seen[str(part)]
-            await brokers.call(api.DELETE_TOPIC, api.DeleteTopic(part, force, known))
+            await brokers.call(DELETE_TOPIC, DeleteTopic(part, force, known))
         except PreconditionFailed as error:
             raise PreconditionFailed(IN_USE) from error
         except NotFound:

@@ -3,7 +3,8 @@
 import asyncio
 from typing import Any
 
-from engine.admin import api
+from engine.admin.api.arguments import OnTopic
+from engine.admin.api.topics import INTERNAL_INFO, INTERNAL_STATS, InternalStats
 from engine.base.errors import Failed, InvalidField, InvalidNameError, NotFound, NotReady
 from engine.base.names import TopicName
 from gateway.services import topics
@@ -47,11 +48,11 @@ async def _empty(engine: Engine, members: list[TopicName]) -> bool:
     asked for their open ledgers.
     """
     for name in members:
-        info = await engine.call(api.INTERNAL_INFO, api.OnTopic(name))
+        info = await engine.call(INTERNAL_INFO, OnTopic(name))
         if any(int(ledger.get("entries") or 0) for ledger in info["ledgers"]):
             return False
     for name in members:
-        stats = await engine.call(api.INTERNAL_STATS, api.InternalStats(name))
+        stats = await engine.call(INTERNAL_STATS, InternalStats(name))
         if stats["numberOfEntries"]:
             return False
     return True

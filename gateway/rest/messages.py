@@ -6,7 +6,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-from engine.admin.api import EARLIEST_MESSAGE, LATEST_MESSAGE, LONG_MAX, MessagePosition
+from engine.admin.api.arguments import EARLIEST_MESSAGE, LATEST_MESSAGE, LONG_MAX, MessagePosition
 from engine.base.errors import InvalidField
 from gateway.http.bodies import json_body, kind_of, whole_number
 from gateway.http.exchange import WithRepeatedHeaders

@@ -2,7 +2,7 @@
 
 from django.http import HttpRequest, HttpResponse
 
-from engine.admin.api import GivenSchema
+from engine.admin.api.schemas import GivenSchema
 from engine.base.errors import InvalidField
 from engine.base.names import TopicName
 from gateway.http.bodies import flag, json_answer, no_content, object_body, string_map

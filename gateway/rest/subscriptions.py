@@ -2,7 +2,15 @@
 
 from django.http import HttpRequest, HttpResponse
 
-from engine.admin import api
+from engine.admin.api.arguments import OnSubscription
+from engine.admin.api.cursors import (
+    CLEAR_BACKLOG,
+    EXPIRE_MESSAGES,
+    RESET_CURSOR,
+    ExpireMessages,
+    ResetCursor,
+)
+from engine.admin.api.subscriptions import DELETE_SUBSCRIPTION, DeleteSubscription
 from engine.base.errors import InvalidField
 from gateway.http.bodies import flag, json_answer, json_body, no_content, object_body, string_map
 from gateway.rest.base import AdminResource
@@ -48,10 +56,10 @@ class SubscriptionResource(TopicPathResource):
     async def delete(self, request: HttpRequest, subName: str, **path: str) -> HttpResponse:
         name, subscription = self.name(**path), topics.subscription_name(subName)
         force = flag(request, "force")
-        args = api.DeleteSubscription(name, subscription, force)
+        args = DeleteSubscription(name, subscription, force)
         await self.work(
             lambda engine: topics.on_subscription(
-                engine, api.DELETE_SUBSCRIPTION, args, "Subscription not found"
+                engine, DELETE_SUBSCRIPTION, args, "Subscription not found"
             )
         )
         return no_content()
@@ -96,8 +104,8 @@ class SkipAllResource(TopicPathResource):
 
     async def post(self, request: HttpRequest, subName: str, **path: str) -> HttpResponse:
         name, subscription = self.name(**path), topics.subscription_name(subName)
-        args = api.OnSubscription(name, subscription)
-        await self.work(lambda engine: topics.on_subscription(engine, api.CLEAR_BACKLOG, args))
+        args = OnSubscription(name, subscription)
+        await self.work(lambda engine: topics.on_subscription(engine, CLEAR_BACKLOG, args))
         return no_content()
 
 
@@ -110,8 +118,8 @@ class ResetToTimeResource(TopicPathResource):
         name, subscription = self.name(**path), topics.subscription_name(subName)
         if timestamp < 0:
             raise InvalidField("timestamp", "must not be negative")
-        args = api.ResetCursor(name, subscription, timestamp)
-        await self.work(lambda engine: topics.on_subscription(engine, api.RESET_CURSOR, args))
+        args = ResetCursor(name, subscription, timestamp)
+        await self.work(lambda engine: topics.on_subscription(engine, RESET_CURSOR, args))
         return no_content()
 
 
@@ -135,8 +143,8 @@ class ExpireResource(TopicPathResource):
     ) -> HttpResponse:
         name, subscription = self.name(**path), topics.subscription_name(subName)
         seconds = checked_count(expireTimeInSeconds, "expireTimeInSeconds")
-        args = api.ExpireMessages(name, subscription, seconds)
-        await self.work(lambda engine: topics.on_subscription(engine, api.EXPIRE_MESSAGES, args))
+        args = ExpireMessages(name, subscription, seconds)
+        await self.work(lambda engine: topics.on_subscription(engine, EXPIRE_MESSAGES, args))
         return no_content()
 
 

@@ -3,7 +3,22 @@
 import asyncio
 from typing import Any
 
-from engine.admin import api
+from engine.admin.api.arguments import NoArguments
+from engine.admin.api.brokers import (
+    BROKER_METRICS,
+    CHECK_QUOTAS,
+    HEALTH,
+    LOAD_REPORT,
+    TOPICS_STATS,
+    TopicsPage,
+)
+from engine.admin.api.bundles import OWNED_BUNDLES
+from engine.admin.api.dynamic_settings import (
+    CHANGE_SETTING,
+    DYNAMIC_SETTINGS,
+    RUNTIME_SETTINGS,
+    ChangeSetting,
+)
 from engine.admin.client import BrokerAddress
 from engine.admin.operation import A, Operation, R
 from engine.base.errors import MagnetarError, NotFound, NotReady
@@ -46,7 +61,7 @@ async def health(engine: Engine, broker_id: str | None) -> None:
     """Return as soon as the named broker, or without a name any broker, passes its health check. Raises NotReady when
     none does, NotFound for an unregistered id."""
     if broker_id is not None:
-        await engine.call_on(await require(engine, broker_id), api.HEALTH, api.NoArguments())
+        await engine.call_on(await require(engine, broker_id), HEALTH, NoArguments())
         return
     brokers = await engine.admin.brokers()
     if not brokers:
@@ -55,7 +70,7 @@ async def health(engine: Engine, broker_id: str | None) -> None:
     async def check(broker: BrokerAddress) -> Exception | None:
         try:
             async with asyncio.timeout(HEALTH_TIMEOUT_S):
-                await engine.call_on(broker, api.HEALTH, api.NoArguments())
+                await engine.call_on(broker, HEALTH, NoArguments())
         except (MagnetarError, TimeoutError, OSError) as error:
             return error
         return None
@@ -88,14 +103,14 @@ async def on_any(engine: Engine, operation: Operation[A, R], args: A) -> R:
 
 async def dynamic_settings(engine: Engine) -> tuple[list[str], dict[str, str]]:
     """Return the names of settings that may change while brokers run, and the changed values by name."""
-    answer = await on_any(engine, api.DYNAMIC_SETTINGS, api.NoArguments())
+    answer = await on_any(engine, DYNAMIC_SETTINGS, NoArguments())
     return answer["names"], answer["values"]
 
 
 async def change_setting(engine: Engine, name: str, value: str | None) -> None:
     """Change a setting of all brokers; with None each broker's own setting holds again. Raises PreconditionFailed for
     one that cannot change while brokers run."""
-    await on_any(engine, api.CHANGE_SETTING, api.ChangeSetting(name, value))
+    await on_any(engine, CHANGE_SETTING, ChangeSetting(name, value))
 
 
 async def check_quotas(engine: Engine) -> None:
@@ -103,18 +118,18 @@ async def check_quotas(engine: Engine) -> None:
     could not check all its topics; the other brokers have checked theirs."""
     await each(
         await engine.admin.brokers(),
-        lambda broker: engine.call_on(broker, api.CHECK_QUOTAS, api.NoArguments()),
+        lambda broker: engine.call_on(broker, CHECK_QUOTAS, NoArguments()),
     )
 
 
 async def runtime_settings(engine: Engine) -> dict[str, str]:
     """Return the settings in force on a broker, by Pulsar's names."""
-    return await on_any(engine, api.RUNTIME_SETTINGS, api.NoArguments())
+    return await on_any(engine, RUNTIME_SETTINGS, NoArguments())
 
 
 async def load_report(engine: Engine) -> dict[str, Any]:
     """Return the load report of the first broker that answers."""
-    return await on_any(engine, api.LOAD_REPORT, api.NoArguments())
+    return await on_any(engine, LOAD_REPORT, NoArguments())
 
 
 async def metrics(engine: Engine) -> list[dict[str, Any]]:
@@ -124,7 +139,7 @@ async def metrics(engine: Engine) -> list[dict[str, Any]]:
         dimensions = {"broker": broker.id, "cluster": engine.cluster}
         metrics += [
             {**metric, "dimensions": dimensions | metric["dimensions"]}
-            for metric in await engine.call_on(broker, api.BROKER_METRICS, api.NoArguments())
+            for metric in await engine.call_on(broker, BROKER_METRICS, NoArguments())
         ]
     return metrics
 
@@ -135,7 +150,7 @@ async def topics_stats(engine: Engine) -> dict[str, Any]:
     for broker in await engine.admin.brokers():
         after: str | None = ""
         while after is not None:
-            page = await engine.call_on(broker, api.TOPICS_STATS, api.TopicsPage(after))
+            page = await engine.call_on(broker, TOPICS_STATS, TopicsPage(after))
             for namespace, bundles in page["topics"].items():
                 for bundle, domains in bundles.items():
                     for domain, topics in domains.items():
@@ -159,6 +174,6 @@ async def leader(engine: Engine) -> dict[str, Any]:
 async def owned_namespaces(engine: Engine, broker_id: str) -> dict[str, Any]:
     """Return NamespaceOwnershipStatus of each bundle that the broker owns. Raises NotFound for an unregistered id."""
     broker = await require(engine, broker_id)
-    bundles = await engine.call_on(broker, api.OWNED_BUNDLES, api.NoArguments())
+    bundles = await engine.call_on(broker, OWNED_BUNDLES, NoArguments())
     status = {"broker_assignment": "shared", "is_controlled": False, "is_active": True}
     return {bundle: dict(status) for bundle in bundles}

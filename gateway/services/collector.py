@@ -15,7 +15,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
 
-from engine.admin import api
+from engine.admin.api.rows import (
+    TOPIC_ROWS,
+    TOPICS_AT_REST,
+    TOPICS_AT_REST_MAX,
+    TopicRows,
+    TopicsAtRest,
+)
 from engine.admin.client import BrokerAddress
 from engine.base.errors import InvalidNameError, MagnetarError, NotReady, WorldError
 from engine.base.names import TopicName
@@ -132,7 +138,7 @@ class Followed:
 
     def __init__(self, address: BrokerAddress) -> None:
         self.address = address
-        self.request = api.TopicRows()
+        self.request = TopicRows()
         """The next request."""
         self.since = now_ms()
         """Time from which it is followed, ms."""
@@ -500,9 +506,7 @@ class Collector:
             pause_s, began = RETRY_S, time.monotonic()
             try:
                 async with asyncio.timeout(BROKER_TIMEOUT_S):
-                    answer = await engine.call_on(
-                        followed.address, api.TOPIC_ROWS, followed.request
-                    )
+                    answer = await engine.call_on(followed.address, TOPIC_ROWS, followed.request)
                 await self._receive(followed, answer)
                 if answer["more"]:
                     continue
@@ -521,7 +525,7 @@ class Collector:
                 if not followed.failures:
                     log.exception("broker reports topics in an unknown form broker=%s", broker_id)
                 # The failed answer may be applied in part: the next request is for everything.
-                followed.request = api.TopicRows()
+                followed.request = TopicRows()
                 followed.error = "answers in another form: is it of another version?"
                 followed.failures += 1
             self._judge(followed, now_ms())
@@ -535,7 +539,7 @@ class Collector:
             if piece["more"]:
                 await asyncio.sleep(0)
         # Only now: an answer that failed or was cancelled midway is requested again.
-        followed.request = api.TopicRows.after(answer)
+        followed.request = TopicRows.after(answer)
         followed.failures = 0
         counted = int(answer["at"])
         followed.has_reported_all = followed.has_reported_all or not answer["more"]
@@ -649,7 +653,7 @@ class Collector:
         ]
         if not up or (self._reading is not None and not self._reading.done()):
             return
-        names = self._topics.due(at, api.TOPICS_AT_REST_MAX)
+        names = self._topics.due(at, TOPICS_AT_REST_MAX)
         if names:
             self._turn += 1
             broker = up[self._turn % len(up)]
@@ -658,9 +662,9 @@ class Collector:
     async def _read(self, engine: Engine, broker: BrokerAddress, names: list[str]) -> None:
         answer: dict[str, Any] | None = None
         try:
-            request = api.TopicsAtRest(list(_parsed(names)))
+            request = TopicsAtRest(list(_parsed(names)))
             async with asyncio.timeout(READ_TIMEOUT_S):
-                answer = await engine.call_on(broker, api.TOPICS_AT_REST, request)
+                answer = await engine.call_on(broker, TOPICS_AT_REST, request)
             self._topics.rested(answer)
         except FAILURES as error:
             log.debug("topics at rest not read broker=%s error=%r", broker.id, error)

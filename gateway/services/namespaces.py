@@ -4,7 +4,11 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from engine.admin import api
+from engine.admin.api.arguments import OnBundle, OnSubscription, OnTopic
+from engine.admin.api.bundles import SPLIT_BUNDLE, UNLOAD_BUNDLE, SplitBundle
+from engine.admin.api.cursors import CLEAR_BACKLOG
+from engine.admin.api.subscriptions import DELETE_SUBSCRIPTION, SUBSCRIPTIONS, DeleteSubscription
+from engine.admin.api.topics import DELETE_TOPIC, DeleteTopic
 from engine.admin.fan_out import on_each
 from engine.base.errors import (
     Conflict,
@@ -65,17 +69,17 @@ async def delete(engine: Engine, namespace: NamespaceName, *, force: bool = Fals
     except NotFound:
         names = []  # an interrupted deletion marked the namespace, after its topics were deleted
     for name in names:
-        await engine.call(api.DELETE_TOPIC, api.DeleteTopic(TopicName.parse(name), force=True))
+        await engine.call(DELETE_TOPIC, DeleteTopic(TopicName.parse(name), force=True))
     await delete_namespace(engine.store, namespace, force=force)
 
 
 async def unload(engine: Engine, namespace: NamespaceName) -> None:
     """Have every broker unload the bundles that it owns of this namespace."""
     await topics.require_namespace(engine, namespace)
-    args = api.OnBundle(namespace)
+    args = OnBundle(namespace)
     await each(
         await engine.admin.brokers(),
-        lambda broker: engine.call_on(broker, api.UNLOAD_BUNDLE, args),
+        lambda broker: engine.call_on(broker, UNLOAD_BUNDLE, args),
     )
 
 
@@ -90,7 +94,7 @@ async def unload_bundle(
         if destination not in [broker.id for broker in await engine.admin.brokers()]:
             raise Conflict("Not allowed unload namespace bundle to inactive destination broker")
         raise NotBuilt("destinationBroker: choosing the next owner is not built yet")
-    await engine.call(api.UNLOAD_BUNDLE, api.OnBundle(namespace, bundle))
+    await engine.call(UNLOAD_BUNDLE, OnBundle(namespace, bundle))
 
 
 async def one_bundle(engine: Engine, namespace: NamespaceName, given: str) -> str:
@@ -121,8 +125,8 @@ async def split_bundle(
         counts = Counter(bundles.of_topic(TopicName.parse(name)).range for name in names)
         bundle = max(bundles.ranges, key=lambda bundle: counts[bundle])
     check_bundle(namespace, bundle, bundles.ranges)
-    args = api.SplitBundle(namespace, bundle, algorithm, positions, unload)
-    await engine.call(api.SPLIT_BUNDLE, args)
+    args = SplitBundle(namespace, bundle, algorithm, positions, unload)
+    await engine.call(SPLIT_BUNDLE, args)
 
 
 async def clear_backlog(
@@ -136,10 +140,10 @@ async def clear_backlog(
     """
 
     async def clear(topic: TopicName) -> bool:
-        names = await engine.call(api.SUBSCRIPTIONS, api.OnTopic(topic))
+        names = await engine.call(SUBSCRIPTIONS, OnTopic(topic))
         chosen = [name for name in names if subscription is None or name == subscription]
         for name in chosen:
-            await engine.call(api.CLEAR_BACKLOG, api.OnSubscription(topic, name))
+            await engine.call(CLEAR_BACKLOG, OnSubscription(topic, name))
         return bool(chosen)
 
     cleared = await _on_topics(engine, namespace, bundle, clear)
@@ -154,7 +158,7 @@ async def unsubscribe(
     All topics are tried before a failure is raised, such as for a subscription that has consumers."""
 
     async def delete(topic: TopicName) -> bool:
-        await engine.call(api.DELETE_SUBSCRIPTION, api.DeleteSubscription(topic, subscription))
+        await engine.call(DELETE_SUBSCRIPTION, DeleteSubscription(topic, subscription))
         return True
 
     await _on_topics(engine, namespace, bundle, delete)

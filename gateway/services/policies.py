@@ -2,7 +2,13 @@
 
 from typing import Any
 
-from engine.admin import api
+from engine.admin.api.arguments import OnBundle, OnTopic
+from engine.admin.api.policies import (
+    NAMESPACE_POLICIES,
+    SET_TOPIC_POLICY,
+    TOPIC_POLICIES,
+    SetTopicPolicy,
+)
 from engine.base.errors import PreconditionFailed
 from engine.base.names import NamespaceName, TopicName
 from engine.tenancy.namespaces import ANYTHING, check_clusters, get_policies, set_policy
@@ -27,14 +33,14 @@ async def set_on_namespace(
 
 async def in_force_on_namespace(engine: Engine, name: NamespaceName) -> dict[str, Any]:
     """Return ``{value, level, own, default}`` of each policy by name: see NAMESPACE_POLICIES."""
-    return await engine.call(api.NAMESPACE_POLICIES, api.OnBundle(name))
+    return await engine.call(NAMESPACE_POLICIES, OnBundle(name))
 
 
 async def of_topic(engine: Engine, name: TopicName) -> dict[str, Any]:
     """Return the answer to TOPIC_POLICIES, by the name of each policy. Raises NotFound without the topic,
     PreconditionFailed for a partition."""
     await _require(engine, name)
-    return await engine.call(api.TOPIC_POLICIES, api.OnTopic(name))
+    return await engine.call(TOPIC_POLICIES, OnTopic(name))
 
 
 async def set_on_topic(
@@ -58,8 +64,8 @@ async def set_on_topic(
         )
     checked = expected is not ANYTHING
     await engine.call(
-        api.SET_TOPIC_POLICY,
-        api.SetTopicPolicy(
+        SET_TOPIC_POLICY,
+        SetTopicPolicy(
             *(name, policy.name, value, checked, expected if checked else None),
             *(subscription, everywhere),
         ),

@@ -5,8 +5,67 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from engine.admin import api
 from engine.admin import partitions as partitioned_topics
+from engine.admin.api.arguments import MessagePosition, OnSubscription, OnTopic
+from engine.admin.api.cursors import (
+    ANALYZE_BACKLOG,
+    EXPIRE_MESSAGES,
+    EXPIRE_TO_POSITION,
+    RESET_CURSOR,
+    SKIP_MESSAGES,
+    AnalyzeBacklog,
+    ExpireMessages,
+    ExpireToPosition,
+    ResetCursor,
+    Skip,
+)
+from engine.admin.api.messages import (
+    BACKLOG_SIZE,
+    EXAMINE,
+    LAST_MESSAGE_ID,
+    MESSAGE_BY_ID,
+    MESSAGE_ID_BY_TIME,
+    PEEK,
+    BacklogSize,
+    Examine,
+    MessageById,
+    MessageIdByTime,
+    Peek,
+)
+from engine.admin.api.rows import TOPICS, LoadedTopics
+from engine.admin.api.subscriptions import (
+    CREATE_SUBSCRIPTION,
+    REPLICATE,
+    REPLICATED,
+    SET_SUBSCRIPTION_PROPERTIES,
+    SUBSCRIPTION_PROPERTIES,
+    SUBSCRIPTIONS,
+    CreateSubscription,
+    Replicate,
+    SubscriptionProperties,
+)
+from engine.admin.api.topics import (
+    CHANGE_PROPERTIES,
+    COMPACT,
+    COMPACTION_STATUS,
+    CREATE_TOPIC,
+    DELETE_TOPIC,
+    INTERNAL_INFO,
+    INTERNAL_STATS,
+    LOOKUP,
+    PARTITIONS_TO_USE,
+    TERMINATE,
+    TOPIC_PROPERTIES,
+    TOPIC_STATS,
+    TRIM,
+    TRUNCATE,
+    UNLOAD,
+    ChangeProperties,
+    CreateTopic,
+    DeleteTopic,
+    InternalStats,
+    TopicStats,
+)
 from engine.admin.fan_out import on_each
 from engine.admin.operation import Operation
 from engine.base.errors import (
@@ -35,8 +94,8 @@ from gateway.services.partitioned import sum_stats
 
 Json = dict[str, Any]
 R = TypeVar("R")
-T = TypeVar("T", bound=api.OnTopic)
-S = TypeVar("S", bound=api.OnSubscription)
+T = TypeVar("T", bound=OnTopic)
+S = TypeVar("S", bound=OnSubscription)
 
 
 def topic_name(domain: str, tenant: str, namespace: str, topic: str) -> TopicName:
@@ -151,9 +210,9 @@ async def list_topics(
 
 async def loaded_nonpersistent(engine: Engine, namespace: NamespaceName) -> list[str]:
     """Return the non-persistent topics of a namespace that any broker has loaded, sorted."""
-    args = api.LoadedTopics(namespace)
+    args = LoadedTopics(namespace)
     brokers = await engine.admin.brokers()
-    by_broker = await each(brokers, lambda broker: engine.call_on(broker, api.TOPICS, args))
+    by_broker = await each(brokers, lambda broker: engine.call_on(broker, TOPICS, args))
     return sorted(
         {name for names in by_broker for name in names if name.startswith("non-persistent://")}
     )
@@ -164,14 +223,14 @@ async def loaded_nonpersistent(engine: Engine, namespace: NamespaceName) -> list
 
 async def create(engine: Engine, name: TopicName, properties: dict[str, str]) -> None:
     """Create a plain topic. Its broker decides whether it may exist."""
-    await engine.call(api.CREATE_TOPIC, api.CreateTopic(name, properties))
+    await engine.call(CREATE_TOPIC, CreateTopic(name, properties))
 
 
 async def delete(engine: Engine, name: TopicName, *, force: bool, seen: Any = None) -> None:
     """Delete a plain topic or one partition. Its broker decides whether it may be deleted; ``seen``: see
     ``DeleteTopic``."""
     try:
-        await engine.call(api.DELETE_TOPIC, api.DeleteTopic(name, force, seen))
+        await engine.call(DELETE_TOPIC, DeleteTopic(name, force, seen))
     except NotFound as error:
         if name.persistent:  # a non-persistent topic that is not loaded is deleted already
             raise NotFound(f"Topic {name} not found") from error
@@ -238,7 +297,7 @@ async def _to_use(engine: Engine, name: TopicName) -> int:
     """Create a missing topic because it is used; return its number of partitions. Raises NotFound where use creates no
     topics."""
     try:
-        return await engine.call(api.PARTITIONS_TO_USE, api.OnTopic(name))
+        return await engine.call(PARTITIONS_TO_USE, OnTopic(name))
     except NotFound as error:
         raise NotFound(f"Topic {name} not found") from error
 
@@ -255,20 +314,20 @@ async def properties(engine: Engine, name: TopicName) -> dict[str, str]:
     if record is not None:
         return record.get("properties") or {}
     await require(engine, name)
-    return await engine.call(api.TOPIC_PROPERTIES, api.OnTopic(name))
+    return await engine.call(TOPIC_PROPERTIES, OnTopic(name))
 
 
 async def set_properties(engine: Engine, name: TopicName, properties: dict[str, str]) -> None:
     """Set properties, and keep those with other keys."""
-    await change_properties(engine, api.ChangeProperties(name, properties))
+    await change_properties(engine, ChangeProperties(name, properties))
 
 
 async def remove_property(engine: Engine, name: TopicName, key: str) -> None:
     """Remove a property; a missing one is no error."""
-    await change_properties(engine, api.ChangeProperties(name, removed=[key]))
+    await change_properties(engine, ChangeProperties(name, removed=[key]))
 
 
-async def change_properties(engine: Engine, args: api.ChangeProperties) -> None:
+async def change_properties(engine: Engine, args: ChangeProperties) -> None:
     """Change the properties of a plain topic, a partition or a partitioned topic. Raises Conflict when they are not as
     expected."""
     _require_persistent(args.topic)
@@ -278,19 +337,19 @@ async def change_properties(engine: Engine, args: api.ChangeProperties) -> None:
         )
         return
     await require(engine, args.topic)
-    await engine.call(api.CHANGE_PROPERTIES, args)
+    await engine.call(CHANGE_PROPERTIES, args)
 
 
 async def stats(engine: Engine, name: TopicName, flags: dict[str, bool]) -> Json:
     """Return TopicStats of one concrete topic."""
     await require(engine, name)
-    return await engine.call(api.TOPIC_STATS, api.TopicStats(name, **flags))
+    return await engine.call(TOPIC_STATS, TopicStats(name, **flags))
 
 
 async def internal_stats(engine: Engine, name: TopicName, *, with_metadata: bool) -> Json:
     """Return PersistentTopicInternalStats of one concrete topic."""
     await require(engine, name)
-    return await engine.call(api.INTERNAL_STATS, api.InternalStats(name, with_metadata))
+    return await engine.call(INTERNAL_STATS, InternalStats(name, with_metadata))
 
 
 async def _parent(engine: Engine, name: TopicName) -> Stored:
@@ -307,7 +366,7 @@ async def partitioned_stats(
 ) -> Json:
     """Return PartitionedTopicStats: sums, the record, and with ``per_partition`` each partition's statistics."""
     record = await _parent(engine, name)
-    partitions = await _of_each(engine, api.TOPIC_STATS, api.TopicStats(name, **flags))
+    partitions = await _of_each(engine, TOPIC_STATS, TopicStats(name, **flags))
     answer = sum_stats(list(partitions.values()))
     if not name.persistent:
         answer.setdefault("msgDropRate", 0.0)
@@ -319,7 +378,7 @@ async def partitioned_stats(
 async def partitioned_internal_stats(engine: Engine, name: TopicName) -> Json:
     """Return PartitionedTopicInternalStats."""
     record = await _parent(engine, name)
-    partitions = await _of_each(engine, api.INTERNAL_STATS, api.InternalStats(name))
+    partitions = await _of_each(engine, INTERNAL_STATS, InternalStats(name))
     return {"metadata": record, "partitions": partitions}
 
 
@@ -327,7 +386,7 @@ async def internal_info(engine: Engine, name: TopicName) -> Json:
     """Return PartitionedManagedLedgerInfo of a partitioned topic, else ManagedLedgerInfo."""
     if not name.persistent:
         raise Unsupported("Internal info of a non-persistent topic is not kept")
-    infos = await _of_each(engine, api.INTERNAL_INFO, api.OnTopic(name))
+    infos = await _of_each(engine, INTERNAL_INFO, OnTopic(name))
     return infos.get(str(name), {"version": 0, "partitions": infos})
 
 
@@ -336,7 +395,7 @@ async def last_message_id(engine: Engine, name: TopicName) -> Json:
     await require(engine, name)
     if not name.persistent:
         raise Unsupported("GetLastMessageId on a non-persistent topic is not allowed")
-    return message_id(await engine.call(api.LAST_MESSAGE_ID, api.OnTopic(name)))
+    return message_id(await engine.call(LAST_MESSAGE_ID, OnTopic(name)))
 
 
 def message_id(fields: Json) -> Json:
@@ -351,15 +410,15 @@ async def message_id_by_time(engine: Engine, name: TopicName, timestamp_ms: int)
         " please try do it on specific topic partition"
     )
     await refuse_parent(engine, name, refusal)
-    args = api.MessageIdByTime(name, timestamp_ms)
-    return message_id(await engine.call(api.MESSAGE_ID_BY_TIME, args))
+    args = MessageIdByTime(name, timestamp_ms)
+    return message_id(await engine.call(MESSAGE_ID_BY_TIME, args))
 
 
-async def backlog_size(engine: Engine, name: TopicName, position: api.MessagePosition) -> int:
+async def backlog_size(engine: Engine, name: TopicName, position: MessagePosition) -> int:
     """Return the number of stored bytes after a position of a plain topic or one partition."""
     await require_any(engine, name)
     await refuse_parent(engine, name, "calculate backlog size is not allowed for partitioned-topic")
-    return await engine.call(api.BACKLOG_SIZE, api.BacklogSize(name, position))
+    return await engine.call(BACKLOG_SIZE, BacklogSize(name, position))
 
 
 async def offload_status(engine: Engine, name: TopicName) -> Json:
@@ -388,7 +447,7 @@ async def terminate(engine: Engine, name: TopicName) -> Json:
     """Terminate the topic and return its last MessageId."""
     _require_persistent(name)
     await refuse_parent(engine, name, "Termination of a partitioned topic is not allowed")
-    return message_id((await engine.call(api.TERMINATE, api.OnTopic(name)))["last"])
+    return message_id((await engine.call(TERMINATE, OnTopic(name)))["last"])
 
 
 async def terminate_partitions(engine: Engine, name: TopicName) -> Json:
@@ -402,7 +461,7 @@ async def terminate_partitions(engine: Engine, name: TopicName) -> Json:
             " please use terminate commands"
         )
     parts = [name.partition_at(index) for index in range(count)]
-    answers = await on_each(parts, lambda part: engine.call(api.TERMINATE, api.OnTopic(part)))
+    answers = await on_each(parts, lambda part: engine.call(TERMINATE, OnTopic(part)))
     return {
         str(index): {**message_id(answer["last"]), "partitionIndex": -1}
         for index, answer in enumerate(answers)
@@ -411,12 +470,12 @@ async def terminate_partitions(engine: Engine, name: TopicName) -> Json:
 
 async def unload(engine: Engine, name: TopicName) -> None:
     """Unload the topic, or every partition, from its broker."""
-    await _of_each(engine, api.UNLOAD, api.OnTopic(name))
+    await _of_each(engine, UNLOAD, OnTopic(name))
 
 
 async def trim(engine: Engine, name: TopicName) -> None:
     """Delete the ledgers of the topic, or of every partition, that no cursor and no retention needs."""
-    await _of_each(engine, api.TRIM, api.OnTopic(name))
+    await _of_each(engine, TRIM, OnTopic(name))
 
 
 async def truncate(engine: Engine, name: TopicName) -> None:
@@ -424,17 +483,17 @@ async def truncate(engine: Engine, name: TopicName) -> None:
     them acknowledged."""
     if not name.persistent:
         raise PreconditionFailed("unsupport truncate")
-    await _of_each(engine, api.TRUNCATE, api.OnTopic(name))
+    await _of_each(engine, TRUNCATE, OnTopic(name))
 
 
 async def compact(engine: Engine, name: TopicName) -> None:
     """Start to compact the topic, or every partition."""
-    await _of_each(engine, api.COMPACT, api.OnTopic(name))
+    await _of_each(engine, COMPACT, OnTopic(name))
 
 
 async def compaction_status(engine: Engine, name: TopicName) -> Json:
     """Return the status of the last compaction of the topic, or of its partitions together."""
-    return await engine.call(api.COMPACTION_STATUS, api.OnTopic(name))
+    return await engine.call(COMPACTION_STATUS, OnTopic(name))
 
 
 async def examine(engine: Engine, name: TopicName, initial: str, nth: int) -> Json:
@@ -446,14 +505,14 @@ async def examine(engine: Engine, name: TopicName, initial: str, nth: int) -> Js
         " please try examine message on specific topic partition"
     )
     await refuse_parent(engine, name, refusal)
-    args = api.Examine(name, "earliest" if initial == "earliest" else "latest", nth)
-    return await engine.call(api.EXAMINE, args)
+    args = Examine(name, "earliest" if initial == "earliest" else "latest", nth)
+    return await engine.call(EXAMINE, args)
 
 
 async def message_by_id(engine: Engine, name: TopicName, ledger_id: int, entry_id: int) -> Json:
     """Return one message by its position."""
     await refuse_parent(engine, name, "GetMessageById is not allowed on partitioned-topic")
-    return await engine.call(api.MESSAGE_BY_ID, api.MessageById(name, ledger_id, entry_id))
+    return await engine.call(MESSAGE_BY_ID, MessageById(name, ledger_id, entry_id))
 
 
 async def lookup(engine: Engine, name: TopicName) -> Json:
@@ -473,7 +532,7 @@ async def lookup(engine: Engine, name: TopicName) -> Json:
     bundle = (await bundles_beside(engine.store, namespace, policies)).of_topic(name)
     owner = await find_node(engine.store, paths.bundle_owner(str(namespace), bundle.range))
     if owner is None:
-        return await engine.call(api.LOOKUP, api.OnTopic(name))
+        return await engine.call(LOOKUP, OnTopic(name))
     url = owner.get("nativeUrl") or ""
     return {
         "brokerUrl": url,
@@ -530,7 +589,7 @@ async def revoke_each(engine: Engine, given: Sequence[tuple[TopicName, str]]) ->
 
 async def subscriptions(engine: Engine, name: TopicName) -> list[str]:
     """Return the names of the subscriptions, sorted; for a partitioned topic those of any partition."""
-    by_part = await _of_each(engine, api.SUBSCRIPTIONS, api.OnTopic(name))
+    by_part = await _of_each(engine, SUBSCRIPTIONS, OnTopic(name))
     return sorted({subscription for names in by_part.values() for subscription in names})
 
 
@@ -538,7 +597,7 @@ async def create_subscription(
     engine: Engine,
     name: TopicName,
     subscription: str,
-    position: api.MessagePosition | None,
+    position: MessagePosition | None,
     properties: dict[str, str],
     *,
     replicated: bool,
@@ -556,9 +615,9 @@ async def create_subscription(
     parts = [name.partition_at(index) for index in range(count)] or [name]
 
     async def create_on(part: TopicName) -> AlreadyExists | None:
-        args = api.CreateSubscription(part, subscription, position, properties, replicated)
+        args = CreateSubscription(part, subscription, position, properties, replicated)
         try:
-            await engine.call(api.CREATE_SUBSCRIPTION, args)
+            await engine.call(CREATE_SUBSCRIPTION, args)
         except AlreadyExists as error:
             return error
         return None
@@ -596,8 +655,8 @@ async def subscription_properties(
 ) -> dict[str, str]:
     """Return a subscription's properties; for a partitioned topic those of all partitions, where a later partition's
     value replaces an earlier one's."""
-    args = api.OnSubscription(name, subscription)
-    by_part = await _on_every(engine, api.SUBSCRIPTION_PROPERTIES, args)
+    args = OnSubscription(name, subscription)
+    by_part = await _on_every(engine, SUBSCRIPTION_PROPERTIES, args)
     return {key: value for properties in by_part for key, value in properties.items()}
 
 
@@ -606,8 +665,8 @@ async def set_subscription_properties(
 ) -> None:
     """Replace a subscription's properties, on every partition. Raises NotFound when a partition lacks the subscription;
     they are replaced on the others."""
-    args = api.SubscriptionProperties(name, subscription, properties)
-    await _on_every(engine, api.SET_SUBSCRIPTION_PROPERTIES, args)
+    args = SubscriptionProperties(name, subscription, properties)
+    await _on_every(engine, SET_SUBSCRIPTION_PROPERTIES, args)
 
 
 async def _on_every(engine: Engine, operation: Operation[S, R], args: S) -> list[R]:
@@ -628,29 +687,29 @@ async def _on_every(engine: Engine, operation: Operation[S, R], args: S) -> list
 async def skip(engine: Engine, name: TopicName, subscription: str, count: int) -> None:
     """Acknowledge the next ``count`` entries."""
     await refuse_parent(engine, name, "Skip messages on a partitioned topic is not allowed")
-    await engine.call(api.SKIP_MESSAGES, api.Skip(name, subscription, count))
+    await engine.call(SKIP_MESSAGES, Skip(name, subscription, count))
 
 
 async def reset_to_position(
-    engine: Engine, name: TopicName, subscription: str, position: api.MessagePosition
+    engine: Engine, name: TopicName, subscription: str, position: MessagePosition
 ) -> None:
     """Move a subscription to a message of a plain topic or one partition."""
     await refuse_parent(
         engine, name, "Reset-cursor at position is not allowed for partitioned-topic"
     )
-    args = api.ResetCursor(name, subscription, position=position)
-    await engine.call(api.RESET_CURSOR, args)
+    args = ResetCursor(name, subscription, position=position)
+    await engine.call(RESET_CURSOR, args)
 
 
 async def expire_to_position(
-    engine: Engine, name: TopicName, subscription: str, position: api.MessagePosition
+    engine: Engine, name: TopicName, subscription: str, position: MessagePosition
 ) -> None:
     """Acknowledge everything up to a message of a plain topic or one partition."""
     await refuse_parent(
         engine, name, "Expire message at position is not supported for partitioned-topic"
     )
-    args = api.ExpireToPosition(name, subscription, position)
-    await engine.call(api.EXPIRE_TO_POSITION, args)
+    args = ExpireToPosition(name, subscription, position)
+    await engine.call(EXPIRE_TO_POSITION, args)
 
 
 async def expire_all(engine: Engine, name: TopicName, seconds: int) -> None:
@@ -659,10 +718,10 @@ async def expire_all(engine: Engine, name: TopicName, seconds: int) -> None:
 
     async def expire(part: TopicName) -> list[Conflict]:
         refusals = []
-        for subscription in await engine.call(api.SUBSCRIPTIONS, api.OnTopic(part)):
-            args = api.ExpireMessages(part, subscription, seconds)
+        for subscription in await engine.call(SUBSCRIPTIONS, OnTopic(part)):
+            args = ExpireMessages(part, subscription, seconds)
             try:
-                await engine.call(api.EXPIRE_MESSAGES, args)
+                await engine.call(EXPIRE_MESSAGES, args)
             except Conflict as error:
                 refusals.append(error)
         return refusals
@@ -673,7 +732,7 @@ async def expire_all(engine: Engine, name: TopicName, seconds: int) -> None:
 
 
 async def analyze_backlog(
-    engine: Engine, name: TopicName, subscription: str, position: api.MessagePosition | None
+    engine: Engine, name: TopicName, subscription: str, position: MessagePosition | None
 ) -> Json:
     """Return the analysis of a subscription's backlog, see ANALYZE_BACKLOG."""
     await refuse_parent(
@@ -681,15 +740,15 @@ async def analyze_backlog(
         name,
         "Analyze backlog on a partitioned topic is not allowed, please try do it on specific topic partition",
     )
-    args = api.AnalyzeBacklog(name, subscription, position)
-    return await engine.call(api.ANALYZE_BACKLOG, args)
+    args = AnalyzeBacklog(name, subscription, position)
+    return await engine.call(ANALYZE_BACKLOG, args)
 
 
 async def replicated(engine: Engine, name: TopicName, subscription: str) -> dict[str, bool]:
     """Return whether a subscription is to be replicated, by topic or partition."""
     parts = await members(engine, name)
-    args = api.OnSubscription(name, subscription)
-    answers = await _on_every(engine, api.REPLICATED, args)
+    args = OnSubscription(name, subscription)
+    answers = await _on_every(engine, REPLICATED, args)
     return {str(part): answer for part, answer in zip(parts, answers, strict=True)}
 
 
@@ -697,7 +756,7 @@ async def replicate(
     engine: Engine, name: TopicName, subscription: str, *, replicated: bool
 ) -> None:
     """Store whether a subscription is to be replicated, on every partition."""
-    await _on_every(engine, api.REPLICATE, api.Replicate(name, subscription, replicated))
+    await _on_every(engine, REPLICATE, Replicate(name, subscription, replicated))
 
 
 async def peek(engine: Engine, name: TopicName, subscription: str, nth: int) -> Json:
@@ -705,4 +764,4 @@ async def peek(engine: Engine, name: TopicName, subscription: str, nth: int) -> 
     if not name.persistent:
         raise Unsupported("Peek messages on a non-persistent topic is not allowed")
     await refuse_parent(engine, name, "Peek messages on a partitioned topic is not allowed")
-    return await engine.call(api.PEEK, api.Peek(name, subscription, nth))
+    return await engine.call(PEEK, Peek(name, subscription, nth))

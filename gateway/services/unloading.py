@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from engine.admin import api
+from engine.admin.api.arguments import OnBundle
+from engine.admin.api.bundles import UNLOAD_BUNDLE
 from engine.base.errors import Conflict, MagnetarError, NotReady, Refusal
 from engine.base.names import BundleName
 from engine.metadata.store import MetadataStore
@@ -62,8 +63,8 @@ async def give_up(
                     ended[bundle] = Ended(Outcome.FAILED, why)
                 else:
                     is_sent = True
-                    args = api.OnBundle(bundle.namespace, bundle.range)
-                    await engine.call_on(broker, api.UNLOAD_BUNDLE, args)
+                    args = OnBundle(bundle.namespace, bundle.range)
+                    await engine.call_on(broker, UNLOAD_BUNDLE, args)
                     ended[bundle] = Ended(Outcome.DONE)
         except (MagnetarError, OSError) as error:  # OSError includes TimeoutError
             ended[bundle] = _failed(error, is_sent=is_sent)

@@ -10,7 +10,44 @@ from typing import Any
 
 import pytest
 
-from engine.admin import api
+from engine.admin.api.arguments import (
+    EARLIEST_MESSAGE,
+    JsonObject,
+    OnBundle,
+    OnSubscription,
+    OnTopic,
+)
+from engine.admin.api.bundles import SPLIT_BUNDLE, UNLOAD_BUNDLE, SplitBundle
+from engine.admin.api.cursors import (
+    CLEAR_BACKLOG,
+    EXPIRE_MESSAGES,
+    PREVIEW_CHANGE,
+    RESET_CURSOR,
+    SKIP_MESSAGES,
+    ExpireMessages,
+    PreviewChange,
+    ResetCursor,
+    Skip,
+)
+from engine.admin.api.messages import LAST_MESSAGE_ID, PEEK, Peek
+from engine.admin.api.rows import TOPIC_ROWS, TopicRows
+from engine.admin.api.subscriptions import (
+    CREATE_SUBSCRIPTION,
+    DELETE_SUBSCRIPTION,
+    CreateSubscription,
+    DeleteSubscription,
+)
+from engine.admin.api.topics import (
+    CREATE_TOPIC,
+    DELETE_TOPIC,
+    INTERNAL_STATS,
+    LOOKUP,
+    TOPIC_STATS,
+    CreateTopic,
+    DeleteTopic,
+    InternalStats,
+    TopicStats,
+)
 from engine.admin.client import AdminClient, BrokerAddress
 from engine.base.errors import (
     AlreadyExists,
@@ -27,13 +64,13 @@ from tests.support.waiting import until
 TOPIC = TopicName.parse("hello")
 
 
-async def stats_of(admin: AdminClient, topic: TopicName, **flags: bool) -> api.JsonObject:
-    return await admin.call(api.TOPIC_STATS, api.TopicStats(topic, **flags))
+async def stats_of(admin: AdminClient, topic: TopicName, **flags: bool) -> JsonObject:
+    return await admin.call(TOPIC_STATS, TopicStats(topic, **flags))
 
 
 async def subscribe(admin: AdminClient, properties: dict[str, str] | None = None) -> None:
-    args = api.CreateSubscription(TOPIC, "s", api.EARLIEST_MESSAGE, properties or {})
-    await admin.call(api.CREATE_SUBSCRIPTION, args)
+    args = CreateSubscription(TOPIC, "s", EARLIEST_MESSAGE, properties or {})
+    await admin.call(CREATE_SUBSCRIPTION, args)
 
 
 @pytest.fixture
@@ -47,9 +84,9 @@ async def instance(tmp_path: Path) -> AsyncIterator[BrokerInstance]:
 async def test_a_topic_is_administered_from_creation_to_deletion(instance: BrokerInstance) -> None:
     await instance.broker()
     admin = instance.admin
-    await admin.call(api.CREATE_TOPIC, api.CreateTopic(TOPIC, {"a": "b"}))
+    await admin.call(CREATE_TOPIC, CreateTopic(TOPIC, {"a": "b"}))
     with pytest.raises(AlreadyExists, match="This topic already exists"):
-        await admin.call(api.CREATE_TOPIC, api.CreateTopic(TOPIC))
+        await admin.call(CREATE_TOPIC, CreateTopic(TOPIC))
     await subscribe(admin, {"k": "v"})
     await instance.publish(TOPIC, 10)
     stats = await stats_of(admin, TOPIC, earliest_time_in_backlog=True)
@@ -57,19 +94,19 @@ async def test_a_topic_is_administered_from_creation_to_deletion(instance: Broke
     assert stats["subscriptions"]["s"]["subscriptionProperties"] == {"k": "v"}
     assert stats["subscriptions"]["s"]["backlogSize"] == stats["storageSize"] > 0
     assert stats["earliestMsgPublishTimeInBacklogs"] == 1000
-    internal = await admin.call(api.INTERNAL_STATS, api.InternalStats(TOPIC))
+    internal = await admin.call(INTERNAL_STATS, InternalStats(TOPIC))
     assert internal["numberOfEntries"] == 10
-    peeked = await admin.call(api.PEEK, api.Peek(TOPIC, "s", 3))
+    peeked = await admin.call(PEEK, Peek(TOPIC, "s", 3))
     assert base64.b64decode(peeked["body"]) == b"m2"
     assert peeked["headers"]["X-Pulsar-publish-time"] == "1970-01-01T00:00:03Z"
     with pytest.raises(NotFound, match="Message not found"):
-        await admin.call(api.PEEK, api.Peek(TOPIC, "s", 11))
-    last = await admin.call(api.LAST_MESSAGE_ID, api.OnTopic(TOPIC))
+        await admin.call(PEEK, Peek(TOPIC, "s", 11))
+    last = await admin.call(LAST_MESSAGE_ID, OnTopic(TOPIC))
     assert last["entryId"] == 9
-    await admin.call(api.DELETE_SUBSCRIPTION, api.DeleteSubscription(TOPIC, "s"))
+    await admin.call(DELETE_SUBSCRIPTION, DeleteSubscription(TOPIC, "s"))
     with pytest.raises(NotFound, match="Subscription s not found for topic"):
-        await admin.call(api.CLEAR_BACKLOG, api.OnSubscription(TOPIC, "s"))
-    await admin.call(api.DELETE_TOPIC, api.DeleteTopic(TOPIC))
+        await admin.call(CLEAR_BACKLOG, OnSubscription(TOPIC, "s"))
+    await admin.call(DELETE_TOPIC, DeleteTopic(TOPIC))
     assert await topics.list_topics(instance.cluster.store, TOPIC.namespace) == ()
     with pytest.raises(NotFound, match=f"Topic {TOPIC} not found"):
         await stats_of(admin, TOPIC)
@@ -84,28 +121,26 @@ async def test_a_previewed_change_of_the_cursor_does_what_it_said(instance: Brok
     admin = instance.admin
     await subscribe(admin)
     await instance.publish(TOPIC, 10)
-    said = await admin.call(api.PREVIEW_CHANGE, api.PreviewChange(TOPIC, "s", "skip", count=3))
-    await admin.call(api.SKIP_MESSAGES, api.Skip(TOPIC, "s", 3))
+    said = await admin.call(PREVIEW_CHANGE, PreviewChange(TOPIC, "s", "skip", count=3))
+    await admin.call(SKIP_MESSAGES, Skip(TOPIC, "s", 3))
     assert (said["lost"], await backlog(admin)) == (3, 7)
-    assert base64.b64decode((await admin.call(api.PEEK, api.Peek(TOPIC, "s")))["body"]) == b"m3"
+    assert base64.b64decode((await admin.call(PEEK, Peek(TOPIC, "s")))["body"]) == b"m3"
     at = 1_000 + 6 * 1000  # m6 was published then
-    said = await admin.call(
-        api.PREVIEW_CHANGE, api.PreviewChange(TOPIC, "s", "reset", timestamp_ms=at)
-    )
-    await admin.call(api.RESET_CURSOR, api.ResetCursor(TOPIC, "s", timestamp_ms=at))
+    said = await admin.call(PREVIEW_CHANGE, PreviewChange(TOPIC, "s", "reset", timestamp_ms=at))
+    await admin.call(RESET_CURSOR, ResetCursor(TOPIC, "s", timestamp_ms=at))
     assert (said["lost"], await backlog(admin)) == (3, 4)
     said = await admin.call(
-        api.PREVIEW_CHANGE, api.PreviewChange(TOPIC, "s", "reset", position=api.EARLIEST_MESSAGE)
+        PREVIEW_CHANGE, PreviewChange(TOPIC, "s", "reset", position=EARLIEST_MESSAGE)
     )
-    await admin.call(api.RESET_CURSOR, api.ResetCursor(TOPIC, "s", position=api.EARLIEST_MESSAGE))
+    await admin.call(RESET_CURSOR, ResetCursor(TOPIC, "s", position=EARLIEST_MESSAGE))
     assert (said["again"], await backlog(admin)) == (6, 10)
-    said = await admin.call(api.PREVIEW_CHANGE, api.PreviewChange(TOPIC, "s", "skip-all"))
-    await admin.call(api.CLEAR_BACKLOG, api.OnSubscription(TOPIC, "s"))
+    said = await admin.call(PREVIEW_CHANGE, PreviewChange(TOPIC, "s", "skip-all"))
+    await admin.call(CLEAR_BACKLOG, OnSubscription(TOPIC, "s"))
     assert (said["lost"], await backlog(admin)) == (10, 0)
     with pytest.raises(Conflict, match="Expire message by timestamp not issued"):
-        await admin.call(api.EXPIRE_MESSAGES, api.ExpireMessages(TOPIC, "s", 1))
-    await admin.call(api.RESET_CURSOR, api.ResetCursor(TOPIC, "s", position=api.EARLIEST_MESSAGE))
-    await admin.call(api.EXPIRE_MESSAGES, api.ExpireMessages(TOPIC, "s", 1))
+        await admin.call(EXPIRE_MESSAGES, ExpireMessages(TOPIC, "s", 1))
+    await admin.call(RESET_CURSOR, ResetCursor(TOPIC, "s", position=EARLIEST_MESSAGE))
+    await admin.call(EXPIRE_MESSAGES, ExpireMessages(TOPIC, "s", 1))
     assert await backlog(admin) == 0
 
 
@@ -117,13 +152,13 @@ async def test_any_broker_knows_the_owner_and_a_drained_one_hands_over(
     for number, bundle in enumerate(await both[0].running.ownership.bundles(TOPIC.namespace)):
         assert await both[number % 2].running.ownership.acquire(bundle)
     for name in names:
-        await admin.call(api.CREATE_TOPIC, api.CreateTopic(name))
+        await admin.call(CREATE_TOPIC, CreateTopic(name))
     addresses = await admin.brokers()
     assert len(addresses) == 2
     owners = {name: instance.owner(name) for name in names}
     assert set(map(id, owners.values())) == set(map(id, both))
     for name in names:
-        found = await admin.call(api.LOOKUP, api.OnTopic(name))
+        found = await admin.call(LOOKUP, OnTopic(name))
         assert found["brokerUrl"] == owners[name].record.service_url
     leaving = owners[names[0]]
     await instance.stop(leaving)
@@ -133,7 +168,7 @@ async def test_any_broker_knows_the_owner_and_a_drained_one_hands_over(
     (left,) = await admin.brokers()
     until = time.monotonic() + 30
     while True:  # rows are of the last count, up to a second ago
-        rows = (await admin.call_on(left, api.TOPIC_ROWS, api.TopicRows()))["rows"]
+        rows = (await admin.call_on(left, TOPIC_ROWS, TopicRows()))["rows"]
         if sorted(row[0] for row in rows) == sorted(map(str, names)):
             break
         assert time.monotonic() < until, rows
@@ -157,14 +192,14 @@ async def test_a_broker_without_session_stops_and_another_takes_over(
     assert not one.ready
     assert not one.running.ownership.serves(TOPIC)
     address = BrokerAddress(two.record.id, two.record.web_url, two.record.service_url)
-    args = api.TopicStats(TOPIC)
+    args = TopicStats(TOPIC)
     stats: dict[str, Any] = {}
 
     async def answered() -> bool:
         """The old owner's address is listed until its node is seen gone."""
         nonlocal stats
         with contextlib.suppress(NotReady, Conflict):
-            stats = await instance.admin.call_on(address, api.TOPIC_STATS, args)
+            stats = await instance.admin.call_on(address, TOPIC_STATS, args)
         return bool(stats)
 
     await until(answered)
@@ -184,9 +219,9 @@ async def test_bundles_can_be_unloaded_and_partitions_are_topics(instance: Broke
     for index in range(3):
         await stats_of(instance.admin, parent.partition_at(index))
     with pytest.raises(Conflict, match="please call delete-partitioned-topic"):
-        await instance.admin.call(api.DELETE_TOPIC, api.DeleteTopic(parent))
+        await instance.admin.call(DELETE_TOPIC, DeleteTopic(parent))
     assert len(broker.running.registry.topics()) == 3
-    await instance.admin.call(api.UNLOAD_BUNDLE, api.OnBundle(TOPIC.namespace))
+    await instance.admin.call(UNLOAD_BUNDLE, OnBundle(TOPIC.namespace))
     assert broker.running.ownership.owned() == []
     assert broker.running.registry.topics() == []
     assert (await stats_of(instance.admin, parent.partition_at(1)))["storageSize"] == 0
@@ -208,32 +243,32 @@ async def test_a_bundle_is_split_and_unloaded_by_its_owner_whoever_is_asked(
     addresses = await admin.brokers()
     (other,) = [one for one in addresses if one.id == both[0].record.id]
 
-    async def ask_the_other(args: api.SplitBundle) -> None:
+    async def ask_the_other(args: SplitBundle) -> None:
         with pytest.raises(Conflict, match="is not broker"):
-            await admin.call_on(other, api.SPLIT_BUNDLE, args)
+            await admin.call_on(other, SPLIT_BUNDLE, args)
 
     edge = TOPIC.bundle_hash
-    args = api.SplitBundle(namespace, bundle.range, "specified_positions_divide", [edge])
+    args = SplitBundle(namespace, bundle.range, "specified_positions_divide", [edge])
     await ask_the_other(args)
-    parts = await admin.call(api.SPLIT_BUNDLE, args)
+    parts = await admin.call(SPLIT_BUNDLE, args)
     assert parts == [f"0x{bundle.lower:08x}_0x{edge:08x}", f"0x{edge:08x}_0x{bundle.upper:08x}"]
     assert both[1].running.registry.loaded(TOPIC) is loaded  # served all the while
     await instance.publish(TOPIC, 2)
     assert await backlog(admin) == 5
     with pytest.raises(Conflict, match=r"not served here|was split"):
         await both[1].running.ownership.split(bundle, [edge])
-    half = api.SplitBundle(namespace, parts[1], "topic_count_equally_divide")
-    assert await admin.call(api.SPLIT_BUNDLE, half) == [parts[1]]  # one topic is on one side
-    await admin.call(api.SPLIT_BUNDLE, api.SplitBundle(namespace, parts[1], unload=True))
+    half = SplitBundle(namespace, parts[1], "topic_count_equally_divide")
+    assert await admin.call(SPLIT_BUNDLE, half) == [parts[1]]  # one topic is on one side
+    await admin.call(SPLIT_BUNDLE, SplitBundle(namespace, parts[1], unload=True))
     assert both[1].running.registry.loaded(TOPIC) is None
     assert await backlog(admin) == 5
     (owned,) = [one for one in instance.owner(TOPIC).running.ownership.owned() if one.holds(edge)]
-    args_of = api.OnBundle(namespace, owned.range)
+    args_of = OnBundle(namespace, owned.range)
     owner = instance.owner(TOPIC)
-    await admin.call(api.UNLOAD_BUNDLE, args_of)
+    await admin.call(UNLOAD_BUNDLE, args_of)
     assert owned not in owner.running.ownership.owned()
     with pytest.raises(PreconditionFailed, match="Unsupported namespace bundle split algorithm"):
-        await admin.call(api.SPLIT_BUNDLE, api.SplitBundle(namespace, parts[0], "bogus"))
+        await admin.call(SPLIT_BUNDLE, SplitBundle(namespace, parts[0], "bogus"))
 
 
 async def test_a_taken_port_is_reported_and_nothing_is_left_behind(

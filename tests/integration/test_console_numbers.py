@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from engine.admin import api
+from engine.admin.api.arguments import EARLIEST_MESSAGE, OnTopic
+from engine.admin.api.messages import LAST_MESSAGE_ID
+from engine.admin.api.subscriptions import CREATE_SUBSCRIPTION, CreateSubscription
 from engine.admin.client import AdminClient
 from engine.base.names import TopicName
 from engine.broker.service import BrokerService
@@ -64,9 +66,7 @@ async def instance(
     await made.cluster.start("b0")
     await made.broker()
     await made.broker()
-    await made.admin.call(
-        api.CREATE_SUBSCRIPTION, api.CreateSubscription(TOPIC, "s", api.EARLIEST_MESSAGE)
-    )
+    await made.admin.call(CREATE_SUBSCRIPTION, CreateSubscription(TOPIC, "s", EARLIEST_MESSAGE))
     await made.publish(TOPIC, ENTRIES)
     yield made
     await made.close()
@@ -101,7 +101,7 @@ async def test_a_topic_that_moves_is_there_once_with_its_backlog(
     resting = await gateway.until(lambda row: row["loaded"] is False)
     assert resting["backlog"] == ENTRIES
     assert resting["subscriptions"] == 1
-    await instance.admin.call(api.LAST_MESSAGE_ID, api.OnTopic(TOPIC))
+    await instance.admin.call(LAST_MESSAGE_ID, OnTopic(TOPIC))
     assert instance.owner(TOPIC) is not owner
     await gateway.until(loaded)
 
@@ -120,7 +120,7 @@ async def test_of_a_killed_broker_the_numbers_stay_and_are_read_from_what_is_sto
     assert row["backlog"] == ENTRIES, "read by the other broker, which has not loaded it"
     lines = {line["id"]: line for line in (await gateway.collector.snapshot()).brokers}
     assert (lines[owner.record.id]["state"], lines[owner.record.id]["topics"]) == ("down", 1)
-    await instance.admin.call(api.LAST_MESSAGE_ID, api.OnTopic(TOPIC))
+    await instance.admin.call(LAST_MESSAGE_ID, OnTopic(TOPIC))
     row = await gateway.until(loaded)
     assert row["known"] == "live"
     await gateway.until(lambda _: len(_lines(gateway)) == 1)

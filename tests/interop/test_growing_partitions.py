@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pulsar
 import pytest
 
-from engine.admin import api, partitions
+from engine.admin import partitions
+from engine.admin.api.topics import DELETE_TOPIC, DeleteTopic
 from engine.admin.client import AdminClient
 from engine.base.names import TopicName
 from engine.net.network import LoopNetwork
@@ -74,7 +75,7 @@ def test_a_durable_subscription_gets_what_is_published_to_partitions_made_again_
     name = TopicName.parse(topic)
     standalone.run(topics.create_partitioned(standalone.store, name, 3))
     client.subscribe(topic, "s").close()
-    standalone.run(admin.call(api.DELETE_TOPIC, api.DeleteTopic(name.partition_at(1))))
+    standalone.run(admin.call(DELETE_TOPIC, DeleteTopic(name.partition_at(1))))
     standalone.run(partitions.create_missed(standalone.store, admin, name))
     sent = publish(standalone, topic, 6)
     assert sorted(received(standalone, topic, 6)) == sorted(sent)

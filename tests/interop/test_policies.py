@@ -8,7 +8,8 @@ import pulsar
 import pytest
 from pulsar import ConsumerType, InitialPosition
 
-from engine.admin import api
+from engine.admin.api.cursors import ExpireMessages
+from engine.admin.api.subscriptions import CreateSubscription
 from engine.base.errors import Conflict
 from engine.base.names import TopicName
 from engine.broker.administration.operations import BrokerOperations
@@ -116,7 +117,7 @@ def test_producers_and_subscriptions_too_many_are_refused(
         Conflict, match=r"^Exceed the maximum number of subscriptions of the topic: "
     ):
         policies.administer(
-            lambda broker: broker.create_subscription(api.CreateSubscription(policies.name, "t"))
+            lambda broker: broker.create_subscription(CreateSubscription(policies.name, "t"))
         )
     reader.close()
     client.subscribe(topic, "t")
@@ -144,7 +145,7 @@ def test_an_administrators_expiry_is_the_same_and_refused_when_nothing_is_old(
     client.subscribe(topic, "s", initial_position=InitialPosition.Earliest).close()
     publish(client.create_producer(topic), 3)
     time.sleep(1.1)  # time: longer than the age of a second that is asked for
-    args = api.ExpireMessages(policies.name, "s", 1)
+    args = ExpireMessages(policies.name, "s", 1)
     policies.administer(lambda broker: broker.expire_messages(args))
     assert policies.topic.subscriptions["s"].expired.total == 3
     with pytest.raises(Conflict, match=r"^Expire message by timestamp not issued on topic "):

@@ -12,7 +12,7 @@ FILES_MAX = 16
 
 SAME_FILE_NAME = {
     "__main__": "what `python -m` runs",
-    "api": "what the package answers when it is called: by RPC, or REST of a resource of the console",
+    "api": "what the package answers when it is called: REST of a resource of the console",
     "client": "how others use the package",
     "errors": "what the package raises",
     "live": "what is told without being asked for again: the console's socket, a resource's channels",
@@ -23,6 +23,10 @@ SAME_FILE_NAME = {
     "services": "what a resource of the console changes",
     "settings": "what the package can be told",
     "shapes": "serializers of a resource's bodies and answers",
+    **dict.fromkeys(
+        ("bundles", "dynamic_settings", "messages", "schemas", "topics"),
+        "a resource: what this layer knows of it, declares or does with it",
+    ),
 }
 """File names that engine, bookie and the console may have several times, and what each of them means."""
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from engine.admin.api import JsonObject
+from engine.admin.api.arguments import JsonObject
 from engine.base.ids import Position
 from engine.broker.topics.ports import Log, SubscriptionCursor
 

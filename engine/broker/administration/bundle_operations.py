@@ -5,7 +5,14 @@ Operations on one bundle are served by its owner; any other broker answers Moved
 
 from collections.abc import Callable
 
-from engine.admin import api
+from engine.admin.api.arguments import NoArguments, OnBundle
+from engine.admin.api.bundles import (
+    BUNDLE_CUTS,
+    OWNED_BUNDLES,
+    SPLIT_BUNDLE,
+    UNLOAD_BUNDLE,
+    SplitBundle,
+)
 from engine.admin.operation import Handlers, bind
 from engine.base.errors import Conflict
 from engine.base.names import BundleName, TopicName
@@ -40,17 +47,17 @@ class BundleOperations:
         """The handlers by operation."""
         return dict(
             [
-                bind(api.OWNED_BUNDLES, self.owned_bundles),
-                bind(api.UNLOAD_BUNDLE, self.unload_bundle),
-                bind(api.SPLIT_BUNDLE, self.split_bundle),
-                bind(api.BUNDLE_CUTS, self.bundle_cuts),
+                bind(OWNED_BUNDLES, self.owned_bundles),
+                bind(UNLOAD_BUNDLE, self.unload_bundle),
+                bind(SPLIT_BUNDLE, self.split_bundle),
+                bind(BUNDLE_CUTS, self.bundle_cuts),
             ]
         )
 
-    async def owned_bundles(self, args: api.NoArguments) -> list[str]:
+    async def owned_bundles(self, args: NoArguments) -> list[str]:
         return [str(bundle) for bundle in self._ownership.owned()]
 
-    async def unload_bundle(self, args: api.OnBundle) -> None:
+    async def unload_bundle(self, args: OnBundle) -> None:
         if args.bundle is None:
             for bundle in self._ownership.owned():
                 if bundle.namespace == args.namespace:
@@ -70,7 +77,7 @@ class BundleOperations:
         """Close every loaded topic of ``bundle``."""
         await self._registry.unload_where(_within(bundle))
 
-    async def split_bundle(self, args: api.SplitBundle) -> list[str]:
+    async def split_bundle(self, args: SplitBundle) -> list[str]:
         algorithm = check_algorithm(args.algorithm, args.positions)
         bundle = BundleName.parse(args.namespace, args.bundle or "")
         try:
@@ -94,7 +101,7 @@ class BundleOperations:
                 await self._ownership.release(part, self.unload_topics)
         return [part.range for part in parts]
 
-    async def bundle_cuts(self, args: api.SplitBundle) -> list[int]:
+    async def bundle_cuts(self, args: SplitBundle) -> list[int]:
         algorithm = check_algorithm(args.algorithm, args.positions)
         bundle = BundleName.parse(args.namespace, args.bundle or "")
         await self._check_not_elsewhere(bundle)

@@ -4,7 +4,7 @@ PersistentTopicInternalStats of the loaded topic (``internalStats``). Nothing is
 
 from collections.abc import Sequence
 
-from engine.admin.api import JsonObject
+from engine.admin.api.arguments import JsonObject
 from engine.base.ids import Position
 from engine.broker.administration.reports import iso
 from engine.broker.topics.subscription import Subscription

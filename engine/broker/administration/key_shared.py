@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from engine.admin.api import JsonObject
+from engine.admin.api.arguments import JsonObject
 from engine.broker.dispatch.choose.keys import KeyPolicy
 from engine.broker.dispatch.choose.sticky import KeyStats
 

@@ -8,7 +8,7 @@ topic.
 from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 
-from engine.admin.api import JsonObject
+from engine.admin.api.arguments import JsonObject
 from engine.admin.lag import Lag, LagCause
 from engine.broker.administration.backlog_messages import Measured, MessageMeans
 from engine.broker.administration.lag_causes import Sighting, Watch

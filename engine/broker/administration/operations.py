@@ -9,8 +9,93 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 
-from engine.admin import api
-from engine.admin.api import JsonObject, MessagePosition
+from engine.admin.api.arguments import (
+    JsonObject,
+    MessagePosition,
+    NoArguments,
+    OnSubscription,
+    OnTopic,
+)
+from engine.admin.api.brokers import HEALTH
+from engine.admin.api.cursors import (
+    ANALYZE_BACKLOG,
+    CLEAR_BACKLOG,
+    EXPIRE_MESSAGES,
+    EXPIRE_TO_POSITION,
+    LAST_CHANGES,
+    MOVE_CURSOR,
+    PREVIEW_CHANGE,
+    RESET_CURSOR,
+    SKIP_MESSAGES,
+    AnalyzeBacklog,
+    ExpireMessages,
+    ExpireToPosition,
+    MoveCursor,
+    PreviewChange,
+    ResetCursor,
+    Skip,
+)
+from engine.admin.api.messages import (
+    BACKLOG_SIZE,
+    EXAMINE,
+    LAST_MESSAGE_ID,
+    LATEST_ENTRIES,
+    MESSAGE_BY_ID,
+    MESSAGE_ID_BY_TIME,
+    PEEK,
+    BacklogSize,
+    Examine,
+    LatestEntries,
+    MessageById,
+    MessageIdByTime,
+    Peek,
+)
+from engine.admin.api.policies import POLICY_EFFECT, PolicyEffect
+from engine.admin.api.rows import (
+    SUBSCRIPTION_ROWS,
+    TOPIC_ROWS,
+    TOPICS,
+    TOPICS_AT_REST,
+    LoadedTopics,
+    TopicRows,
+    TopicsAtRest,
+)
+from engine.admin.api.subscriptions import (
+    CREATE_SUBSCRIPTION,
+    DURABLE_SUBSCRIPTIONS,
+    REPLICATE,
+    REPLICATED,
+    SET_SUBSCRIPTION_PROPERTIES,
+    SUBSCRIPTION_PROPERTIES,
+    SUBSCRIPTIONS,
+    CreateSubscription,
+    Replicate,
+    SubscriptionProperties,
+)
+from engine.admin.api.topics import (
+    CHANGE_PROPERTIES,
+    COMPACT,
+    COMPACTION_STATUS,
+    CREATE_TOPIC,
+    DELETE_TOPIC,
+    FORGET_PARTITIONED,
+    HOLDINGS,
+    INTERNAL_INFO,
+    INTERNAL_STATS,
+    LOOKUP,
+    PARTITIONS_TO_USE,
+    TERMINATE,
+    TOPIC_PROPERTIES,
+    TOPIC_STATS,
+    TRIM,
+    TRUNCATE,
+    UNLOAD,
+    ChangeProperties,
+    CreateTopic,
+    DeleteTopic,
+    InternalStats,
+    TopicStats,
+)
 from engine.admin.messages import message_answer, publish_time_ms
 from engine.admin.operation import Handlers, bind
 from engine.admin.partitions import existing_partitions
@@ -131,52 +216,52 @@ class BrokerOperations:
         """The handlers by operation."""
         own = dict(
             [
-                bind(api.CREATE_TOPIC, self.create_topic),
-                bind(api.DELETE_TOPIC, self.delete_topic),
-                bind(api.FORGET_PARTITIONED, self.forget_partitioned),
-                bind(api.HOLDINGS, self.holdings),
-                bind(api.POLICY_EFFECT, self.policy_effect),
-                bind(api.TOPIC_PROPERTIES, self.topic_properties),
-                bind(api.CHANGE_PROPERTIES, self.change_properties),
-                bind(api.TOPIC_STATS, self.topic_stats),
-                bind(api.INTERNAL_STATS, self.internal_stats),
-                bind(api.INTERNAL_INFO, self.internal_info),
-                bind(api.LAST_MESSAGE_ID, self.last_message_id),
-                bind(api.MESSAGE_ID_BY_TIME, self.message_id_by_time),
-                bind(api.BACKLOG_SIZE, self.backlog_size),
-                bind(api.TERMINATE, self.terminate),
-                bind(api.UNLOAD, self.unload),
-                bind(api.TRIM, self.trim),
-                bind(api.TRUNCATE, self.truncate),
-                bind(api.COMPACT, self.compact),
-                bind(api.COMPACTION_STATUS, self.compaction_status),
-                bind(api.PARTITIONS_TO_USE, self.partitions_to_use),
-                bind(api.LOOKUP, self.lookup),
-                bind(api.SUBSCRIPTIONS, self.subscriptions),
-                bind(api.DURABLE_SUBSCRIPTIONS, self.durable_subscriptions),
-                bind(api.CREATE_SUBSCRIPTION, self.create_subscription),
-                bind(api.SUBSCRIPTION_PROPERTIES, self.subscription_properties),
-                bind(api.SET_SUBSCRIPTION_PROPERTIES, self.set_subscription_properties),
-                bind(api.SKIP_MESSAGES, self.skip_messages),
-                bind(api.CLEAR_BACKLOG, self.clear_backlog),
-                bind(api.RESET_CURSOR, self.reset_cursor),
-                bind(api.EXPIRE_MESSAGES, self.expire_messages),
-                bind(api.EXPIRE_TO_POSITION, self.expire_to_position),
-                bind(api.ANALYZE_BACKLOG, self.analyze_backlog),
-                bind(api.REPLICATED, self.replicated),
-                bind(api.REPLICATE, self.replicate),
-                bind(api.PREVIEW_CHANGE, self.preview_change),
-                bind(api.MOVE_CURSOR, self.move_cursor),
-                bind(api.LAST_CHANGES, self.last_changes),
-                bind(api.PEEK, self.peek),
-                bind(api.EXAMINE, self.examine),
-                bind(api.LATEST_ENTRIES, self.latest_entries),
-                bind(api.MESSAGE_BY_ID, self.message_by_id),
-                bind(api.TOPIC_ROWS, self.topic_rows),
-                bind(api.SUBSCRIPTION_ROWS, self.subscription_rows),
-                bind(api.TOPICS_AT_REST, self.topics_at_rest),
-                bind(api.TOPICS, self.topics),
-                bind(api.HEALTH, self.health),
+                bind(CREATE_TOPIC, self.create_topic),
+                bind(DELETE_TOPIC, self.delete_topic),
+                bind(FORGET_PARTITIONED, self.forget_partitioned),
+                bind(HOLDINGS, self.holdings),
+                bind(POLICY_EFFECT, self.policy_effect),
+                bind(TOPIC_PROPERTIES, self.topic_properties),
+                bind(CHANGE_PROPERTIES, self.change_properties),
+                bind(TOPIC_STATS, self.topic_stats),
+                bind(INTERNAL_STATS, self.internal_stats),
+                bind(INTERNAL_INFO, self.internal_info),
+                bind(LAST_MESSAGE_ID, self.last_message_id),
+                bind(MESSAGE_ID_BY_TIME, self.message_id_by_time),
+                bind(BACKLOG_SIZE, self.backlog_size),
+                bind(TERMINATE, self.terminate),
+                bind(UNLOAD, self.unload),
+                bind(TRIM, self.trim),
+                bind(TRUNCATE, self.truncate),
+                bind(COMPACT, self.compact),
+                bind(COMPACTION_STATUS, self.compaction_status),
+                bind(PARTITIONS_TO_USE, self.partitions_to_use),
+                bind(LOOKUP, self.lookup),
+                bind(SUBSCRIPTIONS, self.subscriptions),
+                bind(DURABLE_SUBSCRIPTIONS, self.durable_subscriptions),
+                bind(CREATE_SUBSCRIPTION, self.create_subscription),
+                bind(SUBSCRIPTION_PROPERTIES, self.subscription_properties),
+                bind(SET_SUBSCRIPTION_PROPERTIES, self.set_subscription_properties),
+                bind(SKIP_MESSAGES, self.skip_messages),
+                bind(CLEAR_BACKLOG, self.clear_backlog),
+                bind(RESET_CURSOR, self.reset_cursor),
+                bind(EXPIRE_MESSAGES, self.expire_messages),
+                bind(EXPIRE_TO_POSITION, self.expire_to_position),
+                bind(ANALYZE_BACKLOG, self.analyze_backlog),
+                bind(REPLICATED, self.replicated),
+                bind(REPLICATE, self.replicate),
+                bind(PREVIEW_CHANGE, self.preview_change),
+                bind(MOVE_CURSOR, self.move_cursor),
+                bind(LAST_CHANGES, self.last_changes),
+                bind(PEEK, self.peek),
+                bind(EXAMINE, self.examine),
+                bind(LATEST_ENTRIES, self.latest_entries),
+                bind(MESSAGE_BY_ID, self.message_by_id),
+                bind(TOPIC_ROWS, self.topic_rows),
+                bind(SUBSCRIPTION_ROWS, self.subscription_rows),
+                bind(TOPICS_AT_REST, self.topics_at_rest),
+                bind(TOPICS, self.topics),
+                bind(HEALTH, self.health),
             ]
         )
         return (
@@ -218,18 +303,18 @@ class BrokerOperations:
         return await self._topic(name)
 
     async def _topic_and_subscription(
-        self, args: api.OnSubscription, what: str
+        self, args: OnSubscription, what: str
     ) -> tuple[Topic, Subscription]:
         return await self._with_subscription(await self._persistent_topic(args.topic, what), args)
 
     async def _with_subscription(
-        self, topic: Topic, args: api.OnSubscription
+        self, topic: Topic, args: OnSubscription
     ) -> tuple[Topic, Subscription]:
         return topic, subscription_of(topic, args.subscription)
 
     # Topics
 
-    async def create_topic(self, args: api.CreateTopic) -> None:
+    async def create_topic(self, args: CreateTopic) -> None:
         name, store = args.topic, self._parts.store
         _check_properties(args.properties, OWN_PREFIX)
         await topics.check_new_topic(store, name)
@@ -262,7 +347,7 @@ class BrokerOperations:
                     await self._here(name)
         raise NotReady(f"Topic {name} may have been made: its bundle changed hands meanwhile")
 
-    async def delete_topic(self, args: api.DeleteTopic) -> JsonObject:
+    async def delete_topic(self, args: DeleteTopic) -> JsonObject:
         name = args.topic
         if await topics.find_partitions(self._parts.store, name) is not None:
             raise Conflict(
@@ -285,7 +370,7 @@ class BrokerOperations:
         await self._registry.delete_checked(topic, check)
         return {"before": before}
 
-    async def forget_partitioned(self, args: api.OnTopic) -> None:
+    async def forget_partitioned(self, args: OnTopic) -> None:
         name, store = args.topic, self._parts.store
         await self._here(name)
         if not await topics.marked_deleted(fresh(store, topics.partitioned_path(name)), name):
@@ -294,10 +379,10 @@ class BrokerOperations:
             raise PreconditionFailed(f"Topic partition {left[0]} still exists")
         await self._parts.forget(name)
 
-    async def holdings(self, args: api.OnTopic) -> JsonObject:
+    async def holdings(self, args: OnTopic) -> JsonObject:
         return await holdings.of(await self._topic(args.topic), self._parts.clock.wall_ms())
 
-    async def policy_effect(self, args: api.PolicyEffect) -> JsonObject:
+    async def policy_effect(self, args: PolicyEffect) -> JsonObject:
         if args.name not in policy_effects.RULES:
             raise NotFound(f"Nothing goes by the policy {args.name}")
         topic = await self._topic(args.topic)
@@ -309,10 +394,10 @@ class BrokerOperations:
             measured=args.measured,
         )
 
-    async def topic_properties(self, args: api.OnTopic) -> dict[str, str]:
+    async def topic_properties(self, args: OnTopic) -> dict[str, str]:
         return dict((await self._persistent_topic(args.topic, "Properties")).log.properties)
 
-    async def change_properties(self, args: api.ChangeProperties) -> JsonObject:
+    async def change_properties(self, args: ChangeProperties) -> JsonObject:
         topic = await self._persistent_topic(args.topic, "Properties")
         before: dict[str, str] = {}
 
@@ -325,7 +410,7 @@ class BrokerOperations:
         await topic.change_properties(args.changes, check)
         return {"before": before}
 
-    async def topic_stats(self, args: api.TopicStats) -> JsonObject:
+    async def topic_stats(self, args: TopicStats) -> JsonObject:
         topic = await self._topic(args.topic)
         out = reports.topic_stats(topic, args, self._parts.record.id)
         if args.earliest_time_in_backlog and topic.name.persistent:
@@ -350,7 +435,7 @@ class BrokerOperations:
             entry = await topic.log.read_entry(first)
             out["earliestMsgPublishTimeInBacklogs"] = publish_time_ms(entry.entry(0))
 
-    async def internal_stats(self, args: api.InternalStats) -> JsonObject:
+    async def internal_stats(self, args: InternalStats) -> JsonObject:
         topic = await self._topic(args.topic)
         if topic.compaction.ledger_id >= 0:
             await topic.compaction.ready()
@@ -369,7 +454,7 @@ class BrokerOperations:
         except (WorldError, UnreadableError) as error:
             raise NotReady(f"The schemas of {name} cannot be read now: {error}") from error
 
-    async def internal_info(self, args: api.OnTopic) -> JsonObject:
+    async def internal_info(self, args: OnTopic) -> JsonObject:
         name = args.topic
         try:
             stored = await survey(self._parts.store, name.managed_ledger_name)
@@ -379,13 +464,13 @@ class BrokerOperations:
             raise Failed(str(error)) from error
         return internal_info(stored, self._parts.clock.wall_ms())
 
-    async def topic_rows(self, args: api.TopicRows) -> JsonObject:
+    async def topic_rows(self, args: TopicRows) -> JsonObject:
         return await self._parts.rows.since(args)
 
-    async def subscription_rows(self, args: api.TopicRows) -> JsonObject:
+    async def subscription_rows(self, args: TopicRows) -> JsonObject:
         return await self._parts.lags.since(args)
 
-    async def topics_at_rest(self, args: api.TopicsAtRest) -> JsonObject:
+    async def topics_at_rest(self, args: TopicsAtRest) -> JsonObject:
         at = self._parts.clock.wall_ms()
         logs = await self._parts.resting.read([name.managed_ledger_name for name in args.topics])
         rows: list[list[object]] = []
@@ -397,10 +482,10 @@ class BrokerOperations:
                 rows.append([name.full, *reports.at_rest(log)])
         return {"at": at, "rows": rows, "missing": missing}
 
-    async def topics(self, args: api.LoadedTopics) -> list[str]:
+    async def topics(self, args: LoadedTopics) -> list[str]:
         return [str(topic.name) for topic in self._registry.topics(args.namespace)]
 
-    async def terminate(self, args: api.OnTopic) -> JsonObject:
+    async def terminate(self, args: OnTopic) -> JsonObject:
         name = args.topic
         if await topics.find_partitions(self._parts.store, name) is not None:
             raise Unsupported("Termination of a partitioned topic is not allowed")
@@ -413,14 +498,14 @@ class BrokerOperations:
             "after": str(last),
         }
 
-    async def unload(self, args: api.OnTopic) -> None:
+    async def unload(self, args: OnTopic) -> None:
         await self._topic(args.topic)
         await self._registry.unload(args.topic)
 
-    async def trim(self, args: api.OnTopic) -> None:
+    async def trim(self, args: OnTopic) -> None:
         await (await self._persistent_topic(args.topic, "Trim")).log.trim()
 
-    async def truncate(self, args: api.OnTopic) -> None:
+    async def truncate(self, args: OnTopic) -> None:
         topic = await self._persistent_topic(args.topic, "Truncate")
         if topic.unread:
             name, why = next(iter(topic.unread.items()))
@@ -431,25 +516,25 @@ class BrokerOperations:
                 await subscription.clear()
         await topic.log.trim(retention=False)
 
-    async def compact(self, args: api.OnTopic) -> None:
+    async def compact(self, args: OnTopic) -> None:
         if not (await self._persistent_topic(args.topic, COMPACTION)).compaction.start():
             raise Conflict("Compaction already in progress")
 
-    async def compaction_status(self, args: api.OnTopic) -> JsonObject:
+    async def compaction_status(self, args: OnTopic) -> JsonObject:
         compaction = (await self._persistent_topic(args.topic, COMPACTION)).compaction
         return {"status": compaction.status, "lastError": compaction.error}
 
-    async def last_message_id(self, args: api.OnTopic) -> JsonObject:
+    async def last_message_id(self, args: OnTopic) -> JsonObject:
         topic = await self._persistent_topic(args.topic, "GetLastMessageId")
         return reports.message_id(topic.log.last_confirmed, args.topic.partition)
 
-    async def backlog_size(self, args: api.BacklogSize) -> int:
+    async def backlog_size(self, args: BacklogSize) -> int:
         log = (await self._persistent_topic(args.topic, "Backlog size")).log
         position = args.position.position
         known = any(ledger.ledger_id == position.ledger_id for ledger in log.stats().ledgers)
         return log.bytes_behind(position if known else EARLIEST)
 
-    async def message_id_by_time(self, args: api.MessageIdByTime) -> JsonObject:
+    async def message_id_by_time(self, args: MessageIdByTime) -> JsonObject:
         first = await (
             await self._persistent_topic(args.topic, "Get message ID by timestamp")
         ).first_since(args.timestamp_ms)
@@ -457,10 +542,10 @@ class BrokerOperations:
 
     # Subscriptions
 
-    async def subscriptions(self, args: api.OnTopic) -> list[str]:
+    async def subscriptions(self, args: OnTopic) -> list[str]:
         return (await self._topic(args.topic)).subscription_names
 
-    async def durable_subscriptions(self, args: api.OnTopic) -> dict[str, dict[str, str]]:
+    async def durable_subscriptions(self, args: OnTopic) -> dict[str, dict[str, str]]:
         topic = await self._topic(args.topic)
         for name, why in topic.unread.items():
             raise NotReady(f"Subscription {name} of {args.topic} cannot be read: {why}")
@@ -470,7 +555,7 @@ class BrokerOperations:
             if subscription.durable
         }
 
-    async def create_subscription(self, args: api.CreateSubscription) -> None:
+    async def create_subscription(self, args: CreateSubscription) -> None:
         name = args.topic
         if not name.persistent:
             raise InvalidRequest(
@@ -494,30 +579,30 @@ class BrokerOperations:
             created.replicate(True)
             await created.cursor.persisted()
 
-    async def subscription_properties(self, args: api.OnSubscription) -> dict[str, str]:
+    async def subscription_properties(self, args: OnSubscription) -> dict[str, str]:
         _, subscription = await self._with_subscription(await self._topic(args.topic), args)
         return subscription.cursor.cursor_properties
 
-    async def set_subscription_properties(self, args: api.SubscriptionProperties) -> JsonObject:
+    async def set_subscription_properties(self, args: SubscriptionProperties) -> JsonObject:
         before = await self.subscription_properties(args)
         _check_properties(args.properties, INTERNAL_PREFIX)
         topic, _ = await self._with_subscription(await self._topic(args.topic), args)
         await topic.set_subscription_properties(args.subscription, args.properties)
         return {"before": before}
 
-    async def skip_messages(self, args: api.Skip) -> JsonObject:
+    async def skip_messages(self, args: Skip) -> JsonObject:
         _, subscription = await self._topic_and_subscription(args, "Skip messages")
         before = subscription.cursor.mark_delete
         await subscription.skip(args.count)
         return _moved(before, subscription)
 
-    async def clear_backlog(self, args: api.OnSubscription) -> JsonObject:
+    async def clear_backlog(self, args: OnSubscription) -> JsonObject:
         _, subscription = await self._topic_and_subscription(args, "Clear backlog")
         before = subscription.cursor.mark_delete
         await subscription.clear()
         return _moved(before, subscription)
 
-    async def reset_cursor(self, args: api.ResetCursor) -> JsonObject:
+    async def reset_cursor(self, args: ResetCursor) -> JsonObject:
         topic, subscription = await self._topic_and_subscription(args, "Reset-cursor")
         left: list[int] = []
         if args.position is not None and args.position.batch_index >= 0:
@@ -528,7 +613,7 @@ class BrokerOperations:
         await subscription.reset(target, left)
         return _moved(before, subscription)
 
-    async def expire_messages(self, args: api.ExpireMessages) -> JsonObject:
+    async def expire_messages(self, args: ExpireMessages) -> JsonObject:
         _, subscription = await self._topic_and_subscription(args, "Expire messages")
         before = subscription.cursor.mark_delete
         since_ms = max(self._parts.clock.wall_ms() - args.seconds * 1000, 0)
@@ -542,7 +627,7 @@ class BrokerOperations:
         await subscription.cursor.persisted()
         return _moved(before, subscription)
 
-    async def expire_to_position(self, args: api.ExpireToPosition) -> JsonObject:
+    async def expire_to_position(self, args: ExpireToPosition) -> JsonObject:
         topic, subscription = await self._topic_and_subscription(args, "Expire messages")
         before = subscription.cursor.mark_delete
         last, wanted = topic.log.last_confirmed, _start(topic, args.position)
@@ -556,7 +641,7 @@ class BrokerOperations:
         await subscription.cursor.persisted()
         return _moved(before, subscription)
 
-    async def analyze_backlog(self, args: api.AnalyzeBacklog) -> JsonObject:
+    async def analyze_backlog(self, args: AnalyzeBacklog) -> JsonObject:
         topic, subscription = await self._topic_and_subscription(args, "Analyze backlog")
         start = None if args.position is None else args.position.position
         try:
@@ -565,12 +650,12 @@ class BrokerOperations:
             kind = NotReady if error.retriable else Failed
             raise kind(f"Messages of {args.topic} cannot be read: {error}") from error
 
-    async def replicated(self, args: api.OnSubscription) -> bool:
+    async def replicated(self, args: OnSubscription) -> bool:
         return (await self._topic_and_subscription(args, "Replication of subscriptions"))[
             1
         ].replicated
 
-    async def replicate(self, args: api.Replicate) -> JsonObject:
+    async def replicate(self, args: Replicate) -> JsonObject:
         before = await self.replicated(args)
         _, subscription = await self._topic_and_subscription(args, "Replication of subscriptions")
         subscription.replicate(args.replicated)
@@ -579,11 +664,11 @@ class BrokerOperations:
 
     # Messages
 
-    async def peek(self, args: api.Peek) -> JsonObject:
+    async def peek(self, args: Peek) -> JsonObject:
         topic, subscription = await self._topic_and_subscription(args, "Peek messages")
         return await _message(topic, _nth(topic, subscription, args.nth))
 
-    async def examine(self, args: api.Examine) -> JsonObject:
+    async def examine(self, args: Examine) -> JsonObject:
         topic = await self._persistent_topic(args.topic, "Examine messages")
         stats = topic.log.stats()
         total = sum(ledger.entries for ledger in stats.ledgers)
@@ -598,7 +683,7 @@ class BrokerOperations:
             index -= ledger.entries
         raise NotFound("Message not found")
 
-    async def latest_entries(self, args: api.LatestEntries) -> JsonObject:
+    async def latest_entries(self, args: LatestEntries) -> JsonObject:
         topic = await self._persistent_topic(args.topic, "Reading messages")
         before = args.before.position if args.before is not None else None
         rows: list[list[object]] = []
@@ -619,7 +704,7 @@ class BrokerOperations:
             raise kind(f"Messages of {args.topic} cannot be read: {error}") from error
         return {"entries": rows, "more": False}
 
-    async def message_by_id(self, args: api.MessageById) -> JsonObject:
+    async def message_by_id(self, args: MessageById) -> JsonObject:
         topic = await self._persistent_topic(args.topic, "GetMessageById")
         position = Position(args.ledger_id, args.entry_id)
         ledgers = {ledger.ledger_id: ledger for ledger in topic.log.stats().ledgers}
@@ -627,27 +712,27 @@ class BrokerOperations:
             raise NotFound("Message id not found")
         return await _message(topic, position)
 
-    async def preview_change(self, args: api.PreviewChange) -> JsonObject:
+    async def preview_change(self, args: PreviewChange) -> JsonObject:
         topic, subscription = await self._topic_and_subscription(args, A_CHANGE)
         target = None
         if args.change == "reset":
             target = await _target(topic, args.timestamp_ms, args.position)
         return await cursor_changes.preview(subscription, args, target, self._parts.clock.wall_ms())
 
-    async def move_cursor(self, args: api.MoveCursor) -> JsonObject:
+    async def move_cursor(self, args: MoveCursor) -> JsonObject:
         _, subscription = await self._topic_and_subscription(args, A_CHANGE)
         return await cursor_changes.make(subscription, args, self._parts.clock)
 
-    async def last_changes(self, args: api.OnTopic) -> list[JsonObject]:
+    async def last_changes(self, args: OnTopic) -> list[JsonObject]:
         topic = await self._persistent_topic(args.topic, A_CHANGE)
         return await cursor_changes.last_changes(topic.subscriptions)
 
     # The broker
 
-    async def partitions_to_use(self, args: api.OnTopic) -> int:
+    async def partitions_to_use(self, args: OnTopic) -> int:
         return await self._parts.catalog.partitions(args.topic, allow_create=True)
 
-    async def lookup(self, args: api.OnTopic) -> JsonObject:
+    async def lookup(self, args: OnTopic) -> JsonObject:
         place = await self._parts.assignment.place(args.topic, authoritative=False)
         if place.chosen:
             raise MovedError(place.owner.http_url)
@@ -659,7 +744,7 @@ class BrokerOperations:
             "brokerUrlSsl": "",
         }
 
-    async def health(self, args: api.NoArguments) -> str:
+    async def health(self, args: NoArguments) -> str:
         record = await self._parts.store.exists(paths.broker(self._parts.record.id))
         if record is None or record.ephemeral_owner != self._parts.store.session_id:
             raise NotReady("This broker is not registered")

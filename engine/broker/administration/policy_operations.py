@@ -4,8 +4,15 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any
 
-from engine.admin import api
-from engine.admin.api import JsonObject
+from engine.admin.api.arguments import JsonObject, OnBundle, OnTopic
+from engine.admin.api.policies import (
+    NAMESPACE_POLICIES,
+    SET_TOPIC_POLICY,
+    TOPIC_POLICIES,
+    TOPICS_WITH_POLICY,
+    OwnPolicy,
+    SetTopicPolicy,
+)
 from engine.admin.operation import Handlers, bind
 from engine.base.errors import Conflict, NotFound, PreconditionFailed
 from engine.base.names import NamespaceName, TopicName
@@ -32,14 +39,14 @@ class PolicyOperations:
     def handlers(self) -> Handlers:
         return dict(
             [
-                bind(api.TOPIC_POLICIES, self.topic_policies),
-                bind(api.SET_TOPIC_POLICY, self.set_topic_policy),
-                bind(api.TOPICS_WITH_POLICY, self.topics_with_policy),
-                bind(api.NAMESPACE_POLICIES, self.namespace_policies),
+                bind(TOPIC_POLICIES, self.topic_policies),
+                bind(SET_TOPIC_POLICY, self.set_topic_policy),
+                bind(TOPICS_WITH_POLICY, self.topics_with_policy),
+                bind(NAMESPACE_POLICIES, self.namespace_policies),
             ]
         )
 
-    async def namespace_policies(self, args: api.OnBundle) -> JsonObject:
+    async def namespace_policies(self, args: OnBundle) -> JsonObject:
         in_force = await self._in_force(args.namespace)
         stored = await self._catalog.stored(args.namespace)
         defaults = self._catalog.defaults()
@@ -52,7 +59,7 @@ class PolicyOperations:
             if policy.key
         }
 
-    async def topic_policies(self, args: api.OnTopic) -> JsonObject:
+    async def topic_policies(self, args: OnTopic) -> JsonObject:
         await self._here(args.topic)
         in_force = await self._in_force(args.topic.namespace, args.topic)
         own = await self._catalog.own.get(args.topic)
@@ -76,7 +83,7 @@ class PolicyOperations:
                 }
         return values
 
-    async def topics_with_policy(self, args: api.OwnPolicy) -> JsonObject:
+    async def topics_with_policy(self, args: OwnPolicy) -> JsonObject:
         policy = BY_NAME.get(args.name)
         if policy is None or not policy.topic_key:
             return {}
@@ -95,7 +102,7 @@ class PolicyOperations:
         in_force[name] = InForce(value, Level.TOPIC)
         return topic_policies(in_force, await self._catalog.rates_of_subscriptions(topic))
 
-    async def set_topic_policy(self, args: api.SetTopicPolicy) -> JsonObject:
+    async def set_topic_policy(self, args: SetTopicPolicy) -> JsonObject:
         await self._here(args.topic)
         policy = BY_NAME.get(args.name)
         if policy is None or not policy.topic_key:

@@ -7,7 +7,8 @@ each from the revision that it has; the broker keeps no state for them.
 import asyncio
 from collections.abc import Iterator
 
-from engine.admin.api import JsonObject, TopicRows
+from engine.admin.api.arguments import JsonObject
+from engine.admin.api.rows import TopicRows
 from engine.base.clock import Clock
 from engine.base.errors import NotReady
 from engine.base.names import TopicName

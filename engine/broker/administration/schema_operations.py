@@ -4,8 +4,24 @@ from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from engine.admin import api
-from engine.admin.api import JsonObject
+from engine.admin.api.arguments import JsonObject, OnTopic
+from engine.admin.api.schemas import (
+    CHECK_SCHEMA,
+    DELETE_SCHEMA,
+    FIND_SCHEMA,
+    REGISTER_SCHEMA,
+    SCHEMA,
+    SCHEMA_METADATA,
+    SCHEMA_PAGE,
+    SCHEMAS,
+    STORED_SCHEMAS,
+    DeleteSchema,
+    GivenSchema,
+    OneSchema,
+    RegisterSchema,
+    SchemaPage,
+    StoredSchemas,
+)
 from engine.admin.operation import Handlers, bind
 from engine.base.errors import (
     Conflict,
@@ -50,37 +66,37 @@ class SchemaOperations:
     def handlers(self) -> Handlers:
         return dict(
             [
-                bind(api.SCHEMA, self.schema),
-                bind(api.SCHEMAS, self.schemas),
-                bind(api.SCHEMA_PAGE, self.page),
-                bind(api.STORED_SCHEMAS, self.stored),
-                bind(api.SCHEMA_METADATA, self.metadata),
-                bind(api.REGISTER_SCHEMA, self.register),
-                bind(api.CHECK_SCHEMA, self.check),
-                bind(api.FIND_SCHEMA, self.find),
-                bind(api.DELETE_SCHEMA, self.delete),
+                bind(SCHEMA, self.schema),
+                bind(SCHEMAS, self.schemas),
+                bind(SCHEMA_PAGE, self.page),
+                bind(STORED_SCHEMAS, self.stored),
+                bind(SCHEMA_METADATA, self.metadata),
+                bind(REGISTER_SCHEMA, self.register),
+                bind(CHECK_SCHEMA, self.check),
+                bind(FIND_SCHEMA, self.find),
+                bind(DELETE_SCHEMA, self.delete),
             ]
         )
 
-    async def schema(self, args: api.OneSchema) -> JsonObject:
+    async def schema(self, args: OneSchema) -> JsonObject:
         await self._here(args.topic)
         version = await _refusing(self._schemas.live(args.topic, args.number))
         if version is None:
             raise NotFound("Schema not found")
         return schema_answer(version)
 
-    async def schemas(self, args: api.OnTopic) -> list[JsonObject]:
+    async def schemas(self, args: OnTopic) -> list[JsonObject]:
         await self._here(args.topic)
         versions = await _refusing(self._schemas.versions(args.topic))
         return [schema_answer(version) for version in versions]
 
-    async def page(self, args: api.SchemaPage) -> JsonObject:
+    async def page(self, args: SchemaPage) -> JsonObject:
         await self._here(args.topic)
         page = await _refusing(self._schemas.page(args.topic, args.limit, args.before))
         versions = [_line(number, version) for number, version in page.versions]
         return {"total": page.total, "newest": page.newest, "versions": versions}
 
-    async def stored(self, args: api.StoredSchemas) -> list[JsonObject]:
+    async def stored(self, args: StoredSchemas) -> list[JsonObject]:
         await self._here(args.topic)
         return [await self._stored(args.topic, number) for number in args.numbers]
 
@@ -100,13 +116,13 @@ class SchemaOperations:
             "properties": dict(schema.properties),
         }
 
-    async def metadata(self, args: api.OnTopic) -> JsonObject:
+    async def metadata(self, args: OnTopic) -> JsonObject:
         await self._here(args.topic)
         versions = await _refusing(self._schemas.index(args.topic))
         index = [_position(version) for version in versions]
         return {"info": index[-1], "index": index} if index else {}
 
-    async def register(self, args: api.RegisterSchema) -> JsonObject:
+    async def register(self, args: RegisterSchema) -> JsonObject:
         await self._here(args.topic)
         schema = given(args.kind, args.definition, args.properties)
         strategy = await self._strategy(args.topic)
@@ -117,7 +133,7 @@ class SchemaOperations:
         )
         return {"version": version, "before": before, "after": {"version": version}}
 
-    async def check(self, args: api.GivenSchema) -> JsonObject:
+    async def check(self, args: GivenSchema) -> JsonObject:
         await self._here(args.topic)
         schema = given(args.kind, args.definition, args.properties)
         strategy = await self._strategy(args.topic)
@@ -125,13 +141,13 @@ class SchemaOperations:
         answer = {"compatibility": reason is None, "schemaCompatibilityStrategy": strategy.value}
         return answer if reason is None else {**answer, "reason": reason}
 
-    async def find(self, args: api.GivenSchema) -> int:
+    async def find(self, args: GivenSchema) -> int:
         await self._here(args.topic)
         schema = given(args.kind, args.definition, args.properties)
         version = await _refusing(self._schemas.find(args.topic, schema))
         return -1 if version is None else version
 
-    async def delete(self, args: api.DeleteSchema) -> JsonObject:
+    async def delete(self, args: DeleteSchema) -> JsonObject:
         await self._here(args.topic)
         before = await self._newest(args.topic)
         if args.force:

@@ -3,8 +3,14 @@
 
 from collections.abc import Awaitable, Callable
 
-from engine.admin import api
-from engine.admin.api import JsonObject
+from engine.admin.api.arguments import JsonObject, OnSubscription
+from engine.admin.api.subscriptions import (
+    DELETE_SUBSCRIPTION,
+    DISCONNECT_CONSUMER,
+    SUBSCRIPTION_HOLDINGS,
+    DeleteSubscription,
+    DisconnectConsumer,
+)
 from engine.admin.operation import Handlers, bind
 from engine.base.clock import Clock
 from engine.base.errors import Conflict, NotFound, NotReady
@@ -37,19 +43,19 @@ class SubscriptionOperations:
         """The handlers by operation."""
         return dict(
             [
-                bind(api.SUBSCRIPTION_HOLDINGS, self.holdings),
-                bind(api.DELETE_SUBSCRIPTION, self.delete_subscription),
-                bind(api.DISCONNECT_CONSUMER, self.disconnect_consumer),
+                bind(SUBSCRIPTION_HOLDINGS, self.holdings),
+                bind(DELETE_SUBSCRIPTION, self.delete_subscription),
+                bind(DISCONNECT_CONSUMER, self.disconnect_consumer),
             ]
         )
 
-    async def holdings(self, args: api.OnSubscription) -> JsonObject:
+    async def holdings(self, args: OnSubscription) -> JsonObject:
         topic = await self._load(args.topic)
         if args.subscription not in topic.unread:
             subscription_of(topic, args.subscription)
         return await subscription_holdings.of(topic, args.subscription, self._clock.wall_ms())
 
-    async def delete_subscription(self, args: api.DeleteSubscription) -> JsonObject:
+    async def delete_subscription(self, args: DeleteSubscription) -> JsonObject:
         topic, name = await self._load(args.topic), args.subscription
         if name not in topic.unread:
             subscription_of(topic, name)  # raises NotFound with Pulsar's text
@@ -66,7 +72,7 @@ class SubscriptionOperations:
         await topic.delete_subscription(name, force=args.force, check=check)
         return answer
 
-    async def disconnect_consumer(self, args: api.DisconnectConsumer) -> JsonObject:
+    async def disconnect_consumer(self, args: DisconnectConsumer) -> JsonObject:
         topic = await self._load(args.topic)
         subscription = subscription_of(topic, args.subscription)
         for consumer in subscription.consumers:

@@ -68,7 +68,7 @@ class DynamicSettings:
         }
 
     def live(self) -> list[dict[str, Any]]:
-        """Return all settings that may be changed, see ``engine.admin.api.LIVE_SETTINGS``."""
+        """Return all settings that may be changed, see ``engine.admin.api.dynamic_settings.LIVE_SETTINGS``."""
         return [self._line(name, self._stored.get(name)) for name in self.names]
 
     def live_if(self, name: str, value: str | None) -> list[dict[str, Any]]:

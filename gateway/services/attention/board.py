@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, TypedDict
 from urllib.parse import quote
 
-from engine.admin.api import ROW_COLUMNS
+from engine.admin.api.rows import ROW_COLUMNS
 from engine.admin.lag import LagCause
 from engine.base.names import split_topic
 from gateway.services.attention.findings import Finding, Findings

@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from engine.admin import api
+from engine.admin.api.arguments import NoArguments
+from engine.admin.api.brokers import REPLICATION
+from engine.admin.api.rows import SUBSCRIPTION_ROWS, TopicRows
 from engine.admin.client import BrokerAddress
 from engine.base.errors import MagnetarError
 from engine.base.tasks import TaskScope
@@ -67,15 +69,15 @@ class Following:
         self._findings.forget(broker_id)
 
     async def _poll(self, engine: Engine, broker_id: str) -> None:
-        request, failing, needs_due = api.TopicRows(), False, 0.0
+        request, failing, needs_due = TopicRows(), False, 0.0
         while True:
             address, began = self._addresses[broker_id], time.monotonic()
             try:
                 async with asyncio.timeout(ANSWER_TIMEOUT_S):
-                    answer = await engine.call_on(address, api.SUBSCRIPTION_ROWS, request)
+                    answer = await engine.call_on(address, SUBSCRIPTION_ROWS, request)
                 before = self._findings.version
                 self._findings.hear(broker_id, answer)
-                request, failing = api.TopicRows.after(answer), False
+                request, failing = TopicRows.after(answer), False
                 if answer["whole"]:
                     self._complete.discard(broker_id)
                 if not answer["more"]:
@@ -96,7 +98,7 @@ class Following:
                 if not failing:
                     log.exception("broker reports its lags in an unknown form broker=%s", broker_id)
                 # The failed answer may be applied in part: only a complete list is consistent again.
-                request, failing, pause_s = api.TopicRows(), True, RETRY_S
+                request, failing, pause_s = TopicRows(), True, RETRY_S
             if pause_s > 0:
                 await asyncio.sleep(pause_s)
 
@@ -108,7 +110,7 @@ class Following:
         """
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT_S):
-                answer = await engine.call_on(address, api.REPLICATION, api.NoArguments())
+                answer = await engine.call_on(address, REPLICATION, NoArguments())
         except (MagnetarError, TimeoutError, OSError) as error:
             log.debug("broker does not report its quorums broker=%s: %r", address.id, error)
         else:

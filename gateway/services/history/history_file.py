@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from engine.admin.api import OLDEST_UNKNOWN, ROW_COLUMNS
+from engine.admin.api.rows import OLDEST_UNKNOWN, ROW_COLUMNS
 from gateway.services.attention.memory import Kept
 from gateway.services.history.slots import (
     COLUMNS,

@@ -8,7 +8,7 @@ previous one, so that idle subjects cost nothing. The recorded slots are stored 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from engine.admin.api import ROW_COLUMNS
+from engine.admin.api.rows import ROW_COLUMNS
 
 SLOT_MS = 10_000
 HOUR_SLOTS = 3_600_000 // SLOT_MS

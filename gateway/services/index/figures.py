@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from engine.admin.api import OLDEST_UNKNOWN, ROW_COLUMNS
+from engine.admin.api.rows import OLDEST_UNKNOWN, ROW_COLUMNS
 from gateway.services.index.rows import AT_REST, KNOWN, LAST, LIVE, NO
 
 Values = tuple[int | None, ...]

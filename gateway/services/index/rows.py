@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from engine.admin.api import OLDEST_UNKNOWN, ROW_COLUMNS
+from engine.admin.api.rows import OLDEST_UNKNOWN, ROW_COLUMNS
 from engine.base.names import split_topic
 
 Row = dict[str, Any]

@@ -6,7 +6,8 @@ from math import inf
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, Protocol
 
-from engine.admin.api import LONG_MAX, OLDEST_UNKNOWN, ROW_COLUMNS
+from engine.admin.api.arguments import LONG_MAX
+from engine.admin.api.rows import OLDEST_UNKNOWN, ROW_COLUMNS
 from engine.base.names import split_topic
 from gateway.services.backlogs import STILL
 

@@ -11,7 +11,7 @@ as unknown.
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
-from engine.admin.api import ROW_COLUMNS
+from engine.admin.api.rows import ROW_COLUMNS
 from engine.base.names import PARTITION_SUFFIX, split_partition
 from gateway.services.index.due import Due
 from gateway.services.index.figures import (

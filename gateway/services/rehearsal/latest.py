@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 from typing import Literal, NamedTuple
 
-from engine.admin import api
+from engine.admin.api.arguments import MessagePosition
+from engine.admin.api.messages import LATEST_ENTRIES, LatestEntries
 from engine.base.errors import MagnetarError, NotFound, Unsupported
 from engine.base.names import TopicName
 from gateway.services import catalog
@@ -51,23 +52,23 @@ class _Part:
         self.error: Exception | None = None
         self.entries = 0
         self.bytes = 0
-        self._before: api.MessagePosition | None = None
+        self._before: MessagePosition | None = None
         self._opener = EntryOpener()
 
     async def read(self, engine: Engine, messages: int, bytes_max: int) -> None:
         """Read until a message is in ``waiting`` or there are no more; a failure is stored in ``error``."""
         try:
             while self.more and not self.waiting:
-                args = api.LatestEntries(self.name, messages, bytes_max, self._before)
+                args = LatestEntries(self.name, messages, bytes_max, self._before)
                 async with asyncio.timeout(ANSWER_S):
-                    answer = await engine.call(api.LATEST_ENTRIES, args)
+                    answer = await engine.call(LATEST_ENTRIES, args)
                 entries = [
                     (ledger, entry, b64decode(stored))
                     for ledger, entry, stored in answer["entries"]
                 ]
                 self.more = answer["more"]
                 if entries:
-                    self._before = api.MessagePosition(*entries[-1][:2])
+                    self._before = MessagePosition(*entries[-1][:2])
                 opened = await asyncio.to_thread(self._opener.open, entries)
                 self.waiting += opened
                 self.entries += len(entries)

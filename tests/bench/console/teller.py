@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 
 from kazoo.client import KazooClient
 
-from engine.admin.api import ROW_COLUMNS, SUBSCRIPTION_ROWS, TOPIC_ROWS
+from engine.admin.api.rows import ROW_COLUMNS, SUBSCRIPTION_ROWS, TOPIC_ROWS
 from engine.base.entropy import RandomEntropy
 from engine.broker.control.row_log import Row, RowLog
 from engine.metadata import paths

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
-from engine.admin import api
+from engine.admin.api.rows import TOPIC_ROWS, TopicRows
 from engine.admin.client import AdminClient, BrokerAddress
 from engine.base.names import TopicName
 from engine.broker.administration import row_feed
@@ -86,7 +86,7 @@ async def seconds_of(
 ) -> None:
     """So many seconds in which the ``busy`` topics are published to."""
     costs, told = Costs(), 0
-    asked = api.TopicRows(feed._incarnation, feed._log.revision)
+    asked = TopicRows(feed._incarnation, feed._log.revision)
     for _ in range(seconds):
         for topic in busy:
             topic.published.messages.total += 50
@@ -101,7 +101,7 @@ async def seconds_of(
         heard = json.loads(body)["result"]
         costs.of("index", partial(hear, index, body))
         costs.of("window", lambda: window(index))
-        asked = api.TopicRows(heard["incarnation"], heard["revision"], heard["begun"])
+        asked = TopicRows(heard["incarnation"], heard["revision"], heard["begun"])
     costs.report(title, seconds, told)
 
 
@@ -119,14 +119,14 @@ def window(index: TopicIndex) -> str:
 
 async def whole(feed: RowFeed, index: TopicIndex) -> None:
     """What a gateway hears at its start."""
-    asked, told, began = api.TopicRows(), 0, time.process_time()
+    asked, told, began = TopicRows(), 0, time.process_time()
     while True:
         answer = await feed.since(asked)
         body = json_response(200, answer).body
         told += len(body)
         heard = json.loads(body)
         index.hear("b", heard)
-        asked = api.TopicRows(heard["incarnation"], heard["revision"], heard["begun"])
+        asked = TopicRows(heard["incarnation"], heard["revision"], heard["begun"])
         if not heard["more"]:
             break
     print(f"{'everything, once':<34} {(time.process_time() - began) * 1e3:.0f} ms, {told} bytes")
@@ -134,7 +134,7 @@ async def whole(feed: RowFeed, index: TopicIndex) -> None:
 
 async def over_http(feed: RowFeed) -> None:
     """Both sides of a call that has nothing to tell."""
-    asked = api.TopicRows(feed._incarnation, feed._log.revision, feed._log.revision)
+    asked = TopicRows(feed._incarnation, feed._log.revision, feed._log.revision)
 
     async def answer(request: Request) -> Response:
         changes = feed._log.since(asked.revision, asked.begun)
@@ -146,7 +146,7 @@ async def over_http(feed: RowFeed) -> None:
     broker = BrokerAddress("b", f"http://127.0.0.1:{port}", "")
     began = time.process_time()
     for _ in range(CALLS):
-        await admin.call_on(broker, api.TOPIC_ROWS, asked)
+        await admin.call_on(broker, TOPIC_ROWS, asked)
     cost = (time.process_time() - began) / CALLS * 1e3
     print(f"{'HTTP, both sides':<34} {cost:.2f} ms a call")
     admin.close()
@@ -170,10 +170,10 @@ async def measure(directory: Path, count: int, seconds: int) -> None:
         before = tracemalloc.get_traced_memory()[0]
         feed.count(bench.registry.tick(1.0))
         print(f"{'broker: rows':<34} {grown(before):.1f} MB")
-        answers = [await feed.since(api.TopicRows())]
+        answers = [await feed.since(TopicRows())]
         while answers[-1]["more"]:
             last = answers[-1]
-            asked = api.TopicRows(last["incarnation"], last["revision"], last["begun"])
+            asked = TopicRows(last["incarnation"], last["revision"], last["begun"])
             answers.append(await feed.since(asked))
         texts = [json.dumps(answer) for answer in answers]
         before = tracemalloc.get_traced_memory()[0]

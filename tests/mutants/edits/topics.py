@@ -295,7 +295,7 @@ EDITS = (
     Edit(
         "what-is-of-all-partitions-outlives-them",
         "engine/admin/partitions.py::delete",
-        "await brokers.call(api.FORGET_PARTITIONED, api.OnTopic(topic))",
+        "await brokers.call(FORGET_PARTITIONED, OnTopic(topic))",
         "pass",
         (f"{DELETION_TEST}::test_what_belongs_to_the_whole_topic_goes_when_it_is_deleted",),
     ),

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from engine.admin import api
+from engine.admin.api.arguments import OnTopic
+from engine.admin.api.policies import SET_TOPIC_POLICY, TOPIC_POLICIES, SetTopicPolicy
 from engine.admin.client import AdminClient
 from engine.base.names import TopicName
 from engine.net.network import LoopNetwork
@@ -65,9 +66,9 @@ def ours(mixed: Mixed, topic: str, **changes: Any) -> dict[str, Any]:
         try:
             await topics.create_missing(store, TopicName.parse(topic))
             for name, value in changes.items():
-                given = api.SetTopicPolicy(TopicName.parse(topic), name, value)
-                await client.call(api.SET_TOPIC_POLICY, given)
-            found = await client.call(api.TOPIC_POLICIES, api.OnTopic(TopicName.parse(topic)))
+                given = SetTopicPolicy(TopicName.parse(topic), name, value)
+                await client.call(SET_TOPIC_POLICY, given)
+            found = await client.call(TOPIC_POLICIES, OnTopic(TopicName.parse(topic)))
         finally:
             client.close()
             await store.close()

@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from engine.admin import api
+from engine.admin.api.arguments import OnTopic
+from engine.admin.api.topics import (
+    COMPACT,
+    COMPACTION_STATUS,
+    CREATE_TOPIC,
+    INTERNAL_STATS,
+    CreateTopic,
+    InternalStats,
+)
 from engine.base.errors import MagnetarError
 from engine.base.ids import EARLIEST, Position
 from engine.base.names import TopicName
@@ -212,9 +220,7 @@ class CompactingWorkload:
 
     async def _make(self) -> None:
         brokers = self.administrator.brokers
-        await self.administrator.insist(
-            lambda: brokers.call(api.CREATE_TOPIC, api.CreateTopic(TOPIC))
-        )
+        await self.administrator.insist(lambda: brokers.call(CREATE_TOPIC, CreateTopic(TOPIC)))
         await self._compact_to_the_end()
 
     async def _compact_now_and_then(self) -> None:
@@ -224,7 +230,7 @@ class CompactingWorkload:
 
     async def _compact(self) -> bool:
         try:
-            await self.administrator.brokers.call(api.COMPACT, api.OnTopic(TOPIC))
+            await self.administrator.brokers.call(COMPACT, OnTopic(TOPIC))
         except MagnetarError:
             self.run.cluster.count("verbs refused")
             return False
@@ -263,9 +269,9 @@ class CompactingWorkload:
                     status = {"status": "RUNNING"}
                     while status["status"] == "RUNNING":
                         await asyncio.sleep(0.1)
-                        status = await brokers.call(api.COMPACTION_STATUS, api.OnTopic(TOPIC))
+                        status = await brokers.call(COMPACTION_STATUS, OnTopic(TOPIC))
                     if status["status"] == "SUCCESS":
-                        stats = await brokers.call(api.INTERNAL_STATS, api.InternalStats(TOPIC))
+                        stats = await brokers.call(INTERNAL_STATS, InternalStats(TOPIC))
                         return int(stats["compactedLedger"]["ledgerId"])
             except MagnetarError:
                 self.run.cluster.count("verbs refused")

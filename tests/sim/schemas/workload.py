@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from engine.admin import api
+from engine.admin.api.schemas import DELETE_SCHEMA, DeleteSchema
 from engine.base.errors import MagnetarError
 from engine.base.names import TopicName
 from engine.client.raw_consumer import FROM_EARLIEST, RawConsumer
@@ -276,11 +276,11 @@ class SchemasWorkload:
         return all(keeper.consumer is not None for keeper in self.keepers)
 
     async def _delete_now_and_then(self) -> None:
-        args = api.DeleteSchema(TOPIC.partition_at(0), force=False)
+        args = DeleteSchema(TOPIC.partition_at(0), force=False)
         while not self.calm:
             await asyncio.sleep(self.rng.expovariate(self.plan.deletions))
             try:
-                await self.administrator.brokers.call(api.DELETE_SCHEMA, args)
+                await self.administrator.brokers.call(DELETE_SCHEMA, args)
                 self.run.cluster.count("schemas deleted")
             except MagnetarError:
                 self.run.cluster.count("verbs refused")

@@ -7,7 +7,14 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from engine.admin import api, partitions
+from engine.admin import partitions
+from engine.admin.api.subscriptions import (
+    CREATE_SUBSCRIPTION,
+    DELETE_SUBSCRIPTION,
+    CreateSubscription,
+    DeleteSubscription,
+)
+from engine.admin.api.topics import DELETE_TOPIC, DeleteTopic
 from engine.admin.client import AdminClient
 from engine.base.errors import AlreadyExists, MagnetarError, NotFound
 from engine.base.names import TopicName
@@ -109,16 +116,16 @@ class Administrator:
         topic = str(self.rng.choice(self.observer.topics))
         visitor = topic, f"{VISITOR}{len(self._visitors) + len(self._gone)}"
         self._visitors[visitor] = None
-        args = api.CreateSubscription(TopicName.parse(topic), visitor[1])
-        await self.brokers.call(api.CREATE_SUBSCRIPTION, args)
+        args = CreateSubscription(TopicName.parse(topic), visitor[1])
+        await self.brokers.call(CREATE_SUBSCRIPTION, args)
         self._visitors[visitor] = self.loop.now
         self.cluster.count("subscriptions made")
 
     async def _leave(self, visitor: tuple[str, str]) -> None:
         topic, name = visitor
         self._visitors[visitor] = None
-        args = api.DeleteSubscription(TopicName.parse(topic), name, force=True)
-        await self.brokers.call(api.DELETE_SUBSCRIPTION, args)
+        args = DeleteSubscription(TopicName.parse(topic), name, force=True)
+        await self.brokers.call(DELETE_SUBSCRIPTION, args)
         del self._visitors[visitor]
         self._gone.append(visitor)
         self.cluster.count("subscriptions deleted")
@@ -132,8 +139,8 @@ class Administrator:
                 self._check_kept(topic, name, since)
         for parsed in self.observer.topics:  # growth took them along to new partitions
             for name in self._stored_visitors(parsed):
-                args = api.DeleteSubscription(parsed, name, force=True)
-                await self.insist(partial(self.brokers.call, api.DELETE_SUBSCRIPTION, args))
+                args = DeleteSubscription(parsed, name, force=True)
+                await self.insist(partial(self.brokers.call, DELETE_SUBSCRIPTION, args))
                 self._gone.append((str(parsed), name))
         for topic, name in self._gone:
             if self._is_stored(topic, name):
@@ -183,6 +190,6 @@ class Administrator:
         self.cluster.count("topics grown")
 
     async def delete(self, topic: TopicName) -> None:
-        args = api.DeleteTopic(topic, force=True)
-        await self.insist(lambda: self.brokers.call(api.DELETE_TOPIC, args))
+        args = DeleteTopic(topic, force=True)
+        await self.insist(lambda: self.brokers.call(DELETE_TOPIC, args))
         self.cluster.count("topics deleted")

@@ -7,7 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from engine.admin import api
+from engine.admin.api.arguments import JsonObject
+from engine.admin.api.bundles import SplitBundle
+from engine.admin.api.cursors import MoveCursor, PreviewChange
 from engine.base.errors import MagnetarError
 from engine.base.ids import EARLIEST
 from engine.base.names import TopicName
@@ -136,7 +138,7 @@ async def confirm(
     """What a preview said is made ``pause_s`` later, and taken back ``undo_s`` after that. Call it as the broker."""
     cleared, loop, clock = o.history.cleared, o.cluster.loop, topic.context.clock
     name, key = f"{topic.name.full}/{subscription.name}", f"change-{len(cleared)}"
-    asked = api.PreviewChange(topic.name, subscription.name, "skip-all")
+    asked = PreviewChange(topic.name, subscription.name, "skip-all")
     last = topic.log.last_confirmed  # what comes from now on is not in it
     said = await cursor_changes.preview(subscription, asked, None, clock.wall_ms())
     await asyncio.sleep(pause_s)
@@ -158,7 +160,7 @@ async def take_back(o: Observer, topic: Topic, subscription: Subscription, key: 
     """What the change ``key`` passed over is due again, all of it that is there."""
     history, loop, clock = o.history, o.cluster.loop, topic.context.clock
     name = f"{topic.name.full}/{subscription.name}"
-    asked = api.PreviewChange(topic.name, subscription.name, "undo", undo=key)
+    asked = PreviewChange(topic.name, subscription.name, "undo", undo=key)
     change = subscription.cursor.last_change
     said = await cursor_changes.preview(subscription, asked, None, clock.wall_ms())
     assert change is not None
@@ -173,10 +175,10 @@ async def take_back(o: Observer, topic: Topic, subscription: Subscription, key: 
             o.wrong(f"{name}: of {change.lost} entries {done['again']} came back,")
 
 
-def _confirmed(asked: api.PreviewChange, said: api.JsonObject, key: str) -> api.MoveCursor:
+def _confirmed(asked: PreviewChange, said: JsonObject, key: str) -> MoveCursor:
     same = ("base", "target", "lost", "again", "lost_messages", "again_messages", "exact")
     given = {field: said[field] for field in same}
-    return api.MoveCursor(asked.topic, asked.subscription, id=key, change=asked.change, **given)
+    return MoveCursor(asked.topic, asked.subscription, id=key, change=asked.change, **given)
 
 
 async def outlive(o: Observer, topic: Topic, age_ms: int | None) -> None:
@@ -271,9 +273,7 @@ def split(o: Observer, n: Nemesis) -> None:
     position = rng.choice((topic.bundle_hash, topic.bundle_hash + 1, None))
     if position is None:
         position = rng.randrange(bundle.lower + 1, bundle.upper)
-    args = api.SplitBundle(
-        bundle.namespace, bundle.range, WHERE_ASKED, [position], rng.random() < 0.5
-    )
+    args = SplitBundle(bundle.namespace, bundle.range, WHERE_ASKED, [position], rng.random() < 0.5)
 
     async def act() -> None:
         if rng.random() < 0.3:

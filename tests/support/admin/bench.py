@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.admin import api
+from engine.admin.api.arguments import OnTopic
+from engine.admin.api.messages import LAST_MESSAGE_ID
 from engine.base.clock import Clock, SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.names import TopicName
@@ -92,7 +93,7 @@ class AdminBench:
 
     async def loaded(self, name: TopicName) -> Topic:
         """The topic, served here from now on."""
-        await self.admin.call(api.LAST_MESSAGE_ID, api.OnTopic(name))
+        await self.admin.call(LAST_MESSAGE_ID, OnTopic(name))
         found = self.broker.running.registry.loaded(name)
         assert found is not None
         return found

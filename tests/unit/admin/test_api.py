@@ -5,7 +5,18 @@ from typing import Any
 
 import pytest
 
-from engine.admin import api
+from engine.admin.api.arguments import MessagePosition, NoArguments
+from engine.admin.api.cursors import (
+    PREVIEW_CHANGE,
+    RESET_CURSOR,
+    SKIP_MESSAGES,
+    PreviewChange,
+    ResetCursor,
+)
+from engine.admin.api.messages import EXAMINE, PEEK
+from engine.admin.api.policies import SetTopicPolicy
+from engine.admin.api.rows import LoadedTopics
+from engine.admin.api.topics import CREATE_TOPIC, DELETE_TOPIC, CreateTopic
 from engine.admin.operation import Operation, parse_arguments, to_json
 from engine.base.errors import InvalidRequest, PreconditionFailed, Refusal
 from engine.base.names import TopicName
@@ -17,83 +28,83 @@ NAME = TopicName.parse(TOPIC)
 @pytest.mark.parametrize(
     ("operation", "given", "kind", "reason"),
     [
-        (api.PEEK, [], InvalidRequest, "arguments: must be a JSON object"),
-        (api.PEEK, {"topic": TOPIC}, InvalidRequest, "subscription: missing"),
-        (api.PEEK, {"topic": 5, "subscription": "s"}, InvalidRequest, "topic: must be a text"),
+        (PEEK, [], InvalidRequest, "arguments: must be a JSON object"),
+        (PEEK, {"topic": TOPIC}, InvalidRequest, "subscription: missing"),
+        (PEEK, {"topic": 5, "subscription": "s"}, InvalidRequest, "topic: must be a text"),
         (
-            api.PEEK,
+            PEEK,
             {"topic": TOPIC, "subscription": "s", "nth": 0},
             InvalidRequest,
             "nth: must be from 1",
         ),
         (
-            api.PEEK,
+            PEEK,
             {"topic": TOPIC, "subscription": "s", "n": 1},
             InvalidRequest,
             "n: unknown argument",
         ),
         (
-            api.PEEK,
+            PEEK,
             {"topic": "a/b", "subscription": "s"},
             PreconditionFailed,
             "Invalid short topic name 'a/b'",
         ),
         (
-            api.PEEK,
+            PEEK,
             {"topic": TOPIC, "subscription": " "},
             PreconditionFailed,
             "Empty subscription name",
         ),
         (
-            api.SKIP_MESSAGES,
+            SKIP_MESSAGES,
             {"topic": TOPIC, "subscription": "s", "count": True},
             InvalidRequest,
             "count: must be a whole",
         ),
         (
-            api.SKIP_MESSAGES,
+            SKIP_MESSAGES,
             {"topic": TOPIC, "subscription": "s", "count": -1},
             InvalidRequest,
             "count: must be from 0",
         ),
         (
-            api.DELETE_TOPIC,
+            DELETE_TOPIC,
             {"topic": TOPIC, "force": "yes"},
             InvalidRequest,
             "force: must be true or false",
         ),
         (
-            api.CREATE_TOPIC,
+            CREATE_TOPIC,
             {"topic": TOPIC, "properties": {"a": 1}},
             InvalidRequest,
             "properties: must be a JSON object",
         ),
         (
-            api.EXAMINE,
+            EXAMINE,
             {"topic": TOPIC, "initial": "middle"},
             InvalidRequest,
             "initial: must be one of earliest, latest",
         ),
         (
-            api.RESET_CURSOR,
+            RESET_CURSOR,
             {"topic": TOPIC, "subscription": "s"},
             InvalidRequest,
             "timestamp_ms: give either",
         ),
         (
-            api.RESET_CURSOR,
+            RESET_CURSOR,
             {"topic": TOPIC, "subscription": "s", "position": {"ledger_id": -2, "entry_id": 0}},
             InvalidRequest,
             "ledger_id: must be from -1",
         ),
         (
-            api.PREVIEW_CHANGE,
+            PREVIEW_CHANGE,
             {"topic": TOPIC, "subscription": "s", "change": "skip"},
             InvalidRequest,
             "count: needed to skip",
         ),
         (
-            api.PREVIEW_CHANGE,
+            PREVIEW_CHANGE,
             {"topic": TOPIC, "subscription": "s", "change": "x"},
             InvalidRequest,
             "change: must be one of",
@@ -112,13 +123,13 @@ def test_bad_arguments_are_refused_by_field(
 @pytest.mark.parametrize(
     "args",
     [
-        api.CreateTopic(NAME, {"k": "v"}),
-        api.ResetCursor(NAME, "s", position=api.MessagePosition(3, 4, excluded=True)),
-        api.PreviewChange(NAME, "s", "reset", timestamp_ms=5),
-        api.SetTopicPolicy(NAME, "retention", {"retentionSizeInMB": 5}, True, [1]),
-        api.LoadedTopics(),
-        api.LoadedTopics(NAME.namespace),
-        api.NoArguments(),
+        CreateTopic(NAME, {"k": "v"}),
+        ResetCursor(NAME, "s", position=MessagePosition(3, 4, excluded=True)),
+        PreviewChange(NAME, "s", "reset", timestamp_ms=5),
+        SetTopicPolicy(NAME, "retention", {"retentionSizeInMB": 5}, True, [1]),
+        LoadedTopics(),
+        LoadedTopics(NAME.namespace),
+        NoArguments(),
     ],
 )
 def test_arguments_survive_the_wire(args: Any) -> None:

@@ -6,8 +6,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from engine.admin import api
 from engine.admin import client as admin_client
+from engine.admin.api.arguments import OnTopic
+from engine.admin.api.messages import LAST_MESSAGE_ID
+from engine.admin.api.rows import TOPICS, LoadedTopics
+from engine.admin.api.topics import UNLOAD
 from engine.admin.client import AdminClient
 from engine.auth.internal import OTHER_TOKEN
 from engine.base.errors import AlreadyExists, Failed, NotReady, Refusal
@@ -59,7 +62,7 @@ async def test_an_answer_of_many_packets_is_read_to_its_end(
 ) -> None:
     broker.rows = 50_000
     [address] = await client.brokers()
-    answer = await client.call_on(address, api.TOPICS, api.LoadedTopics())
+    answer = await client.call_on(address, TOPICS, LoadedTopics())
     assert len(answer) == 50_000
 
 
@@ -71,7 +74,7 @@ async def test_an_answer_beyond_the_limit_is_an_error_of_the_call(
     [address] = await client.brokers()
     bounded = AdminClient(client._store, LoopNetwork(), "token")
     with pytest.raises(Refusal) as refused:
-        await bounded.call_on(address, api.TOPICS, api.LoadedTopics())
+        await bounded.call_on(address, TOPICS, LoadedTopics())
     assert type(refused.value) is NotReady
     assert "answer is larger than 1000 bytes" in str(refused.value.__cause__)
 
@@ -91,8 +94,8 @@ async def test_a_refusal_is_raised_again_as_what_the_broker_raised(
     broker.refusal = 422, answer
     [address] = await client.brokers()
     for call in (
-        client.call_on(address, api.TOPICS, api.LoadedTopics()),
-        client.call(api.UNLOAD, api.OnTopic(TopicName.parse("t"))),
+        client.call_on(address, TOPICS, LoadedTopics()),
+        client.call(UNLOAD, OnTopic(TopicName.parse("t"))),
     ):
         with pytest.raises(Refusal) as refused:
             await call
@@ -105,7 +108,7 @@ async def test_a_token_that_the_broker_does_not_know_is_said_to_whoever_runs_the
     broker.refusal = 401, {"reason": OTHER_TOKEN}
     [address] = await client.brokers()
     with pytest.raises(NotReady, match="set MAGNETAR_INTERNAL_TOKEN of the gateway and of all"):
-        await client.call_on(address, api.TOPICS, api.LoadedTopics())
+        await client.call_on(address, TOPICS, LoadedTopics())
 
 
 async def register(store: MetadataStore, name: str, port: int) -> None:
@@ -119,11 +122,11 @@ async def test_the_owner_is_found_by_its_location_and_asked_at_once_from_then_on
     owner = Broker()
     port = await owner.server.listen("127.0.0.1", 0)
     broker.refusal = 307, {"location": f"http://127.0.0.1:{port}"}
-    args = api.OnTopic(TopicName.parse("t"))
-    await client.call(api.UNLOAD, args)
+    args = OnTopic(TopicName.parse("t"))
+    await client.call(UNLOAD, args)
     broker.refusal = 422, {"code": "failed", "reason": "asked in vain"}
     await client._store.close()  # a known owner needs no list of brokers
-    await client.call(api.UNLOAD, args)
+    await client.call(UNLOAD, args)
     await owner.server.close()
 
 
@@ -132,15 +135,15 @@ async def test_a_broker_that_is_gone_is_passed_over_until_none_is_left(
 ) -> None:
     other = Broker()
     await register(client._store, "0-first", await other.server.listen("127.0.0.1", 0))
-    args = api.OnTopic(TopicName.parse("t"))
-    await client.call(api.UNLOAD, args)
+    args = OnTopic(TopicName.parse("t"))
+    await client.call(UNLOAD, args)
     await other.server.close()
     await until(lambda: not client._http._links)  # the end of its connection has come
-    await client.call(api.UNLOAD, args)
+    await client.call(UNLOAD, args)
     await broker.server.close()
     await until(lambda: not client._http._links)
     with pytest.raises(NotReady, match="No broker is available"):
-        await client.call(api.UNLOAD, args)
+        await client.call(UNLOAD, args)
 
 
 async def test_after_a_lost_answer_a_change_is_not_asked_for_again_but_a_read_is(
@@ -161,10 +164,10 @@ async def test_after_a_lost_answer_a_change_is_not_asked_for_again_but_a_read_is
 
     listener = await LoopNetwork().listen("127.0.0.1", 0, Breaking)
     await register(client._store, "0-first", listener.port)
-    on_topic = api.OnTopic(TopicName.parse("t"))
+    on_topic = OnTopic(TopicName.parse("t"))
     with pytest.raises(NotReady, match="the change may have happened"):
-        await client.call(api.UNLOAD, on_topic)
-    await client.call(api.LAST_MESSAGE_ID, on_topic)
+        await client.call(UNLOAD, on_topic)
+    await client.call(LAST_MESSAGE_ID, on_topic)
     assert asked == 2
     listener.close()
     await listener.wait_closed()

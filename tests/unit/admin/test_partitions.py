@@ -7,7 +7,10 @@ from typing import cast
 
 import pytest
 
-from engine.admin import api, partitions
+from engine.admin import partitions
+from engine.admin.api.arguments import EARLIEST_MESSAGE, JsonObject, MessagePosition, OnTopic
+from engine.admin.api.subscriptions import CreateSubscription
+from engine.admin.api.topics import DeleteTopic, TopicStats
 from engine.admin.operation import A, Operation, R
 from engine.base.errors import (
     AlreadyExists,
@@ -34,9 +37,7 @@ class Brokers:
     """Brokers that own every partition: subscriptions by partition, with position and properties."""
 
     def __init__(self, store: MemoryStore) -> None:
-        self.subscriptions: dict[
-            str, dict[str, tuple[api.MessagePosition | None, dict[str, str]]]
-        ] = {}
+        self.subscriptions: dict[str, dict[str, tuple[MessagePosition | None, dict[str, str]]]] = {}
         self.store = store
         self.in_use: dict[str, int] = {}
         self.refusing: dict[str, Refusal] = {}
@@ -47,7 +48,7 @@ class Brokers:
     def has(self, index: int) -> list[str]:
         return sorted(self.subscriptions.get(str(TOPIC.partition_at(index)), {}))
 
-    def _of(self, topic: TopicName) -> dict[str, tuple[api.MessagePosition | None, dict[str, str]]]:
+    def _of(self, topic: TopicName) -> dict[str, tuple[MessagePosition | None, dict[str, str]]]:
         if str(topic) in self.refusing:
             raise self.refusing[str(topic)]
         return self.subscriptions.setdefault(str(topic), {})
@@ -55,21 +56,21 @@ class Brokers:
     async def call(self, operation: Operation[A, R], args: A) -> R:
         return cast(R, await getattr(self, operation.name)(args))
 
-    async def durable_subscriptions(self, args: api.OnTopic) -> dict[str, dict[str, str]]:
+    async def durable_subscriptions(self, args: OnTopic) -> dict[str, dict[str, str]]:
         return {name: properties for name, (_, properties) in self._of(args.topic).items()}
 
-    async def create_subscription(self, args: api.CreateSubscription) -> None:
+    async def create_subscription(self, args: CreateSubscription) -> None:
         assert await topics.topic_exists(self.store, args.topic)
         if args.subscription in self._of(args.topic):
             raise AlreadyExists("Subscription already exists for topic")
         self._of(args.topic)[args.subscription] = (args.position, args.properties)
 
-    async def topic_stats(self, args: api.TopicStats) -> api.JsonObject:
+    async def topic_stats(self, args: TopicStats) -> JsonObject:
         self._of(args.topic)
         consumers = [{}] * self.in_use.get(str(args.topic), 0)
         return {"publishers": [], "subscriptions": {"s": {"consumers": consumers}}}
 
-    async def forget_partitioned(self, args: api.OnTopic) -> None:
+    async def forget_partitioned(self, args: OnTopic) -> None:
         self._of(args.topic)
         record = await topics.find_partitions(self.store, args.topic)
         assert record is not None
@@ -77,7 +78,7 @@ class Brokers:
         assert not await partitions.existing_partitions(self.store, args.topic)
         self.forgotten.append(list(self.deleted))
 
-    async def delete_topic(self, args: api.DeleteTopic) -> None:
+    async def delete_topic(self, args: DeleteTopic) -> None:
         topic = args.topic
         self._of(topic)
         if args.dry:
@@ -103,7 +104,7 @@ class World:
         await topics.create_partitioned(self.raw, TOPIC, count)
         for index in range(count):
             part = TOPIC.partition_at(index)
-            args = api.CreateSubscription(part, "s", None, {"k": "v"})
+            args = CreateSubscription(part, "s", None, {"k": "v"})
             await self.brokers.create_subscription(args)
 
     async def count(self) -> int:
@@ -163,7 +164,7 @@ async def test_new_partitions_have_the_subscriptions_at_their_earliest_message(
     assert await world.count() == 4
     for index in (2, 3):
         made = world.brokers.subscriptions[str(TOPIC.partition_at(index))]
-        assert made == {"s": (api.EARLIEST_MESSAGE, {"k": "v"})}
+        assert made == {"s": (EARLIEST_MESSAGE, {"k": "v"})}
 
 
 async def test_the_number_is_raised_when_every_new_partition_has_its_subscriptions(
@@ -191,7 +192,7 @@ async def test_a_subscription_made_while_the_topic_grows_is_on_the_new_partition
         if path == RECORD and not subscribed:  # by a client that was told of two partitions
             subscribed = True
             for index in range(2):
-                args = api.CreateSubscription(TOPIC.partition_at(index), "late")
+                args = CreateSubscription(TOPIC.partition_at(index), "late")
                 await world.brokers.create_subscription(args)
         return await real(path, value, version)
 
@@ -240,7 +241,7 @@ async def test_missing_partitions_are_made_with_the_subscriptions_of_those_that_
 ) -> None:
     await world.begin(3)
     for index in (0, 2):
-        await world.brokers.delete_topic(api.DeleteTopic(TOPIC.partition_at(index)))
+        await world.brokers.delete_topic(DeleteTopic(TOPIC.partition_at(index)))
     world.lack(2, NotReady("No broker is available"))
     with pytest.raises(Refusal, match="pt-partition-2"):
         await partitions.create_missed(world.store, world.brokers, TOPIC)
@@ -302,7 +303,7 @@ async def test_a_deletion_that_fails_on_one_partition_names_it_and_a_repeat_fini
     await world.begin(3)
     real = world.brokers.delete_topic
 
-    async def failing(args: api.DeleteTopic) -> None:
+    async def failing(args: DeleteTopic) -> None:
         if args.topic.partition == 1:
             raise NotReady("No broker is available")
         await real(args)
@@ -345,7 +346,7 @@ async def test_a_topic_being_deleted_does_not_grow(world: World) -> None:
     real = world.brokers.delete_topic
     refusals: list[Refusal] = []
 
-    async def growing(args: api.DeleteTopic) -> None:
+    async def growing(args: DeleteTopic) -> None:
         try:
             await partitions.grow(world.store, world.brokers, TOPIC, 4)
         except Refusal as error:

@@ -11,7 +11,7 @@ import pytest
 from admin_ui.broker_settings import selectors
 from admin_ui.broker_settings.selectors import BrokerAnswers
 from admin_ui.models import AuditEntry
-from engine.admin import api
+from engine.admin.api.dynamic_settings import LiveSettings
 from engine.admin.client import BrokerAddress
 from engine.metadata import paths
 from gateway.services import brokers
@@ -185,7 +185,7 @@ async def test_a_broker_that_is_frozen_keeps_nobody_waiting(
             await asyncio.sleep(3600)
 
     monkeypatch.setattr(selectors, "ASKING_S", 0.01)
-    said = await selectors.ask_brokers(Engine(None, Frozen()), api.LiveSettings())  # type: ignore[arg-type]
+    said = await selectors.ask_brokers(Engine(None, Frozen()), LiveSettings())  # type: ignore[arg-type]
     assert (said.lines, said.silent) == ({}, {"a": "It does not answer"})
 
 

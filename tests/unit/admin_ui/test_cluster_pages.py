@@ -9,7 +9,9 @@ import pytest
 
 from admin_ui.cluster import selectors, services, shapes
 from admin_ui.models import AuditEntry
-from engine.admin import api
+from engine.admin.api.arguments import OnBundle, OnTopic
+from engine.admin.api.bundles import UNLOAD_BUNDLE
+from engine.admin.api.messages import LAST_MESSAGE_ID
 from engine.base.errors import Conflict, NotReady
 from engine.base.names import BundleName, NamespaceName, TopicName
 from engine.ownership import division
@@ -171,8 +173,8 @@ def test_a_bundle_is_given_up_as_previewed(call: Call, link: BenchLink) -> None:
 
 def test_a_split_is_the_one_that_was_shown(call: Call, link: BenchLink) -> None:
     bundle = bundle_of(link, PLAIN)
-    given_up = api.OnBundle(DEFAULT, bundle.range)
-    link.run(lambda engine: engine.call(api.UNLOAD_BUNDLE, given_up))
+    given_up = OnBundle(DEFAULT, bundle.range)
+    link.run(lambda engine: engine.call(UNLOAD_BUNDLE, given_up))
     bundles_of(call)
     preview(call, bundle, "split")
     assert owner(link, bundle) == "", "a question takes nothing"
@@ -238,6 +240,6 @@ def test_an_owner_that_changed_since_the_preview_is_named(link: BenchLink) -> No
         collector().start()
         await services._check_as_seen(engine, bundle, "pulsar://other:1")
 
-    link.run(lambda engine: engine.call(api.LAST_MESSAGE_ID, api.OnTopic(PLAIN)))
+    link.run(lambda engine: engine.call(LAST_MESSAGE_ID, OnTopic(PLAIN)))
     with pytest.raises(Conflict, match=r"is owned by .* now, other than"):
         link.run(other)

@@ -9,7 +9,9 @@ import pytest
 
 from admin_ui.models import AuditEntry
 from admin_ui.policies import effects
-from engine.admin import api
+from engine.admin.api.arguments import EARLIEST_MESSAGE, OnTopic
+from engine.admin.api.subscriptions import CREATE_SUBSCRIPTION, CreateSubscription
+from engine.admin.api.topics import UNLOAD
 from engine.base.names import NamespaceName
 from engine.tenancy.policies.table import BY_NAME, POLICIES
 from gateway.services import policies, topics
@@ -36,8 +38,8 @@ async def filled(engine: Engine) -> None:
     for name in (PLAIN, OWN):
         await topics.create(engine, name, {})
     for name in (PLAIN, OWN, MANY.partition_at(0), MANY.partition_at(1)):
-        args = api.CreateSubscription(name, "s", api.EARLIEST_MESSAGE)
-        await engine.call(api.CREATE_SUBSCRIPTION, args)
+        args = CreateSubscription(name, "s", EARLIEST_MESSAGE)
+        await engine.call(CREATE_SUBSCRIPTION, args)
     await policies.set_on_topic(engine, OWN, TTL, 3_600)
 
 
@@ -119,8 +121,8 @@ def test_what_would_take_more_than_was_seen_is_not_saved(call: Call, link: Bench
     refused = call("POST", path, {"token": said["token"]})
     assert (refused.status, "would lose more messages" in refused.json["reason"]) == (409, True)
     said = preview(call, f"{TOPICS}/plain", "messageTTL", 500)
-    args = api.CreateSubscription(PLAIN, "later", api.EARLIEST_MESSAGE)
-    link.run(lambda engine: engine.call(api.CREATE_SUBSCRIPTION, args))
+    args = CreateSubscription(PLAIN, "later", EARLIEST_MESSAGE)
+    link.run(lambda engine: engine.call(CREATE_SUBSCRIPTION, args))
     refused = call("POST", path, {"token": said["token"]})
     assert (refused.status, "later" in refused.json["reason"]) == (409, True)
     assert row(call, "plain", "messageTTL")["own"] is None
@@ -146,7 +148,7 @@ def test_a_namespaces_change_leaves_out_topics_that_have_their_own(
 ) -> None:
     for name in (PLAIN, OWN, MANY.partition_at(1)):
         publish(link, name, 4, age_s=1_000)
-    link.run(lambda engine: engine.call(api.UNLOAD, api.OnTopic(PLAIN)))
+    link.run(lambda engine: engine.call(UNLOAD, OnTopic(PLAIN)))
     said = preview(call, DEFAULT, "messageTTL", 500)
     assert (said["overriding"], said["overriding_total"]) == (
         [{"name": str(OWN), "value": 3_600}],

@@ -7,7 +7,7 @@ import pytest
 
 from admin_ui.topics import row_texts
 from admin_ui.topics.row_texts import RowTexts
-from engine.admin.api import ROW_COLUMNS
+from engine.admin.api.rows import ROW_COLUMNS
 from gateway.services.index.topic_index import TopicIndex
 
 NAME = "persistent://public/default/\u00e9t\u00e9"

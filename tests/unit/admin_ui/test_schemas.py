@@ -10,7 +10,7 @@ from django.test import RequestFactory
 
 from admin_ui.audit.recording import is_change
 from admin_ui.schemas import selectors, shapes
-from engine.admin.api import GivenSchema
+from engine.admin.api.schemas import GivenSchema
 from engine.base.errors import Conflict, InvalidField, NotFound, Unprocessable
 from engine.base.names import NamespaceName, TopicName
 from engine.schema.kinds import version_bytes

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from admin_ui.models import AuditEntry
-from engine.admin import api
+from engine.admin.api.arguments import EARLIEST_MESSAGE, OnTopic
+from engine.admin.api.subscriptions import (
+    CREATE_SUBSCRIPTION,
+    DELETE_SUBSCRIPTION,
+    SUBSCRIPTIONS,
+    CreateSubscription,
+    DeleteSubscription,
+)
 from engine.admin.operation import Operation
 from engine.base.errors import NotReady
 from engine.base.names import NamespaceName, TopicName
@@ -39,8 +46,8 @@ async def filled(engine: Engine) -> None:
 
 
 async def subscribe(engine: Engine, name: TopicName) -> None:
-    args = api.CreateSubscription(name, "s/1", api.EARLIEST_MESSAGE)
-    await engine.call(api.CREATE_SUBSCRIPTION, args)
+    args = CreateSubscription(name, "s/1", EARLIEST_MESSAGE)
+    await engine.call(CREATE_SUBSCRIPTION, args)
 
 
 @pytest.fixture
@@ -68,7 +75,7 @@ def preview(call: Call, topic: str, verb: str, **body: Any) -> Any:
 
 def left(link: BenchLink, *names: TopicName) -> list[bool]:
     async def work(engine: Engine) -> list[bool]:
-        found = [await engine.call(api.SUBSCRIPTIONS, api.OnTopic(name)) for name in names]
+        found = [await engine.call(SUBSCRIPTIONS, OnTopic(name)) for name in names]
         return ["s/1" in titles for titles in found]
 
     return link.run(work)
@@ -129,7 +136,7 @@ def failing(link: BenchLink, part: TopicName, *, after: bool) -> None:
     asking = link.bench.admin._request
 
     async def broken(url: str, operation: Operation[Any, Any], body: bytes) -> Any:
-        is_it = operation is api.DELETE_SUBSCRIPTION and str(part).encode() in body
+        is_it = operation is DELETE_SUBSCRIPTION and str(part).encode() in body
         if not is_it or b'"dry": true' in body:
             return await asking(url, operation, body)
         if after:
@@ -172,8 +179,8 @@ def test_a_partition_that_got_it_since_the_preview_is_not_left_behind(
     call: Call, link: BenchLink
 ) -> None:
     async def leave(engine: Engine) -> None:
-        args = api.DeleteSubscription(PARTS[0], "s/1")
-        await engine.call(api.DELETE_SUBSCRIPTION, args)
+        args = DeleteSubscription(PARTS[0], "s/1")
+        await engine.call(DELETE_SUBSCRIPTION, args)
 
     link.run(leave)
     said = preview(call, "many", "delete")

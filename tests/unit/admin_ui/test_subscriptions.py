@@ -10,7 +10,10 @@ from django.core import signing
 
 from admin_ui import confirming
 from admin_ui.subscriptions import services, tokens
-from engine.admin import api
+from engine.admin.api.arguments import EARLIEST_MESSAGE, OnTopic
+from engine.admin.api.cursors import MOVE_CURSOR, RESET_CURSOR, ResetCursor
+from engine.admin.api.subscriptions import CREATE_SUBSCRIPTION, CreateSubscription
+from engine.admin.api.topics import TRIM
 from engine.admin.operation import Operation
 from engine.base.errors import Conflict, InvalidField, NotReady, Unsupported
 from engine.base.names import TopicName
@@ -34,8 +37,8 @@ async def bench(tmp_path: Path, clock: ShiftedClock) -> AsyncIterator[AdminBench
     await made.start()
     await topics.create_partitioned(made.store, MANY, 3)
     for name in (PLAIN, *PARTS):
-        args = api.CreateSubscription(name, "s", api.EARLIEST_MESSAGE)
-        await made.admin.call(api.CREATE_SUBSCRIPTION, args)
+        args = CreateSubscription(name, "s", EARLIEST_MESSAGE)
+        await made.admin.call(CREATE_SUBSCRIPTION, args)
     yield made
     await made.close()
 
@@ -60,7 +63,7 @@ async def backlogs(bench: AdminBench, *names: TopicName) -> list[int]:
 
 
 async def move_back(bench: AdminBench, topic: TopicName) -> None:
-    await bench.admin.call(api.RESET_CURSOR, api.ResetCursor(topic, "s", timestamp_ms=0))
+    await bench.admin.call(RESET_CURSOR, ResetCursor(topic, "s", timestamp_ms=0))
 
 
 async def test_what_is_discarded_is_what_was_previewed(bench: AdminBench) -> None:
@@ -115,7 +118,7 @@ def silent(bench: AdminBench, *, after: bool) -> Callable[[], None]:
     ask = bench.admin._request
 
     async def broken(url: str, operation: Operation[Any, Any], body: bytes) -> Any:
-        if operation is not api.MOVE_CURSOR or b'"dry": true' in body:
+        if operation is not MOVE_CURSOR or b'"dry": true' in body:
             return await ask(url, operation, body)
         if after:
             await ask(url, operation, body)
@@ -166,7 +169,7 @@ async def test_an_undo_says_how_much_is_gone(bench: AdminBench, clock: ShiftedCl
     await bench.restart()
     await bench.publish(PLAIN, 1)
     clock.ahead_ms = KEPT_MS
-    await bench.admin.call(api.TRIM, api.OnTopic(PLAIN))
+    await bench.admin.call(TRIM, OnTopic(PLAIN))
     refused = await services.undo(bench.engine, PLAIN, "s", "alice", done.body["id"])
     assert (refused.status, refused.body["reason"]) == (
         409,

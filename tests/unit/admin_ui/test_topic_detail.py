@@ -4,7 +4,7 @@ from typing import Any
 
 from admin_ui.topics import detail
 from admin_ui.topics.detail import TopicPart
-from engine.admin.api import OLDEST_UNKNOWN
+from engine.admin.api.rows import OLDEST_UNKNOWN
 
 T = "persistent://t/n/x"
 

@@ -8,7 +8,8 @@ import pytest
 
 from admin_ui.models import AuditEntry
 from admin_ui.topics import services
-from engine.admin import api
+from engine.admin.api.arguments import EARLIEST_MESSAGE
+from engine.admin.api.subscriptions import CREATE_SUBSCRIPTION, CreateSubscription
 from engine.base.errors import Conflict
 from engine.base.names import NamespaceName
 from gateway.services import topics
@@ -38,8 +39,8 @@ async def filled(engine: Engine) -> None:
 
 
 async def subscribe(engine: Engine, name: Any, title: str) -> None:
-    args = api.CreateSubscription(name, title, api.EARLIEST_MESSAGE)
-    await engine.call(api.CREATE_SUBSCRIPTION, args)
+    args = CreateSubscription(name, title, EARLIEST_MESSAGE)
+    await engine.call(CREATE_SUBSCRIPTION, args)
 
 
 @pytest.fixture

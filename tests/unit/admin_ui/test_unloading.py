@@ -12,7 +12,9 @@ from admin_ui.calls import Shape
 from admin_ui.cluster import shapes
 from admin_ui.cluster import unloading as pages
 from admin_ui.models import AuditEntry
-from engine.admin import api
+from engine.admin.api.arguments import OnBundle, OnTopic
+from engine.admin.api.bundles import SPLIT_BUNDLE, UNLOAD_BUNDLE, SplitBundle
+from engine.admin.api.messages import LAST_MESSAGE_ID
 from engine.admin.operation import Operation
 from engine.base.errors import Conflict, Failed, NotReady, Refusal, Unprocessable
 from engine.base.names import BundleName, NamespaceName
@@ -44,7 +46,7 @@ def link(tmp_path: Path) -> Iterator[BenchLink]:
 
 async def all_owned(engine: Engine) -> None:
     for count in range(12):
-        await engine.call(api.LAST_MESSAGE_ID, api.OnTopic(DEFAULT.topic(f"t{count}")))
+        await engine.call(LAST_MESSAGE_ID, OnTopic(DEFAULT.topic(f"t{count}")))
 
 
 @pytest.fixture
@@ -78,7 +80,7 @@ def refusing(link: BenchLink, refusals: dict[BundleName, Refusal]) -> None:
     """The broker is not asked for these bundles, or answers so."""
 
     def before(operation: Operation[Any, Any], args: Any) -> None:
-        if operation is api.UNLOAD_BUNDLE:
+        if operation is UNLOAD_BUNDLE:
             refused = refusals.get(BundleName.parse(args.namespace, args.bundle))
             if refused is not None:
                 raise refused
@@ -143,7 +145,7 @@ def test_nothing_is_done_when_others_are_owned_than_at_the_preview(
         "of the same bundles, but not the same"
     )
     first, *rest = owned(link)
-    link.run(lambda e: e.call(api.UNLOAD_BUNDLE, api.OnBundle(DEFAULT, first.range)))
+    link.run(lambda e: e.call(UNLOAD_BUNDLE, OnBundle(DEFAULT, first.range)))
     gone = call("POST", NAMESPACE, {"token": token})
     assert (gone.status, f"{first} is not owned any more" in gone.json["reason"]) == (409, True)
     assert owned(link) == rest
@@ -268,7 +270,7 @@ def test_another_brokers_bundle_is_not_given_up_by_a_detour(link: BenchLink) -> 
     async def asked(engine: Engine) -> None:
         (broker,) = await engine.admin.brokers()
         link.bench.admin._request = moved  # type: ignore[method-assign]
-        await engine.call_on(broker, api.UNLOAD_BUNDLE, api.OnBundle(DEFAULT, bundle.range))
+        await engine.call_on(broker, UNLOAD_BUNDLE, OnBundle(DEFAULT, bundle.range))
 
     with pytest.raises(Conflict, match="any more"):
         link.run(asked)
@@ -284,7 +286,7 @@ def test_what_was_split_meanwhile_is_not_said_to_be_given_up(
 
     async def split_before(engine: Engine, *given: Any) -> Any:
         ended = await give_up(engine, *given)
-        await engine.call(api.SPLIT_BUNDLE, api.SplitBundle(DEFAULT, bundle.range))
+        await engine.call(SPLIT_BUNDLE, SplitBundle(DEFAULT, bundle.range))
         return ended
 
     monkeypatch.setattr(unloading, "give_up", split_before)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.admin import api
+from engine.admin.api.topics import CREATE_TOPIC, CreateTopic
 from engine.base.clock import SystemClock
 from engine.base.names import NamespaceName, TopicName
 from engine.broker.ports import NO_LIMIT, MaxRate
@@ -85,7 +85,7 @@ async def test_brokers_share_a_group_and_one_that_goes_leaves_its_share(
     store = instance.cluster.store
     await create_namespace(store, NAMESPACE, None, cluster="standalone", default_bundles=64)
     for topic in TOPICS:
-        await instance.admin.call(api.CREATE_TOPIC, api.CreateTopic(topic))
+        await instance.admin.call(CREATE_TOPIC, CreateTopic(topic))
     assert one.running.registry.topics()
     assert two.running.registry.topics()
     await put_resource_group(store, "g", {"publishRateInMsgs": 100})
@@ -126,7 +126,7 @@ async def test_a_group_that_does_not_exist_is_no_limit_until_it_does(
     await create_namespace(store, NAMESPACE, None, cluster="standalone")
     await put_resource_group(store, "g", {"publishRateInMsgs": 7})
     await join_resource_group(store, NAMESPACE, "g")
-    await instance.admin.call(api.CREATE_TOPIC, api.CreateTopic(TOPICS[0]))
+    await instance.admin.call(CREATE_TOPIC, CreateTopic(TOPICS[0]))
     await reached(instance, (MaxRate(messages=7), NO_LIMIT))
     await store.delete(paths.resource_group("g"))
     await reached(instance, (NO_LIMIT, NO_LIMIT))

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from engine.admin import api
+from engine.admin.api.topics import CREATE_TOPIC, CreateTopic
 from engine.base.errors import PreconditionFailed
 from engine.base.names import NamespaceName, TopicName
 from engine.broker.errors import MetadataError
@@ -62,8 +62,8 @@ async def test_topics_that_administrators_make_at_once_stay_within_the_limit(
     bench: AdminBench,
 ) -> None:
     await limited(bench, 2)
-    made = [api.CreateTopic(topic(f"t{i}")) for i in range(5)]
-    errors = await refused(*(bench.admin.call(api.CREATE_TOPIC, args) for args in made))
+    made = [CreateTopic(topic(f"t{i}")) for i in range(5)]
+    errors = await refused(*(bench.admin.call(CREATE_TOPIC, args) for args in made))
     assert [type(error) for error in errors] == [PreconditionFailed] * 3, errors
     assert len(await present(bench)) == 2
 

@@ -6,7 +6,21 @@ from typing import Any
 
 import pytest
 
-from engine.admin import api
+from engine.admin.api.arguments import EARLIEST_MESSAGE, OnSubscription, OnTopic
+from engine.admin.api.cursors import (
+    CLEAR_BACKLOG,
+    EXPIRE_MESSAGES,
+    RESET_CURSOR,
+    ExpireMessages,
+    ResetCursor,
+)
+from engine.admin.api.subscriptions import (
+    CREATE_SUBSCRIPTION,
+    DELETE_SUBSCRIPTION,
+    DURABLE_SUBSCRIPTIONS,
+    DeleteSubscription,
+)
+from engine.admin.api.topics import DELETE_TOPIC, TOPIC_STATS, TRIM, UNLOAD, DeleteTopic
 from engine.admin.operation import A, Operation, R
 from engine.base.errors import Conflict, NotReady, Refusal
 from engine.base.names import TopicName
@@ -40,7 +54,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
 
 async def subscribe(bench: AdminBench, name: str) -> None:
     await topics.create_subscription(
-        bench.engine, TOPIC, name, api.EARLIEST_MESSAGE, {}, replicated=False
+        bench.engine, TOPIC, name, EARLIEST_MESSAGE, {}, replicated=False
     )
 
 
@@ -66,31 +80,31 @@ def fail_on(bench: AdminBench, part: TopicName, operation: Operation[Any, Any]) 
 VERBS: dict[str, tuple[Operation[Any, Any], Call, list[int], list[int]]] = {
     # the operation that fails on the second partition; the verb; backlogs after the failure, and after a repeat
     "clear": (
-        api.CLEAR_BACKLOG,
-        every(api.CLEAR_BACKLOG, api.OnSubscription(TOPIC, "s")),
+        CLEAR_BACKLOG,
+        every(CLEAR_BACKLOG, OnSubscription(TOPIC, "s")),
         [0, ENTRIES, 0],
         [0, 0, 0],
     ),
     "reset": (
-        api.RESET_CURSOR,
-        every(api.RESET_CURSOR, api.ResetCursor(TOPIC, "s", 3_000)),
+        RESET_CURSOR,
+        every(RESET_CURSOR, ResetCursor(TOPIC, "s", 3_000)),
         [2, ENTRIES, 2],
         [2, 2, 2],
     ),
     "unsubscribe": (
-        api.DELETE_SUBSCRIPTION,
-        every(api.DELETE_SUBSCRIPTION, api.DeleteSubscription(TOPIC, "s")),
+        DELETE_SUBSCRIPTION,
+        every(DELETE_SUBSCRIPTION, DeleteSubscription(TOPIC, "s")),
         [-1, ENTRIES, -1],
         [-1, -1, -1],
     ),
     "unload": (
-        api.UNLOAD,
+        UNLOAD,
         lambda bench: topics.unload(bench.engine, TOPIC),
         [ENTRIES] * 3,
         [ENTRIES] * 3,
     ),
     "trim": (
-        api.TRIM,
+        TRIM,
         lambda bench: topics.trim(bench.engine, TOPIC),
         [ENTRIES] * 3,
         [ENTRIES] * 3,
@@ -114,8 +128,8 @@ async def test_the_partition_that_failed_is_named_and_a_repeat_finishes(
 
 
 async def test_expiry_says_which_partition_had_nothing_to_expire(bench: AdminBench) -> None:
-    await bench.admin.call(api.CLEAR_BACKLOG, api.OnSubscription(PARTS[1], "s"))
-    expire = every(api.EXPIRE_MESSAGES, api.ExpireMessages(TOPIC, "s", 60))
+    await bench.admin.call(CLEAR_BACKLOG, OnSubscription(PARTS[1], "s"))
+    expire = every(EXPIRE_MESSAGES, ExpireMessages(TOPIC, "s", 60))
     with pytest.raises(Refusal, match=r"pt-partition-1; 2 of 3 partitions succeeded") as told:
         await expire(bench)
     assert type(told.value) is Conflict
@@ -125,7 +139,7 @@ async def test_expiry_says_which_partition_had_nothing_to_expire(bench: AdminBen
 async def test_a_subscription_that_failed_on_one_partition_is_completed_by_a_repeat(
     bench: AdminBench,
 ) -> None:
-    fail_on(bench, PARTS[2], api.CREATE_SUBSCRIPTION)
+    fail_on(bench, PARTS[2], CREATE_SUBSCRIPTION)
     with pytest.raises(Refusal, match="pt-partition-2; 2 of 3 partitions succeeded"):
         await subscribe(bench, "new")
     bench.admin.before = None
@@ -136,7 +150,7 @@ async def test_a_subscription_that_failed_on_one_partition_is_completed_by_a_rep
 
 
 async def test_a_read_of_all_partitions_fails_when_one_does(bench: AdminBench) -> None:
-    fail_on(bench, PARTS[0], api.TOPIC_STATS)
+    fail_on(bench, PARTS[0], TOPIC_STATS)
     with pytest.raises(Refusal, match="pt-partition-0"):
         await topics.partitioned_stats(bench.engine, TOPIC, {}, per_partition=True)
 
@@ -166,7 +180,7 @@ async def test_a_topic_that_is_used_is_deleted_whole_or_not_at_all(bench: AdminB
 async def test_a_deletion_that_failed_on_one_partition_is_finished_by_a_repeat(
     bench: AdminBench,
 ) -> None:
-    fail_on(bench, PARTS[1], api.DELETE_TOPIC)
+    fail_on(bench, PARTS[1], DELETE_TOPIC)
     with pytest.raises(Refusal, match="pt-partition-1; 2 of 3 partitions succeeded"):
         await topics.delete_partitioned(bench.engine, TOPIC, force=False)
     bench.admin.before = None
@@ -184,7 +198,7 @@ async def test_no_client_makes_a_partition_anew_while_its_topic_is_deleted(
 
     async def and_come_back(operation: Operation[A, R], args: A, **who: str) -> R:
         answer = await real(operation, args, **who)
-        if isinstance(args, api.DeleteTopic):
+        if isinstance(args, DeleteTopic):
             try:
                 await registry.get(args.topic, create=True)  # what a client's reconnect does
             except Exception as error:  # any refusal, whose kind is looked at below
@@ -196,4 +210,4 @@ async def test_no_client_makes_a_partition_anew_while_its_topic_is_deleted(
     assert refused == [f"ServiceNotReady: Topic {TOPIC} is being deleted"] * 3
     assert await metadata.list_topics(bench.store, TOPIC.namespace) == ()
     await topics.create_partitioned(bench.engine, TOPIC, 2, {})  # and all of it anew
-    assert await bench.admin.call(api.DURABLE_SUBSCRIPTIONS, api.OnTopic(PARTS[0])) == {}
+    assert await bench.admin.call(DURABLE_SUBSCRIPTIONS, OnTopic(PARTS[0])) == {}

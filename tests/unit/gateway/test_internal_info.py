@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from engine.admin import api
+from engine.admin.api.arguments import EARLIEST_MESSAGE
+from engine.admin.api.subscriptions import CREATE_SUBSCRIPTION, CreateSubscription
 from engine.base.errors import NotFound, Refusal, Unsupported
 from engine.base.names import TopicName
 from gateway.services import topics
@@ -17,8 +18,8 @@ PARENT = TopicName.parse("persistent://public/default/pt")
 
 async def test_a_topic_is_told_as_stored_and_not_loaded_for_it(bench: AdminBench) -> None:
     await topics.create(bench.engine, PLAIN, {"p": "v"})
-    args = api.CreateSubscription(PLAIN, "s", api.EARLIEST_MESSAGE)
-    await bench.admin.call(api.CREATE_SUBSCRIPTION, args)
+    args = CreateSubscription(PLAIN, "s", EARLIEST_MESSAGE)
+    await bench.admin.call(CREATE_SUBSCRIPTION, args)
     await bench.publish(PLAIN, 6)
     await topics.unload(bench.engine, PLAIN)
     found = await topics.internal_info(bench.engine, PLAIN)

@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from engine.admin import api
+from engine.admin.api.arguments import MessagePosition, OnSubscription
+from engine.admin.api.cursors import (
+    CLEAR_BACKLOG,
+    EXPIRE_MESSAGES,
+    RESET_CURSOR,
+    ExpireMessages,
+    ResetCursor,
+)
+from engine.admin.api.rows import TopicRows
 from engine.base.errors import (
     AlreadyExists,
     InvalidRequest,
@@ -95,7 +103,7 @@ async def test_its_statistics_are_those_of_its_kind(bench: AdminBench) -> None:
     assert not any(internal["cursors"]["s"].values())
     assert "ledgers" not in internal
     operations = bench.broker.running.operations
-    (row,) = (await operations.topic_rows(api.TopicRows()))["rows"]
+    (row,) = (await operations.topic_rows(TopicRows()))["rows"]
     assert (row[0], row[-2:]) == (str(PLAIN), [0, 0])
 
 
@@ -122,7 +130,7 @@ async def test_a_partitioned_one_has_the_partitions_in_use(bench: AdminBench) ->
 async def test_verbs_about_kept_messages_are_refused(bench: AdminBench) -> None:
     await use(bench, PLAIN)
     engine = bench.engine
-    position = api.MessagePosition(1, 1)
+    position = MessagePosition(1, 1)
     calls: dict[str, tuple[Awaitable[Any], type[Refusal]]] = {
         "terminate": (topics.terminate(engine, PLAIN), NotAcceptable),
         "trim": (topics.trim(engine, PLAIN), Unsupported),
@@ -132,11 +140,11 @@ async def test_verbs_about_kept_messages_are_refused(bench: AdminBench) -> None:
         "by id": (topics.message_by_id(engine, PLAIN, 1, 1), Unsupported),
         "peek": (topics.peek(engine, PLAIN, "s", 1), Unsupported),
         "skip": (topics.skip(engine, PLAIN, "s", 1), Unsupported),
-        "clear": (engine.call(api.CLEAR_BACKLOG, api.OnSubscription(PLAIN, "s")), Unsupported),
-        "reset": (engine.call(api.RESET_CURSOR, api.ResetCursor(PLAIN, "s", 1)), Unsupported),
+        "clear": (engine.call(CLEAR_BACKLOG, OnSubscription(PLAIN, "s")), Unsupported),
+        "reset": (engine.call(RESET_CURSOR, ResetCursor(PLAIN, "s", 1)), Unsupported),
         "reset to": (topics.reset_to_position(engine, PLAIN, "s", position), Unsupported),
         "expire": (
-            engine.call(api.EXPIRE_MESSAGES, api.ExpireMessages(PLAIN, "s", 1)),
+            engine.call(EXPIRE_MESSAGES, ExpireMessages(PLAIN, "s", 1)),
             Unsupported,
         ),
         "subscribe": (

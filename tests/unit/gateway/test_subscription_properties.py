@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.admin import api
+from engine.admin.api.arguments import EARLIEST_MESSAGE
 from engine.base.errors import NotFound, PreconditionFailed, Refusal
 from engine.base.names import TopicName
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
@@ -39,7 +39,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
 
 async def subscribe(bench: AdminBench, name: TopicName, title: str, **properties: str) -> None:
     await topics.create_subscription(
-        bench.engine, name, title, api.EARLIEST_MESSAGE, properties, replicated=False
+        bench.engine, name, title, EARLIEST_MESSAGE, properties, replicated=False
     )
 
 

@@ -13,7 +13,22 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from engine.admin import api, partitions
+from engine.admin import partitions
+from engine.admin.api.arguments import EARLIEST_MESSAGE, MessagePosition, OnSubscription, OnTopic
+from engine.admin.api.cursors import (
+    CLEAR_BACKLOG,
+    EXPIRE_MESSAGES,
+    RESET_CURSOR,
+    ExpireMessages,
+    ResetCursor,
+)
+from engine.admin.api.subscriptions import (
+    CREATE_SUBSCRIPTION,
+    DELETE_SUBSCRIPTION,
+    DURABLE_SUBSCRIPTIONS,
+    CreateSubscription,
+    DeleteSubscription,
+)
 from engine.admin.operation import Operation
 from engine.base.errors import (
     AlreadyExists,
@@ -311,8 +326,8 @@ async def make_topic(bench: AdminBench, name: str) -> None:
 async def filled_topic(bench: AdminBench, name: str) -> None:
     """With a subscription and its backlog, and a message acknowledged out of order."""
     await make_topic(bench, name)
-    args = api.CreateSubscription(_topic(name), "s", api.EARLIEST_MESSAGE)
-    await bench.admin.call(api.CREATE_SUBSCRIPTION, args)
+    args = CreateSubscription(_topic(name), "s", EARLIEST_MESSAGE)
+    await bench.admin.call(CREATE_SUBSCRIPTION, args)
     sink = await bench.publish(_topic(name), ENTRIES)
     assert not sink.failures
 
@@ -374,7 +389,7 @@ async def make_parts(bench: AdminBench, name: str) -> None:
 async def used_parts(bench: AdminBench, name: str) -> None:
     await make_parts(bench, name)
     await topics.create_subscription(
-        bench.engine, _topic(name), "s", api.EARLIEST_MESSAGE, {"k": "v"}, replicated=False
+        bench.engine, _topic(name), "s", EARLIEST_MESSAGE, {"k": "v"}, replicated=False
     )
 
 
@@ -414,7 +429,7 @@ async def partitioned(bench: AdminBench, name: str) -> object:
 
 
 async def durable(bench: AdminBench, topic: TopicName) -> dict[str, dict[str, str]]:
-    return await bench.admin.call(api.DURABLE_SUBSCRIPTIONS, api.OnTopic(topic))
+    return await bench.admin.call(DURABLE_SUBSCRIPTIONS, OnTopic(topic))
 
 
 async def backlogs(bench: AdminBench, name: str) -> object:
@@ -430,7 +445,7 @@ async def backlogs(bench: AdminBench, name: str) -> object:
 
 async def subscribe(bench: AdminBench, name: str) -> None:
     await topics.create_subscription(
-        bench.engine, _topic(name), "new", api.EARLIEST_MESSAGE, {"k": "v"}, replicated=False
+        bench.engine, _topic(name), "new", EARLIEST_MESSAGE, {"k": "v"}, replicated=False
     )
 
 
@@ -449,12 +464,10 @@ def every(operation: Operation[S, Any], make: Callable[[TopicName], S]) -> Do:
     return call
 
 
-leave = every(api.DELETE_SUBSCRIPTION, lambda name: api.DeleteSubscription(name, "s"))
-clear = every(api.CLEAR_BACKLOG, lambda name: api.OnSubscription(name, "s"))
-expire = every(api.EXPIRE_MESSAGES, lambda name: api.ExpireMessages(name, "s", 60))
-rewind = every(
-    api.RESET_CURSOR, lambda name: api.ResetCursor(name, "s", 1_000 + 1_000 * (ENTRIES // 2))
-)
+leave = every(DELETE_SUBSCRIPTION, lambda name: DeleteSubscription(name, "s"))
+clear = every(CLEAR_BACKLOG, lambda name: OnSubscription(name, "s"))
+expire = every(EXPIRE_MESSAGES, lambda name: ExpireMessages(name, "s", 60))
+rewind = every(RESET_CURSOR, lambda name: ResetCursor(name, "s", 1_000 + 1_000 * (ENTRIES // 2)))
 
 
 async def skip_two(bench: AdminBench, name: str) -> None:
@@ -465,7 +478,7 @@ async def reset_to_third(bench: AdminBench, name: str) -> None:
     ledger = (await bench.loaded(_topic(name))).log
     first = ledger.line.ledgers[0].ledger_id
     await topics.reset_to_position(
-        bench.engine, _topic(name), "s", api.MessagePosition(first, ENTRIES // 2)
+        bench.engine, _topic(name), "s", MessagePosition(first, ENTRIES // 2)
     )
 
 

@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from engine.admin import api
+from engine.admin.api.arguments import OnTopic
+from engine.admin.api.topics import LOOKUP, TERMINATE
 from engine.admin.client import AdminClient
 from engine.base.errors import NotReady
 from engine.base.names import NamespaceName
@@ -88,9 +89,9 @@ async def test_an_operation_that_failed_is_followed_by_fresh_reads(
 ) -> None:
     await topics.get_partitions(store, PLAIN)
     client = AdminClient(store, LoopNetwork(), "a-token-for-tests-only", timeout_s=0.1)
-    for operation, again in ((api.LOOKUP, 0), (api.TERMINATE, 1)):
+    for operation, again in ((LOOKUP, 0), (TERMINATE, 1)):
         with pytest.raises(NotReady):
-            await client.call(operation, api.OnTopic(PLAIN))
+            await client.call(operation, OnTopic(PLAIN))
         await brokers(store)
         asked.clear()
         await topics.topic_exists(store, PLAIN)

@@ -2,8 +2,23 @@
 
 import asyncio
 
-from engine.admin import api
-from engine.admin.api import JsonObject
+from engine.admin.api.arguments import JsonObject, NoArguments
+from engine.admin.api.brokers import (
+    BROKER_METRICS,
+    CHECK_QUOTAS,
+    LOAD_REPORT,
+    REPLICATION,
+    TOPICS_STATS,
+    TopicsPage,
+)
+from engine.admin.api.dynamic_settings import (
+    CHANGE_SETTING,
+    DYNAMIC_SETTINGS,
+    LIVE_SETTINGS,
+    RUNTIME_SETTINGS,
+    ChangeSetting,
+    LiveSettings,
+)
 from engine.admin.operation import Handlers, bind
 from engine.base.clock import Clock
 from engine.base.errors import Failed, MagnetarError, NotReady
@@ -53,19 +68,19 @@ class NodeOperations:
     def handlers(self) -> Handlers:
         return dict(
             [
-                bind(api.DYNAMIC_SETTINGS, self.dynamic_settings),
-                bind(api.CHANGE_SETTING, self.change_setting),
-                bind(api.CHECK_QUOTAS, self.check_quotas),
-                bind(api.LIVE_SETTINGS, self.live_settings),
-                bind(api.RUNTIME_SETTINGS, self.runtime_settings),
-                bind(api.REPLICATION, self.replication),
-                bind(api.LOAD_REPORT, self.load_report),
-                bind(api.TOPICS_STATS, self.topics_stats),
-                bind(api.BROKER_METRICS, self.broker_metrics),
+                bind(DYNAMIC_SETTINGS, self.dynamic_settings),
+                bind(CHANGE_SETTING, self.change_setting),
+                bind(CHECK_QUOTAS, self.check_quotas),
+                bind(LIVE_SETTINGS, self.live_settings),
+                bind(RUNTIME_SETTINGS, self.runtime_settings),
+                bind(REPLICATION, self.replication),
+                bind(LOAD_REPORT, self.load_report),
+                bind(TOPICS_STATS, self.topics_stats),
+                bind(BROKER_METRICS, self.broker_metrics),
             ]
         )
 
-    async def dynamic_settings(self, args: api.NoArguments) -> JsonObject:
+    async def dynamic_settings(self, args: NoArguments) -> JsonObject:
         return {"names": self._dynamic.names, "values": dict(await self._stored())}
 
     async def _stored(self) -> JsonObject:
@@ -74,11 +89,11 @@ class NodeOperations:
         except ValueError as error:
             raise Failed(str(error)) from error
 
-    async def change_setting(self, args: api.ChangeSetting) -> JsonObject:
+    async def change_setting(self, args: ChangeSetting) -> JsonObject:
         expected = args.expected if args.checked else ANYTHING
         return {"before": await self._dynamic.change(args.name, args.value, expected=expected)}
 
-    async def check_quotas(self, args: api.NoArguments) -> None:
+    async def check_quotas(self, args: NoArguments) -> None:
         failures: list[str] = []
         for topic in self._registry:
             if topic.closing:
@@ -91,15 +106,15 @@ class NodeOperations:
         if failures:
             raise NotReady(f"{len(failures)} topics could not be checked, first {failures[0]}")
 
-    async def live_settings(self, args: api.LiveSettings) -> list[JsonObject]:
+    async def live_settings(self, args: LiveSettings) -> list[JsonObject]:
         if not args.name:
             return self._dynamic.live()
         return self._dynamic.live_if(args.name, args.value)
 
-    async def runtime_settings(self, args: api.NoArguments) -> dict[str, str]:
+    async def runtime_settings(self, args: NoArguments) -> dict[str, str]:
         return self._dynamic.runtime()
 
-    async def replication(self, args: api.NoArguments) -> JsonObject:
+    async def replication(self, args: NoArguments) -> JsonObject:
         settings = self._dynamic.runtime()
         counts: dict[tuple[int, int, int], int] = {}
         namespaces: dict[tuple[int, int, int], set[str]] = {}
@@ -124,7 +139,7 @@ class NodeOperations:
         bundle = self._ownership.known_bundle(topic.name)
         return bundle.range if bundle is not None else ""
 
-    async def load_report(self, args: api.NoArguments) -> JsonObject:
+    async def load_report(self, args: NoArguments) -> JsonObject:
         topics = [
             (f"{topic.name.namespace}/{self._bundle(topic)}", topic)
             for topic in self._registry
@@ -133,7 +148,7 @@ class NodeOperations:
         bundles = [str(bundle) for bundle in self._ownership.owned()]
         return load_report(self._record, bundles, topics, self._clock.wall_ms())
 
-    async def topics_stats(self, args: api.TopicsPage) -> JsonObject:
+    async def topics_stats(self, args: TopicsPage) -> JsonObject:
         following = [topic for topic in self._registry.topics() if topic.name.full > args.after]
         page = following[:PAGE_TOPICS]
         stats: JsonObject = {}
@@ -148,5 +163,5 @@ class NodeOperations:
         more = len(following) > len(page)
         return {"topics": stats, "next": page[-1].name.full if more else None}
 
-    async def broker_metrics(self, args: api.NoArguments) -> list[JsonObject]:
+    async def broker_metrics(self, args: NoArguments) -> list[JsonObject]:
         return namespace_metrics(topic for topic in self._registry if not topic.closing)

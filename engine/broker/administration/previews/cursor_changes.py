@@ -9,8 +9,8 @@ import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from engine.admin import api
-from engine.admin.api import JsonObject
+from engine.admin.api.arguments import JsonObject
+from engine.admin.api.cursors import PREVIEW_AGE_MAX_S, MoveCursor, PreviewChange
 from engine.base.clock import Clock
 from engine.base.errors import Conflict, InvalidField, MagnetarError
 from engine.base.ids import Position
@@ -27,7 +27,7 @@ from engine.wire.batches import BatchFormatError, unpack_entry
 MEASURED_BYTES_MAX = 64 << 20
 MEASURED_S_MAX = 5.0
 """Limits of reading entries to count messages; the count in the entries behind either is estimated from those read."""
-SPENT_KEPT_MS = 2 * api.PREVIEW_AGE_MAX_S * 1000
+SPENT_KEPT_MS = 2 * PREVIEW_AGE_MAX_S * 1000
 """Time for which ids of applied previews are kept: twice as long as previews are valid, because clocks differ."""
 
 
@@ -57,7 +57,7 @@ class _Refused(Exception):
 
 
 async def preview(
-    subscription: Subscription, args: api.PreviewChange, target: Position | None, now_ms: int
+    subscription: Subscription, args: PreviewChange, target: Position | None, now_ms: int
 ) -> JsonObject:
     """Return the preview of a change, see ``PREVIEW_CHANGE``. ``target``: the position of a reset."""
     cursor = subscription.cursor
@@ -118,7 +118,7 @@ async def passed(
     return {"entries": entries, "messages": lost.count, "exact": lost.exact}
 
 
-async def make(subscription: Subscription, args: api.MoveCursor, clock: Clock) -> JsonObject:
+async def make(subscription: Subscription, args: MoveCursor, clock: Clock) -> JsonObject:
     """Make a previewed change, see ``MOVE_CURSOR``."""
     cursor = subscription.cursor
     base, target = _state("base", args.base), _state("target", args.target)
@@ -223,7 +223,7 @@ def _spent(cursor: SubscriptionCursor, wanted: str, now_ms: int) -> dict[str, in
     return spent
 
 
-def _check(cursor: SubscriptionCursor, effect: Effect, args: api.MoveCursor) -> None:
+def _check(cursor: SubscriptionCursor, effect: Effect, args: MoveCursor) -> None:
     """Raise _Refused when the cursor changed since the preview by more than acknowledgements."""
     if effect.returned:
         raise _Refused(
@@ -238,7 +238,7 @@ def _check(cursor: SubscriptionCursor, effect: Effect, args: api.MoveCursor) -> 
 
 
 async def _receipt(
-    cursor: SubscriptionCursor, effect: Effect, args: api.MoveCursor, now_ms: int
+    cursor: SubscriptionCursor, effect: Effect, args: MoveCursor, now_ms: int
 ) -> JsonObject:
     here, there = cursor.next_positions(effect)
     lost, exact = await _lost_messages(cursor, effect, args, now_ms)
@@ -263,7 +263,7 @@ async def _receipt(
 
 
 async def _lost_messages(
-    cursor: SubscriptionCursor, effect: Effect, args: api.MoveCursor, now_ms: int
+    cursor: SubscriptionCursor, effect: Effect, args: MoveCursor, now_ms: int
 ) -> tuple[int | None, bool]:
     """Return the number of lost messages, which is that of the preview without those acknowledged since, and whether it
     is exact."""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from engine.admin.api import JsonObject
+from engine.admin.api.arguments import JsonObject
 from engine.base.errors import Conflict, InvalidField
 from engine.base.ids import Position
 from engine.broker.administration.previews import cursor_changes

@@ -5,7 +5,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from engine.admin.api import JsonObject
+from engine.admin.api.arguments import JsonObject
 from engine.base.errors import MagnetarError
 from engine.base.ids import Position
 from engine.broker.administration.previews import cursor_changes

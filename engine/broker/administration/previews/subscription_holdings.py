@@ -6,7 +6,7 @@ deleted otherwise. They are counted, and reported as ``later``.
 
 from typing import Any
 
-from engine.admin.api import JsonObject
+from engine.admin.api.arguments import JsonObject
 from engine.base.errors import Conflict, InvalidField
 from engine.base.ids import Position
 from engine.broker.administration.previews import cursor_changes

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from engine.admin import api
+from engine.admin.api.arguments import JsonObject, OnTopic
+from engine.admin.api.messages import PEEK, Peek
+from engine.admin.api.topics import UNLOAD
 from engine.admin.operation import bind, encode_call, to_json
 from engine.auth.internal import OTHER_TOKEN
 from engine.base.errors import PreconditionFailed
@@ -33,20 +35,20 @@ RAISES: dict[str, Exception] = {
 }
 
 
-async def unload(args: api.OnTopic) -> None:
+async def unload(args: OnTopic) -> None:
     """Raises what the topic's name says."""
     error = RAISES.get(args.topic.local)
     if error is not None:
         raise error
 
 
-async def peek(args: api.Peek) -> api.JsonObject:
+async def peek(args: Peek) -> JsonObject:
     return to_json(args)
 
 
 @pytest.fixture
 async def port() -> AsyncIterator[int]:
-    handlers = dict([bind(api.UNLOAD, unload), bind(api.PEEK, peek)])
+    handlers = dict([bind(UNLOAD, unload), bind(PEEK, peek)])
 
     async def metrics() -> AsyncIterator[bytes]:
         yield b"pulsar_x 1\n"
@@ -105,7 +107,7 @@ async def test_a_change_is_logged_with_who_asked_for_it(
     port: int, principal: str, said: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    body = encode_call(api.OnTopic(TopicName.parse(TOPIC)), principal)
+    body = encode_call(OnTopic(TopicName.parse(TOPIC)), principal)
     assert (await talk(port, post("/rpc/unload", body)))[0][0] == 200
     assert f"unload {said}" in caplog.text
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from engine.admin.api import OLDEST_UNKNOWN, ROW_COLUMNS, TopicStats
+from engine.admin.api.rows import OLDEST_UNKNOWN, ROW_COLUMNS
+from engine.admin.api.topics import TopicStats
 from engine.base.ids import Position
 from engine.broker.administration.backlog_messages import Measured, measure_topic
 from engine.broker.administration.reports import topic_row, topic_stats

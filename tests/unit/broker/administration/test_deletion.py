@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from engine.admin import api
+from engine.admin.api.arguments import OnTopic
+from engine.admin.api.topics import FORGET_PARTITIONED
 from engine.base.errors import Conflict, NotFound, NotReady, PreconditionFailed
 from engine.base.names import TopicName
 from engine.broker.topics.publish import Producer
@@ -62,7 +63,7 @@ async def test_what_belongs_to_the_whole_topic_goes_when_it_is_deleted(bench: Ad
     await topics.create_partitioned(bench.engine, WHOLE, 2, {})
     await give_schema(bench, WHOLE.partition_at(1))
     with pytest.raises(Conflict, match="is not being deleted"):
-        await bench.engine.call(api.FORGET_PARTITIONED, api.OnTopic(WHOLE))
+        await bench.engine.call(FORGET_PARTITIONED, OnTopic(WHOLE))
     await topics.delete_partitioned(bench.engine, WHOLE, force=False)
     assert await left(bench, WHOLE) == (False, False)
 

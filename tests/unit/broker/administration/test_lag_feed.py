@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.admin import api
+from engine.admin.api.rows import TopicRows
 from engine.admin.lag import EVIDENCE, Lag, LagCause
 from engine.base.clock import SystemClock
 from engine.base.names import TopicName
@@ -44,7 +44,7 @@ class Found:
         self.clock = Ahead()
         self.feed = LagFeed(bench.registry, replace(bench.context, clock=self.clock), "b-1")
         self.rows: dict[str, list[Any]] = {}
-        self.asked = api.TopicRows()
+        self.asked = TopicRows()
         self.looked: list[int] = []
 
     async def hear(self) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class Found:
             self.rows[name] = subscriptions
         for name in answer["gone"]:
             self.rows.pop(name, None)
-        self.asked = api.TopicRows.after(answer)
+        self.asked = TopicRows.after(answer)
         return answer
 
     async def live(self, seconds: int, each: Callable[[], object] = lambda: None) -> None:

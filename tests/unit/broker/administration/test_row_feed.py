@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.admin import api
+from engine.admin.api.rows import ROW_COLUMNS, TopicRows
 from engine.base.errors import NotReady
 from engine.base.names import TopicName
 from engine.broker.administration import row_feed
@@ -28,7 +28,7 @@ class Followed:
         self.bench = bench
         self.feed = RowFeed(bench.registry, bench.context.clock, "b-1")
         self.rows: dict[str, list[Any]] = {}
-        self.asked = api.TopicRows()
+        self.asked = TopicRows()
 
     def count(self) -> None:
         self.feed.count(self.bench.registry.tick(1.0))
@@ -40,7 +40,7 @@ class Followed:
             self.rows[row[0]] = row
         for name in answer["gone"]:
             self.rows.pop(name, None)
-        self.asked = api.TopicRows(answer["incarnation"], answer["revision"], answer["begun"])
+        self.asked = TopicRows(answer["incarnation"], answer["revision"], answer["begun"])
         return answer
 
     async def settle(self) -> None:
@@ -67,7 +67,7 @@ async def followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
 
 
 def number(followed: Followed, column: str, name: str = "persistent://public/default/d") -> int:
-    value: int = followed.rows[name][1 + api.ROW_COLUMNS.index(column)]
+    value: int = followed.rows[name][1 + ROW_COLUMNS.index(column)]
     return value
 
 
@@ -203,7 +203,7 @@ async def test_who_is_up_to_date_waits_for_the_next_count(
     followed.count()
     answer = await asking
     assert (answer["rows"], answer["gone"], answer["more"]) == ([], [], False)
-    other = api.TopicRows("another-life", followed.asked.revision, followed.asked.begun)
+    other = TopicRows("another-life", followed.asked.revision, followed.asked.begun)
     everything = await followed.feed.since(other)
     assert everything["whole"]
     assert [row[0] for row in everything["rows"]] == ["persistent://public/default/d"]
@@ -212,7 +212,7 @@ async def test_who_is_up_to_date_waits_for_the_next_count(
 async def test_before_the_first_count_nothing_is_said(followed: Followed) -> None:
     fresh = RowFeed(followed.bench.registry, followed.bench.context.clock, "b-2")
     with pytest.raises(NotReady):
-        await fresh.since(api.TopicRows())
+        await fresh.since(TopicRows())
 
 
 async def test_a_subscription_that_cannot_be_read_makes_the_backlog_unknown(
@@ -222,5 +222,5 @@ async def test_a_subscription_that_cannot_be_read_makes_the_backlog_unknown(
     followed.bench.topic.touched()
     await followed.hear()
     row = followed.rows[str(followed.bench.topic.name)]
-    assert row[1 + api.ROW_COLUMNS.index("backlog")] is None
-    assert row[1 + api.ROW_COLUMNS.index("subscriptions")] == 1
+    assert row[1 + ROW_COLUMNS.index("backlog")] is None
+    assert row[1 + ROW_COLUMNS.index("subscriptions")] == 1

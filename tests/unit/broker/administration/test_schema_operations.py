@@ -9,8 +9,15 @@ from typing import Any
 
 import pytest
 
-from engine.admin import api
-from engine.admin.api import GivenSchema
+from engine.admin.api.schemas import (
+    DELETE_SCHEMA,
+    SCHEMA_PAGE,
+    STORED_SCHEMAS,
+    DeleteSchema,
+    GivenSchema,
+    SchemaPage,
+    StoredSchemas,
+)
 from engine.base.errors import Conflict, NotFound
 from engine.base.names import NamespaceName, TopicName
 from engine.metadata import account
@@ -112,16 +119,16 @@ async def test_pages_tell_of_versions_and_stored_ones_are_found_also_deleted(
     await schemas.register(engine, ONE, expected=-1)
     with pytest.raises(Conflict, match="changed meanwhile"):
         await schemas.register(engine, avro(("c", "int")), expected=3)
-    page = await engine.call(api.SCHEMA_PAGE, api.SchemaPage(TOPIC, 10))
+    page = await engine.call(SCHEMA_PAGE, SchemaPage(TOPIC, 10))
     (line,) = page["versions"]
     assert (page["total"], page["newest"]) == (1, 0)
     assert (line["version"], line["type"], line["size"]) == (0, "AVRO", len(ONE.definition))
     with pytest.raises(Conflict, match="changed meanwhile"):
-        await engine.call(api.DELETE_SCHEMA, api.DeleteSchema(TOPIC, expected=4))
-    await engine.call(api.DELETE_SCHEMA, api.DeleteSchema(TOPIC, expected=0))
-    page = await engine.call(api.SCHEMA_PAGE, api.SchemaPage(TOPIC, 10))
+        await engine.call(DELETE_SCHEMA, DeleteSchema(TOPIC, expected=4))
+    await engine.call(DELETE_SCHEMA, DeleteSchema(TOPIC, expected=0))
+    page = await engine.call(SCHEMA_PAGE, SchemaPage(TOPIC, 10))
     assert page == {"total": 0, "newest": -1, "versions": []}
-    found = await engine.call(api.STORED_SCHEMAS, api.StoredSchemas(TOPIC, [0, 1, 2]))
+    found = await engine.call(STORED_SCHEMAS, StoredSchemas(TOPIC, [0, 1, 2]))
     assert (found[0]["data"], found[0]["properties"]) == (
         base64.b64encode(ONE.definition.encode()).decode(),
         {"p": "q"},

@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from engine.admin import api
+from engine.admin.api.arguments import NoArguments
+from engine.admin.api.dynamic_settings import (
+    CHANGE_SETTING,
+    DYNAMIC_SETTINGS,
+    LIVE_SETTINGS,
+    ChangeSetting,
+    LiveSettings,
+)
+from engine.admin.api.topics import CREATE_TOPIC, CreateTopic
 from engine.base.errors import Conflict, Failed, PreconditionFailed
 from engine.base.names import TopicName
 from engine.broker.service import BrokerService
@@ -29,7 +37,7 @@ async def instance(tmp_path: Path) -> AsyncIterator[BrokerInstance]:
 
 async def change(instance: BrokerInstance, name: str, value: str | None) -> None:
     [broker, *_] = await instance.admin.brokers()
-    await instance.admin.call_on(broker, api.CHANGE_SETTING, api.ChangeSetting(name, value))
+    await instance.admin.call_on(broker, CHANGE_SETTING, ChangeSetting(name, value))
 
 
 async def reached(condition: Callable[[], bool]) -> None:
@@ -46,7 +54,7 @@ async def test_a_change_acts_on_every_broker_and_on_what_is_loaded(
     instance: BrokerInstance,
 ) -> None:
     both = [await instance.broker() for _ in range(2)]
-    await instance.admin.call(api.CREATE_TOPIC, api.CreateTopic(TOPIC))
+    await instance.admin.call(CREATE_TOPIC, CreateTopic(TOPIC))
     topic = instance.owner(TOPIC).running.registry.loaded(TOPIC)
     assert topic is not None
     stages = len(topic.stages)
@@ -72,7 +80,7 @@ async def test_a_change_acts_on_every_broker_and_on_what_is_loaded(
 
 async def values(instance: BrokerInstance) -> dict[str, str]:
     [broker, *_] = await instance.admin.brokers()
-    found = await instance.admin.call_on(broker, api.DYNAMIC_SETTINGS, api.NoArguments())
+    found = await instance.admin.call_on(broker, DYNAMIC_SETTINGS, NoArguments())
     assert "maxPublishRatePerTopicInMessages" in found["names"]
     return dict(found["values"])
 
@@ -147,8 +155,8 @@ async def live(
     instance: BrokerInstance, name: str = "", value: str | None = None
 ) -> dict[str, dict[str, Any]]:
     [broker, *_] = await instance.admin.brokers()
-    args = api.LiveSettings(name, value)
-    found = await instance.admin.call_on(broker, api.LIVE_SETTINGS, args)
+    args = LiveSettings(name, value)
+    found = await instance.admin.call_on(broker, LIVE_SETTINGS, args)
     return {line["name"]: line for line in found}
 
 
@@ -180,8 +188,8 @@ async def test_a_checked_change_is_made_of_what_was_seen_alone(instance: BrokerI
     name = "maxTopicsPerNamespace"
 
     async def checked(value: str | None, expected: str | None) -> None:
-        args = api.ChangeSetting(name, value, checked=True, expected=expected)
-        await instance.admin.call_on(broker, api.CHANGE_SETTING, args)
+        args = ChangeSetting(name, value, checked=True, expected=expected)
+        await instance.admin.call_on(broker, CHANGE_SETTING, args)
 
     await checked("5", None)
     for seen in (None, "4"):

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.admin import api
+from engine.admin.api.arguments import OnBundle, OnTopic
+from engine.admin.api.bundles import UNLOAD_BUNDLE
+from engine.admin.api.topics import LOOKUP
 from engine.base.errors import NotReady
 from engine.base.names import NamespaceName, TopicName
 from engine.broker.service import BrokerService
@@ -48,7 +50,7 @@ async def isolate(
 
 async def place(instance: BrokerInstance, topics: list[TopicName]) -> set[str]:
     """Native URLs of who serves ``topics``, which are looked up."""
-    answers = [await instance.admin.call(api.LOOKUP, api.OnTopic(topic)) for topic in topics]
+    answers = [await instance.admin.call(LOOKUP, OnTopic(topic)) for topic in topics]
     return {answer["brokerUrl"] for answer in answers}
 
 
@@ -103,8 +105,8 @@ async def test_what_is_to_stay_stays_and_new_bundles_go_where_they_belong(
     for broker in (one, two):
         await instance.admin.call_on(
             next(b for b in await instance.admin.brokers() if b.id == broker.record.id),
-            api.UNLOAD_BUNDLE,
-            api.OnBundle(NAMESPACE),
+            UNLOAD_BUNDLE,
+            OnBundle(NAMESPACE),
         )
     assert await place(instance, TOPICS) == {one.record.service_url}
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from engine.admin import api, partitions
+from engine.admin import partitions
+from engine.admin.api.topics import DELETE_TOPIC, DeleteTopic
 from engine.base.errors import Conflict, NotFound, PreconditionFailed
 from engine.base.ids import Position
 from engine.base.names import NamespaceName, TopicName
@@ -388,9 +389,9 @@ async def test_a_topics_policies_are_deleted_with_it(tmp_path: Path) -> None:
     await topics.create_partitioned(one.store, parent, 2)
     for name in (plain, parent):
         await log.change(name, put(maxMessageSize=1))
-    await brokers.call(api.DELETE_TOPIC, api.DeleteTopic(plain))
+    await brokers.call(DELETE_TOPIC, DeleteTopic(plain))
     assert await log.get(plain) == {}
-    await brokers.call(api.DELETE_TOPIC, api.DeleteTopic(parent.partition_at(0)))
+    await brokers.call(DELETE_TOPIC, DeleteTopic(parent.partition_at(0)))
     assert await log.get(parent) == {"maxMessageSize": 1}
     await partitions.delete(one.store, brokers, parent)
     assert await log.get(parent) == {}

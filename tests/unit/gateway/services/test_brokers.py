@@ -5,7 +5,8 @@ from typing import Any, cast
 
 import pytest
 
-from engine.admin import api
+from engine.admin.api.arguments import NoArguments
+from engine.admin.api.dynamic_settings import DYNAMIC_SETTINGS
 from engine.admin.client import AdminClient, BrokerAddress
 from engine.base.errors import NotReady
 from engine.metadata.memory import MemoryServer
@@ -63,4 +64,4 @@ async def test_what_any_broker_can_answer_the_next_one_is_asked_after_one_that_h
     asked, _ = engine(hung=None, well={"names": ["a"], "values": {}})
     assert await brokers.dynamic_settings(asked) == (["a"], {})
     with pytest.raises(NotReady, match="Broker hung gave no answer within 5 s"):
-        await brokers.on_any(engine(hung=None)[0], api.DYNAMIC_SETTINGS, api.NoArguments())
+        await brokers.on_any(engine(hung=None)[0], DYNAMIC_SETTINGS, NoArguments())

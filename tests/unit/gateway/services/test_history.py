@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from engine.admin.api import OLDEST_UNKNOWN, ROW_COLUMNS
+from engine.admin.api.rows import OLDEST_UNKNOWN, ROW_COLUMNS
 from engine.base.errors import NotReady
 from engine.base.names import TopicName
 from engine.tenancy import topics as metadata

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from engine.admin import api
+from engine.admin.api.arguments import OnTopic
+from engine.admin.api.messages import LAST_MESSAGE_ID
 from engine.base.errors import AlreadyExists, PreconditionFailed
 from engine.base.names import TopicName
 from engine.broker.errors import TopicIsPartitioned, TopicNotFound
@@ -146,7 +147,7 @@ async def test_dead_letters_of_a_partition_are_stored(bench: AdminBench) -> None
     dead = NAME.namespace.topic("x-partition-0-sub-DLQ")
     await use(bench, dead)
     assert (await bench.publish(dead, 3)).failures == []
-    assert (await bench.engine.call(api.LAST_MESSAGE_ID, api.OnTopic(dead)))["entryId"] == 2
+    assert (await bench.engine.call(LAST_MESSAGE_ID, OnTopic(dead)))["entryId"] == 2
 
 
 async def test_what_a_creation_cut_off_left_behind_can_be_deleted_or_taken_over(

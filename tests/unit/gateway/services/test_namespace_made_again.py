@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from engine.admin import api
+from engine.admin.api.arguments import OnTopic
+from engine.admin.api.subscriptions import SUBSCRIPTIONS
 from engine.base.errors import NotReady, NotServed
 from engine.base.names import NamespaceName, TopicName
 from engine.metadata import paths
@@ -27,7 +28,7 @@ async def make(bench: AdminBench, bundles: int) -> None:
 async def test_topics_made_at_once_are_made(bench: AdminBench, bundles: tuple[int, int]) -> None:
     async def create(topic: TopicName) -> None:
         await topics.create(bench.engine, topic, {})
-        assert await bench.engine.call(api.SUBSCRIPTIONS, api.OnTopic(topic)) == []
+        assert await bench.engine.call(SUBSCRIPTIONS, OnTopic(topic)) == []
 
     for turn in range(8):
         await make(bench, bundles[turn % 2])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.admin import api
+from engine.admin.api.arguments import EARLIEST_MESSAGE
 from engine.base.errors import NotFound, NotReady, PreconditionFailed
 from engine.base.names import TopicName
 from engine.broker.errors import ServiceNotReady
@@ -34,7 +34,7 @@ async def test_truncating_leaves_the_open_ledger_and_no_backlog(
     else:
         await topics.create(bench.engine, name, {})
     parts = await topics.members(bench.engine, name)
-    start = api.EARLIEST_MESSAGE
+    start = EARLIEST_MESSAGE
     await topics.create_subscription(bench.engine, name, "s", start, {}, replicated=False)
     for _ in range(2):
         for part in parts:

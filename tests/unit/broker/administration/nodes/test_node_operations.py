@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 
-from engine.admin import api
+from engine.admin.api.arguments import EARLIEST_MESSAGE, NoArguments
+from engine.admin.api.brokers import (
+    BROKER_METRICS,
+    LOAD_REPORT,
+    REPLICATION,
+    TOPICS_STATS,
+    TopicsPage,
+)
+from engine.admin.api.dynamic_settings import RUNTIME_SETTINGS
+from engine.admin.api.subscriptions import CREATE_SUBSCRIPTION, CreateSubscription
+from engine.admin.api.topics import CREATE_TOPIC, CreateTopic
 from engine.base.names import TopicName
 from engine.broker.administration.nodes import node_operations
 from engine.broker.service import BrokerService
@@ -32,9 +42,9 @@ async def asked(instance: BrokerInstance, operation: Any, args: Any) -> Any:
 async def filled(instance: BrokerInstance) -> BrokerService:
     broker = await instance.broker()
     for topic in TOPICS:
-        await instance.admin.call(api.CREATE_TOPIC, api.CreateTopic(topic))
-        args = api.CreateSubscription(topic, "s", api.EARLIEST_MESSAGE, {})
-        await instance.admin.call(api.CREATE_SUBSCRIPTION, args)
+        await instance.admin.call(CREATE_TOPIC, CreateTopic(topic))
+        args = CreateSubscription(topic, "s", EARLIEST_MESSAGE, {})
+        await instance.admin.call(CREATE_SUBSCRIPTION, args)
     await instance.publish(TOPICS[0], 3)
     return broker
 
@@ -48,7 +58,7 @@ async def test_all_topics_are_told_page_by_page(
     found: dict[str, Any] = {}
     after, pages = "", 0
     while after is not None:
-        page = await asked(instance, api.TOPICS_STATS, api.TopicsPage(after))
+        page = await asked(instance, TOPICS_STATS, TopicsPage(after))
         [(namespace, bundles)] = page["topics"].items()
         assert namespace == "public/default"
         for bundle, domains in bundles.items():
@@ -66,11 +76,11 @@ async def test_all_topics_are_told_page_by_page(
 
 async def test_sums_and_the_load_report_count_the_same(instance: BrokerInstance) -> None:
     broker = await filled(instance)
-    [metrics] = await asked(instance, api.BROKER_METRICS, api.NoArguments())
+    [metrics] = await asked(instance, BROKER_METRICS, NoArguments())
     assert metrics["dimensions"] == {"namespace": "public/default"}
     assert metrics["metrics"]["brk_msg_backlog"] == 3
     assert metrics["metrics"]["brk_no_of_subscriptions"] == len(TOPICS)
-    report = await asked(instance, api.LOAD_REPORT, api.NoArguments())
+    report = await asked(instance, LOAD_REPORT, NoArguments())
     assert (report["numTopics"], report["webServiceUrl"]) == (len(TOPICS), broker.record.web_url)
     assert report["bundles"] == [str(bundle) for bundle in broker.running.ownership.owned()]
     assert sum(one["topics"] for one in report["lastStats"].values()) == len(TOPICS)
@@ -79,7 +89,7 @@ async def test_sums_and_the_load_report_count_the_same(instance: BrokerInstance)
 
 async def test_settings_in_force_have_pulsars_names_and_no_secret(instance: BrokerInstance) -> None:
     await instance.broker()
-    found = await asked(instance, api.RUNTIME_SETTINGS, api.NoArguments())
+    found = await asked(instance, RUNTIME_SETTINGS, NoArguments())
     assert found["brokerDeduplicationEnabled"] == "false"
     assert found["maxMessagePublishBufferSizeInMB"] == "256"
     assert found["clusterName"] == "standalone"
@@ -90,13 +100,13 @@ async def test_the_quorums_in_force_are_told_with_how_many_topics_have_them(
     instance: BrokerInstance,
 ) -> None:
     broker = await filled(instance)
-    found = await asked(instance, api.REPLICATION, api.NoArguments())
+    found = await asked(instance, REPLICATION, NoArguments())
     [[ensemble, write, ack, topics, namespaces]] = found["topics"]
     assert ([ensemble, write, ack], topics, namespaces) == (found["default"], len(TOPICS), 1)
     topic = broker.running.registry.loaded(TOPICS[0])
     assert topic is not None
     other = replace(topic.policies, ensemble=5, write_quorum=4, ack_quorum=3)
     topic.policies = other
-    found = await asked(instance, api.REPLICATION, api.NoArguments())
+    found = await asked(instance, REPLICATION, NoArguments())
     assert found["topics"][-1] == [5, 4, 3, 1, 1]
     assert sum(row[3] for row in found["topics"]) == len(TOPICS)

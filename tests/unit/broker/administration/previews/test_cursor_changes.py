@@ -8,7 +8,23 @@ from typing import Any
 
 import pytest
 
-from engine.admin import api
+from engine.admin.api.arguments import EARLIEST_MESSAGE, JsonObject, MessagePosition, OnTopic
+from engine.admin.api.cursors import (
+    LAST_CHANGES,
+    MOVE_CURSOR,
+    PREVIEW_CHANGE,
+    RESET_CURSOR,
+    MoveCursor,
+    PreviewChange,
+    ResetCursor,
+)
+from engine.admin.api.subscriptions import (
+    CREATE_SUBSCRIPTION,
+    DELETE_SUBSCRIPTION,
+    CreateSubscription,
+    DeleteSubscription,
+)
+from engine.admin.api.topics import INTERNAL_STATS, TRIM, InternalStats
 from engine.base.errors import Conflict, PreconditionFailed
 from engine.base.ids import Position
 from engine.base.names import TopicName
@@ -35,8 +51,8 @@ def clock() -> ShiftedClock:
 async def bench(tmp_path: Path, clock: ShiftedClock) -> AsyncIterator[AdminBench]:
     made = AdminBench(tmp_path, clock)
     await made.start()
-    args = api.CreateSubscription(TOPIC, "s", api.EARLIEST_MESSAGE)
-    await made.admin.call(api.CREATE_SUBSCRIPTION, args)
+    args = CreateSubscription(TOPIC, "s", EARLIEST_MESSAGE)
+    await made.admin.call(CREATE_SUBSCRIPTION, args)
     yield made
     await made.close()
 
@@ -62,25 +78,25 @@ async def cursor_of(bench: AdminBench) -> SubscriptionCursor:
     return (await bench.loaded(TOPIC)).subscriptions["s"].cursor
 
 
-async def preview(bench: AdminBench, change: Any, **how: Any) -> api.JsonObject:
-    args = api.PreviewChange(TOPIC, "s", change, **how)
-    return await bench.admin.call(api.PREVIEW_CHANGE, args)
+async def preview(bench: AdminBench, change: Any, **how: Any) -> JsonObject:
+    args = PreviewChange(TOPIC, "s", change, **how)
+    return await bench.admin.call(PREVIEW_CHANGE, args)
 
 
-def confirmed(said: api.JsonObject, change: Any, key: str = "one") -> api.MoveCursor:
+def confirmed(said: JsonObject, change: Any, key: str = "one") -> MoveCursor:
     same = ("base", "target", "lost", "again", "lost_messages", "again_messages", "exact")
     given = {name: said[name] for name in same}
-    return api.MoveCursor(TOPIC, "s", id=key, change=change, by="alice", **given)
+    return MoveCursor(TOPIC, "s", id=key, change=change, by="alice", **given)
 
 
 async def make(
-    bench: AdminBench, said: api.JsonObject, change: Any, key: str = "one", **more: Any
-) -> api.JsonObject:
+    bench: AdminBench, said: JsonObject, change: Any, key: str = "one", **more: Any
+) -> JsonObject:
     args = replace(confirmed(said, change, key), **more)
-    return await bench.admin.call(api.MOVE_CURSOR, args)
+    return await bench.admin.call(MOVE_CURSOR, args)
 
 
-async def undo(bench: AdminBench, key: str, by: str = "undo") -> api.JsonObject:
+async def undo(bench: AdminBench, key: str, by: str = "undo") -> JsonObject:
     said = await preview(bench, "undo", undo=key)
     return await make(bench, said, "undo", by, undoes=key)
 
@@ -92,9 +108,9 @@ COUNTERS = (
 """Where it is stored and how often it was, and what counts from when the topic was loaded."""
 
 
-async def internals(bench: AdminBench) -> api.JsonObject:
-    found = await bench.admin.call(api.INTERNAL_STATS, api.InternalStats(TOPIC))
-    cursor: api.JsonObject = found["cursors"]["s"]
+async def internals(bench: AdminBench) -> JsonObject:
+    found = await bench.admin.call(INTERNAL_STATS, InternalStats(TOPIC))
+    cursor: JsonObject = found["cursors"]["s"]
     for counter in COUNTERS:
         cursor.pop(counter, None)
     return cursor
@@ -165,7 +181,7 @@ async def test_skipped_and_undone_the_cursor_is_what_it_was(bench: AdminBench) -
     await make(bench, said, "skip-all")
     assert (await cursor_of(bench)).backlog_entries() == 0
     await bench.restart()  # what is needed to undo it is stored with it
-    (told,) = await bench.admin.call(api.LAST_CHANGES, api.OnTopic(TOPIC))
+    (told,) = await bench.admin.call(LAST_CHANGES, OnTopic(TOPIC))
     assert told.pop("kept_until") == told["at"] + KEPT_MS
     assert told["at"] > 0
     assert told | {"at": 0} == {
@@ -215,8 +231,8 @@ async def test_a_cursor_that_was_moved_is_not_moved_by_an_old_preview(bench: Adm
     cursor = await cursor_of(bench)
     cursor.acknowledge(at[:5])
     said = await preview(bench, "skip-all")
-    args = api.ResetCursor(TOPIC, "s", timestamp_ms=0)
-    await bench.admin.call(api.RESET_CURSOR, args)
+    args = ResetCursor(TOPIC, "s", timestamp_ms=0)
+    await bench.admin.call(RESET_CURSOR, args)
     refused = await make(bench, said, "skip-all")
     assert (refused["done"], refused["why"], refused["entries"]) == (False, "moved", 5)
     assert (await make(bench, said, "skip-all", dry=True))["why"] == "moved"
@@ -226,8 +242,8 @@ async def test_a_cursor_that_was_moved_is_not_moved_by_an_old_preview(bench: Adm
 async def test_an_undo_that_would_lose_acknowledgements_says_so(bench: AdminBench) -> None:
     at = await publish(bench, 10)
     await make(bench, await preview(bench, "skip-all"), "skip-all")
-    args = api.ResetCursor(TOPIC, "s", timestamp_ms=0)
-    await bench.admin.call(api.RESET_CURSOR, args)
+    args = ResetCursor(TOPIC, "s", timestamp_ms=0)
+    await bench.admin.call(RESET_CURSOR, args)
     (await cursor_of(bench)).acknowledge(at[:4])  # delivered again, and taken
     said = await preview(bench, "undo", undo="one")
     assert (said["moved"], said["again"], said["gone"]) == (6, 4, 0)
@@ -244,11 +260,11 @@ async def test_what_a_change_passed_is_kept_for_a_quarter_of_an_hour(
     await bench.restart()  # another ledger is written from now on
     await publish(bench, 1)
     clock.ahead_ms += KEPT_MS - 60_000
-    await bench.admin.call(api.TRIM, api.OnTopic(TOPIC))
+    await bench.admin.call(TRIM, OnTopic(TOPIC))
     said = await preview(bench, "undo", undo="one")
     assert (said["gone"], said["again"]) == (0, 10)
     clock.ahead_ms += 60_000
-    await bench.admin.call(api.TRIM, api.OnTopic(TOPIC))
+    await bench.admin.call(TRIM, OnTopic(TOPIC))
     said = await preview(bench, "undo", undo="one")
     assert (said["gone"], said["again"]) == (10, 0)
 
@@ -259,8 +275,8 @@ async def test_a_subscription_that_is_deleted_keeps_nothing(bench: AdminBench) -
     await bench.restart()
     await publish(bench, 1)
     log = (await bench.loaded(TOPIC)).log
-    await bench.admin.call(api.DELETE_SUBSCRIPTION, api.DeleteSubscription(TOPIC, "s", force=True))
-    await bench.admin.call(api.TRIM, api.OnTopic(TOPIC))
+    await bench.admin.call(DELETE_SUBSCRIPTION, DeleteSubscription(TOPIC, "s", force=True))
+    await bench.admin.call(TRIM, OnTopic(TOPIC))
     assert len(log.line.ledgers) == 1
 
 
@@ -283,7 +299,7 @@ async def test_a_change_of_nothing_is_no_change(bench: AdminBench) -> None:
     said = await preview(bench, "skip-all")
     await cursor.clear()
     assert not (await make(bench, said, "skip-all"))["changed"]
-    assert await bench.admin.call(api.LAST_CHANGES, api.OnTopic(TOPIC)) == []
+    assert await bench.admin.call(LAST_CHANGES, OnTopic(TOPIC)) == []
 
 
 async def test_a_change_of_nothing_is_confirmed_when_what_it_skips_is_durably_acknowledged(
@@ -331,10 +347,10 @@ async def test_a_change_while_a_reset_is_under_way_is_refused_as_busy(
         await reset(cursor, position)
 
     monkeypatch.setattr(Cursor, "reset", held)
-    args = api.ResetCursor(TOPIC, "s", timestamp_ms=0)
-    first = asyncio.ensure_future(bench.admin.call(api.RESET_CURSOR, args))
+    args = ResetCursor(TOPIC, "s", timestamp_ms=0)
+    first = asyncio.ensure_future(bench.admin.call(RESET_CURSOR, args))
     await begun.wait()
-    for second in (bench.admin.call(api.RESET_CURSOR, args), make(bench, said, "skip-all")):
+    for second in (bench.admin.call(RESET_CURSOR, args), make(bench, said, "skip-all")):
         with pytest.raises(PreconditionFailed, match="Failed for Subscription Busy"):
             await second
     goes.set()
@@ -350,8 +366,8 @@ async def test_a_reset_into_a_batch_leaves_what_is_behind_it(
     bench: AdminBench, index: int, excluded: bool, due: int | None
 ) -> None:
     at = await publish(bench, 4)
-    place = api.MessagePosition(*at[1], batch_index=index, excluded=excluded)
-    await bench.admin.call(api.RESET_CURSOR, api.ResetCursor(TOPIC, "s", position=place))
+    place = MessagePosition(*at[1], batch_index=index, excluded=excluded)
+    await bench.admin.call(RESET_CURSOR, ResetCursor(TOPIC, "s", position=place))
     cursor = await cursor_of(bench)
     if due is None:  # the next entry is the first one
         assert (cursor.mark_delete, cursor.ack_set(at[1])) == (at[1], None)

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
-from engine.admin import api
+from engine.admin.api.arguments import EARLIEST_MESSAGE, OnTopic
+from engine.admin.api.cursors import RESET_CURSOR, SKIP_MESSAGES, ResetCursor, Skip
+from engine.admin.api.subscriptions import CREATE_SUBSCRIPTION, CreateSubscription
+from engine.admin.api.topics import HOLDINGS
 from engine.base.errors import Conflict, InvalidField, NotFound
 from engine.base.names import TopicName
 from engine.broker.administration.previews import holdings
@@ -28,16 +31,16 @@ async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
 
 
 async def subscribe(bench: AdminBench, name: str) -> None:
-    args = api.CreateSubscription(TOPIC, name, api.EARLIEST_MESSAGE)
-    await bench.admin.call(api.CREATE_SUBSCRIPTION, args)
+    args = CreateSubscription(TOPIC, name, EARLIEST_MESSAGE)
+    await bench.admin.call(CREATE_SUBSCRIPTION, args)
 
 
 async def held(bench: AdminBench) -> dict[str, Any]:
-    return await bench.engine.call(api.HOLDINGS, api.OnTopic(TOPIC))
+    return await bench.engine.call(HOLDINGS, OnTopic(TOPIC))
 
 
 async def test_what_is_stored_and_unread_is_told(bench: AdminBench) -> None:
-    await bench.admin.call(api.SKIP_MESSAGES, api.Skip(TOPIC, "s", 5))
+    await bench.admin.call(SKIP_MESSAGES, Skip(TOPIC, "s", 5))
     said = await held(bench)
     assert (said["entries"], said["terminated"], said["producers"]) == (12, False, [])
     assert said["bytes"] > 0
@@ -58,9 +61,9 @@ async def test_nothing_goes_that_nobody_saw(bench: AdminBench) -> None:
     await subscribe(bench, "later")
     with pytest.raises(Conflict, match="Subscription later was made"):
         await topics.delete(bench.engine, TOPIC, force=True, seen=seen)
-    await bench.admin.call(api.SKIP_MESSAGES, api.Skip(TOPIC, "s", 5))
+    await bench.admin.call(SKIP_MESSAGES, Skip(TOPIC, "s", 5))
     seen = (await held(bench))["seen"]
-    await bench.admin.call(api.RESET_CURSOR, api.ResetCursor(TOPIC, "s", timestamp_ms=0))
+    await bench.admin.call(RESET_CURSOR, ResetCursor(TOPIC, "s", timestamp_ms=0))
     with pytest.raises(Conflict, match="Subscription s was moved back"):
         await topics.delete(bench.engine, TOPIC, force=True, seen=seen)
     assert (await held(bench))["entries"] == 13, "all of it is still there"
@@ -68,7 +71,7 @@ async def test_nothing_goes_that_nobody_saw(bench: AdminBench) -> None:
 
 async def test_what_was_read_meanwhile_is_no_hindrance(bench: AdminBench) -> None:
     seen = (await held(bench))["seen"]
-    await bench.admin.call(api.SKIP_MESSAGES, api.Skip(TOPIC, "s", 5))
+    await bench.admin.call(SKIP_MESSAGES, Skip(TOPIC, "s", 5))
     await topics.delete(bench.engine, TOPIC, force=True, seen=seen)
     with pytest.raises(NotFound):
         await held(bench)
@@ -92,8 +95,8 @@ async def test_a_client_that_came_is_named_and_what_is_no_preview_refused(
 async def test_a_topic_that_keeps_nothing_holds_nothing(bench: AdminBench) -> None:
     live = TopicName.parse("non-persistent://public/default/live")
     await topics.create(bench.engine, live, {})
-    said = await bench.engine.call(api.HOLDINGS, api.OnTopic(live))
+    said = await bench.engine.call(HOLDINGS, OnTopic(live))
     assert (said["bytes"], said["entries"], said["last"], said["subscriptions"]) == (0, 0, "", [])
     await topics.delete(bench.engine, live, force=True, seen=said["seen"])
     with pytest.raises(NotFound):
-        await bench.engine.call(api.HOLDINGS, api.OnTopic(live))
+        await bench.engine.call(HOLDINGS, OnTopic(live))

@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
-from engine.admin import api
+from engine.admin.api.arguments import EARLIEST_MESSAGE, LATEST_MESSAGE, OnSubscription, OnTopic
+from engine.admin.api.cursors import CLEAR_BACKLOG, SKIP_MESSAGES, Skip
+from engine.admin.api.policies import POLICY_EFFECT, TOPICS_WITH_POLICY, OwnPolicy, PolicyEffect
+from engine.admin.api.subscriptions import CREATE_SUBSCRIPTION, CreateSubscription
+from engine.admin.api.topics import UNLOAD
 from engine.base.errors import NotFound
 from engine.base.ids import EARLIEST
 from engine.base.names import NamespaceName, TopicName
@@ -37,18 +41,18 @@ async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
     await made.close()
 
 
-async def subscribe(bench: AdminBench, name: str, at: Any = api.EARLIEST_MESSAGE) -> None:
-    await bench.admin.call(api.CREATE_SUBSCRIPTION, api.CreateSubscription(TOPIC, name, at))
+async def subscribe(bench: AdminBench, name: str, at: Any = EARLIEST_MESSAGE) -> None:
+    await bench.admin.call(CREATE_SUBSCRIPTION, CreateSubscription(TOPIC, name, at))
 
 
 async def effect(bench: AdminBench, name: str, value: Any, **more: Any) -> dict[str, Any]:
-    args = api.PolicyEffect(TOPIC, name, value, **more)
-    return await bench.engine.call(api.POLICY_EFFECT, args)
+    args = PolicyEffect(TOPIC, name, value, **more)
+    return await bench.engine.call(POLICY_EFFECT, args)
 
 
 async def closed_ledger(bench: AdminBench) -> Topic:
     """The topic with what was published in a ledger that is closed."""
-    await bench.engine.call(api.UNLOAD, api.OnTopic(TOPIC))
+    await bench.engine.call(UNLOAD, OnTopic(TOPIC))
     return await bench.loaded(TOPIC)
 
 
@@ -63,7 +67,7 @@ async def test_retention_frees_the_closed_ledgers_that_it_is_told_to_free(
     size = topic.log.stats().size
     assert size > 0
     assert (await effect(bench, "retention", NOTHING))["bytes"] == 0, "s has not read them"
-    await bench.admin.call(api.CLEAR_BACKLOG, api.OnSubscription(TOPIC, "s"))
+    await bench.admin.call(CLEAR_BACKLOG, OnSubscription(TOPIC, "s"))
     await topic.log.cursors["s"].persisted()
     assert (await effect(bench, "retention", KEEP))["bytes"] == 0
     said = await effect(bench, "retention", NOTHING)
@@ -74,7 +78,7 @@ async def test_retention_frees_the_closed_ledgers_that_it_is_told_to_free(
 
 async def test_a_reader_loses_what_retention_frees_before_it(bench: AdminBench) -> None:
     topic = await closed_ledger(bench)
-    await bench.admin.call(api.CLEAR_BACKLOG, api.OnSubscription(TOPIC, "s"))
+    await bench.admin.call(CLEAR_BACKLOG, OnSubscription(TOPIC, "s"))
     await topic.log.cursors["s"].persisted()
     await bench.publish(TOPIC, 2)
     reader = await topic.log.open_cursor("r", EARLIEST, durable=False, cursor_properties={})
@@ -87,8 +91,8 @@ async def test_a_reader_loses_what_retention_frees_before_it(bench: AdminBench) 
 
 
 async def test_what_outlives_a_ttl_is_counted_by_subscription_and_goes(bench: AdminBench) -> None:
-    await subscribe(bench, "done", api.LATEST_MESSAGE)
-    await bench.admin.call(api.SKIP_MESSAGES, api.Skip(TOPIC, "s", 2))
+    await subscribe(bench, "done", LATEST_MESSAGE)
+    await bench.admin.call(SKIP_MESSAGES, Skip(TOPIC, "s", 2))
     topic = await bench.loaded(TOPIC)
     said = await effect(bench, "messageTTL", 3, at_ms=10_000)  # published at 1 s, 2 s, …
     assert said["subscriptions"] == [
@@ -143,7 +147,7 @@ async def test_subscriptions_and_topics_that_nobody_uses_are_named(bench: AdminB
     rule = {"deleteWhileInactive": True, "maxInactiveDurationSeconds": 30}
     caught_up = {**rule, "inactiveTopicDeleteMode": "delete_when_subscriptions_caught_up"}
     assert not (await effect(bench, "inactiveTopicPolicies", caught_up))["deleted"], "a backlog"
-    await bench.admin.call(api.CLEAR_BACKLOG, api.OnSubscription(TOPIC, "s"))
+    await bench.admin.call(CLEAR_BACKLOG, OnSubscription(TOPIC, "s"))
     assert not (await effect(bench, "inactiveTopicPolicies", caught_up))["deleted"], "kept for ever"
     await policies.set_on_namespace(bench.engine, NAMESPACE, BY_NAME["retention"], NOTHING)
     topic = await bench.loaded(TOPIC)
@@ -167,8 +171,8 @@ async def test_a_subscription_that_cannot_be_read_is_unknown_and_keeps_all(
 
 async def test_topics_with_a_value_of_their_own_are_listed(bench: AdminBench) -> None:
     async def asked(name: str) -> dict[str, Any]:
-        args = api.OwnPolicy(NAMESPACE, name=name)
-        return await bench.engine.call(api.TOPICS_WITH_POLICY, args)
+        args = OwnPolicy(NAMESPACE, name=name)
+        return await bench.engine.call(TOPICS_WITH_POLICY, args)
 
     parted = NAMESPACE.topic("pt")
     await topics.create_partitioned(bench.engine, parted, 2, {})
@@ -195,5 +199,5 @@ async def test_a_policy_that_takes_nothing_has_no_effect_to_ask_for(bench: Admin
     with pytest.raises(NotFound, match="Nothing goes by"):
         await effect(bench, "maxProducersPerTopic", 1)
     with pytest.raises(NotFound):
-        args = api.PolicyEffect(TopicName.parse("persistent://public/default/no"), "retention", {})
-        await bench.engine.call(api.POLICY_EFFECT, replace(args, value=NOTHING))
+        args = PolicyEffect(TopicName.parse("persistent://public/default/no"), "retention", {})
+        await bench.engine.call(POLICY_EFFECT, replace(args, value=NOTHING))

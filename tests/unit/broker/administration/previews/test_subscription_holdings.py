@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from engine.admin import api
+from engine.admin.api.arguments import EARLIEST_MESSAGE, OnSubscription
+from engine.admin.api.cursors import RESET_CURSOR, SKIP_MESSAGES, ResetCursor, Skip
+from engine.admin.api.subscriptions import (
+    CREATE_SUBSCRIPTION,
+    DELETE_SUBSCRIPTION,
+    DISCONNECT_CONSUMER,
+    SUBSCRIPTION_HOLDINGS,
+    CreateSubscription,
+    DeleteSubscription,
+    DisconnectConsumer,
+)
 from engine.base.errors import Conflict, InvalidRequest, NotFound, PreconditionFailed
 from engine.base.names import TopicName
 from engine.metadata import account
@@ -16,7 +26,7 @@ from tests.support.admin.bench import AdminBench
 from tests.support.waiting import until
 
 TOPIC = TopicName.parse("persistent://public/default/t")
-S = api.OnSubscription(TOPIC, "s")
+S = OnSubscription(TOPIC, "s")
 
 
 @pytest.fixture
@@ -24,24 +34,24 @@ async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
     made = AdminBench(tmp_path)
     await made.start()
     await topics.create(made.engine, TOPIC, {})
-    args = api.CreateSubscription(TOPIC, "s", api.EARLIEST_MESSAGE, {"team": "a"})
-    await made.admin.call(api.CREATE_SUBSCRIPTION, args)
+    args = CreateSubscription(TOPIC, "s", EARLIEST_MESSAGE, {"team": "a"})
+    await made.admin.call(CREATE_SUBSCRIPTION, args)
     await made.publish(TOPIC, 12)
     yield made
     await made.close()
 
 
 async def held(bench: AdminBench) -> dict[str, Any]:
-    return await bench.engine.call(api.SUBSCRIPTION_HOLDINGS, S)
+    return await bench.engine.call(SUBSCRIPTION_HOLDINGS, S)
 
 
 async def delete(bench: AdminBench, seen: Any, **how: bool) -> dict[str, Any]:
-    args = api.DeleteSubscription(TOPIC, "s", seen=seen, **how)
-    return await bench.engine.call(api.DELETE_SUBSCRIPTION, args)
+    args = DeleteSubscription(TOPIC, "s", seen=seen, **how)
+    return await bench.engine.call(DELETE_SUBSCRIPTION, args)
 
 
 async def test_what_is_not_acknowledged_and_who_is_connected_is_reported(bench: AdminBench) -> None:
-    await bench.admin.call(api.SKIP_MESSAGES, api.Skip(TOPIC, "s", 5))
+    await bench.admin.call(SKIP_MESSAGES, Skip(TOPIC, "s", 5))
     said = await held(bench)
     assert (said["entries"], said["messages"], said["exact"], said["unread"]) == (7, 7, True, "")
     assert (said["durable"], said["type"], said["consumers"]) == (True, "", [])
@@ -56,7 +66,7 @@ async def test_what_is_not_acknowledged_and_who_is_connected_is_reported(bench: 
 
 async def test_a_deletion_counts_what_came_after_the_preview(bench: AdminBench) -> None:
     seen = (await held(bench))["seen"]
-    await bench.admin.call(api.SKIP_MESSAGES, api.Skip(TOPIC, "s", 2))
+    await bench.admin.call(SKIP_MESSAGES, Skip(TOPIC, "s", 2))
     await bench.publish(TOPIC, 3)
     with account.opened() as accounted:
         assert await delete(bench, seen, dry=True) == {}
@@ -69,10 +79,10 @@ async def test_a_deletion_counts_what_came_after_the_preview(bench: AdminBench) 
 
 
 async def test_a_subscription_that_was_moved_back_is_not_deleted(bench: AdminBench) -> None:
-    await bench.admin.call(api.SKIP_MESSAGES, api.Skip(TOPIC, "s", 5))
+    await bench.admin.call(SKIP_MESSAGES, Skip(TOPIC, "s", 5))
     seen = (await held(bench))["seen"]
     await bench.publish(TOPIC, 3)
-    await bench.admin.call(api.RESET_CURSOR, api.ResetCursor(TOPIC, "s", timestamp_ms=0))
+    await bench.admin.call(RESET_CURSOR, ResetCursor(TOPIC, "s", timestamp_ms=0))
     for dry in (True, False):
         with pytest.raises(Conflict, match="was moved back since the preview; nothing was deleted"):
             await delete(bench, seen, dry=dry)
@@ -125,8 +135,8 @@ async def test_a_subscription_that_cannot_be_read_is_seen_so_or_not_deleted(
 
 async def disconnect(bench: AdminBench, consumer: dict[str, Any]) -> dict[str, Any]:
     who = {name: consumer[name] for name in ("name", "address", "id", "connected_ms")}
-    args = api.DisconnectConsumer(TOPIC, "s", **who)
-    return await bench.engine.call(api.DISCONNECT_CONSUMER, args)
+    args = DisconnectConsumer(TOPIC, "s", **who)
+    return await bench.engine.call(DISCONNECT_CONSUMER, args)
 
 
 async def test_one_consumer_is_sent_away_and_another_gets_what_it_held(bench: AdminBench) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from engine.admin.api import ROW_COLUMNS
+from engine.admin.api.rows import ROW_COLUMNS
 from engine.admin.lag import LagCause
 from gateway.services.attention.board import (
     AGES_MS,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.admin.api import OLDEST_UNKNOWN, ROW_COLUMNS
+from engine.admin.api.rows import OLDEST_UNKNOWN, ROW_COLUMNS
 from engine.base.names import split_partition
 from gateway.services.index import selection, topic_index
 from gateway.services.index.due import REFRESH_MS, RETRY_MS

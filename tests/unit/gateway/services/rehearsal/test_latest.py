@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.admin import api
+from engine.admin.api.messages import LatestEntries
+from engine.admin.api.topics import CREATE_TOPIC, CreateTopic
 from engine.admin.operation import A, Operation, R
 from engine.base.errors import NotFound, NotReady, Unsupported
 from engine.base.names import TopicName
@@ -26,7 +27,7 @@ MANY = TopicName.parse("persistent://public/default/many")
 async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
     made = AdminBench(tmp_path)
     await made.start()
-    await made.admin.call(api.CREATE_TOPIC, api.CreateTopic(PLAIN))
+    await made.admin.call(CREATE_TOPIC, CreateTopic(PLAIN))
     await topics.create_partitioned(made.store, MANY, 3)
     yield made
     await made.close()
@@ -79,7 +80,7 @@ class PartlySilent:
         self._silent = silent
 
     async def call(self, operation: Operation[A, R], args: A, *, principal: str = "") -> R:
-        if isinstance(args, api.LatestEntries) and args.topic.partition in self._silent:
+        if isinstance(args, LatestEntries) and args.topic.partition in self._silent:
             raise NotReady("the broker is away")
         return await self._admin.call(operation, args)  # type: ignore[attr-defined,no-any-return]
 

@@ -1,0 +1,105 @@
+"""Operations that find and read messages. Pure.
+
+A message is ``{"headers": {name: text}, "body": base64}``.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from engine.admin.api.arguments import (
+    COUNT_MAX,
+    LONG_MAX,
+    JsonObject,
+    MessagePosition,
+    OnSubscription,
+    OnTopic,
+    within,
+)
+from engine.admin.operation import AdminAccess, Operation
+
+LATEST_MESSAGES_MAX = 1_000
+LATEST_BYTES_MAX = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Peek(OnSubscription):
+    """Number of an unacknowledged entry of the subscription, from 1."""
+
+    nth: int = 1
+
+    def __post_init__(self) -> None:
+        OnSubscription.__post_init__(self)
+        within("nth", self.nth, 1, COUNT_MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class Examine(OnTopic):
+    """Number of an entry (from 1), counted from the ``initial`` end of the topic."""
+
+    initial: Literal["earliest", "latest"] = "latest"
+    nth: int = 1
+
+    def __post_init__(self) -> None:
+        within("nth", self.nth, 1, COUNT_MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageById(OnTopic):
+    ledger_id: int
+    entry_id: int
+
+    def __post_init__(self) -> None:
+        within("ledger_id", self.ledger_id, 0, LONG_MAX)
+        within("entry_id", self.entry_id, 0, LONG_MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class LatestEntries(OnTopic):
+    """Selection of the last entries, or of those before the position ``before``.
+
+    The entries have ``messages`` messages (1 to ``LATEST_MESSAGES_MAX``) and at most ``bytes_max`` bytes (up to
+    ``LATEST_BYTES_MAX``); at least one entry is selected.
+    """
+
+    messages: int
+    bytes_max: int
+    before: MessagePosition | None = None
+
+    def __post_init__(self) -> None:
+        within("messages", self.messages, 1, LATEST_MESSAGES_MAX)
+        within("bytes_max", self.bytes_max, 1, LATEST_BYTES_MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageIdByTime(OnTopic):
+    """Time at or after which the message was published, epoch milliseconds."""
+
+    timestamp_ms: int
+
+    def __post_init__(self) -> None:
+        within("timestamp_ms", self.timestamp_ms, 0, LONG_MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogSize(OnTopic):
+    """Position behind which the backlog is measured."""
+
+    position: MessagePosition
+
+
+LAST_MESSAGE_ID = Operation("last_message_id", OnTopic, JsonObject, AdminAccess.CONSUME, reads=True)
+"""MessageId of the last message; entryId -1 of the open ledger when the topic is empty."""
+MESSAGE_ID_BY_TIME = Operation(
+    "message_id_by_time", MessageIdByTime, JsonObject, AdminAccess.CONSUME, reads=True
+)
+"""MessageId ``{ledgerId, entryId, partitionIndex}`` of the first message at or after the time."""
+BACKLOG_SIZE = Operation("backlog_size", BacklogSize, int, AdminAccess.CONSUME, reads=True)
+"""Bytes stored behind a position, estimated from the mean size of entries; all bytes if the topic lacks its ledger."""
+PEEK = Operation("peek", Peek, JsonObject, AdminAccess.CONSUME, reads=True)
+EXAMINE = Operation("examine", Examine, JsonObject, AdminAccess.CONSUME, reads=True)
+LATEST_ENTRIES = Operation(
+    "latest_entries", LatestEntries, JsonObject, AdminAccess.CONSUME, reads=True
+)
+"""Complete stored entries, newest first: ``{"entries": [[ledger, entry, base64]], "more": bool}``; ``more``: there may
+be earlier entries. No subscription and no cache is affected."""
+MESSAGE_BY_ID = Operation("message_by_id", MessageById, JsonObject, AdminAccess.CONSUME, reads=True)

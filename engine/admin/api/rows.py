@@ -1,0 +1,84 @@
+"""Operations that list the topics of a broker with their figures. Pure."""
+
+from dataclasses import dataclass
+
+from engine.admin.api.arguments import LONG_MAX, JsonObject, within
+from engine.admin.operation import AdminAccess, Operation
+from engine.base.names import NamespaceName, TopicName
+
+TOPICS_AT_REST_MAX = 100
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedTopics:
+    """Selection of the topics that are loaded on a broker: all, or those of one namespace."""
+
+    namespace: NamespaceName | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRows:
+    """Position in a feed of rows, which selects the changes since an earlier answer.
+
+    All rows are sent without an earlier answer, and when the broker has been restarted since.
+    """
+
+    incarnation: str = ""
+    revision: int = 0
+    begun: int = 0
+
+    def __post_init__(self) -> None:
+        within("revision", self.revision, 0, LONG_MAX)
+        within("begun", self.begun, 0, LONG_MAX)
+
+    @classmethod
+    def after(cls, answer: JsonObject) -> "TopicRows":
+        """Return the arguments of the call that follows an answer. Raises KeyError, TypeError, ValueError."""
+        return cls(str(answer["incarnation"]), int(answer["revision"]), int(answer["begun"]))
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsAtRest:
+    """Persistent topics that are not partitioned topics, at most ``TOPICS_AT_REST_MAX``."""
+
+    topics: list[TopicName]
+
+    def __post_init__(self) -> None:
+        if len(self.topics) > TOPICS_AT_REST_MAX:
+            raise ValueError(
+                f"topics: at most {TOPICS_AT_REST_MAX} at a time, not {len(self.topics)}"
+            )
+        for name in self.topics:
+            if not name.persistent:
+                raise ValueError(f"topics: {name} keeps nothing to be at rest")
+
+
+ROW_COLUMNS = (
+    "producers", "consumers", "subscriptions", "msg_rate_in", "msg_rate_out", "bytes_rate_in", "bytes_rate_out",
+    "backlog", "storage_bytes", "backlog_messages", "backlog_estimated", "backlog_unmeasured", "oldest_at",
+)  # fmt: skip
+"""Numbers of a topic's row, in their order. ``backlog``: entries, summed over subscriptions, as what follows.
+``backlog_messages``: messages in them. ``backlog_estimated``: of the entries those whose messages are a mean;
+``backlog_unmeasured``: those of unknown size, which are in ``backlog_messages`` as one message each. ``oldest_at``:
+when the first unacknowledged entry was published, ms; 0: nothing is unacknowledged, ``OLDEST_UNKNOWN``: not known."""
+OLDEST_UNKNOWN = -1
+TOPIC_ROWS = Operation("topic_rows", TopicRows, JsonObject, AdminAccess.SUPERUSER, reads=True)
+"""Rows of the loaded topics: ``{"at": ms, "incarnation": text, "revision": number, "begun": number, "whole": bool,
+"more": bool, "rows": [[name, *ROW_COLUMNS]], "gone": [name]}``. ``at`` is the time of the measurement; ``gone`` are
+topics that are no longer loaded. ``whole``: a complete list begins here, and topics that are not named up to its end
+are no longer loaded either. The next call has ``incarnation``, ``revision`` and ``begun`` of this answer. With ``more``
+it is answered at once, otherwise after the broker has measured again, which it does once a second. Rates are whole
+thousandths per second; null is unknown."""
+SUBSCRIPTION_ROWS = Operation(
+    "subscription_rows", TopicRows, JsonObject, AdminAccess.SUPERUSER, reads=True
+)
+"""Backlogs of the loaded topics and their causes, in the form of TOPIC_ROWS. A row is ``[topic, [subscription, backlog,
+messages out per second in thousandths, lag], …]`` with the subscriptions that have a backlog or a message rate; a topic
+without such subscriptions has no row. A backlog of null is unknown. ``lag`` is null or the fields of ``lag.Lag``."""
+TOPICS_AT_REST = Operation(
+    "topics_at_rest", TopicsAtRest, JsonObject, AdminAccess.SUPERUSER, reads=True
+)
+"""Stored figures of topics that no broker has loaded: ``{"at": ms, "rows": [[name, subscriptions, backlog,
+storage_bytes]], "missing": [name]}``; null is unknown now. The topics are not loaded for it; any broker answers."""
+TOPICS = Operation("topics", LoadedTopics, list[str], AdminAccess.CONSUME, reads=True)
+"""Names of the loaded topics, sorted."""

@@ -1,0 +1,112 @@
+"""Operations on topics. Pure."""
+
+from dataclasses import dataclass, field
+from types import NoneType
+from typing import Any
+
+from engine.admin.api.arguments import JsonObject, OnTopic
+from engine.admin.operation import AdminAccess, Operation
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopic(OnTopic):
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeProperties(OnTopic):
+    """Change that sets ``properties`` and removes those named in ``removed``.
+
+    With ``expected``, the change is made only while the topic has exactly these properties.
+    """
+
+    properties: dict[str, str] = field(default_factory=dict)
+    removed: list[str] = field(default_factory=list)
+    expected: dict[str, str] | None = None
+
+    @property
+    def changes(self) -> dict[str, str | None]:
+        """New values by name; None for properties to be removed."""
+        return {**self.properties, **dict.fromkeys(self.removed)}
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopic(OnTopic):
+    """Deletion of a topic. ``force`` disconnects producers and consumers and deletes subscriptions.
+
+    ``seen`` is that of an answer of HOLDINGS: nothing is deleted when more would be lost now, or when other clients use
+    the topic. ``dry`` only checks whether the topic would be deleted.
+    """
+
+    force: bool = False
+    seen: Any = None
+    dry: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TopicStats(OnTopic):
+    """Flags of Pulsar's stats route, and our own flag ``schema_versions`` for those of producers and consumers."""
+
+    precise_backlog: bool = False
+    subscription_backlog_size: bool = True
+    earliest_time_in_backlog: bool = False
+    exclude_publishers: bool = False
+    exclude_consumers: bool = False
+    schema_versions: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InternalStats(OnTopic):
+    """Flags of the internal statistics; ``metadata`` adds each ledger's metadata."""
+
+    metadata: bool = False
+
+
+CREATE_TOPIC = Operation("create_topic", CreateTopic, NoneType, AdminAccess.TENANT)
+"""Raises AlreadyExists, and NotFound without the namespace."""
+DELETE_TOPIC = Operation("delete_topic", DeleteTopic, JsonObject, AdminAccess.TENANT)
+"""Raises NotFound when missing, PreconditionFailed when in use and not forced, Conflict when more than was seen would
+be lost; nothing is deleted then."""
+FORGET_PARTITIONED = Operation("forget_partitioned", OnTopic, NoneType, AdminAccess.TENANT)
+"""Deletion of the schemas, policies and permissions of a partitioned topic. Raises Conflict unless its record is marked
+as deleted, PreconditionFailed while it has partitions."""
+HOLDINGS = Operation("holdings", OnTopic, JsonObject, AdminAccess.LOOKUP, reads=True)
+"""Contents and clients of a topic: ``{"bytes", "entries": stored ones, "terminated", "last": its last message,
+"producers": [{name, address}], "subscriptions": [{name, durable, entries, messages, exact, consumers: [{name,
+address}]}], "unread": names of subscriptions that cannot be read now, "seen"}``. A subscription's ``entries`` are its
+unacknowledged ones, ``messages`` the messages in them: null when their number cannot be determined, estimated unless
+``exact``. ``seen`` is the argument of DELETE_TOPIC."""
+TOPIC_PROPERTIES = Operation(
+    "topic_properties", OnTopic, dict[str, str], AdminAccess.LOOKUP, reads=True
+)
+CHANGE_PROPERTIES = Operation("change_properties", ChangeProperties, JsonObject, AdminAccess.TENANT)
+"""Raises PreconditionFailed for a reserved name, or when all properties together exceed the limit, Conflict when the
+topic does not have the expected properties."""
+TOPIC_STATS = Operation("topic_stats", TopicStats, JsonObject, AdminAccess.LOOKUP, reads=True)
+"""Pulsar's TopicStats."""
+INTERNAL_STATS = Operation(
+    "internal_stats", InternalStats, JsonObject, AdminAccess.LOOKUP, reads=True
+)
+"""Pulsar's PersistentTopicInternalStats."""
+INTERNAL_INFO = Operation("internal_info", OnTopic, JsonObject, AdminAccess.LOOKUP, reads=True)
+"""Pulsar's ManagedLedgerInfo: ledgers and cursors as stored. The topic is not loaded for it; any broker answers."""
+TERMINATE = Operation("terminate", OnTopic, JsonObject, AdminAccess.TENANT)
+"""Termination of a topic, which then refuses publishing. ``last`` is the MessageId of the last message."""
+UNLOAD = Operation("unload", OnTopic, NoneType, AdminAccess.TENANT)
+"""Closing of a topic; its clients reconnect and load it again."""
+TRIM = Operation("trim", OnTopic, NoneType, AdminAccess.TENANT)
+"""Deletion of the ledgers that no subscription and no retention needs."""
+TRUNCATE = Operation("truncate", OnTopic, NoneType, AdminAccess.TENANT)
+"""Acknowledgement of all entries by every subscription, then deletion of all ledgers but the open one, also of those
+that retention would keep."""
+COMPACT = Operation("compact", OnTopic, NoneType, AdminAccess.TENANT)
+"""Start of a compaction. Raises Conflict while one is running."""
+COMPACTION_STATUS = Operation(
+    "compaction_status", OnTopic, JsonObject, AdminAccess.TENANT, reads=True
+)
+"""LongRunningProcessStatus: ``{"status": "NOT_RUN" | "RUNNING" | "SUCCESS" | "ERROR", "lastError"}``."""
+PARTITIONS_TO_USE = Operation("partitions_to_use", OnTopic, int, AdminAccess.LOOKUP)
+"""Number of partitions for a client that is about to use the topic; 0 for a plain topic. A partitioned topic is created
+where the namespace's policy requests it. Raises NotFound when the topic is missing and not created by its use."""
+LOOKUP = Operation("lookup", OnTopic, JsonObject, AdminAccess.LOOKUP, reads=True)
+"""LookupData ``{brokerUrl, httpUrl, nativeUrl, brokerUrlSsl}`` of the owner, which is chosen now if there is none."""
