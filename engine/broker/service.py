@@ -51,7 +51,7 @@ from engine.metadata.store import (
 from engine.net.http import HttpServer, Request, Response
 from engine.net.listener import Listener
 from engine.net.network import Network
-from engine.net.tls import server_context
+from engine.net.tls import ServerFiles
 from engine.ownership.owner import BundleOwnership, OwnerRecord
 from engine.ownership.registration import BrokerRecord, BrokerRegistration
 from engine.schema.schema_registry import SchemaRegistry
@@ -439,10 +439,11 @@ class BrokerService:
 
 
 def _tls(node: NodeSettings) -> ssl.SSLContext:
-    """Return the TLS context of the broker's port. Raises TlsFileError."""
-    requires_client_cert = node.tls_require_trusted_client_cert_on_connect
-    return server_context(
+    """Return the TLS context of the broker's ports. Raises TlsFileError."""
+    files = ServerFiles(
         node.tls_certificate_file_path,
         node.tls_key_file_path,
-        client_ca=node.tls_trust_certs_file_path if requires_client_cert else None,
+        client_ca=node.tls_trust_certs_file_path,
+        client_cert_required=node.tls_require_trusted_client_cert_on_connect,
     )
+    return files.reloaded(node.tls_cert_refresh_check_duration_sec)

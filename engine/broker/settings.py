@@ -37,11 +37,18 @@ class NodeSettings:
     )
     tls_key_file_path: str = text("", "PEM file of its key, unencrypted (tlsKeyFilePath)")
     tls_trust_certs_file_path: str = text(
-        "", "PEM file of the CAs that sign clients' certificates (tlsTrustCertsFilePath)"
+        "",
+        "PEM file of the CAs that sign clients' certificates: clients may present one, and it must be trusted "
+        "(tlsTrustCertsFilePath)",
     )
     tls_require_trusted_client_cert_on_connect: bool = flag(
         False,
         "whether clients need a trusted certificate (tlsRequireTrustedClientCertOnConnect)",
+    )
+    tls_cert_refresh_check_duration_sec: int = count(
+        300,
+        "seconds after which a new connection checks whether the certificates' files have changed; 0: each "
+        "connection (tlsCertRefreshCheckDurationSec)",
     )
     broker_http_port: int = port(8081, "metrics, readiness, calls of the gateway; private", low=0)
     max_http_server_connections: int = count(

@@ -6,7 +6,6 @@ whether the request may have been served.
 """
 
 import asyncio
-import ssl
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -18,6 +17,7 @@ import h11
 from engine.base.errors import WorldError
 from engine.net.network import Network
 from engine.net.plain_http import parse_response
+from engine.net.tls import ContextSource
 
 HEAD_BYTES_MAX = 16 << 10
 CONNECTIONS_MAX = 100
@@ -70,7 +70,7 @@ class _Head(NamedTuple):
 
 class HttpClient:
     """A client for one event loop. A request takes at most ``timeout_s``, including waits for a connection; the body of
-    its answer has at most ``answer_bytes_max`` bytes. ``tls`` is the context for https."""
+    its answer has at most ``answer_bytes_max`` bytes. ``tls`` returns the context for https."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class HttpClient:
         *,
         timeout_s: float,
         answer_bytes_max: int = 64 << 20,
-        tls: ssl.SSLContext | None = None,
+        tls: ContextSource | None = None,
     ) -> None:
         self._network = network
         self._timeout_s = timeout_s
@@ -126,10 +126,10 @@ class HttpClient:
 
     async def _open(self, address: Address) -> "_Link":
         host, port, secure = address
-        if secure and self._tls is None:
+        tls = self._tls() if secure and self._tls is not None else None
+        if secure and tls is None:
             raise NotReachedError(f"{host}:{port} needs TLS, for which there is no context")
         link = _Link(f"{host}:{port}", self._answer_bytes_max, partial(self._on_lost, address))
-        tls = self._tls if secure else None
         try:
             await self._network.connect(host, port, lambda: link, tls=tls)
         except OSError as error:

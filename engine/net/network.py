@@ -50,6 +50,23 @@ class Network(Protocol):
         handshake fails or the peer's certificate is not valid for ``host``. Cancel-safe."""
         ...
 
+    async def start_tls(
+        self,
+        transport: asyncio.Transport,
+        protocol: asyncio.Protocol,
+        tls: ssl.SSLContext,
+        *,
+        host: str | None = None,
+    ) -> None:
+        """Continue a connection with TLS: as a client of ``host``, or as the server when None.
+
+        From now on nothing of the connection reaches the transport's present protocol. ``protocol``, which may be the
+        same, is passed the encrypted transport by ``connection_made``. Raises OSError as ``connect`` does, when the
+        connection ends first as well; on failure and on cancellation the connection is aborted, and ``protocol`` is not
+        called.
+        """
+        ...
+
     async def listen(
         self,
         host: str,
@@ -60,6 +77,33 @@ class Network(Protocol):
     ) -> Server:
         """Accept connections. Raises OSError when the port is in use."""
         ...
+
+
+class Interim(asyncio.Protocol):
+    """Protocol of a transport while its TLS handshake is under way. It keeps what arrives behind the handshake until
+    ``hand_over``, and passes on what follows."""
+
+    def __init__(self) -> None:
+        self.lost = False
+        self._early = bytearray()
+        self._protocol: asyncio.Protocol | None = None
+
+    def data_received(self, data: bytes) -> None:
+        self._early += data
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost = True
+        if self._protocol is not None:
+            self._protocol.connection_lost(exc)
+
+    def hand_over(self, transport: asyncio.Transport, protocol: asyncio.Protocol) -> None:
+        """Make ``protocol`` the transport's. It receives what arrived early in the loop's next turn, before anything
+        that the loop reads then."""
+        self._protocol = protocol
+        transport.set_protocol(protocol)
+        protocol.connection_made(transport)
+        if self._early:
+            asyncio.get_running_loop().call_soon(protocol.data_received, bytes(self._early))
 
 
 class _LoopServer:
@@ -93,6 +137,31 @@ class LoopNetwork:
         return await asyncio.get_running_loop().create_connection(
             factory, host, port, ssl=tls, ssl_handshake_timeout=limit_s
         )
+
+    async def start_tls(
+        self,
+        transport: asyncio.Transport,
+        protocol: asyncio.Protocol,
+        tls: ssl.SSLContext,
+        *,
+        host: str | None = None,
+    ) -> None:
+        interim = Interim()
+        try:
+            encrypted = await asyncio.get_running_loop().start_tls(
+                transport,
+                interim,
+                tls,
+                server_side=host is None,
+                server_hostname=host,
+                ssl_handshake_timeout=TLS_HANDSHAKE_TIMEOUT_S,
+            )
+            if encrypted is None or interim.lost:
+                raise ConnectionResetError("the connection ended during the TLS handshake")
+        except BaseException:
+            transport.abort()
+            raise
+        interim.hand_over(encrypted, protocol)
 
     async def listen(
         self,

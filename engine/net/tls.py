@@ -1,46 +1,144 @@
 """TLS contexts for the Network seam, from PEM files: TLS 1.2 and later."""
 
+import asyncio
+import logging
+import os
 import ssl
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from engine.base.errors import MagnetarError
+
+log = logging.getLogger(__name__)
 
 
 class TlsFileError(MagnetarError):
     """A certificate or key file cannot be used; the message names the file and why."""
 
 
-def server_context(cert: str, key: str, *, client_ca: str | None = None) -> ssl.SSLContext:
-    """Return the context of a listener with the certificate chain ``cert`` (leaf first) and the unencrypted private key
-    ``key``, both files.
+ContextSource = Callable[[], ssl.SSLContext]
+"""Returns the context for a connection that begins now."""
 
-    With ``client_ca`` clients must present a certificate signed by one of its authorities. Raises TlsFileError.
+
+class ReloadedContext:
+    """A context made of files, and made anew once one of them has changed: a ContextSource.
+
+    The files are looked at when a connection begins, at most once in ``refresh_s`` seconds. While they cannot be used,
+    as between the replacement of a certificate and of its key, the last context stays in use, and a warning is logged
+    once for each state of the files.
     """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    _load_chain(context, cert, key)
-    if client_ca is not None:
-        _load_authorities(context, client_ca)
-        context.verify_mode = ssl.CERT_REQUIRED
-    return context
+
+    def __init__(self, make: ContextSource, paths: Iterable[str | None], refresh_s: float) -> None:
+        """Make the first context. Raises TlsFileError."""
+        self._make = make
+        self._paths = [path for path in paths if path]
+        self._refresh_s = refresh_s
+        self._checked_at = float("-inf")
+        self._seen = self._state()
+        self._context = make()
+
+    def __call__(self) -> ssl.SSLContext:
+        now = asyncio.get_running_loop().time()
+        if now - self._checked_at >= self._refresh_s:
+            self._checked_at = now
+            self._reload()
+        return self._context
+
+    def _reload(self) -> None:
+        state = self._state()
+        if state == self._seen:
+            return
+        self._seen = state
+        try:
+            self._context = self._make()
+        except TlsFileError as error:
+            log.warning("changed certificates are not used: %s", error)
+        else:
+            log.info("certificates loaded again: %s", ", ".join(self._paths))
+
+    def _state(self) -> list[tuple[int, int, int] | None]:
+        state: list[tuple[int, int, int] | None] = []
+        for path in self._paths:
+            try:
+                stat = os.stat(path)
+            except OSError:
+                state.append(None)
+            else:
+                state.append((stat.st_ino, stat.st_size, stat.st_mtime_ns))
+        return state
 
 
-def client_context(
-    ca: str, *, cert: str | None = None, key: str | None = None, verify_hostname: bool = True
-) -> ssl.SSLContext:
-    """Return the context of a client that trusts only the authorities in the file ``ca``.
+@dataclass(frozen=True, slots=True)
+class ServerFiles:
+    """PEM files of a listener: the certificate chain ``cert`` (leaf first), its unencrypted private key, and optionally
+    the authorities that sign clients' certificates.
 
-    With ``cert`` and ``key`` it presents a certificate of its own. With ``verify_hostname`` the server's certificate
-    must be for the requested host; it must be trusted in any case. Raises TlsFileError.
+    With ``client_ca`` clients are asked for a certificate, which must be trusted if they present one; with
+    ``client_cert_required`` they must present one.
     """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.check_hostname = verify_hostname
-    _load_authorities(context, ca)
-    if cert is not None or key is not None:
-        if cert is None or key is None:
-            raise TlsFileError("a client's certificate and its key go together: give both or none")
-        _load_chain(context, cert, key)
-    return context
+
+    cert: str
+    key: str
+    client_ca: str = ""
+    client_cert_required: bool = False
+
+    def context(self) -> ssl.SSLContext:
+        """Return a context of the files as they are. Raises TlsFileError."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        _load_chain(context, self.cert, self.key)
+        if self.client_ca:
+            _load_authorities(context, self.client_ca)
+            required = self.client_cert_required
+            context.verify_mode = ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL
+        return context
+
+    def reloaded(self, refresh_s: float) -> ssl.SSLContext:
+        """Return a context for a listener whose connections use the files as they are when the connection begins,
+        which is checked at most once in ``refresh_s`` seconds. Raises TlsFileError."""
+        source = ReloadedContext(self.context, (self.cert, self.key, self.client_ca), refresh_s)
+        context = self.context()
+
+        def switch(connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
+            connection.context = source()
+
+        context.sni_callback = switch  # called for every handshake, also without a name
+        return context
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFiles:
+    """PEM files of a client: the authorities that it trusts (empty: those of the operating system), and optionally a
+    certificate of its own with its key.
+
+    With ``verify_hostname`` the server's certificate must be for the requested host; it must be trusted in any case.
+    """
+
+    ca: str = ""
+    cert: str = ""
+    key: str = ""
+    verify_hostname: bool = True
+
+    def context(self) -> ssl.SSLContext:
+        """Return a context of the files as they are. Raises TlsFileError."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.check_hostname = self.verify_hostname
+        if self.ca:
+            _load_authorities(context, self.ca)
+        else:
+            context.load_default_certs()
+        if self.cert or self.key:
+            if not (self.cert and self.key):
+                raise TlsFileError(
+                    "a client's certificate and its key go together: give both or none"
+                )
+            _load_chain(context, self.cert, self.key)
+        return context
+
+    def reloaded(self, refresh_s: float) -> ContextSource:
+        """Return a source of contexts, as ReloadedContext. Raises TlsFileError."""
+        return ReloadedContext(self.context, (self.ca, self.cert, self.key), refresh_s)
 
 
 def _load_chain(context: ssl.SSLContext, cert: str, key: str) -> None:

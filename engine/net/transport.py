@@ -6,12 +6,16 @@ loop.
 """
 
 import asyncio
+import ssl
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from engine.base.errors import MisuseError, PeerError
 from engine.base.loop import last_call
-from engine.net.network import read_at_most, write_parts
+from engine.net.network import Network, read_at_most, write_parts
 
+PeerCertificate = dict[str, Any]
+"""A certificate as ``ssl.SSLSocket.getpeercert`` returns it: ``subject``, ``subjectAltName``, ``notAfter``, …"""
 LENGTH_BYTES = 4
 LARGE_PART_BYTES = 16 * 1024
 """Mean size of parts above which they are passed to the transport one by one instead of joined first."""
@@ -31,6 +35,10 @@ CLOSE_TIMEOUT_S = 10.0
 
 class FrameLimitError(PeerError):
     """The peer announced a frame above the limit."""
+
+
+class ClearTextError(PeerError):
+    """The peer sent bytes in clear where TLS has to begin; they may be someone else's."""
 
 
 class SlowPeerError(PeerError):
@@ -65,11 +73,12 @@ class Connection(asyncio.Protocol):
         self._flush_due = False
         self._in_batch = False
         self._close_timer: asyncio.TimerHandle | None = None
+        self._starting_tls = False
 
     # Hooks
 
     def opened(self) -> None:
-        """Handle that the connection is established; ``transport`` is set."""
+        """Handle that the connection is established, or continues with TLS; ``transport`` is set."""
 
     def received(self, buf: bytes, pos: int, end: int) -> int:
         """Process the complete frames in ``buf[pos:end]``; return the position of the first incomplete frame.
@@ -131,7 +140,7 @@ class Connection(asyncio.Protocol):
         """Write all queued bytes to the transport now."""
         self._flush_due = False
         out, transport = self._out, self.transport
-        if not out or transport is None:
+        if not out or transport is None or self._starting_tls:
             return
         size = self._out_bytes
         self._out, self._out_bytes = [], 0
@@ -181,6 +190,7 @@ class Connection(asyncio.Protocol):
         """Undo ``pause_reading``. Safe to repeat."""
         if (
             self.transport is not None
+            and not self._starting_tls
             and not self.transport.is_closing()
             and not self.transport.is_reading()
         ):
@@ -209,17 +219,59 @@ class Connection(asyncio.Protocol):
                 self.released_at = self._loop.time()
                 self.resume_reading()
 
+    # TLS
+
+    @property
+    def encrypted(self) -> bool:
+        """True while the bytes of the connection are encrypted."""
+        transport = self.transport
+        return transport is not None and transport.get_extra_info("sslcontext") is not None
+
+    @property
+    def certificate(self) -> PeerCertificate | None:
+        """The certificate that the peer presented and that was found trusted; None when there is none."""
+        transport = self.transport
+        return (transport.get_extra_info("peercert") or None) if transport is not None else None
+
+    def stop_clear(self) -> None:
+        """Send what is queued, the last bytes in clear; ``start_tls`` must follow.
+
+        Until then nothing is read, and what is sent waits. Bytes that were read behind the request for TLS end the
+        connection with ClearTextError.
+        """
+        self.flush()
+        self.pause_reading()
+        self._starting_tls = True
+
+    async def start_tls(self, network: Network, tls: ssl.SSLContext) -> None:
+        """Continue with TLS as the server, after ``stop_clear``. A failure or a cancellation ends the connection."""
+        if self.transport is None or self.closing:
+            return
+        error: Exception | None = None
+        try:
+            await network.start_tls(self.transport, self, tls)
+        except OSError as failure:
+            error = None if self.closing else failure
+        finally:
+            if self._starting_tls:  # the transport's end is not reported to this protocol any more
+                self.connection_lost(error)
+
     # asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._starting_tls = False
         self.transport = transport  # type: ignore[assignment]
         assert self.transport is not None
         if self.closing:  # closed before the connection was established
             self.transport.abort()
             return
         self.transport.set_write_buffer_limits(HIGH_WATER_BYTES, LOW_WATER_BYTES)
+        if self._holds:
+            self.pause_reading()
         self.opened()
         self.flush()
+        if self.paused:  # before TLS; a new transport has sent everything
+            self.resume_writing()
 
     def data_received(self, data: bytes) -> None:
         if self.closing:
@@ -243,13 +295,20 @@ class Connection(asyncio.Protocol):
             if pos < 0 or self.closing:
                 return
         end = len(data)
-        if pos < end:
+        if pos < end and not self._starting_tls:
             pos = self.received(data, pos, end)
         if pos < end and not self.closing:
+            self.check_clear()
             self._check_length(data, pos, end)
             large = end - pos > SMALL_TAIL_BYTES
             self._parts.append(memoryview(data)[pos:] if large else data[pos:])
             self._parts_bytes = end - pos
+
+    def check_clear(self) -> None:
+        """Raise ClearTextError when no more bytes may be read in clear. For a subclass that processes frames in a loop
+        or puts them off."""
+        if self._starting_tls:
+            raise ClearTextError("bytes in clear where TLS has to begin")
 
     def _check_length(self, buf: bytes, pos: int, end: int) -> None:
         if end - pos >= LENGTH_BYTES:

@@ -7,13 +7,15 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
-from engine.net.network import ProtocolFactory
+from engine.net.network import TLS_HANDSHAKE_TIMEOUT_S, Interim, ProtocolFactory
 from tests.sim.kit.loop import NODE, Node, SimLoop
 
 HIGH_WATER = 256 << 10
 LOW_WATER = 64 << 10
 CONNECT_TIMEOUT_S = 3.0
 CUT_POLL_S = 0.05
+CLIENT_HELLO, SERVER_HELLO = b"\x16\x03\x01client hello", b"\x16\x03\x01server hello"
+"""A simulated TLS handshake. What follows stays readable: only the order of its steps is simulated."""
 TOGETHER_S = 0.01
 """What was written at most so much later may be read together with what was written before."""
 LATENCIES_S = (0.0001, 0.0002, 0.0005, 0.002)
@@ -36,6 +38,8 @@ class World:
         """Chance that what is under way when a process dies or closes a connection is never read."""
         self.half_open: dict[str, list[Pipe]] = {}
         self.segment_chance = 0.05
+        self.untrusted: set[str] = set()
+        """Nodes with a certificate that no client accepts."""
 
     def latency(self, source: str, target: str) -> float:
         kind, jitter = divmod(self.loop.rng.random() * len(LATENCIES_S), 1.0)
@@ -101,12 +105,12 @@ class SimServer:
 
 def _refuse(tls: ssl.SSLContext | None) -> None:
     if tls is not None:
-        raise NotImplementedError("the simulated network has no TLS: leave tls=None")
+        raise NotImplementedError("simulated connections start in clear: leave tls=None")
 
 
 class SimNetwork:
-    """The Network seam of one node, without TLS. The host part of ``listen`` is ignored: a node has one address, its
-    name."""
+    """The Network seam of one node. The host part of ``listen`` is ignored: a node has one address, its name. TLS
+    begins by ``start_tls`` only, with a scripted handshake."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -144,6 +148,64 @@ class SimNetwork:
         mine.protocol.connection_made(mine)
         return mine, mine.protocol
 
+    async def start_tls(
+        self,
+        transport: asyncio.Transport,
+        protocol: asyncio.Protocol,
+        tls: ssl.SSLContext,
+        *,
+        host: str | None = None,
+    ) -> None:
+        assert isinstance(transport, Pipe)
+        greeting = Greeting(SERVER_HELLO if host is not None else CLIENT_HELLO)
+        try:
+            if "sslcontext" in transport.extra:
+                raise OSError("the connection has TLS already")
+            transport.set_protocol(greeting)
+            if host is not None:
+                transport.write(CLIENT_HELLO)
+            transport.resume_reading()
+            async with asyncio.timeout(TLS_HANDSHAKE_TIMEOUT_S):
+                await greeting.complete
+            if host in self._world.untrusted:
+                raise ssl.SSLCertVerificationError(1, f"certificate of {host} is not trusted")
+            if host is None:
+                transport.write(SERVER_HELLO)
+        except BaseException:
+            transport.abort()
+            raise
+        transport.extra["sslcontext"] = tls
+        greeting.hand_over(transport, protocol)
+
+
+class Greeting(Interim):
+    """One side of a simulated handshake; ``complete`` once the other side's greeting has arrived."""
+
+    def __init__(self, expected: bytes) -> None:
+        super().__init__()
+        self.complete: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._expected = expected
+
+    def data_received(self, data: bytes) -> None:
+        taken = len(self._expected)
+        if not data.startswith(self._expected[: len(data)]):
+            self._fail(ssl.SSLError(1, "not a TLS handshake"))
+            return
+        self._expected = self._expected[len(data) :]
+        if not self._expected:
+            if not self.complete.done():
+                self.complete.set_result(None)
+            if data[taken:]:
+                super().data_received(data[taken:])
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._fail(ConnectionResetError("the connection ended during the TLS handshake"))
+
+    def _fail(self, error: Exception) -> None:
+        if not self.complete.done():
+            self.complete.set_exception(error)
+
 
 class Pipe(asyncio.Transport):
     """One end of a connection. What is written arrives at the peer in order, after a delay, in arbitrary cuts."""
@@ -153,7 +215,8 @@ class Pipe(asyncio.Transport):
     def __init__(
         self, world: World, node: Node, context: contextvars.Context, protocol: asyncio.BaseProtocol
     ) -> None:
-        super().__init__({"peername": (node.name, 0), "sockname": (node.name, 0)})
+        self.extra: dict[str, Any] = {"peername": (node.name, 0), "sockname": (node.name, 0)}
+        super().__init__(self.extra)
         self.sent_at = 0.0  # when the peer wrote the first of the bytes now being received
         self.world = world
         self.node = node

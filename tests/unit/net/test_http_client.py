@@ -19,7 +19,7 @@ from engine.net.http_client import (
 )
 from engine.net.listener import Listener
 from engine.net.network import LoopNetwork
-from engine.net.tls import client_context, server_context
+from engine.net.tls import ClientFiles, ServerFiles
 from tests.support.net.certificates import Authority
 from tests.support.waiting import until
 
@@ -247,13 +247,13 @@ async def test_a_malformed_answer_is_refused(client: HttpClient, answer: bytes) 
 
 async def test_https_is_asked_with_the_context_that_was_given(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
-    context = server_context(*authority.issue("broker", "127.0.0.1"))
+    context = ServerFiles(*authority.issue("broker", "127.0.0.1")).context()
     async with scripted(b"HTTP/1.1 204 No Content\r\n\r\n", tls=context) as address:
-        client = HttpClient(LoopNetwork(), timeout_s=5.0, tls=client_context(authority.cert))
+        client = HttpClient(LoopNetwork(), timeout_s=5.0, tls=ClientFiles(authority.cert).context)
         assert (await client.request("GET", address)).status == 204
         with pytest.raises(NotReachedError, match="no context"):
             await HttpClient(LoopNetwork(), timeout_s=5.0).request("GET", address)
-        stranger = client_context(Authority(tmp_path, "stranger").cert)
+        stranger = ClientFiles(Authority(tmp_path, "stranger").cert).context
         with pytest.raises(NotReachedError, match="certificate"):
             await HttpClient(LoopNetwork(), timeout_s=5.0, tls=stranger).request("GET", address)
         client.close()

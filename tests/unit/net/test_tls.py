@@ -12,11 +12,11 @@ from cryptography.hazmat.primitives import serialization
 from engine.net import network
 from engine.net.listener import Listener
 from engine.net.network import LoopNetwork
-from engine.net.tls import TlsFileError, client_context, server_context
+from engine.net.tls import ClientFiles, ServerFiles, TlsFileError
 from engine.net.transport import Connection
 from tests.sim.kit.loop import SimLoop
 from tests.sim.kit.network import SimNetwork, World
-from tests.support.net.certificates import Authority
+from tests.support.net.certificates import Authority, Files
 from tests.support.waiting import until
 
 FRAME = (5 << 20).to_bytes(4, "big") + bytes(5 << 20)
@@ -70,14 +70,14 @@ async def connect(
 
 
 async def test_frames_pass_through_a_listeners_connection(authority: Authority) -> None:
-    server = server_context(*authority.issue("broker", "127.0.0.1"))
+    server = ServerFiles(*authority.issue("broker", "127.0.0.1")).context()
     async with listening(server, connections_max=1) as listener:
-        transport, client = await connect(listener, client_context(authority.cert))
+        transport, client = await connect(listener, ClientFiles(authority.cert).context())
         assert transport.get_extra_info("ssl_object").version() in ("TLSv1.2", "TLSv1.3")
         transport.write(FRAME * 2)
         await until(lambda: len(client.got) == 2 * len(FRAME))
         assert client.got == FRAME * 2
-        _, refused = await connect(listener, client_context(authority.cert))
+        _, refused = await connect(listener, ClientFiles(authority.cert).context())
         await refused.over.wait()
         assert listener.refused == 1
         transport.close()
@@ -88,13 +88,13 @@ async def test_a_server_that_is_not_trusted_or_not_for_the_host_is_refused(
     authority: Authority, tmp_path: Path
 ) -> None:
     stranger = Authority(tmp_path, "stranger")
-    async with listening(server_context(*authority.issue("broker", "broker"))) as listener:
+    async with listening(ServerFiles(*authority.issue("broker", "broker")).context()) as listener:
         with pytest.raises(ssl.SSLCertVerificationError):
-            await connect(listener, client_context(stranger.cert, verify_hostname=False))
+            await connect(listener, ClientFiles(stranger.cert, verify_hostname=False).context())
         with pytest.raises(ssl.SSLCertVerificationError, match=r"127\.0\.0\.1"):
-            await connect(listener, client_context(authority.cert))
+            await connect(listener, ClientFiles(authority.cert).context())
         transport, _ = await connect(
-            listener, client_context(authority.cert, verify_hostname=False)
+            listener, ClientFiles(authority.cert, verify_hostname=False).context()
         )
         transport.close()
 
@@ -102,19 +102,21 @@ async def test_a_server_that_is_not_trusted_or_not_for_the_host_is_refused(
 async def test_a_client_must_show_a_certificate_where_one_is_asked_for(
     authority: Authority, tmp_path: Path
 ) -> None:
-    server = server_context(*authority.issue("broker", "127.0.0.1"), client_ca=authority.cert)
+    server = ServerFiles(
+        *authority.issue("broker", "127.0.0.1"), client_ca=authority.cert, client_cert_required=True
+    ).context()
     known = authority.issue("client")
     unknown = Authority(tmp_path, "stranger").issue("nobody")
     async with listening(server) as listener:
         transport, client = await connect(
-            listener, client_context(authority.cert, **known._asdict())
+            listener, ClientFiles(authority.cert, **known._asdict()).context()
         )
         transport.write(FRAME)
         await until(lambda: bool(client.got))
         transport.close()
         contexts = (
-            client_context(authority.cert),
-            client_context(authority.cert, **unknown._asdict()),
+            ClientFiles(authority.cert).context(),
+            ClientFiles(authority.cert, **unknown._asdict()).context(),
         )
         for context in contexts:
             _, refused = await connect(listener, context)  # TLS 1.3: the refusal comes later
@@ -123,17 +125,98 @@ async def test_a_client_must_show_a_certificate_where_one_is_asked_for(
         await until(lambda: not listener.connections)
 
 
+async def test_a_client_may_present_a_certificate_where_none_is_required(
+    authority: Authority, tmp_path: Path
+) -> None:
+    """So certificates and tokens can be used on one port."""
+    files = authority.issue("broker", "127.0.0.1")
+    known = authority.issue("client")
+    unknown = Authority(tmp_path, "stranger").issue("nobody")
+    async with listening(ServerFiles(*files, client_ca=authority.cert).context()) as listener:
+        subjects = []
+        for shown in ({}, known._asdict()):
+            transport, client = await connect(
+                listener, ClientFiles(authority.cert, **shown).context()
+            )
+            transport.write(FRAME)
+            await until(lambda client=client: bool(client.got))  # type: ignore[misc]
+            (served,) = listener.connections
+            assert isinstance(served, Echo)
+            subjects.append(served.certificate and served.certificate["subject"])
+            transport.close()
+            await until(lambda: not listener.connections)
+        assert subjects == [None, ((("commonName", "client"),),)]
+        shown_unknown = ClientFiles(authority.cert, **unknown._asdict()).context()
+        _, refused = await connect(listener, shown_unknown)
+        await refused.over.wait()
+
+
+async def test_new_connections_use_changed_files(authority: Authority, tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    successor = Authority(tmp_path / "new")
+    files = authority.issue("broker", "127.0.0.1")
+    trusted = tmp_path / "trusted.pem"
+    trusted.write_bytes(Path(authority.cert).read_bytes())
+    old_client, new_client = authority.issue("client"), successor.issue("client")
+    server = ServerFiles(*files, client_ca=str(trusted), client_cert_required=True)
+
+    async def accepted(listener: Listener, ca: str, shown: Files) -> bool:
+        try:
+            transport, client = await connect(
+                listener, ClientFiles(ca, **shown._asdict()).context()
+            )
+        except ssl.SSLError:
+            return False
+        transport.write(FRAME)
+        await until(lambda: bool(client.got) or client.over.is_set())
+        transport.close()
+        return bool(client.got)
+
+    async with listening(server.reloaded(0)) as listener:
+        assert await accepted(listener, authority.cert, old_client)
+        Path(files.key).write_text("half way")
+        assert await accepted(listener, authority.cert, old_client)  # the last usable files
+        replacement = successor.issue("broker", "127.0.0.1")
+        Path(files.cert).write_bytes(Path(replacement.cert).read_bytes())
+        Path(files.key).write_bytes(Path(replacement.key).read_bytes())
+        assert await accepted(listener, successor.cert, old_client)
+        assert not await accepted(listener, authority.cert, old_client)
+        trusted.write_bytes(Path(successor.cert).read_bytes())
+        assert await accepted(listener, successor.cert, new_client)
+        assert not await accepted(listener, successor.cert, old_client)
+
+
+async def test_files_are_looked_at_once_in_an_interval(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = asyncio.get_running_loop()
+    now = 1000.0
+    monkeypatch.setattr(clock, "time", lambda: now)
+    source = ClientFiles(authority.cert).reloaded(300)
+    first = source()
+    Authority(Path(authority.cert).parent)  # overwrites the file
+    now += 299
+    assert source() is first
+    now += 1
+    second = source()
+    assert second is not first
+    now += 300
+    assert source() is second
+
+
 async def test_old_versions_are_refused(authority: Authority) -> None:
-    server = server_context(*authority.issue("broker", "127.0.0.1"))
+    server = ServerFiles(*authority.issue("broker", "127.0.0.1")).context()
     assert server.minimum_version == ssl.TLSVersion.TLSv1_2
-    assert client_context(authority.cert).minimum_version == ssl.TLSVersion.TLSv1_2
+    assert ClientFiles(authority.cert).context().minimum_version == ssl.TLSVersion.TLSv1_2
 
 
 async def test_who_does_not_shake_hands_is_cut_and_never_served(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(network, "TLS_HANDSHAKE_TIMEOUT_S", 0.1)
-    async with listening(server_context(*authority.issue("broker", "127.0.0.1"))) as listener:
+    async with listening(
+        ServerFiles(*authority.issue("broker", "127.0.0.1")).context()
+    ) as listener:
         _, silent = await connect(listener, None)
         talkative_transport, talkative = await connect(listener, None)
         talkative_transport.write(b"GET / HTTP/1.1\r\n\r\n")
@@ -157,28 +240,34 @@ def test_errors_name_the_file(authority: Authority, tmp_path: Path) -> None:
         )
     )
     for make, name in (
-        (lambda: server_context(missing, key), "missing.pem: No such file"),
-        (lambda: server_context(cert, missing), "missing.pem: No such file"),
-        (lambda: server_context(cert, str(garbage)), "garbage.pem"),
-        (lambda: server_context(cert, other), "other.key.pem cannot be used: key values mismatch"),
-        (lambda: server_context(cert, str(locked)), "locked.pem cannot be used: .* encrypted"),
-        (lambda: server_context(cert, key, client_ca=str(garbage)), "garbage.pem"),
-        (lambda: client_context(str(garbage)), "garbage.pem"),
-        (lambda: client_context(str(tmp_path)), "Is a directory"),
-        (lambda: client_context(cert, cert=cert), "give both or none"),
+        (lambda: ServerFiles(missing, key).context(), "missing.pem: No such file"),
+        (lambda: ServerFiles(cert, missing).context(), "missing.pem: No such file"),
+        (lambda: ServerFiles(cert, str(garbage)).context(), "garbage.pem"),
+        (
+            lambda: ServerFiles(cert, other).context(),
+            "other.key.pem cannot be used: key values mismatch",
+        ),
+        (
+            lambda: ServerFiles(cert, str(locked)).context(),
+            "locked.pem cannot be used: .* encrypted",
+        ),
+        (lambda: ServerFiles(cert, key, client_ca=str(garbage)).context(), "garbage.pem"),
+        (lambda: ClientFiles(str(garbage)).context(), "garbage.pem"),
+        (lambda: ClientFiles(str(tmp_path)).context(), "Is a directory"),
+        (lambda: ClientFiles(authority.cert, cert=cert).context(), "give both or none"),
     ):
         with pytest.raises(TlsFileError, match=name):
             make()
 
 
-def test_the_simulated_network_refuses_tls(authority: Authority) -> None:
+def test_simulated_connections_start_in_clear(authority: Authority) -> None:
     loop = SimLoop(1)
-    context = client_context(authority.cert)
+    context = ClientFiles(authority.cert).context()
 
     async def ask() -> None:
-        with pytest.raises(NotImplementedError, match="no TLS"):
+        with pytest.raises(NotImplementedError, match="start in clear"):
             await SimNetwork(World(loop)).connect("a", 1, Client, tls=context)
-        with pytest.raises(NotImplementedError, match="no TLS"):
+        with pytest.raises(NotImplementedError, match="start in clear"):
             await SimNetwork(World(loop)).listen("a", 1, Client, tls=context)
 
     loop.run_until_complete(ask())

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from engine.net.network import JOINED_BYTES_MAX, PARTS_MAX, LoopNetwork, write_parts
-from engine.net.tls import client_context, server_context
+from engine.net.tls import ClientFiles, ServerFiles
 from engine.net.transport import Connection
 from tests.support.net.certificates import Authority
 from tests.support.waiting import until
@@ -61,10 +61,16 @@ async def test_parts_are_joined_before_a_tls_write(
     reader = Reader()
     network = LoopNetwork()
     server = await network.listen(
-        "127.0.0.1", 0, lambda: reader, tls=server_context(*authority.issue("a", "127.0.0.1"))
+        "127.0.0.1",
+        0,
+        lambda: reader,
+        tls=ServerFiles(*authority.issue("a", "127.0.0.1")).context(),
     )
     transport, connection = await network.connect(
-        "127.0.0.1", server.port, lambda: Connection(1 << 20), tls=client_context(authority.cert)
+        "127.0.0.1",
+        server.port,
+        lambda: Connection(1 << 20),
+        tls=ClientFiles(authority.cert).context(),
     )
     assert isinstance(connection, Connection)
     writes: list[int] = []
