@@ -7,7 +7,7 @@ from typing import Any
 from admin_ui.params import LIMIT_MAX, Params, window
 from admin_ui.topics import detail
 from admin_ui.topics.row_texts import RowTexts
-from engine.admin.api.topics import INTERNAL_STATS, TOPIC_STATS, InternalStats, TopicStats
+from engine.admin.api.statistics import INTERNAL_STATS, TOPIC_STATS, InternalStats, TopicStats
 from engine.admin.lag import LagCause
 from engine.base.errors import Failed, InvalidField, MagnetarError, NotFound, NotReady, WorldError
 from engine.base.names import DOMAINS, TopicName

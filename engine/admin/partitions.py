@@ -11,18 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.admin.api.arguments import EARLIEST_MESSAGE, OnTopic
+from engine.admin.api.statistics import TOPIC_STATS, TopicStats
 from engine.admin.api.subscriptions import (
     CREATE_SUBSCRIPTION,
     DURABLE_SUBSCRIPTIONS,
     CreateSubscription,
 )
-from engine.admin.api.topics import (
-    DELETE_TOPIC,
-    FORGET_PARTITIONED,
-    TOPIC_STATS,
-    DeleteTopic,
-    TopicStats,
-)
+from engine.admin.api.topics import DELETE_TOPIC, FORGET_PARTITIONED, DeleteTopic
 from engine.admin.fan_out import on_each
 from engine.admin.operation import Caller
 from engine.base.errors import (

@@ -19,7 +19,10 @@ from engine.base.tasks import TaskScope, contained
 from engine.broker.administration.admin_http import AdminPages
 from engine.broker.administration.lag_feed import LagFeed
 from engine.broker.administration.metrics_page import Levels, metrics_page
-from engine.broker.administration.operations import BrokerOperations, Collaborators
+from engine.broker.administration.operations.admin_operations import (
+    AdminOperations,
+    Collaborators,
+)
 from engine.broker.administration.row_feed import RowFeed
 from engine.broker.connection.session import Session
 from engine.broker.connection.sessions import Sessions
@@ -154,7 +157,7 @@ class Running:
         self.shares = GroupShares(base.store, self.registry.groups, record.id, base.clock)
         self._cache = base.factory.cache
         self.dynamic = DynamicSettings(base.store, base.groups, self._apply_settings)
-        self.operations = BrokerOperations(
+        self.operations = AdminOperations(
             Collaborators(
                 store=base.store,
                 clock=base.clock,

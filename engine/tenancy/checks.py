@@ -54,6 +54,14 @@ def typed(key: str, value: Any, kind: type[Any], named: str) -> Any:
     return value
 
 
+def check_new_properties(properties: Mapping[str, str], reserved: str) -> None:
+    """Raise PreconditionFailed for names that begin with ``reserved``, which only brokers use, and for properties too
+    large for a node."""
+    if any(key.startswith(reserved) for key in properties):
+        raise PreconditionFailed(f"Property names with {reserved} are reserved")
+    check_properties_size(properties)
+
+
 def check_expected(present: Mapping[str, str], expected: Mapping[str, str] | None) -> None:
     """Raise Conflict when the properties differ from those that the client read; None skips the check."""
     if expected is not None and dict(present) != dict(expected):

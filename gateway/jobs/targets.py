@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from engine.admin.api.arguments import OnTopic
-from engine.admin.api.topics import INTERNAL_INFO, INTERNAL_STATS, InternalStats
+from engine.admin.api.statistics import INTERNAL_INFO, INTERNAL_STATS, InternalStats
 from engine.base.errors import Failed, InvalidField, InvalidNameError, NotFound, NotReady
 from engine.base.names import TopicName
 from gateway.services import topics

@@ -44,7 +44,7 @@ class TopicPathResource(AdminResource):
 
 
 def stats_flags(request: HttpRequest) -> dict[str, bool]:
-    """Return the query's flags of the stats routes by the names of ``engine.admin.api.topics.TopicStats``."""
+    """Return the query's flags of the stats routes by the names of ``engine.admin.api.statistics.TopicStats``."""
     return {
         name: flag(request, parameter, default=default)
         for name, (parameter, default) in STATS_FLAGS.items()

@@ -20,19 +20,26 @@ from engine.admin.api.cursors import (
     Skip,
 )
 from engine.admin.api.messages import (
-    BACKLOG_SIZE,
     EXAMINE,
     LAST_MESSAGE_ID,
     MESSAGE_BY_ID,
     MESSAGE_ID_BY_TIME,
     PEEK,
-    BacklogSize,
     Examine,
     MessageById,
     MessageIdByTime,
     Peek,
 )
 from engine.admin.api.rows import TOPICS, LoadedTopics
+from engine.admin.api.statistics import (
+    BACKLOG_SIZE,
+    INTERNAL_INFO,
+    INTERNAL_STATS,
+    TOPIC_STATS,
+    BacklogSize,
+    InternalStats,
+    TopicStats,
+)
 from engine.admin.api.subscriptions import (
     CREATE_SUBSCRIPTION,
     REPLICATE,
@@ -50,21 +57,16 @@ from engine.admin.api.topics import (
     COMPACTION_STATUS,
     CREATE_TOPIC,
     DELETE_TOPIC,
-    INTERNAL_INFO,
-    INTERNAL_STATS,
     LOOKUP,
     PARTITIONS_TO_USE,
     TERMINATE,
     TOPIC_PROPERTIES,
-    TOPIC_STATS,
     TRIM,
     TRUNCATE,
     UNLOAD,
     ChangeProperties,
     CreateTopic,
     DeleteTopic,
-    InternalStats,
-    TopicStats,
 )
 from engine.admin.fan_out import on_each
 from engine.admin.operation import Operation

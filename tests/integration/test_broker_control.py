@@ -31,23 +31,14 @@ from engine.admin.api.cursors import (
 )
 from engine.admin.api.messages import LAST_MESSAGE_ID, PEEK, Peek
 from engine.admin.api.rows import TOPIC_ROWS, TopicRows
+from engine.admin.api.statistics import INTERNAL_STATS, TOPIC_STATS, InternalStats, TopicStats
 from engine.admin.api.subscriptions import (
     CREATE_SUBSCRIPTION,
     DELETE_SUBSCRIPTION,
     CreateSubscription,
     DeleteSubscription,
 )
-from engine.admin.api.topics import (
-    CREATE_TOPIC,
-    DELETE_TOPIC,
-    INTERNAL_STATS,
-    LOOKUP,
-    TOPIC_STATS,
-    CreateTopic,
-    DeleteTopic,
-    InternalStats,
-    TopicStats,
-)
+from engine.admin.api.topics import CREATE_TOPIC, DELETE_TOPIC, LOOKUP, CreateTopic, DeleteTopic
 from engine.admin.client import AdminClient, BrokerAddress
 from engine.base.errors import (
     AlreadyExists,

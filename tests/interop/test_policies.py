@@ -12,7 +12,7 @@ from engine.admin.api.cursors import ExpireMessages
 from engine.admin.api.subscriptions import CreateSubscription
 from engine.base.errors import Conflict
 from engine.base.names import TopicName
-from engine.broker.administration.operations import BrokerOperations
+from engine.broker.administration.operations.admin_operations import AdminOperations
 from engine.broker.ports import BacklogQuota, QuotaAction, TopicPolicies
 from engine.broker.topics.topic import Topic
 from engine.tenancy.namespaces import create_namespace, namespace_name, set_policy
@@ -47,7 +47,7 @@ class Policies:
 
         self._standalone.run(change())
 
-    def administer(self, ask: Callable[[BrokerOperations], Coroutine[Any, Any, None]]) -> None:
+    def administer(self, ask: Callable[[AdminOperations], Coroutine[Any, Any, None]]) -> None:
         """An administrator's call. Raises AdminError."""
         assert self._standalone.broker is not None
         self._standalone.run(ask(self._standalone.broker.running.operations))
@@ -117,7 +117,9 @@ def test_producers_and_subscriptions_too_many_are_refused(
         Conflict, match=r"^Exceed the maximum number of subscriptions of the topic: "
     ):
         policies.administer(
-            lambda broker: broker.create_subscription(CreateSubscription(policies.name, "t"))
+            lambda operations: operations.subscriptions.create_subscription(
+                CreateSubscription(policies.name, "t")
+            )
         )
     reader.close()
     client.subscribe(topic, "t")
@@ -146,10 +148,10 @@ def test_an_administrators_expiry_is_the_same_and_refused_when_nothing_is_old(
     publish(client.create_producer(topic), 3)
     time.sleep(1.1)  # time: longer than the age of a second that is asked for
     args = ExpireMessages(policies.name, "s", 1)
-    policies.administer(lambda broker: broker.expire_messages(args))
+    policies.administer(lambda operations: operations.cursors.expire_messages(args))
     assert policies.topic.subscriptions["s"].expired.total == 3
     with pytest.raises(Conflict, match=r"^Expire message by timestamp not issued on topic "):
-        policies.administer(lambda broker: broker.expire_messages(args))
+        policies.administer(lambda operations: operations.cursors.expire_messages(args))
 
 
 def test_a_producer_is_refused_while_the_backlog_is_beyond_its_quota(

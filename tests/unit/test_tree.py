@@ -24,7 +24,19 @@ SAME_FILE_NAME = {
     "settings": "what the package can be told",
     "shapes": "serializers of a resource's bodies and answers",
     **dict.fromkeys(
-        ("bundles", "dynamic_settings", "messages", "schemas", "topics"),
+        (
+            "brokers",
+            "bundles",
+            "cursors",
+            "dynamic_settings",
+            "messages",
+            "policies",
+            "rows",
+            "schemas",
+            "statistics",
+            "subscriptions",
+            "topics",
+        ),
         "a resource: what this layer knows of it, declares or does with it",
     ),
 }

@@ -80,21 +80,12 @@ class MessageIdByTime(OnTopic):
         within("timestamp_ms", self.timestamp_ms, 0, LONG_MAX)
 
 
-@dataclass(frozen=True, slots=True)
-class BacklogSize(OnTopic):
-    """Position behind which the backlog is measured."""
-
-    position: MessagePosition
-
-
 LAST_MESSAGE_ID = Operation("last_message_id", OnTopic, JsonObject, AdminAccess.CONSUME, reads=True)
 """MessageId of the last message; entryId -1 of the open ledger when the topic is empty."""
 MESSAGE_ID_BY_TIME = Operation(
     "message_id_by_time", MessageIdByTime, JsonObject, AdminAccess.CONSUME, reads=True
 )
 """MessageId ``{ledgerId, entryId, partitionIndex}`` of the first message at or after the time."""
-BACKLOG_SIZE = Operation("backlog_size", BacklogSize, int, AdminAccess.CONSUME, reads=True)
-"""Bytes stored behind a position, estimated from the mean size of entries; all bytes if the topic lacks its ledger."""
 PEEK = Operation("peek", Peek, JsonObject, AdminAccess.CONSUME, reads=True)
 EXAMINE = Operation("examine", Examine, JsonObject, AdminAccess.CONSUME, reads=True)
 LATEST_ENTRIES = Operation(

@@ -43,25 +43,6 @@ class DeleteTopic(OnTopic):
     dry: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TopicStats(OnTopic):
-    """Flags of Pulsar's stats route, and our own flag ``schema_versions`` for those of producers and consumers."""
-
-    precise_backlog: bool = False
-    subscription_backlog_size: bool = True
-    earliest_time_in_backlog: bool = False
-    exclude_publishers: bool = False
-    exclude_consumers: bool = False
-    schema_versions: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class InternalStats(OnTopic):
-    """Flags of the internal statistics; ``metadata`` adds each ledger's metadata."""
-
-    metadata: bool = False
-
-
 CREATE_TOPIC = Operation("create_topic", CreateTopic, NoneType, AdminAccess.TENANT)
 """Raises AlreadyExists, and NotFound without the namespace."""
 DELETE_TOPIC = Operation("delete_topic", DeleteTopic, JsonObject, AdminAccess.TENANT)
@@ -82,14 +63,6 @@ TOPIC_PROPERTIES = Operation(
 CHANGE_PROPERTIES = Operation("change_properties", ChangeProperties, JsonObject, AdminAccess.TENANT)
 """Raises PreconditionFailed for a reserved name, or when all properties together exceed the limit, Conflict when the
 topic does not have the expected properties."""
-TOPIC_STATS = Operation("topic_stats", TopicStats, JsonObject, AdminAccess.LOOKUP, reads=True)
-"""Pulsar's TopicStats."""
-INTERNAL_STATS = Operation(
-    "internal_stats", InternalStats, JsonObject, AdminAccess.LOOKUP, reads=True
-)
-"""Pulsar's PersistentTopicInternalStats."""
-INTERNAL_INFO = Operation("internal_info", OnTopic, JsonObject, AdminAccess.LOOKUP, reads=True)
-"""Pulsar's ManagedLedgerInfo: ledgers and cursors as stored. The topic is not loaded for it; any broker answers."""
 TERMINATE = Operation("terminate", OnTopic, JsonObject, AdminAccess.TENANT)
 """Termination of a topic, which then refuses publishing. ``last`` is the MessageId of the last message."""
 UNLOAD = Operation("unload", OnTopic, NoneType, AdminAccess.TENANT)

@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.admin.api.arguments import JsonObject
 from engine.admin.api.rows import OLDEST_UNKNOWN
-from engine.admin.api.topics import TopicStats
+from engine.admin.api.statistics import TopicStats
 from engine.base.ids import EARLIEST, Position
 from engine.broker.administration import key_shared
 from engine.broker.administration.backlog_messages import MessageMeans, measure_topic

@@ -31,7 +31,7 @@ EDITS = (
     ),
     Edit(
         "a-bundle-nobody-used-is-cut-without-boundaries",
-        "engine/broker/administration/bundle_operations.py::BundleOperations.split_bundle",
+        "engine/broker/administration/operations/bundles.py::BundleOperations.split_bundle",
         "await self._ownership.bundles(args.namespace)",
         "pass",
         (

@@ -21,7 +21,7 @@ EDITS = (
     ),
     Edit(
         "truncation-heeds-retention",
-        "engine/broker/administration/operations.py::BrokerOperations.truncate",
+        "engine/broker/administration/operations/topics.py::TopicOperations.truncate",
         "await topic.log.trim(retention=False)",
         "await topic.log.trim()",
         (
@@ -87,11 +87,11 @@ EDITS = (
     ),
     Edit(
         "topic-made-and-refused-as-not-served",
-        "engine/broker/administration/operations.py::BrokerOperations._load_created",
+        "engine/broker/administration/operations/topics.py::TopicOperations._load_created",
         """
         except NotServedHere:
             with suppress(MovedError):
-                await self._here(name)
+                await self._topics.check_owned(name)
         """,
         """
         except NotServedHere:

@@ -308,11 +308,11 @@ EDITS = (
     ),
     Edit(
         "new-partitions-get-the-indexes-of-others",
-        "engine/broker/administration/operations.py::_users_properties",
+        "engine/broker/administration/operations/subscriptions.py::_users_properties",
         "if not key.startswith(INTERNAL_PREFIX)",
         "",
         (
-            "unit/broker/administration/test_operations.py::"
+            "unit/broker/administration/operations/test_subscriptions.py::"
             "test_a_new_partition_gets_no_property_that_a_broker_keeps_of_another_cursor",
         ),
     ),
@@ -377,7 +377,7 @@ EDITS = (
         "async with self._changing(PROPERTIES):",
         "if True:",
         (
-            "unit/broker/administration/test_operations.py::"
+            "unit/broker/administration/operations/test_topics.py::"
             "test_of_two_changes_of_the_same_properties_at_once_one_is_refused",
         ),
     ),
@@ -447,7 +447,7 @@ EDITS = (
     ),
     Edit(
         "a-consumer-that-came-back-is-disconnected",
-        "engine/broker/administration/subscription_operations.py::SubscriptionOperations.disconnect_consumer",
+        "engine/broker/administration/operations/subscriptions.py::SubscriptionOperations.disconnect_consumer",
         "(consumer.name, consumer.connected_ms) != (args.name, args.connected_ms)",
         "consumer.name != args.name",
         (

@@ -8,14 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from engine.admin.api.arguments import OnTopic
-from engine.admin.api.topics import (
-    COMPACT,
-    COMPACTION_STATUS,
-    CREATE_TOPIC,
-    INTERNAL_STATS,
-    CreateTopic,
-    InternalStats,
-)
+from engine.admin.api.statistics import INTERNAL_STATS, InternalStats
+from engine.admin.api.topics import COMPACT, COMPACTION_STATUS, CREATE_TOPIC, CreateTopic
 from engine.base.errors import MagnetarError
 from engine.base.ids import EARLIEST, Position
 from engine.base.names import TopicName

@@ -9,8 +9,9 @@ import pytest
 
 from engine.admin import partitions
 from engine.admin.api.arguments import EARLIEST_MESSAGE, JsonObject, MessagePosition, OnTopic
+from engine.admin.api.statistics import TopicStats
 from engine.admin.api.subscriptions import CreateSubscription
-from engine.admin.api.topics import DeleteTopic, TopicStats
+from engine.admin.api.topics import DeleteTopic
 from engine.admin.operation import A, Operation, R
 from engine.base.errors import (
     AlreadyExists,

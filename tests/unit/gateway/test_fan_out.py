@@ -14,13 +14,14 @@ from engine.admin.api.cursors import (
     ExpireMessages,
     ResetCursor,
 )
+from engine.admin.api.statistics import TOPIC_STATS
 from engine.admin.api.subscriptions import (
     CREATE_SUBSCRIPTION,
     DELETE_SUBSCRIPTION,
     DURABLE_SUBSCRIPTIONS,
     DeleteSubscription,
 )
-from engine.admin.api.topics import DELETE_TOPIC, TOPIC_STATS, TRIM, UNLOAD, DeleteTopic
+from engine.admin.api.topics import DELETE_TOPIC, TRIM, UNLOAD, DeleteTopic
 from engine.admin.operation import A, Operation, R
 from engine.base.errors import Conflict, NotReady, Refusal
 from engine.base.names import TopicName

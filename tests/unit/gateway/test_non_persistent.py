@@ -103,7 +103,7 @@ async def test_its_statistics_are_those_of_its_kind(bench: AdminBench) -> None:
     assert not any(internal["cursors"]["s"].values())
     assert "ledgers" not in internal
     operations = bench.broker.running.operations
-    (row,) = (await operations.topic_rows(TopicRows()))["rows"]
+    (row,) = (await operations.rows.topic_rows(TopicRows()))["rows"]
     assert (row[0], row[-2:]) == (str(PLAIN), [0, 0])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine.admin.api.rows import OLDEST_UNKNOWN, ROW_COLUMNS
-from engine.admin.api.topics import TopicStats
+from engine.admin.api.statistics import TopicStats
 from engine.base.ids import Position
 from engine.broker.administration.backlog_messages import Measured, measure_topic
 from engine.broker.administration.reports import topic_row, topic_stats

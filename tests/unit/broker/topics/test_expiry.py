@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.admin.api.topics import TopicStats
+from engine.admin.api.statistics import TopicStats
 from engine.base.ids import EARLIEST
 from engine.broker.administration import reports
 from engine.broker.dispatch.consumer import SubscriptionType

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.admin.api.topics import TopicStats
+from engine.admin.api.statistics import TopicStats
 from engine.broker.administration import reports
 from engine.broker.connection.produce import ProduceCommands
 from engine.broker.dispatch.consumer import SubscriptionType

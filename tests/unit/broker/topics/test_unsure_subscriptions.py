@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.admin.api.topics import TopicStats
+from engine.admin.api.statistics import TopicStats
 from engine.broker.administration import reports
 from engine.broker.connection.consume import ConsumeCommands
 from engine.broker.dispatch.consumer import SubscriptionType

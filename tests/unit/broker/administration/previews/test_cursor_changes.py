@@ -18,13 +18,14 @@ from engine.admin.api.cursors import (
     PreviewChange,
     ResetCursor,
 )
+from engine.admin.api.statistics import INTERNAL_STATS, InternalStats
 from engine.admin.api.subscriptions import (
     CREATE_SUBSCRIPTION,
     DELETE_SUBSCRIPTION,
     CreateSubscription,
     DeleteSubscription,
 )
-from engine.admin.api.topics import INTERNAL_STATS, TRIM, InternalStats
+from engine.admin.api.topics import TRIM
 from engine.base.errors import Conflict, PreconditionFailed
 from engine.base.ids import Position
 from engine.base.names import TopicName

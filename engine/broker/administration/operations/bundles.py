@@ -1,4 +1,4 @@
-"""Administrative operations on bundles: the handlers of those in ``engine.admin.api``.
+"""Administrative operations on bundles: their names, unloading and splits.
 
 Operations on one bundle are served by its owner; any other broker answers MovedError with the owner's address.
 """
@@ -28,7 +28,7 @@ from engine.tenancy import topics
 
 
 class BundleOperations:
-    """Handlers of the operations; ``engine.admin.api`` describes each."""
+    """Handlers of the operations, which ``engine.admin.api.bundles`` describes."""
 
     def __init__(
         self,

@@ -7,19 +7,26 @@ from typing import Any
 from engine.admin.api.arguments import JsonObject, OnBundle, OnTopic
 from engine.admin.api.policies import (
     NAMESPACE_POLICIES,
+    POLICY_EFFECT,
     SET_TOPIC_POLICY,
     TOPIC_POLICIES,
     TOPICS_WITH_POLICY,
     OwnPolicy,
+    PolicyEffect,
     SetTopicPolicy,
 )
 from engine.admin.operation import Handlers, bind
+from engine.base.clock import Clock
 from engine.base.errors import Conflict, NotFound, PreconditionFailed
 from engine.base.names import NamespaceName, TopicName
+from engine.broker.administration.operations.owned_topics import OwnedTopics
+from engine.broker.administration.previews import policy_effects
 from engine.broker.control.catalog import Catalog
 from engine.broker.control.effective_policies import topic_policies
 from engine.broker.errors import TopicNotFound
 from engine.broker.ports import TopicPolicies
+from engine.broker.settings import DataPathSettings
+from engine.managed.settings import LedgerConfig
 from engine.metadata.records import Document
 from engine.tenancy.policies.in_force import InForce, of_subscriptions, put_on_subscription
 from engine.tenancy.policies.policy import Level, find
@@ -28,12 +35,22 @@ from engine.tenancy.policies.values import fits
 
 
 class PolicyOperations:
-    """Handlers of the operations. ``here`` raises MovedError when another broker owns the topic: its owner makes all
-    changes of a topic's policies."""
+    """Handlers of the operations, which ``engine.admin.api.policies`` describes. All changes of a topic's policies are
+    made by its owner."""
 
-    def __init__(self, catalog: Catalog, here: Callable[[TopicName], Any]) -> None:
+    def __init__(
+        self,
+        topics: OwnedTopics,
+        catalog: Catalog,
+        settings: DataPathSettings,
+        ledger_config: Callable[[TopicPolicies], LedgerConfig],
+        clock: Clock,
+    ) -> None:
+        self._topics = topics
         self._catalog = catalog
-        self._here = here
+        self._settings = settings
+        self._ledger_config = ledger_config
+        self._clock = clock
 
     @property
     def handlers(self) -> Handlers:
@@ -41,6 +58,7 @@ class PolicyOperations:
             [
                 bind(TOPIC_POLICIES, self.topic_policies),
                 bind(SET_TOPIC_POLICY, self.set_topic_policy),
+                bind(POLICY_EFFECT, self.policy_effect),
                 bind(TOPICS_WITH_POLICY, self.topics_with_policy),
                 bind(NAMESPACE_POLICIES, self.namespace_policies),
             ]
@@ -60,7 +78,7 @@ class PolicyOperations:
         }
 
     async def topic_policies(self, args: OnTopic) -> JsonObject:
-        await self._here(args.topic)
+        await self._topics.check_owned(args.topic)
         in_force = await self._in_force(args.topic.namespace, args.topic)
         own = await self._catalog.own.get(args.topic)
         everywhere = await self._catalog.own.get(args.topic, everywhere=True)
@@ -96,14 +114,26 @@ class PolicyOperations:
             by_topic |= {topic: value for topic, value in values.items() if value is not None}
         return dict(sorted(by_topic.items()))
 
-    async def with_value(self, topic: TopicName, name: str, value: Any) -> TopicPolicies:
+    async def policy_effect(self, args: PolicyEffect) -> JsonObject:
+        if args.name not in policy_effects.RULES:
+            raise NotFound(f"Nothing goes by the policy {args.name}")
+        topic = await self._topics.get(args.topic)
+        after = await self._with_value(args.topic, args.name, args.value)
+        now_ms = self._clock.wall_ms() if args.at_ms is None else args.at_ms
+        return await policy_effects.of(
+            *(topic, args.name, after, self._ledger_config(after), self._settings),
+            now_ms,
+            measured=args.measured,
+        )
+
+    async def _with_value(self, topic: TopicName, name: str, value: Any) -> TopicPolicies:
         """Return the policies that the broker would act upon with ``value`` of the policy ``name`` on the topic."""
         in_force = dict(await self._in_force(topic.namespace, topic))
         in_force[name] = InForce(value, Level.TOPIC)
         return topic_policies(in_force, await self._catalog.rates_of_subscriptions(topic))
 
     async def set_topic_policy(self, args: SetTopicPolicy) -> JsonObject:
-        await self._here(args.topic)
+        await self._topics.check_owned(args.topic)
         policy = BY_NAME.get(args.name)
         if policy is None or not policy.topic_key:
             raise NotFound(f"Topics have no policy {args.name}")

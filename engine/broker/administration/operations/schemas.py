@@ -1,7 +1,7 @@
 """Administrative operations on schemas of topics: versions, checks of candidates, registration and deletion."""
 
 from base64 import b64encode
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import TypeVar
 
 from engine.admin.api.arguments import JsonObject, OnTopic
@@ -31,6 +31,7 @@ from engine.base.errors import (
     Unprocessable,
 )
 from engine.base.names import TopicName
+from engine.broker.administration.operations.owned_topics import OwnedTopics
 from engine.broker.control.catalog import Catalog
 from engine.broker.errors import TopicNotFound
 from engine.ledger.errors import LedgerError
@@ -49,18 +50,13 @@ T = TypeVar("T")
 
 
 class SchemaOperations:
-    """Handlers of the operations. ``here`` raises MovedError when another broker owns the topic: its owner makes all
-    changes of a topic's schemas."""
+    """Handlers of the operations, which ``engine.admin.api.schemas`` describes. All changes of a topic's schemas are
+    made by its owner."""
 
-    def __init__(
-        self,
-        schemas: SchemaRegistry,
-        catalog: Catalog,
-        here: Callable[[TopicName], Awaitable[None]],
-    ) -> None:
+    def __init__(self, topics: OwnedTopics, schemas: SchemaRegistry, catalog: Catalog) -> None:
+        self._topics = topics
         self._schemas = schemas
         self._catalog = catalog
-        self._here = here
 
     @property
     def handlers(self) -> Handlers:
@@ -79,25 +75,25 @@ class SchemaOperations:
         )
 
     async def schema(self, args: OneSchema) -> JsonObject:
-        await self._here(args.topic)
+        await self._topics.check_owned(args.topic)
         version = await _refusing(self._schemas.live(args.topic, args.number))
         if version is None:
             raise NotFound("Schema not found")
         return schema_answer(version)
 
     async def schemas(self, args: OnTopic) -> list[JsonObject]:
-        await self._here(args.topic)
+        await self._topics.check_owned(args.topic)
         versions = await _refusing(self._schemas.versions(args.topic))
         return [schema_answer(version) for version in versions]
 
     async def page(self, args: SchemaPage) -> JsonObject:
-        await self._here(args.topic)
+        await self._topics.check_owned(args.topic)
         page = await _refusing(self._schemas.page(args.topic, args.limit, args.before))
         versions = [_line(number, version) for number, version in page.versions]
         return {"total": page.total, "newest": page.newest, "versions": versions}
 
     async def stored(self, args: StoredSchemas) -> list[JsonObject]:
-        await self._here(args.topic)
+        await self._topics.check_owned(args.topic)
         return [await self._stored(args.topic, number) for number in args.numbers]
 
     async def _stored(self, topic: TopicName, number: int) -> JsonObject:
@@ -117,13 +113,13 @@ class SchemaOperations:
         }
 
     async def metadata(self, args: OnTopic) -> JsonObject:
-        await self._here(args.topic)
+        await self._topics.check_owned(args.topic)
         versions = await _refusing(self._schemas.index(args.topic))
         index = [_position(version) for version in versions]
         return {"info": index[-1], "index": index} if index else {}
 
     async def register(self, args: RegisterSchema) -> JsonObject:
-        await self._here(args.topic)
+        await self._topics.check_owned(args.topic)
         schema = given(args.kind, args.definition, args.properties)
         strategy = await self._strategy(args.topic)
         before = await self._newest(args.topic)
@@ -134,7 +130,7 @@ class SchemaOperations:
         return {"version": version, "before": before, "after": {"version": version}}
 
     async def check(self, args: GivenSchema) -> JsonObject:
-        await self._here(args.topic)
+        await self._topics.check_owned(args.topic)
         schema = given(args.kind, args.definition, args.properties)
         strategy = await self._strategy(args.topic)
         reason = await _refusing(self._schemas.refusal(args.topic, schema, strategy))
@@ -142,13 +138,13 @@ class SchemaOperations:
         return answer if reason is None else {**answer, "reason": reason}
 
     async def find(self, args: GivenSchema) -> int:
-        await self._here(args.topic)
+        await self._topics.check_owned(args.topic)
         schema = given(args.kind, args.definition, args.properties)
         version = await _refusing(self._schemas.find(args.topic, schema))
         return -1 if version is None else version
 
     async def delete(self, args: DeleteSchema) -> JsonObject:
-        await self._here(args.topic)
+        await self._topics.check_owned(args.topic)
         before = await self._newest(args.topic)
         if args.force:
             await _refusing(self._schemas.remove(args.topic))

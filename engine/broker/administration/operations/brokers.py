@@ -1,4 +1,4 @@
-"""Administrative operations on a broker: its settings, its load and the statistics of all its topics."""
+"""Administrative operations on a broker: its health, its load and the statistics of all its topics."""
 
 import asyncio
 
@@ -6,30 +6,25 @@ from engine.admin.api.arguments import JsonObject, NoArguments
 from engine.admin.api.brokers import (
     BROKER_METRICS,
     CHECK_QUOTAS,
+    HEALTH,
     LOAD_REPORT,
     REPLICATION,
     TOPICS_STATS,
     TopicsPage,
 )
-from engine.admin.api.dynamic_settings import (
-    CHANGE_SETTING,
-    DYNAMIC_SETTINGS,
-    LIVE_SETTINGS,
-    RUNTIME_SETTINGS,
-    ChangeSetting,
-    LiveSettings,
-)
 from engine.admin.operation import Handlers, bind
 from engine.base.clock import Clock
-from engine.base.errors import Failed, MagnetarError, NotReady
-from engine.broker.administration.nodes.broker_stats import (
+from engine.base.errors import MagnetarError, NotReady
+from engine.broker.administration.broker_stats import (
     load_report,
     namespace_metrics,
     topic_line,
 )
-from engine.broker.control.dynamic_settings import ANYTHING, DynamicSettings
+from engine.broker.control.dynamic_settings import DynamicSettings
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.topic import Topic
+from engine.metadata import paths
+from engine.metadata.store import MetadataStore
 from engine.ownership.owner import BundleOwnership
 from engine.ownership.registration import BrokerRecord
 
@@ -47,17 +42,19 @@ DEFAULT_QUORUMS = (
 )
 
 
-class NodeOperations:
-    """Handlers of the operations; ``engine.admin.api`` describes each."""
+class BrokerOperations:
+    """Handlers of the operations, which ``engine.admin.api.brokers`` describes."""
 
     def __init__(
         self,
+        store: MetadataStore,
         registry: TopicRegistry,
         ownership: BundleOwnership,
         dynamic: DynamicSettings,
         record: BrokerRecord,
         clock: Clock,
     ) -> None:
+        self._store = store
         self._registry = registry
         self._ownership = ownership
         self._dynamic = dynamic
@@ -68,30 +65,14 @@ class NodeOperations:
     def handlers(self) -> Handlers:
         return dict(
             [
-                bind(DYNAMIC_SETTINGS, self.dynamic_settings),
-                bind(CHANGE_SETTING, self.change_setting),
                 bind(CHECK_QUOTAS, self.check_quotas),
-                bind(LIVE_SETTINGS, self.live_settings),
-                bind(RUNTIME_SETTINGS, self.runtime_settings),
                 bind(REPLICATION, self.replication),
                 bind(LOAD_REPORT, self.load_report),
                 bind(TOPICS_STATS, self.topics_stats),
                 bind(BROKER_METRICS, self.broker_metrics),
+                bind(HEALTH, self.health),
             ]
         )
-
-    async def dynamic_settings(self, args: NoArguments) -> JsonObject:
-        return {"names": self._dynamic.names, "values": dict(await self._stored())}
-
-    async def _stored(self) -> JsonObject:
-        try:
-            return dict(await self._dynamic.values())
-        except ValueError as error:
-            raise Failed(str(error)) from error
-
-    async def change_setting(self, args: ChangeSetting) -> JsonObject:
-        expected = args.expected if args.checked else ANYTHING
-        return {"before": await self._dynamic.change(args.name, args.value, expected=expected)}
 
     async def check_quotas(self, args: NoArguments) -> None:
         failures: list[str] = []
@@ -105,14 +86,6 @@ class NodeOperations:
             await asyncio.sleep(0)
         if failures:
             raise NotReady(f"{len(failures)} topics could not be checked, first {failures[0]}")
-
-    async def live_settings(self, args: LiveSettings) -> list[JsonObject]:
-        if not args.name:
-            return self._dynamic.live()
-        return self._dynamic.live_if(args.name, args.value)
-
-    async def runtime_settings(self, args: NoArguments) -> dict[str, str]:
-        return self._dynamic.runtime()
 
     async def replication(self, args: NoArguments) -> JsonObject:
         settings = self._dynamic.runtime()
@@ -165,3 +138,9 @@ class NodeOperations:
 
     async def broker_metrics(self, args: NoArguments) -> list[JsonObject]:
         return namespace_metrics(topic for topic in self._registry if not topic.closing)
+
+    async def health(self, args: NoArguments) -> str:
+        record = await self._store.exists(paths.broker(self._record.id))
+        if record is None or record.ephemeral_owner != self._store.session_id:
+            raise NotReady("This broker is not registered")
+        return "ok"

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from engine.admin.api.arguments import JsonObject
-from engine.admin.api.topics import TopicStats
+from engine.admin.api.statistics import TopicStats
 from engine.broker.administration import reports
 from engine.broker.topics.topic import Topic
 from engine.ownership.registration import BrokerRecord

@@ -19,7 +19,7 @@ from engine.admin.api.dynamic_settings import RUNTIME_SETTINGS
 from engine.admin.api.subscriptions import CREATE_SUBSCRIPTION, CreateSubscription
 from engine.admin.api.topics import CREATE_TOPIC, CreateTopic
 from engine.base.names import TopicName
-from engine.broker.administration.nodes import node_operations
+from engine.broker.administration.operations import brokers
 from engine.broker.service import BrokerService
 from tests.support.admin.broker_instance import BrokerInstance
 
@@ -52,8 +52,8 @@ async def filled(instance: BrokerInstance) -> BrokerService:
 async def test_all_topics_are_told_page_by_page(
     instance: BrokerInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node_operations, "PAGE_TOPICS", 3)
-    monkeypatch.setattr(node_operations, "TURN_TOPICS", 2)
+    monkeypatch.setattr(brokers, "PAGE_TOPICS", 3)
+    monkeypatch.setattr(brokers, "TURN_TOPICS", 2)
     broker = await filled(instance)
     found: dict[str, Any] = {}
     after, pages = "", 0

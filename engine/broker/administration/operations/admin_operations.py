@@ -1,0 +1,99 @@
+"""All administrative operations of a broker: the handlers of those that the modules of ``engine.admin.api`` declare."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.admin.operation import Handlers
+from engine.base.clock import Clock
+from engine.broker.administration.lag_feed import LagFeed
+from engine.broker.administration.operations.brokers import BrokerOperations
+from engine.broker.administration.operations.bundles import BundleOperations
+from engine.broker.administration.operations.cursors import CursorOperations
+from engine.broker.administration.operations.dynamic_settings import SettingOperations
+from engine.broker.administration.operations.messages import MessageOperations
+from engine.broker.administration.operations.owned_topics import OwnedTopics
+from engine.broker.administration.operations.policies import PolicyOperations
+from engine.broker.administration.operations.rows import RowOperations
+from engine.broker.administration.operations.schemas import SchemaOperations
+from engine.broker.administration.operations.statistics import StatisticsOperations
+from engine.broker.administration.operations.subscriptions import SubscriptionOperations
+from engine.broker.administration.operations.topics import TopicOperations
+from engine.broker.administration.row_feed import RowFeed
+from engine.broker.control.assignment import BundleAssignment
+from engine.broker.control.catalog import Catalog
+from engine.broker.control.dynamic_settings import DynamicSettings
+from engine.broker.ports import TopicPolicies
+from engine.broker.settings import DataPathSettings
+from engine.broker.topics.registry import Forget, TopicRegistry
+from engine.managed.settings import LedgerConfig
+from engine.managed.stored.resting import RestingLogs
+from engine.metadata.store import MetadataStore
+from engine.ownership.owner import BundleOwnership
+from engine.ownership.registration import BrokerRecord
+from engine.schema.schema_registry import SchemaRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class Collaborators:
+    """Components that the operations use."""
+
+    store: MetadataStore
+    clock: Clock
+    record: BrokerRecord
+    registry: TopicRegistry
+    assignment: BundleAssignment
+    ownership: BundleOwnership
+    catalog: Catalog
+    rows: RowFeed
+    lags: LagFeed
+    resting: RestingLogs
+    schemas: SchemaRegistry
+    dynamic: DynamicSettings
+    settings: DataPathSettings
+    ledger_config: Callable[[TopicPolicies], LedgerConfig]
+    forget: Forget
+
+
+class AdminOperations:
+    """The operations of a broker by resource.
+
+    An operation on a topic first makes sure that the topic is served here: MovedError names the owner otherwise.
+    """
+
+    def __init__(self, parts: Collaborators) -> None:
+        store, clock, registry = parts.store, parts.clock, parts.registry
+        owned = OwnedTopics(registry, parts.assignment, store)
+        self.topics = TopicOperations(
+            *(owned, registry, parts.assignment, store, parts.catalog, clock, parts.forget)
+        )
+        self.statistics = StatisticsOperations(owned, store, parts.schemas, clock, parts.record)
+        self.rows = RowOperations(registry, parts.rows, parts.lags, parts.resting, clock)
+        self.subscriptions = SubscriptionOperations(owned, registry, clock)
+        self.cursors = CursorOperations(owned, clock)
+        self.messages = MessageOperations(owned)
+        self.schemas = SchemaOperations(owned, parts.schemas, parts.catalog)
+        self.policies = PolicyOperations(
+            *(owned, parts.catalog, parts.settings, parts.ledger_config, clock)
+        )
+        self.bundles = BundleOperations(store, parts.ownership, parts.assignment, registry)
+        self.brokers = BrokerOperations(
+            *(store, registry, parts.ownership, parts.dynamic, parts.record, clock)
+        )
+        self.settings = SettingOperations(parts.dynamic)
+
+    @property
+    def handlers(self) -> Handlers:
+        """The handlers of all operations."""
+        return (
+            self.topics.handlers
+            | self.statistics.handlers
+            | self.rows.handlers
+            | self.subscriptions.handlers
+            | self.cursors.handlers
+            | self.messages.handlers
+            | self.schemas.handlers
+            | self.policies.handlers
+            | self.bundles.handlers
+            | self.brokers.handlers
+            | self.settings.handlers
+        )

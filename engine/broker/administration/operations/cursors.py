@@ -1,0 +1,189 @@
+"""Administrative operations on the cursors of subscriptions."""
+
+from dataclasses import replace
+
+from engine.admin.api.arguments import JsonObject, MessagePosition, OnSubscription, OnTopic
+from engine.admin.api.cursors import (
+    ANALYZE_BACKLOG,
+    CLEAR_BACKLOG,
+    EXPIRE_MESSAGES,
+    EXPIRE_TO_POSITION,
+    LAST_CHANGES,
+    MOVE_CURSOR,
+    PREVIEW_CHANGE,
+    RESET_CURSOR,
+    SKIP_MESSAGES,
+    AnalyzeBacklog,
+    ExpireMessages,
+    ExpireToPosition,
+    MoveCursor,
+    PreviewChange,
+    ResetCursor,
+    Skip,
+)
+from engine.admin.operation import Handlers, bind
+from engine.base.clock import Clock
+from engine.base.errors import Conflict, Failed, MagnetarError, NotReady
+from engine.base.ids import EARLIEST, LATEST, Position
+from engine.base.ranges import words_of
+from engine.broker.administration.backlog_scan import scan
+from engine.broker.administration.operations.owned_topics import OwnedTopics
+from engine.broker.administration.previews import cursor_changes
+from engine.broker.topics.ephemeral import A_CHANGE
+from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.topic import Topic
+from engine.managed.errors import InvalidPositionError
+from engine.wire.batches import last_batch_index
+
+NEARLY_CAUGHT_UP = 1000
+"""Backlog in entries below which Pulsar reads only the oldest entry, where there are consumers."""
+CAUGHT_UP = (
+    "due to ongoing message expiration not finished or subscription almost catch  up. "
+    "If it's performed on a partitioned topic operation might succeeded on other partitions, "
+    "please check stats of individual partition."
+)
+
+
+class CursorOperations:
+    """Handlers of the operations, which ``engine.admin.api.cursors`` describes."""
+
+    def __init__(
+        self,
+        topics: OwnedTopics,
+        clock: Clock,
+    ) -> None:
+        self._topics = topics
+        self._clock = clock
+
+    @property
+    def handlers(self) -> Handlers:
+        """The handlers by operation."""
+        return dict(
+            [
+                bind(SKIP_MESSAGES, self.skip_messages),
+                bind(CLEAR_BACKLOG, self.clear_backlog),
+                bind(RESET_CURSOR, self.reset_cursor),
+                bind(EXPIRE_MESSAGES, self.expire_messages),
+                bind(EXPIRE_TO_POSITION, self.expire_to_position),
+                bind(ANALYZE_BACKLOG, self.analyze_backlog),
+                bind(PREVIEW_CHANGE, self.preview_change),
+                bind(MOVE_CURSOR, self.move_cursor),
+                bind(LAST_CHANGES, self.last_changes),
+            ]
+        )
+
+    async def skip_messages(self, args: Skip) -> JsonObject:
+        _, subscription = await self._topics.subscription(args, "Skip messages")
+        before = subscription.cursor.mark_delete
+        await subscription.skip(args.count)
+        return _moved(before, subscription)
+
+    async def clear_backlog(self, args: OnSubscription) -> JsonObject:
+        _, subscription = await self._topics.subscription(args, "Clear backlog")
+        before = subscription.cursor.mark_delete
+        await subscription.clear()
+        return _moved(before, subscription)
+
+    async def reset_cursor(self, args: ResetCursor) -> JsonObject:
+        topic, subscription = await self._topics.subscription(args, "Reset-cursor")
+        left: list[int] = []
+        if args.position is not None and args.position.batch_index >= 0:
+            target, left = await _in_batch(topic, args.position)
+        else:
+            target = await _target(topic, args.timestamp_ms, args.position)
+        before = subscription.cursor.mark_delete
+        await subscription.reset(target, left)
+        return _moved(before, subscription)
+
+    async def expire_messages(self, args: ExpireMessages) -> JsonObject:
+        _, subscription = await self._topics.subscription(args, "Expire messages")
+        before = subscription.cursor.mark_delete
+        since_ms = max(self._clock.wall_ms() - args.seconds * 1000, 0)
+        backlog = subscription.cursor.backlog_entries()
+        near = not backlog or (subscription.consumers and backlog < NEARLY_CAUGHT_UP)
+        if not await subscription.expire(since_ms) and near:
+            raise Conflict(
+                f"Expire message by timestamp not issued on topic {args.topic} for subscription "
+                f"{args.subscription} {CAUGHT_UP}",
+            )
+        await subscription.cursor.persisted()
+        return _moved(before, subscription)
+
+    async def expire_to_position(self, args: ExpireToPosition) -> JsonObject:
+        topic, subscription = await self._topics.subscription(args, "Expire messages")
+        before = subscription.cursor.mark_delete
+        last, wanted = topic.log.last_confirmed, _start(topic, args.position)
+        if wanted > last:
+            raise Conflict(
+                f"Expire message by position not issued on topic {args.topic} for subscription "
+                f"{args.subscription} due to ongoing message expiration not finished or invalid message position "
+                "provided."
+            )
+        subscription.expire_to(wanted)
+        await subscription.cursor.persisted()
+        return _moved(before, subscription)
+
+    async def analyze_backlog(self, args: AnalyzeBacklog) -> JsonObject:
+        topic, subscription = await self._topics.subscription(args, "Analyze backlog")
+        start = None if args.position is None else args.position.position
+        try:
+            return await scan(topic.log, subscription.cursor, start)
+        except MagnetarError as error:
+            kind = NotReady if error.retriable else Failed
+            raise kind(f"Messages of {args.topic} cannot be read: {error}") from error
+
+    async def preview_change(self, args: PreviewChange) -> JsonObject:
+        topic, subscription = await self._topics.subscription(args, A_CHANGE)
+        target = None
+        if args.change == "reset":
+            target = await _target(topic, args.timestamp_ms, args.position)
+        return await cursor_changes.preview(subscription, args, target, self._clock.wall_ms())
+
+    async def move_cursor(self, args: MoveCursor) -> JsonObject:
+        _, subscription = await self._topics.subscription(args, A_CHANGE)
+        return await cursor_changes.make(subscription, args, self._clock)
+
+    async def last_changes(self, args: OnTopic) -> list[JsonObject]:
+        topic = await self._topics.persistent(args.topic, A_CHANGE)
+        return await cursor_changes.last_changes(topic.subscriptions)
+
+
+def _start(topic: Topic, position: MessagePosition) -> Position:
+    """Return the first entry to deliver for an administrator's position."""
+    start = position.position
+    if start in (EARLIEST, LATEST):
+        return start
+    return topic.log.next_position(start) if position.excluded else start
+
+
+def _moved(before: Position, subscription: Subscription) -> JsonObject:
+    """Return the subscription's mark-delete positions before and after a change."""
+    return {"before": str(before), "after": str(subscription.cursor.mark_delete)}
+
+
+async def _target(
+    topic: Topic, timestamp_ms: int | None, position: MessagePosition | None
+) -> Position:
+    """Return the first entry to deliver after a reset, within the topic."""
+    ledger = topic.log
+    if timestamp_ms is not None:
+        return await topic.first_since(timestamp_ms)
+    assert position is not None, "the arguments were checked"
+    target = _start(topic, position)
+    end = ledger.next_position(ledger.last_confirmed)
+    first = ledger.next_position(EARLIEST)
+    return min(max(target, first), end)
+
+
+async def _in_batch(topic: Topic, position: MessagePosition) -> tuple[Position, list[int]]:
+    """Return what ``_target`` does for one message of a batch, and the messages of that entry that are to be delivered,
+    as an ack set: empty for all."""
+    try:
+        entry = await topic.log.read_entry(position.position)
+    except InvalidPositionError:
+        return await _target(topic, None, position), []
+    size = last_batch_index(entry.entry(0)) + 1
+    first = position.batch_index + position.excluded
+    if first < size:
+        return position.position, words_of((1 << size) - (1 << first)) if first else []
+    return await _target(topic, None, replace(position, excluded=position.excluded or size > 0)), []

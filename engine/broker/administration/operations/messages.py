@@ -1,0 +1,123 @@
+"""Administrative operations that find and read messages."""
+
+from base64 import b64encode
+from contextlib import aclosing
+
+from engine.admin.api.arguments import JsonObject, OnTopic
+from engine.admin.api.messages import (
+    EXAMINE,
+    LAST_MESSAGE_ID,
+    LATEST_ENTRIES,
+    MESSAGE_BY_ID,
+    MESSAGE_ID_BY_TIME,
+    PEEK,
+    Examine,
+    LatestEntries,
+    MessageById,
+    MessageIdByTime,
+    Peek,
+)
+from engine.admin.messages import message_answer
+from engine.admin.operation import Handlers, bind
+from engine.admin.unacknowledged import nth_unacknowledged
+from engine.base.errors import Failed, MagnetarError, NotFound, NotReady, PreconditionFailed
+from engine.base.ids import Position
+from engine.broker.administration import reports
+from engine.broker.administration.operations.owned_topics import OwnedTopics
+from engine.broker.topics.topic import Topic
+from engine.managed.errors import InvalidPositionError
+
+
+class MessageOperations:
+    """Handlers of the operations, which ``engine.admin.api.messages`` describes."""
+
+    def __init__(
+        self,
+        topics: OwnedTopics,
+    ) -> None:
+        self._topics = topics
+
+    @property
+    def handlers(self) -> Handlers:
+        """The handlers by operation."""
+        return dict(
+            [
+                bind(PEEK, self.peek),
+                bind(EXAMINE, self.examine),
+                bind(LATEST_ENTRIES, self.latest_entries),
+                bind(MESSAGE_BY_ID, self.message_by_id),
+                bind(LAST_MESSAGE_ID, self.last_message_id),
+                bind(MESSAGE_ID_BY_TIME, self.message_id_by_time),
+            ]
+        )
+
+    async def peek(self, args: Peek) -> JsonObject:
+        topic, subscription = await self._topics.subscription(args, "Peek messages")
+        ledgers, cursor = topic.log.stats().ledgers, subscription.cursor.stats()
+        return await _message(topic, nth_unacknowledged(ledgers, cursor, args.nth))
+
+    async def examine(self, args: Examine) -> JsonObject:
+        topic = await self._topics.persistent(args.topic, "Examine messages")
+        stats = topic.log.stats()
+        total = sum(ledger.entries for ledger in stats.ledgers)
+        if not total:
+            raise PreconditionFailed("Could not examine messages due to the total message is zero")
+        index = min(args.nth, total) - 1
+        if args.initial == "latest":
+            index = total - 1 - index
+        for ledger in stats.ledgers:
+            if index < ledger.entries:
+                return await _message(topic, Position(ledger.ledger_id, index))
+            index -= ledger.entries
+        raise NotFound("Message not found")
+
+    async def latest_entries(self, args: LatestEntries) -> JsonObject:
+        topic = await self._topics.persistent(args.topic, "Reading messages")
+        before = args.before.position if args.before is not None else None
+        rows: list[list[object]] = []
+        messages = size = 0
+        try:
+            async with aclosing(topic.log.newest_first(before)) as entries:
+                async for run, i in entries:
+                    entry = run.entry(i)
+                    size += len(entry)
+                    if rows and size > args.bytes_max:
+                        return {"entries": rows, "more": True}
+                    rows.append([*run.position(i), b64encode(entry).decode()])
+                    messages += run.messages_of(i, i + 1)
+                    if messages >= args.messages:
+                        return {"entries": rows, "more": True}
+        except MagnetarError as error:
+            kind = NotReady if error.retriable else Failed
+            raise kind(f"Messages of {args.topic} cannot be read: {error}") from error
+        return {"entries": rows, "more": False}
+
+    async def message_by_id(self, args: MessageById) -> JsonObject:
+        topic = await self._topics.persistent(args.topic, "GetMessageById")
+        position = Position(args.ledger_id, args.entry_id)
+        ledgers = {ledger.ledger_id: ledger for ledger in topic.log.stats().ledgers}
+        if position.ledger_id not in ledgers:
+            raise NotFound("Message id not found")
+        return await _message(topic, position)
+
+    async def last_message_id(self, args: OnTopic) -> JsonObject:
+        topic = await self._topics.persistent(args.topic, "GetLastMessageId")
+        return reports.message_id(topic.log.last_confirmed, args.topic.partition)
+
+    async def message_id_by_time(self, args: MessageIdByTime) -> JsonObject:
+        first = await (
+            await self._topics.persistent(args.topic, "Get message ID by timestamp")
+        ).first_since(args.timestamp_ms)
+        return reports.message_id(first, args.topic.partition)
+
+
+async def _message(topic: Topic, position: Position | None) -> JsonObject:
+    if position is None:
+        raise NotFound("Message not found")
+    try:
+        entry = await topic.log.read_entry(position)
+    except InvalidPositionError as error:
+        raise NotFound("Message not found") from error
+    except MagnetarError as error:
+        raise Failed(f"Entry {position} cannot be read: {error}") from error
+    return message_answer(position, bytes(entry.entry(0)))

@@ -1,0 +1,70 @@
+"""Administrative operations that list topics with their figures: loaded ones, and stored ones at rest."""
+
+from engine.admin.api.arguments import JsonObject
+from engine.admin.api.rows import (
+    SUBSCRIPTION_ROWS,
+    TOPIC_ROWS,
+    TOPICS,
+    TOPICS_AT_REST,
+    LoadedTopics,
+    TopicRows,
+    TopicsAtRest,
+)
+from engine.admin.operation import Handlers, bind
+from engine.base.clock import Clock
+from engine.broker.administration import reports
+from engine.broker.administration.lag_feed import LagFeed
+from engine.broker.administration.row_feed import RowFeed
+from engine.broker.topics.registry import TopicRegistry
+from engine.managed.stored.resting import RestingLogs
+
+
+class RowOperations:
+    """Handlers of the operations, which ``engine.admin.api.rows`` describes."""
+
+    def __init__(
+        self,
+        registry: TopicRegistry,
+        rows: RowFeed,
+        lags: LagFeed,
+        resting: RestingLogs,
+        clock: Clock,
+    ) -> None:
+        self._registry = registry
+        self._rows = rows
+        self._lags = lags
+        self._resting = resting
+        self._clock = clock
+
+    @property
+    def handlers(self) -> Handlers:
+        """The handlers by operation."""
+        return dict(
+            [
+                bind(TOPIC_ROWS, self.topic_rows),
+                bind(SUBSCRIPTION_ROWS, self.subscription_rows),
+                bind(TOPICS_AT_REST, self.topics_at_rest),
+                bind(TOPICS, self.topics),
+            ]
+        )
+
+    async def topic_rows(self, args: TopicRows) -> JsonObject:
+        return await self._rows.since(args)
+
+    async def subscription_rows(self, args: TopicRows) -> JsonObject:
+        return await self._lags.since(args)
+
+    async def topics_at_rest(self, args: TopicsAtRest) -> JsonObject:
+        at = self._clock.wall_ms()
+        logs = await self._resting.read([name.managed_ledger_name for name in args.topics])
+        rows: list[list[object]] = []
+        missing: list[str] = []
+        for name, log in zip(args.topics, logs, strict=True):
+            if log is None:
+                missing.append(name.full)
+            else:
+                rows.append([name.full, *reports.at_rest(log)])
+        return {"at": at, "rows": rows, "missing": missing}
+
+    async def topics(self, args: LoadedTopics) -> list[str]:
+        return [str(topic.name) for topic in self._registry.topics(args.namespace)]

@@ -1,0 +1,28 @@
+"""The handlers that a broker binds to the declared operations."""
+
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any
+
+from engine.admin import api
+from engine.admin.operation import Operation
+from tests.support.admin.bench import AdminBench
+
+
+def declared_operations() -> set[Operation[Any, Any]]:
+    modules = [import_module(f"{api.__name__}.{m.name}") for m in iter_modules(api.__path__)]
+    values = [value for module in modules for value in vars(module).values()]
+    return {value for value in values if isinstance(value, Operation)}
+
+
+async def test_a_broker_has_a_handler_for_each_operation_and_for_nothing_else(
+    tmp_path: Path,
+) -> None:
+    declared = declared_operations()
+    assert len({operation.name for operation in declared}) == len(declared)
+    bench = AdminBench(tmp_path)
+    await bench.start()
+    handlers = bench.broker.running.operations.handlers
+    await bench.close()
+    assert {operation for operation, _ in handlers.values()} == declared

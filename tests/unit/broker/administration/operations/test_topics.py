@@ -1,0 +1,65 @@
+"""What operations on topics report to the audit log, and changes of properties at once."""
+
+import asyncio
+from pathlib import Path
+
+from engine.admin.api.arguments import OnTopic
+from engine.admin.api.subscriptions import CREATE_SUBSCRIPTION, CreateSubscription
+from engine.admin.api.topics import (
+    CHANGE_PROPERTIES,
+    DELETE_TOPIC,
+    HOLDINGS,
+    ChangeProperties,
+    DeleteTopic,
+)
+from engine.base.names import TopicName
+from engine.metadata import account
+from gateway.services import topics
+from tests.support.admin.bench import AdminBench
+
+TOPIC = TopicName.parse("persistent://public/default/t")
+
+
+async def test_what_ends_with_a_topic_is_told_for_the_audit_log(tmp_path: Path) -> None:
+    bench = AdminBench(tmp_path)
+    await bench.start()
+    await topics.create(bench.engine, TOPIC, {"owner": "me"})
+    await bench.engine.call(CREATE_SUBSCRIPTION, CreateSubscription(TOPIC, "s"))
+    sink = await bench.publish(TOPIC, 3)
+    last = "{}:{}".format(*sink.positions[-1])
+    with account.opened() as accounted:
+        await topics.terminate(bench.engine, TOPIC)
+        await topics.terminate(bench.engine, TOPIC)
+        seen = (await bench.engine.call(HOLDINGS, OnTopic(TOPIC)))["seen"]
+        await bench.engine.call(DELETE_TOPIC, DeleteTopic(TOPIC, seen=seen, dry=True))
+        await topics.delete(bench.engine, TOPIC, force=False)
+    first, again = (one for one in accounted.changes if one.where == "terminate")
+    assert (first.before, first.after["now"], again.before) == (None, last, last)
+    ended = [one for one in accounted.changes if one.where == "delete_topic"]
+    assert len(ended) == 1, "a question is no change"
+    assert ended[0].before == {
+        "bytes": sum(map(len, sink.payloads)),
+        "entries": 3,
+        "properties": {"owner": "me"},
+        "subscriptions": {"s": 3},
+    }
+    await bench.close()
+
+
+async def test_of_two_changes_of_the_same_properties_at_once_one_is_refused(tmp_path: Path) -> None:
+    bench = AdminBench(tmp_path)
+    await bench.start()
+    await topics.create(bench.engine, TOPIC, {"owner": "me"})
+    await bench.loaded(TOPIC)
+    outcomes = await asyncio.gather(
+        *(
+            bench.engine.call(
+                CHANGE_PROPERTIES,
+                ChangeProperties(TOPIC, {"owner": name}, expected={"owner": "me"}),
+            )
+            for name in ("you", "them")
+        ),
+        return_exceptions=True,
+    )
+    assert sorted(type(one).__name__ for one in outcomes) == ["Conflict", "dict"]
+    await bench.close()
