@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 
+from engine.auth.judge import Judge
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
 from engine.broker.ports import BrokerIdentity
@@ -20,6 +21,8 @@ class Context:
     clock: Clock
     entropy: Entropy
     identity: BrokerIdentity
+    judge: Judge
+    """Judge that is asked before a client's command or an operation is handled."""
     compactions: asyncio.Semaphore = field(
         default_factory=lambda: asyncio.Semaphore(COMPACTIONS_MAX)
     )

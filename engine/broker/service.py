@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from engine.auth.judge import AllowAll
 from engine.base.backoff import Backoff
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
@@ -125,7 +126,9 @@ class Running:
         owned: Ownership = self.assignment
         namespaces: Namespaces = self.catalog
         self.identity = BrokerIdentity(base.node.cluster_name, record.id, instance)
-        self.context = context = Context(base.data_path, base.clock, base.entropy, self.identity)
+        self.context = context = Context(
+            base.data_path, base.clock, base.entropy, self.identity, AllowAll()
+        )
 
         async def forget(name: TopicName) -> None:
             if not await topics.twin_exists(base.store, name):

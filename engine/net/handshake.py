@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from inspect import isawaitable
 
+from engine.auth.rights import PUBLIC
 from engine.base.errors import PeerError
 from engine.base.tasks import TaskScope
 from engine.net.routing import Route, Routes
@@ -173,6 +174,6 @@ class Handshake:
 
 
 ROUTES: Routes = {
-    CommandType.CONNECT: Route(Handshake.connect),
-    CommandType.AUTH_RESPONSE: Route(Handshake.auth_response),
+    CommandType.CONNECT: Route(Handshake.connect, PUBLIC),
+    CommandType.AUTH_RESPONSE: Route(Handshake.auth_response, PUBLIC),
 }

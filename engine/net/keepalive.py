@@ -2,6 +2,7 @@
 
 import asyncio
 
+from engine.auth.rights import PUBLIC
 from engine.base.errors import PeerError
 from engine.net.routing import Route, Routes
 from engine.net.transport import Connection
@@ -101,6 +102,6 @@ class KeepAlive:
 
 
 ROUTES: Routes = {
-    CommandType.PING: Route(lambda keepalive, body: commands.pong()),
-    CommandType.PONG: Route(KeepAlive.pong),
+    CommandType.PING: Route(lambda keepalive, body: commands.pong(), PUBLIC),
+    CommandType.PONG: Route(KeepAlive.pong, PUBLIC),
 }

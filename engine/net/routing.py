@@ -2,11 +2,14 @@
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import dataclass, field
 from typing import Any
 
+from engine.auth.identity import UNAUTHENTICATED
+from engine.auth.judge import Judge, Judgement, Verdict, judge_call
+from engine.auth.rights import AUTHENTICATED, PUBLIC, Right, Rights, all_of
 from engine.base.budget import Budget
 from engine.base.errors import MagnetarError
 from engine.base.tasks import TaskScope
@@ -17,27 +20,37 @@ from engine.wire.errors import CodedError, ProtocolViolation, ServerError
 log = logging.getLogger(__name__)
 
 HOLD = "requests"
+JUDGING = "authorization"
+_ANSWERED = Verdict(False)
+"""Verdict about a command that was answered already, because its resource is not valid or the judge failed."""
 Answer = bytes | Awaitable[bytes] | None
 
 
-class Access(Enum):
-    """Permission that a client needs for a command."""
+Refuse = Callable[[Any, Any, ServerError, str], bytes]
 
-    CONNECTED = "connected"
-    """No further permission: the command concerns the connection, or something on it that was authorised when it was
-    opened."""
-    LOOKUP = "lookup"
-    LIST_TOPICS = "list topics"
-    PRODUCE = "produce"
-    CONSUME = "consume"
+
+def _error(family: object, body: Any, code: ServerError, text: str) -> bytes:
+    return commands.error(body.request_id, code, text)
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Handler of a command. ``handler(family, body)`` returns the answer, an awaitable of the answer, or None."""
+    """Handler of a command, and the rights that a client needs for it.
+
+    ``handler(family, body)`` returns the answer, an awaitable of the answer, or None. ``refuse(family, body, code,
+    text)`` returns the answer to a client that may not use the command; the default is ERROR. Raises TypeError without
+    a right.
+    """
 
     handler: Callable[[Any, Any], Answer]
-    access: Access = Access.CONNECTED
+    rights: Rights
+    refuse: Refuse = _error
+    judged: tuple[Right[Any], ...] = field(init=False)
+    """The rights that the judge is asked about; empty for most commands, which then cost nothing more."""
+
+    def __post_init__(self) -> None:
+        judged = tuple(right for right in all_of(self.rights) if right.judged)
+        object.__setattr__(self, "judged", judged)
 
 
 Routes = Mapping[int, Route]
@@ -50,17 +63,29 @@ def refused(text: str) -> Route:
     def refuse(family: object, body: Any) -> bytes:
         return commands.error(body.request_id, ServerError.NotAllowedError, text)
 
-    return Route(refuse)
+    return Route(refuse, AUTHENTICATED)
 
 
 class Router:
     """Router of one connection's commands. Commands that wait run as tasks of the connection; at ``waiting_max`` of
     them the connection is held.
 
+    ``judge`` is asked before the handler of a command that needs a right is called (A1). While it decides, the
+    connection is held and the commands behind it wait, so that a CLOSE never precedes the command that opens. SEND,
+    FLOW and ACK are not judged: they act on what was authorised when it was opened.
+
     A failed request is answered with ERROR; one that violates the protocol ends the connection.
     """
 
-    def __init__(self, connection: Connection, tasks: TaskScope, waiting_max: int) -> None:
+    identity = UNAUTHENTICATED
+    """The connection's client; its owner sets it when the client is authenticated."""
+
+    def __init__(
+        self, connection: Connection, tasks: TaskScope, waiting_max: int, judge: Judge
+    ) -> None:
+        self._judge = judge
+        self._undecided: deque[tuple[object, Route, Any]] = deque()
+        """The command about which the judge decides, and those behind it."""
         self._connection = connection
         self._tasks = tasks
         self._routes: dict[int, tuple[object, Route]] = {}
@@ -81,11 +106,77 @@ class Router:
         kind = command.type
         family, route = self._routes[kind]
         body = getattr(command, commands.FIELD_OF_TYPE[kind])
+        if (route.judged or self._undecided) and not self._passes(family, route, body):
+            return
         answer = route.handler(family, body)
+        if answer is not None:
+            self._reply(answer, body)
+
+    def _reply(self, answer: bytes | Awaitable[bytes], body: Any) -> None:
         if isinstance(answer, bytes):
             self._connection.send(answer)
-        elif answer is not None:
+        else:
             self.answer_later(answer, body.request_id)
+
+    def _passes(self, family: object, route: Route, body: Any) -> bool:
+        """Return whether the command's handler may be called now; False when it was refused, or waits for a verdict."""
+        if route.rights is PUBLIC:  # PONG proves that the peer is alive, whatever waits
+            return True
+        if self._undecided:
+            self._undecided.append((family, route, body))
+            return False
+        judgement = self._judgement(family, route, body)
+        if isinstance(judgement, Verdict):
+            return self._is_allowed(family, route, body, judgement)
+        self._undecided.append((family, route, body))
+        self._connection.hold(JUDGING)
+        self._tasks.spawn("authorization", self._decide(judgement))
+        return False
+
+    def _judgement(self, family: object, route: Route, body: Any) -> Judgement:
+        """Return the judgement about a command; an error is a refusal, answered here. Raises ProtocolViolation."""
+        try:
+            return judge_call(self._judge, self.identity, route.judged, body)
+        except MagnetarError as error:
+            return self._unjudged(family, route, body, error)
+
+    def _unjudged(self, family: object, route: Route, body: Any, error: MagnetarError) -> Verdict:
+        """Answer a command whose resource or verdict is not known. Raises ProtocolViolation."""
+        if isinstance(error, ProtocolViolation):
+            raise error
+        code = error.code if isinstance(error, CodedError) else ServerError.ServiceNotReady
+        self._connection.send(route.refuse(family, body, code, str(error)))
+        return _ANSWERED
+
+    def _is_allowed(self, family: object, route: Route, body: Any, verdict: Verdict) -> bool:
+        """Return whether the command is allowed; one that is not is answered here."""
+        if not verdict.allowed and verdict is not _ANSWERED:
+            peer, reason = self._connection.peer_name, verdict.reason
+            log.info("not authorized client=%s role=%s: %s", peer, self.identity.role, reason)
+            code = ServerError.AuthorizationError
+            self._connection.send(route.refuse(family, body, code, reason))
+        return verdict.allowed
+
+    async def _decide(self, judgement: Judgement) -> None:
+        """Handle the command that waits for this judgement and those behind it, in their order."""
+        try:
+            while not self._connection.closing:
+                family, route, body = self._undecided[0]
+                try:
+                    verdict = judgement if isinstance(judgement, Verdict) else await judgement
+                except MagnetarError as error:
+                    verdict = self._unjudged(family, route, body, error)
+                if self._is_allowed(family, route, body, verdict):
+                    answer = route.handler(family, body)
+                    if answer is not None:
+                        self._reply(answer, body)
+                self._undecided.popleft()
+                if not self._undecided:
+                    break
+                judgement = self._judgement(*self._undecided[0])
+        except ProtocolViolation as error:
+            self._connection.close(error)
+        self._connection.release(JUDGING)
 
     def answer_later(self, answer: Awaitable[bytes], request_id: int, again: bytes = b"") -> None:
         """Answer the request when ``answer`` completes. ``again`` is sent behind a refusal that may pass."""

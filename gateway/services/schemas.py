@@ -97,7 +97,7 @@ def _stored(answer: Json) -> StoredSchema:
     return StoredSchema(answer["timestamp"], schema)
 
 
-class Verdict(NamedTuple):
+class SchemaVerdict(NamedTuple):
     """The result of a check of a candidate schema.
 
     ``version`` is its number if it is stored already, ``reason`` why it may not become the next version. ``newest`` is
@@ -111,7 +111,7 @@ class Verdict(NamedTuple):
     strategy: StrategyInForce
 
 
-async def verdict(engine: Engine, candidate: GivenSchema) -> Verdict:
+async def verdict(engine: Engine, candidate: GivenSchema) -> SchemaVerdict:
     """Check a candidate against the topic's schemas. Raises InvalidField, Unprocessable, NotFound."""
     # Read before the checks: a version registered meanwhile makes a registration by this verdict a conflict.
     newest = (await page(engine, candidate.topic, 1))["newest"]
@@ -120,7 +120,7 @@ async def verdict(engine: Engine, candidate: GivenSchema) -> Verdict:
         find(engine, candidate),
         strategy(engine, candidate.topic),
     )
-    return Verdict(
+    return SchemaVerdict(
         newest,
         None if number < 0 else number,
         answer["compatibility"] or number >= 0,

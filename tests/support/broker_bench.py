@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from engine.auth.judge import AllowAll
 from engine.base.budget import Budget
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
@@ -334,6 +335,7 @@ async def opened(
         clock=SystemClock(),
         entropy=RandomEntropy(),
         identity=BrokerIdentity("test", "b", 0),
+        judge=AllowAll(),
     )
     config = everything.ledger_config(TopicPolicies())
     schemas = SchemaRules(SchemaRegistry(store, cluster.client(store=store), config, SystemClock()))

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequenc
 from types import SimpleNamespace
 from typing import Any, cast
 
+from engine.auth.judge import AllowAll
 from engine.base.clock import LoopClock
 from engine.base.entropy import RandomEntropy
 from engine.base.ids import Position
@@ -177,7 +178,11 @@ class Reading:
         index = cast(IndexLedgers, self.index)
         self.cursor = Cursor("s", AckState(), self.shelf.entries, {}, None, index)
         context = Context(
-            settings, self.shelf.clock, self.shelf.entropy, BrokerIdentity("test", "b", 0)
+            settings,
+            self.shelf.clock,
+            self.shelf.entropy,
+            BrokerIdentity("test", "b", 0),
+            AllowAll(),
         )
         self.topic = topic = SimpleNamespace(
             name=TopicName.parse("persistent://public/default/shelf"),

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 
+from engine.auth.actions import Action
+from engine.auth.resource_names import SubscriptionName
+from engine.auth.rights import OPENED, Right
 from engine.base.errors import MagnetarError
 from engine.base.ids import EARLIEST, LATEST, Position
 from engine.broker.connection.bounds import (
@@ -15,7 +18,7 @@ from engine.broker.connection.bounds import (
     check_new_subscription,
     check_subscription_properties,
 )
-from engine.broker.connection.lookups import parse_topic
+from engine.broker.connection.lookups import parse_topic, topic_of
 from engine.broker.context import Context
 from engine.broker.dispatch.choose.keys import SLOTS, KeyPolicy
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
@@ -35,7 +38,7 @@ from engine.broker.topics.subscription import CompactionSubscription, Subscripti
 from engine.broker.topics.topic import Topic
 from engine.managed.errors import InvalidPositionError
 from engine.managed.ledger import InitialPosition
-from engine.net.routing import Access, Answer, Route, Routes
+from engine.net.routing import Answer, Route, Routes
 from engine.wire import commands
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.errors import ProtocolViolation, ServerError
@@ -79,14 +82,23 @@ class ConsumeCommands:
     # --- SUBSCRIBE ------------------------------------------------------------------------------
 
     def subscribe(self, body: pb.CommandSubscribe) -> None:
-        """Handle SUBSCRIBE; the answer follows later.
+        """Handle SUBSCRIBE; the answer follows later."""
+        self._connection.answer_later(self._subscribe(body), body.request_id, self._again(body))
+
+    def _again(self, body: pb.CommandSubscribe) -> bytes:
+        """Return what follows a refusal that may pass.
 
         The C++ library, and those built on it, treat a refused consumer as attached to the connection: they subscribe
         again only after a CLOSE_CONSUMER.
         """
         stranded = self._connection.client_version.startswith("Pulsar-CPP")
-        again = commands.close_consumer(body.consumer_id) if stranded else b""
-        self._connection.answer_later(self._subscribe(body), body.request_id, again)
+        return commands.close_consumer(body.consumer_id) if stranded else b""
+
+    def refuse(self, body: pb.CommandSubscribe, code: ServerError, text: str) -> bytes:
+        """Return the answer to a client that may not subscribe, or of which that cannot be known now."""
+        passes = code is ServerError.ServiceNotReady
+        again = self._again(body) if passes else b""
+        return commands.error(body.request_id, code, text) + again
 
     async def _subscribe(self, body: pb.CommandSubscribe) -> bytes:
         consumer_id = body.consumer_id
@@ -401,16 +413,25 @@ class ConsumeCommands:
         attached.subscription.detach(attached.consumer)
 
 
+def subscription_of(body: pb.CommandSubscribe) -> SubscriptionName:
+    """Return the subscription that SUBSCRIBE names. Raises InvalidTopicName."""
+    return SubscriptionName(topic_of(body), body.subscription)
+
+
 ROUTES: Routes = {
-    CommandType.SUBSCRIBE: Route(ConsumeCommands.subscribe, Access.CONSUME),
-    CommandType.FLOW: Route(ConsumeCommands.flow),
-    CommandType.ACK: Route(ConsumeCommands.ack),
-    CommandType.REDELIVER_UNACKNOWLEDGED_MESSAGES: Route(ConsumeCommands.redeliver),
-    CommandType.UNSUBSCRIBE: Route(ConsumeCommands.unsubscribe),
-    CommandType.SEEK: Route(ConsumeCommands.seek),
-    CommandType.GET_LAST_MESSAGE_ID: Route(ConsumeCommands.last_message_id),
-    CommandType.CONSUMER_STATS: Route(ConsumeCommands.stats),
-    CommandType.CLOSE_CONSUMER: Route(ConsumeCommands.close),
+    CommandType.SUBSCRIBE: Route(
+        ConsumeCommands.subscribe,
+        Right(Action.CONSUME, SubscriptionName, subscription_of),
+        refuse=ConsumeCommands.refuse,
+    ),
+    CommandType.FLOW: Route(ConsumeCommands.flow, OPENED),
+    CommandType.ACK: Route(ConsumeCommands.ack, OPENED),
+    CommandType.REDELIVER_UNACKNOWLEDGED_MESSAGES: Route(ConsumeCommands.redeliver, OPENED),
+    CommandType.UNSUBSCRIBE: Route(ConsumeCommands.unsubscribe, OPENED),
+    CommandType.SEEK: Route(ConsumeCommands.seek, OPENED),
+    CommandType.GET_LAST_MESSAGE_ID: Route(ConsumeCommands.last_message_id, OPENED),
+    CommandType.CONSUMER_STATS: Route(ConsumeCommands.stats, OPENED),
+    CommandType.CLOSE_CONSUMER: Route(ConsumeCommands.close, OPENED),
 }
 
 

@@ -1,5 +1,9 @@
 """Lookup, partitioned metadata, topics of a namespace: the requests of clients without a producer or consumer."""
 
+from typing import Protocol
+
+from engine.auth.actions import Action
+from engine.auth.rights import Right
 from engine.base.clock import Clock
 from engine.base.errors import InvalidNameError
 from engine.base.names import NamespaceName, TopicName
@@ -15,14 +19,28 @@ from engine.broker.errors import BrokerError, InvalidTopicName, MetadataError
 from engine.broker.ports import Namespaces, Ownership, TopicMode
 from engine.broker.settings import DataPathSettings
 from engine.broker.topics.registry import TopicRegistry
-from engine.net.routing import Access, Route, Routes
+from engine.net.routing import Route, Routes
 from engine.wire import commands
 from engine.wire import pulsar_pb2 as pb
-from engine.wire.errors import ProtocolViolation
+from engine.wire.errors import ProtocolViolation, ServerError
 from engine.wire.states import CommandType
 
 FILTER_S = 1.0
 """Time that matching a pattern with all names may take; after it the client has to filter."""
+
+
+class NamesTopic(Protocol):
+    """A command with the name of a topic."""
+
+    @property
+    def topic(self) -> str: ...
+
+
+class NamesNamespace(Protocol):
+    """A command with the name of a namespace."""
+
+    @property
+    def namespace(self) -> str: ...
 
 
 def parse_topic(text: str) -> TopicName:
@@ -31,6 +49,23 @@ def parse_topic(text: str) -> TopicName:
         return TopicName.parse(text)
     except InvalidNameError as error:
         raise InvalidTopicName(f"Invalid topic name: {error}") from error
+
+
+def topic_of(body: NamesTopic) -> TopicName:
+    """Return the topic that a command names. Raises InvalidTopicName."""
+    return parse_topic(body.topic)
+
+
+def namespace_of(body: NamesNamespace) -> NamespaceName:
+    """Return the namespace that a command names. Raises ProtocolViolation for an invalid name, which closes the
+    connection as in Pulsar."""
+    try:
+        return NamespaceName.parse(body.namespace)
+    except InvalidNameError as error:
+        raise ProtocolViolation(str(error)) from error
+
+
+LOOKUP_TOPIC: Right[NamesTopic] = Right(Action.LOOKUP, TopicName, topic_of)
 
 
 class LookupCommands:
@@ -89,6 +124,17 @@ class LookupCommands:
             proxy_through_service_url=owner.proxy_through_service_url,
         )
 
+    def refuse_lookup(self, body: pb.CommandLookupTopic, code: ServerError, text: str) -> bytes:
+        """Return the answer to a client that may not look up the topic."""
+        self.times.failed += 1
+        return commands.lookup_failed(body.request_id, code, text)
+
+    def refuse_metadata(
+        self, body: pb.CommandPartitionedTopicMetadata, code: ServerError, text: str
+    ) -> bytes:
+        """Return the answer to a client that may not ask for the topic's partitions."""
+        return commands.partitioned_metadata_failed(body.request_id, code, text)
+
     async def partitioned_metadata(self, body: pb.CommandPartitionedTopicMetadata) -> bytes:
         try:
             count = await self._namespaces.partitions(
@@ -99,12 +145,8 @@ class LookupCommands:
         return commands.partitioned_metadata(body.request_id, count)
 
     async def topics_of_namespace(self, body: pb.CommandGetTopicsOfNamespace) -> bytes:
-        """Return the topics of a namespace. Raises ProtocolViolation for an invalid namespace name, which closes the
-        connection as in Pulsar."""
-        try:
-            namespace = NamespaceName.parse(body.namespace)
-        except InvalidNameError as error:
-            raise ProtocolViolation(str(error)) from error
+        """Return the topics of a namespace. Raises ProtocolViolation as ``namespace_of``."""
+        namespace = namespace_of(body)
         mode = TopicMode(body.mode)
         topics = await self._namespaces.topics_of_namespace(namespace, mode)
         if mode is not TopicMode.PERSISTENT:
@@ -128,10 +170,14 @@ class LookupCommands:
 
 
 ROUTES: Routes = {
-    CommandType.LOOKUP: Route(LookupCommands.lookup, Access.LOOKUP),
-    CommandType.PARTITIONED_METADATA: Route(LookupCommands.partitioned_metadata, Access.LOOKUP),
+    CommandType.LOOKUP: Route(
+        LookupCommands.lookup, LOOKUP_TOPIC, refuse=LookupCommands.refuse_lookup
+    ),
+    CommandType.PARTITIONED_METADATA: Route(
+        LookupCommands.partitioned_metadata, LOOKUP_TOPIC, refuse=LookupCommands.refuse_metadata
+    ),
     CommandType.GET_TOPICS_OF_NAMESPACE: Route(
-        LookupCommands.topics_of_namespace, Access.LIST_TOPICS
+        LookupCommands.topics_of_namespace, Right(Action.LOOKUP, NamespaceName, namespace_of)
     ),
 }
 

@@ -3,13 +3,17 @@
 import asyncio
 from functools import partial
 
+from engine.auth.actions import Action
+from engine.auth.resource_names import SubscriptionName
+from engine.auth.rights import OPENED, Right
+from engine.base.names import TopicName
 from engine.broker.connection.bounds import (
     check_int64,
     check_metadata,
     check_name,
     check_new_subscription,
 )
-from engine.broker.connection.lookups import parse_topic
+from engine.broker.connection.lookups import parse_topic, topic_of
 from engine.broker.context import Context
 from engine.broker.errors import (
     BrokerError,
@@ -22,7 +26,7 @@ from engine.broker.topics.publish import Producer, Publish, PublishHost
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import SchemaRules
 from engine.managed.ledger import InitialPosition
-from engine.net.routing import Access, Route, Routes
+from engine.net.routing import Route, Routes
 from engine.wire import commands
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.errors import ProtocolViolation, ServerError
@@ -265,9 +269,22 @@ class ProduceCommands:
             producer.leave()
 
 
+def initial_subscription(body: pb.CommandProducer) -> tuple[SubscriptionName, ...]:
+    """Return the subscription that PRODUCER creates, if any. Raises InvalidTopicName."""
+    if not body.initial_subscription_name:
+        return ()
+    return (SubscriptionName(topic_of(body), body.initial_subscription_name),)
+
+
 ROUTES: Routes = {
-    CommandType.PRODUCER: Route(ProduceCommands.producer, Access.PRODUCE),
-    CommandType.CLOSE_PRODUCER: Route(ProduceCommands.close),
+    CommandType.PRODUCER: Route(
+        ProduceCommands.producer,
+        (
+            Right(Action.PRODUCE, TopicName, topic_of),
+            Right(Action.CONSUME, SubscriptionName, initial_subscription),
+        ),
+    ),
+    CommandType.CLOSE_PRODUCER: Route(ProduceCommands.close, OPENED),
 }
 
 

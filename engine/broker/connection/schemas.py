@@ -1,6 +1,6 @@
 """GET_SCHEMA and GET_OR_CREATE_SCHEMA, which Java and Go also send for dead letters, readers and several schemas."""
 
-from engine.broker.connection.lookups import parse_topic
+from engine.broker.connection.lookups import LOOKUP_TOPIC, parse_topic
 from engine.broker.errors import BrokerError
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import (
@@ -40,6 +40,16 @@ class SchemaCommands:
         schema = to_wire(schema_id(name), version.registered.schema)
         return commands.schema(body.request_id, schema, version_bytes(version.number))
 
+    def refuse(self, body: pb.CommandGetSchema, code: ServerError, text: str) -> bytes:
+        """Return the answer to a client that may not read the topic's schema."""
+        return commands.schema_failed(body.request_id, code, text)
+
+    def refuse_version(
+        self, body: pb.CommandGetOrCreateSchema, code: ServerError, text: str
+    ) -> bytes:
+        """Return the answer to a client that may not add a version of the topic's schema."""
+        return commands.schema_version_failed(body.request_id, code, text)
+
     async def get_or_create(self, body: pb.CommandGetOrCreateSchema) -> bytes:
         """Return the version of a schema, which is registered first if it is new and allowed. The topic's owner
         answers."""
@@ -52,6 +62,11 @@ class SchemaCommands:
 
 
 ROUTES: Routes = {
-    CommandType.GET_SCHEMA: Route(SchemaCommands.get),
-    CommandType.GET_OR_CREATE_SCHEMA: Route(SchemaCommands.get_or_create),
+    CommandType.GET_SCHEMA: Route(SchemaCommands.get, LOOKUP_TOPIC, refuse=SchemaCommands.refuse),
+    CommandType.GET_OR_CREATE_SCHEMA: Route(
+        SchemaCommands.get_or_create,
+        # Producers and consumers may add a version, as by PRODUCER and SUBSCRIBE: Go's readers send this command.
+        LOOKUP_TOPIC,
+        refuse=SchemaCommands.refuse_version,
+    ),
 }

@@ -95,7 +95,9 @@ class Session(Connection):
         self._client = self._handshake.client
         self._produce = produce.ProduceCommands(self, context, registry, schema_rules)
         self._consume = consume.ConsumeCommands(self, context, registry, schema_rules)
-        self._requests = Router(self, self._tasks, settings.max_pending_requests_per_connection)
+        self._requests = Router(
+            self, self._tasks, settings.max_pending_requests_per_connection, context.judge
+        )
         self._requests.add(self._handshake, handshake.ROUTES)
         self._requests.add(self._keepalive, keepalive.ROUTES)
         self._requests.add(self._produce, produce.ROUTES)

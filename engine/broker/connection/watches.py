@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Set
 
-from engine.base.errors import InvalidNameError
+from engine.auth.actions import Action
+from engine.auth.rights import OPENED, Right
 from engine.base.names import NamespaceName
-from engine.broker.connection.lookups import filter_topics
+from engine.broker.connection.lookups import filter_topics, namespace_of
 from engine.broker.connection.patterns import (
     NAME_MAX,
     PatternError,
@@ -16,10 +17,9 @@ from engine.broker.control.topic_lists import TopicLists
 from engine.broker.errors import InvalidTopicName, NotAllowed
 from engine.broker.outlet import Outlet
 from engine.broker.settings import DataPathSettings
-from engine.net.routing import Access, Route, Routes
+from engine.net.routing import Route, Routes
 from engine.wire import commands
 from engine.wire import pulsar_pb2 as pb
-from engine.wire.errors import ProtocolViolation
 from engine.wire.states import CommandType
 
 REFUSED = "Unable to create topic list watcher: "
@@ -100,10 +100,7 @@ class WatchCommands:
     async def watch(self, body: pb.CommandWatchTopicList) -> bytes:
         """Handle WATCH_TOPIC_LIST and return the answer. Raises ProtocolViolation for an invalid namespace name, which
         closes the connection as in Pulsar."""
-        try:
-            namespace = NamespaceName.parse(body.namespace)
-        except InvalidNameError as error:
-            raise ProtocolViolation(str(error)) from error
+        namespace = namespace_of(body)
         self._check(body)
         try:
             watch = _Watch(self._outlet, body.watcher_id, namespace, body.topics_pattern)
@@ -166,6 +163,8 @@ class WatchCommands:
 
 
 ROUTES: Routes = {
-    CommandType.WATCH_TOPIC_LIST: Route(WatchCommands.watch, Access.LIST_TOPICS),
-    CommandType.WATCH_TOPIC_LIST_CLOSE: Route(WatchCommands.unwatch),
+    CommandType.WATCH_TOPIC_LIST: Route(
+        WatchCommands.watch, Right(Action.LOOKUP, NamespaceName, namespace_of)
+    ),
+    CommandType.WATCH_TOPIC_LIST_CLOSE: Route(WatchCommands.unwatch, OPENED),
 }

@@ -1,6 +1,7 @@
 """The list of edits; docs/mutants.md says what belongs into it."""
 
 from tests.mutants.edits import (
+    access,
     attention,
     backlogs,
     bookie,
@@ -19,6 +20,7 @@ from tests.mutants.edits import (
 )
 
 EDITS = (
+    *access.EDITS,
     *bookie.EDITS,
     *ledger.EDITS,
     *managed.EDITS,

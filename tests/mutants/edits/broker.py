@@ -575,7 +575,7 @@ EDITS = (
     ),
     Edit(
         "refused-consumer-left-waiting",
-        "engine/broker/connection/consume.py::ConsumeCommands.subscribe",
+        "engine/broker/connection/consume.py::ConsumeCommands._again",
         'self._connection.client_version.startswith("Pulsar-CPP")',
         "False",
         (

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from engine.auth.judge import AllowAll
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.ids import Position
@@ -64,7 +65,7 @@ async def source() -> AsyncIterator[EntrySource]:
     scope = TaskScope("test")
     cursor: Any = SlowCursor()
     identity = BrokerIdentity("test", "b", 0)
-    context = Context(DataPathSettings(), SystemClock(), RandomEntropy(), identity)
+    context = Context(DataPathSettings(), SystemClock(), RandomEntropy(), identity, AllowAll())
     yield EntrySource(cursor, scope, context, lambda: None)
     await scope.close()
 

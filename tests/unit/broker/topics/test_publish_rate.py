@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from engine.auth.judge import AllowAll
 from engine.base.clock import LoopClock
 from engine.base.entropy import RandomEntropy
 from engine.base.names import TopicName
@@ -77,7 +78,11 @@ class Flood:
 class World:
     def __init__(self, **settings: Any) -> None:
         self.context = Context(
-            DataPathSettings(**settings), LoopClock(), RandomEntropy(), BrokerIdentity("t", "b", 0)
+            DataPathSettings(**settings),
+            LoopClock(),
+            RandomEntropy(),
+            BrokerIdentity("t", "b", 0),
+            AllowAll(),
         )
         self.rates = BrokerRates(self.context)
         self.topics: list[Topic] = []

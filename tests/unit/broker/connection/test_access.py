@@ -1,0 +1,137 @@
+"""Every command that needs a right is refused by a judge that allows nothing, and changes nothing then."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.auth.actions import Action
+from engine.auth.rights import PUBLIC
+from engine.base.names import NamespaceName
+from engine.broker.connection import consume, lookups, produce, schemas, watches
+from engine.broker.connection.session import TRANSACTIONS
+from engine.net.routing import Route
+from engine.wire import client_commands as say
+from engine.wire import pulsar_pb2 as pb
+from engine.wire.commands import command_frame
+from engine.wire.errors import ServerError
+from engine.wire.states import CommandType
+from tests.support.broker_bench import NAME, commands_in, opened
+from tests.support.access.judges import REASON, DenyAll
+
+FAMILIES = (consume, lookups, produce, schemas, watches)
+ROUTES: dict[int, Route] = {
+    kind: route for family in FAMILIES for kind, route in family.ROUTES.items()
+}
+JUDGED = sorted(kind for kind, route in ROUTES.items() if route.judged)
+NEW = "persistent://public/default/new"
+STRING = pb.Schema(name="s", type=pb.Schema.String, schema_data=b"")
+COMMANDS: dict[int, Callable[[str], bytes]] = {
+    CommandType.LOOKUP: lambda topic: say.lookup(topic, 1),
+    CommandType.PARTITIONED_METADATA: lambda topic: say.partitioned_metadata(topic, 1),
+    CommandType.GET_TOPICS_OF_NAMESPACE: lambda topic: say.topics_of_namespace("public/default", 1),
+    CommandType.WATCH_TOPIC_LIST: lambda topic: command_frame(
+        "watchTopicList",
+        request_id=1,
+        watcher_id=1,
+        namespace="public/default",
+        topics_pattern=".*",
+    ),
+    CommandType.PRODUCER: lambda topic: say.producer(topic, 1, 1),
+    CommandType.SUBSCRIBE: lambda topic: say.subscribe(topic, "s", 0, 1, 1),
+    CommandType.GET_SCHEMA: lambda topic: say.get_schema(topic, 1),
+    CommandType.GET_OR_CREATE_SCHEMA: lambda topic: say.get_or_create_schema(topic, 1, STRING),
+}
+
+
+def answers_of(sent: bytearray) -> list[Any]:
+    """The bodies of the answers behind CONNECTED."""
+    commands = list(commands_in(bytes(sent)))
+    return [getattr(c, c.ListFields()[-1][0].name) for c in commands[1:]]
+
+
+def refusal_of(answer: Any) -> tuple[int, int, str]:
+    """Request, code and text of an answer, whatever its fields are called."""
+    fields = {field.name: value for field, value in answer.ListFields()}
+    code = fields.get("error", fields.get("error_code", -1))
+    return fields["request_id"], code, fields.get("message", fields.get("error_message", ""))
+
+
+@pytest.mark.parametrize("topic", [NAME.full, NEW], ids=["existing", "missing"])
+@pytest.mark.parametrize("kind", JUDGED, ids=lambda kind: CommandType(kind).name)
+async def test_a_refused_command_is_answered_with_the_reason_and_changes_nothing(
+    tmp_path: Path, kind: int, topic: str
+) -> None:
+    async with opened(tmp_path) as bench:
+        judge = bench.context.judge = DenyAll()
+        session = bench.sessions().accept()
+        sent = bytearray()
+        session.send = sent.extend  # type: ignore[method-assign, assignment]
+        session.data_received(say.connect("test") + COMMANDS[kind](topic))
+        assert not session._tasks._tasks  # no handler was called
+        (answer,) = answers_of(sent)
+        assert refusal_of(answer) == (1, ServerError.AuthorizationError, REASON)
+        assert [action for _, action, _ in judge.asked] == [ROUTES[kind].judged[0].action]
+        assert [topic.name.full for topic in bench.registry] == [NAME.full]
+        assert (session.producers, session.consumers) == (0, 0)
+        assert bench.topic.subscriptions == {}
+        assert await bench.schemas.version(NAME, None) is None
+        session.closed(None)
+
+
+async def test_a_producer_that_may_not_consume_creates_no_subscription(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bench:
+        judge = bench.context.judge = DenyAll(Action.PRODUCE)
+        session = bench.sessions().accept()
+        sent = bytearray()
+        session.send = sent.extend  # type: ignore[method-assign, assignment]
+        with_subscription = command_frame(
+            "producer",
+            topic=NAME.full,
+            producer_id=1,
+            request_id=1,
+            initial_subscription_name="first",
+        )
+        session.data_received(say.connect("test") + with_subscription)
+        (answer,) = answers_of(sent)
+        assert refusal_of(answer) == (1, ServerError.AuthorizationError, REASON)
+        assert [str(resource) for _, _, resource in judge.asked] == [
+            NAME.full,
+            f"subscription first of {NAME.full}",
+        ]
+        session.data_received(say.producer(NAME.full, 1, 2))
+        async with asyncio.timeout(120):
+            while len(answers_of(sent)) < 2:
+                await asyncio.sleep(0)
+        assert answers_of(sent)[1].producer_name
+        assert bench.topic.subscriptions == {}
+        session.closed(None)
+
+
+async def test_listings_are_judged_on_their_namespace(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bench:
+        judge = bench.context.judge = DenyAll()
+        session = bench.sessions().accept()
+        session.send = bytearray().extend  # type: ignore[method-assign, assignment]
+        session.data_received(say.connect("test") + say.topics_of_namespace("a/b", 1))
+        assert [resource for _, _, resource in judge.asked] == [NamespaceName.of("a", "b")]
+        session.closed(None)
+
+
+def test_only_what_acts_on_something_opened_is_not_judged() -> None:
+    unjudged = {CommandType(kind).name for kind, route in ROUTES.items() if not route.judged}
+    assert unjudged == {
+        "ACK",
+        "CLOSE_CONSUMER",
+        "CLOSE_PRODUCER",
+        "CONSUMER_STATS",
+        "FLOW",
+        "GET_LAST_MESSAGE_ID",
+        "REDELIVER_UNACKNOWLEDGED_MESSAGES",
+        "SEEK",
+        "UNSUBSCRIBE",
+        "WATCH_TOPIC_LIST_CLOSE",
+    }
+    assert all(route.rights is not PUBLIC for route in [*ROUTES.values(), *TRANSACTIONS.values()])
