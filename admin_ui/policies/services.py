@@ -104,7 +104,7 @@ async def _effects(
         return own, None
     if isinstance(place, NamespaceName) and policy.topic_key:
         own = await effects.overriding(engine, place, policy)
-    if not policy.takes:
+    if policy.effect is None:
         return own, None
     if isinstance(place, TopicName):
         scope = await effects.of_topic(engine, place)

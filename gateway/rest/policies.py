@@ -1,5 +1,6 @@
 """Resources that read, set and remove policies of namespaces and topics, generated from the table of policies."""
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -8,6 +9,7 @@ from engine.base.names import TopicName
 from engine.tenancy.namespaces import namespace_name
 from engine.tenancy.policies.forms import Choice, Fields, Names
 from engine.tenancy.policies.policy import Level, Policy
+from engine.tenancy.policies.policy_calls import DELETE, PolicyRoute, Removal
 from engine.tenancy.policies.table import (
     AGE_QUOTA,
     OFFLOADING,
@@ -17,41 +19,20 @@ from engine.tenancy.policies.table import (
 )
 from gateway.http.bodies import flag, json_answer, json_body, no_content
 from gateway.rest.base import AdminResource
-from gateway.rest.routes import routes, shape
 from gateway.rest.topics import TopicPathResource
 from gateway.services import policies
 
-QUOTAS = {"destination_storage": SIZE_QUOTA, "message_age": AGE_QUOTA}
-ANSWERED_204 = {"schemaAutoUpdateCompatibilityStrategy"}
-TOPIC_ANSWERED_204 = {
-    "maxSubscriptionsPerTopic",
-    "maxConsumersPerSubscription",
-    "publishRate",
-    "maxMessageSize",
-}
-"""Policies for which Pulsar answers 204 instead of an empty 200 when they are not set."""
-
-STORED_200 = {"replication", "allowedClusters", "offloadThresholdInSeconds"}
-"""Policies of namespaces for which Pulsar answers a change with 200 instead of 204."""
-ONLY_HERE = {"schemaCompatibilityStrategy", "schemaValidationEnforced"}
-"""Policies of topics that Pulsar stores for one cluster only: ``isGlobal`` is ignored."""
-NEVER_APPLIED = {
-    "publishRate",
-    "maxMessageSize",
-    "deduplicationSnapshotInterval",
-    "subscriptionTypesEnabled",
-}
-"""Policies for which Pulsar ignores ``applied`` and answers the topic's own value."""
-REMOVED_BY_NULL = {"deduplicationSnapshotInterval"}
-"""Numeric policies that an empty body removes."""
+QUOTAS = (SIZE_QUOTA, AGE_QUOTA)
+"""Policies that share a route; the last part of each one's key is the type that the query selects."""
 
 
 def value_of(policy: Policy, body: Any) -> Any:
     """Return the value to store for a body; None removes the policy.
 
-    As in Pulsar, a missing body removes a policy that is an object or a word. Raises InvalidField.
+    As in Pulsar, a missing body removes a policy that is an object or a word, and one that only this removes from a
+    namespace. Raises InvalidField.
     """
-    removes = isinstance(policy.form, Fields | Choice) or policy.name in REMOVED_BY_NULL
+    removes = isinstance(policy.form, Fields | Choice) or _removed_by_null(policy)
     if body is None and removes:
         return None
     if body is None and isinstance(policy.form, Names):
@@ -59,17 +40,30 @@ def value_of(policy: Policy, body: Any) -> Any:
     return policy.read(body)
 
 
+def _removed_by_null(policy: Policy) -> bool:
+    route = policy.route_at(Level.NAMESPACE)
+    return route is not None and route.removal == Removal("POST", None)
+
+
+def route_of(policy: Policy, level: Level) -> PolicyRoute:
+    """Return the route of a policy that exists at the level."""
+    route = policy.route_at(level)
+    assert route is not None, policy.name
+    return route
+
+
 def quota(request: HttpRequest) -> Policy:
     """Return the policy of the query's ``backlogQuotaType``. Raises Http404 for an unknown one, as Pulsar answers."""
-    name = request.GET.get("backlogQuotaType") or "destination_storage"
-    if name not in QUOTAS:
+    kind = request.GET.get("backlogQuotaType") or SIZE_QUOTA.key[-1]
+    policy = next((policy for policy in QUOTAS if policy.key[-1] == kind), None)
+    if policy is None:
         raise Http404
-    return QUOTAS[name]
+    return policy
 
 
 def is_global(request: HttpRequest, policy: Policy) -> bool:
     """Return whether the call is about the topic's policy in all clusters that replicate the topic."""
-    return flag(request, "isGlobal") and policy.topic_name not in ONLY_HERE
+    return flag(request, "isGlobal") and route_of(policy, Level.TOPIC).everywhere
 
 
 def own_field(request: HttpRequest, policy: Policy) -> str:
@@ -95,18 +89,19 @@ class NamespacePolicyResource(_NamespacePolicyBase):
     """A policy of a namespace."""
 
     policy: ClassVar[Policy]
+    policy_route: ClassVar[PolicyRoute]
 
     async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         value = await self.value(tenant, namespace, self.policy)
         value = self.policy.unset if value is None else value
         if value is None:
-            return no_content(204 if self.policy.name in ANSWERED_204 else 200)
+            return no_content(self.policy_route.unset_status)
         return json_answer(value)
 
     async def store(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         value = value_of(self.policy, json_body(request))
-        answer = await self.set(tenant, namespace, self.policy, value)
-        return no_content(200) if self.policy.name in STORED_200 else answer
+        await self.set(tenant, namespace, self.policy, value)
+        return no_content(self.policy_route.stored_status)
 
     async def remove(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         return await self.set(tenant, namespace, self.policy, None)
@@ -127,9 +122,7 @@ class NamespaceQuotasResource(_NamespacePolicyBase):
     """The backlog quotas of a namespace that are set, by type."""
 
     async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
-        quotas = {
-            kind: await self.value(tenant, namespace, policy) for kind, policy in QUOTAS.items()
-        }
+        quotas = {policy.key[-1]: await self.value(tenant, namespace, policy) for policy in QUOTAS}
         return json_answer({kind: value for kind, value in quotas.items() if value is not None})
 
 
@@ -140,7 +133,7 @@ class _TopicPolicyBase(TopicPathResource):
         """Return the topic's own value of a policy, or with ``applied`` the effective one; None when there is none."""
         name = self.name(tenant, namespace, topic)
         rows = await self.work(lambda engine: policies.of_topic(engine, name))
-        is_applied = flag(request, "applied") and policy.topic_name not in NEVER_APPLIED
+        is_applied = flag(request, "applied") and route_of(policy, Level.TOPIC).applied
         return rows[policy.name]["value" if is_applied else own_field(request, policy)]
 
     async def set(
@@ -163,6 +156,7 @@ class TopicPolicyResource(_TopicPolicyBase):
     """A policy of a topic; with ``applied`` the effective one, also when the topic has none of its own."""
 
     policy: ClassVar[Policy]
+    policy_route: ClassVar[PolicyRoute]
 
     async def get(
         self, request: HttpRequest, tenant: str, namespace: str, topic: str
@@ -170,14 +164,15 @@ class TopicPolicyResource(_TopicPolicyBase):
         value = await self.value(request, tenant, namespace, topic, self.policy)
         value = self.policy.topic_unset if value is None else value
         if value is None:
-            return no_content(204 if self.policy.topic_name in TOPIC_ANSWERED_204 else 200)
+            return no_content(self.policy_route.unset_status)
         return json_answer(value)
 
     async def store(
         self, request: HttpRequest, tenant: str, namespace: str, topic: str
     ) -> HttpResponse:
-        query = request.GET.get(self.policy.topic_name)  # Clients send messageTTL in the query.
-        value = value_of(self.policy, json_body(request) if query is None else query)
+        parameter = self.policy_route.value_query
+        given = request.GET.get(parameter) if parameter else None
+        value = value_of(self.policy, json_body(request) if given is None else given)
         return await self.set(request, tenant, namespace, topic, self.policy, value)
 
     async def remove(
@@ -256,7 +251,7 @@ class TopicQuotasResource(_TopicPolicyBase):
     ) -> HttpResponse:
         name = self.name(tenant, namespace, topic)
         all_rows = await self.work(lambda engine: policies.of_topic(engine, name))
-        rows = {kind: all_rows[policy.name] for kind, policy in QUOTAS.items()}
+        rows = {policy.key[-1]: all_rows[policy.name] for policy in QUOTAS}
         if not flag(request, "applied"):
             part = own_field(request, SIZE_QUOTA)
             own = {kind: row[part] for kind, row in rows.items()}
@@ -275,38 +270,36 @@ class OffloadPoliciesRemovalResource(_NamespacePolicyBase):
         return await self.set(tenant, namespace, OFFLOADING, None)
 
 
-def _route(
-    base: type[NamespacePolicyResource | TopicPolicyResource], template: str, policy: Policy
-) -> tuple[str, type[AdminResource]]:
-    """Return a route and its resource, which stores and removes by the methods that Pulsar documents."""
-    documented = routes()[shape(template)].methods
-    methods = {
-        "PUT": ("put", base.store),
-        "POST": ("post", base.store),
-        "DELETE": ("delete", base.remove),
-    }
-    offered = dict(methods[name] for name in methods if name in documented)
-    return template, type(f"{base.__name__}_{policy.name}", (base,), {"policy": policy, **offered})
+def _resource(
+    base: type[NamespacePolicyResource | TopicPolicyResource], policy: Policy, route: PolicyRoute
+) -> type[AdminResource]:
+    """Return the resource of a policy, which stores and removes it by the methods of its route."""
+    methods: dict[str, Any] = {route.method.lower(): base.store}
+    if route.removal == DELETE:
+        methods["delete"] = base.remove
+    attributes = {"policy": policy, "policy_route": route, **methods}
+    return type(f"{base.__name__}_{policy.name}", (base,), attributes)
 
 
-_NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
-_TOPIC = "/admin/v2/persistent/{tenant}/{namespace}/{topic}"
-_SINGLE_VALUED = [policy for policy in POLICIES if policy not in QUOTAS.values()]
+def _routes(
+    base: type[NamespacePolicyResource | TopicPolicyResource], parent: str, level: Level
+) -> Iterator[tuple[str, type[AdminResource]]]:
+    for policy in POLICIES:
+        route = policy.route_at(level)
+        # Several policies share a route that has a query; it has a resource of its own.
+        if route is not None and not route.query:
+            yield f"{parent}/{route.path}", _resource(base, policy, route)
+
+
+NAMESPACE_PATH = "/admin/v2/namespaces/{tenant}/{namespace}"
+TOPIC_PATH = "/admin/v2/persistent/{tenant}/{namespace}/{topic}"
 ROUTES: list[tuple[str, type[AdminResource]]] = [
-    *(
-        _route(NamespacePolicyResource, f"{_NAMESPACE}/{policy.name}", policy)
-        for policy in _SINGLE_VALUED
-        if policy.key
-    ),
-    (f"{_NAMESPACE}/removeOffloadPolicies", OffloadPoliciesRemovalResource),
-    (f"{_NAMESPACE}/backlogQuota", NamespaceQuotaResource),
-    (f"{_NAMESPACE}/backlogQuotaMap", NamespaceQuotasResource),
-    *(
-        _route(TopicPolicyResource, f"{_TOPIC}/{policy.topic_name}", policy)
-        for policy in _SINGLE_VALUED
-        if policy.topic_name
-    ),
-    (f"{_TOPIC}/{{subName}}/dispatchRate", SubscriptionRateResource),
-    (f"{_TOPIC}/backlogQuota", TopicQuotaResource),
-    (f"{_TOPIC}/backlogQuotaMap", TopicQuotasResource),
+    *_routes(NamespacePolicyResource, NAMESPACE_PATH, Level.NAMESPACE),
+    (f"{NAMESPACE_PATH}/removeOffloadPolicies", OffloadPoliciesRemovalResource),
+    (f"{NAMESPACE_PATH}/backlogQuota", NamespaceQuotaResource),
+    (f"{NAMESPACE_PATH}/backlogQuotaMap", NamespaceQuotasResource),
+    *_routes(TopicPolicyResource, TOPIC_PATH, Level.TOPIC),
+    (f"{TOPIC_PATH}/{{subName}}/dispatchRate", SubscriptionRateResource),
+    (f"{TOPIC_PATH}/backlogQuota", TopicQuotaResource),
+    (f"{TOPIC_PATH}/backlogQuotaMap", TopicQuotasResource),
 ]

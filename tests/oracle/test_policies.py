@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from engine.tenancy.policies.policy import Level
 from engine.tenancy.policies.table import POLICIES
 from tests.interop.pulsar_shell import Shell
 from tests.oracle.conftest import Side
@@ -84,22 +85,18 @@ def test_each_policy_is_read_set_and_removed_as_on_apache(
     theirs, ours = prepared
     differences = []
     for policy in POLICIES:
-        name = policy.name if level == "namespace" else policy.topic_name
-        if policy.name not in VALUES or not (policy.key if level == "namespace" else name):
+        route = policy.route_at(Level(level))
+        if policy.name not in VALUES or route is None:
             continue
-        path = f"{NAMESPACE if level == 'namespace' else TOPIC}/{name}"
+        path = f"{NAMESPACE if level == 'namespace' else TOPIC}/{route.path}"
         value = VALUES[policy.name]
-        query = f"?messageTTL={value}" if path == f"{TOPIC}/messageTTL" else ""
+        query = f"?{route.value_query}={value}" if route.value_query else ""
+        assert route.removal is not None
         for method, target, body in (
             ("GET", path, None),
-            ("POST", path + query, None if query else value),
+            (route.method, path + query, None if query else value),
             ("GET", path, None),
-            # Of a namespace this one alone has no DELETE: nothing removes it.
-            (
-                "POST" if path == f"{NAMESPACE}/deduplicationSnapshotInterval" else "DELETE",
-                path,
-                None,
-            ),
+            (route.removal.method, path, route.removal.body),
             ("GET", path, None),
         ):
             got = call(ours, method, target, body)

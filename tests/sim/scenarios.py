@@ -3,7 +3,7 @@
 import random
 from dataclasses import replace
 
-from engine.tenancy.policies.table import WHEN_CAUGHT_UP, WHEN_NO_SUBSCRIPTIONS
+from engine.tenancy.policies.values import WHEN_CAUGHT_UP, WHEN_NO_SUBSCRIPTIONS
 from tests.sim.compacting.workload import Compacting
 from tests.sim.doors.workload import Doors
 from tests.sim.kit.cluster import Shape

@@ -42,6 +42,11 @@ THROUGH = {
     "engine/schema/values/shown.py": "unit/schema/test_decoding.py",
     "engine/tenancy/listing.py": "unit/gateway/services/test_catalog.py",
     "engine/tenancy/policies/forms.py": "unit/tenancy/policies/test_table.py",
+    "engine/tenancy/policies/limit_rows.py": "unit/tenancy/policies/test_table.py",
+    "engine/tenancy/policies/rate_rows.py": "unit/tenancy/policies/test_table.py",
+    "engine/tenancy/policies/schema_rows.py": "unit/tenancy/policies/test_table.py",
+    "engine/tenancy/policies/storage_rows.py": "unit/tenancy/policies/test_table.py",
+    "engine/tenancy/policies/cluster_rows.py": "unit/tenancy/policies/test_table.py",
 }
 """Sources whose tests use them by way of others: which test that is."""
 

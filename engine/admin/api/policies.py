@@ -26,7 +26,7 @@ class SetTopicPolicy(OnTopic):
 
 @dataclass(frozen=True, slots=True)
 class PolicyEffect(OnTopic):
-    """Policy whose effect is computed: ``name`` of one with ``Policy.takes``, and its complete effective ``value``.
+    """Policy whose effect is computed: ``name`` of one with ``Policy.effect``, and its complete effective ``value``.
 
     ``at_ms`` is the time for which the effect is computed (epoch milliseconds), None for now. With ``measured``,
     messages are counted besides entries.

@@ -13,8 +13,7 @@ from engine.broker.ports import (
     TopicPolicies,
 )
 from engine.tenancy.policies.in_force import InForce
-from engine.tenancy.policies.table import WHEN_CAUGHT_UP
-from engine.tenancy.policies.values import PARTITIONED
+from engine.tenancy.policies.values import PARTITIONED, WHEN_CAUGHT_UP
 from engine.tenancy.strategy import Strategy
 
 

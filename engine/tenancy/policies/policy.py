@@ -7,6 +7,7 @@ from typing import Any
 
 from engine.metadata.records import Document
 from engine.tenancy.policies.forms import Form
+from engine.tenancy.policies.policy_calls import PolicyRoute, ToolCommand
 from engine.tenancy.settings import PolicySettings
 
 
@@ -24,11 +25,21 @@ class Level(StrEnum):
         return self in (Level.GLOBAL, Level.TOPIC)
 
 
+class EffectKind(StrEnum):
+    """Kinds of policies that may delete stored messages, subscriptions or topics, or hold producers up."""
+
+    RETENTION = "retention"
+    TTL = "ttl"
+    SIZE_QUOTA = "size quota"
+    AGE_QUOTA = "age quota"
+    SUBSCRIPTION_EXPIRY = "subscription expiry"
+    INACTIVITY = "inactivity"
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """Row of the table of policies.
 
-    * ``name`` and ``topic_name`` are the segments of the routes.
     * ``key`` is the path of the value in a namespace's stored Policies, ``topic_key`` in a topic's; it is empty when
       the policy does not exist at that level.
     * ``settings`` names the broker's settings that ``default`` reads, for documentation.
@@ -43,7 +54,10 @@ class Policy:
     * ``removed`` is stored when the value is removed.
     * ``within`` has the other fields of the record that holds the value, for when this value creates the record.
     * ``shown``: the console offers the policy.
-    * ``takes``: the policy may delete stored messages, subscriptions or topics.
+    * ``effect`` is the kind of a policy that may delete something; brokers compute its effect before it is saved.
+    * ``route`` and ``topic_route`` are the routes of a namespace's and a topic's policy in Pulsar's REST interface;
+      None stands for a route named like the policy, with POST and DELETE.
+    * ``commands`` are those of Pulsar's tools that set and remove the policy.
     """
 
     name: str
@@ -53,7 +67,6 @@ class Policy:
     form: Form
     default: Callable[[PolicySettings], Any]
     settings: tuple[str, ...] = ()
-    topic_name: str = ""
     topic_key: tuple[str, ...] = ()
     topic_fields: tuple[tuple[str, str], ...] = ()
     check: Callable[[Any], None] | None = None
@@ -68,7 +81,10 @@ class Policy:
     removed: Any = None
     within: Mapping[str, Any] | None = None
     shown: bool = True
-    takes: bool = False
+    effect: EffectKind | None = None
+    route: PolicyRoute | None = None
+    topic_route: PolicyRoute | None = None
+    commands: tuple[ToolCommand, ...] = ()
 
     def read(self, given: Any) -> Any:
         """Return the stored form of a caller's value.
@@ -108,6 +124,16 @@ class Policy:
     def stored_at(self, level: Level) -> tuple[str, ...]:
         """Return the path of the value in the document of a level."""
         return self.topic_key if level.of_a_topic else self.key
+
+    def route_at(self, level: Level) -> PolicyRoute | None:
+        """Return the policy's route at a level, None when it does not exist there."""
+        if not self.stored_at(level):
+            return None
+        return (self.topic_route if level.of_a_topic else self.route) or PolicyRoute(self.name)
+
+    def commands_at(self, level: Level) -> list[ToolCommand]:
+        """Return the tools' commands at a level."""
+        return [command for command in self.commands if command.of_topics == level.of_a_topic]
 
 
 def find(document: Mapping[str, Any], path: tuple[str, ...]) -> Any:

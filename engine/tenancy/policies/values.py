@@ -8,6 +8,8 @@ from engine.metadata.records import Document
 from engine.tenancy.policies.forms import LONG_MAX, Choice, Fields, Whole, kind_of
 
 PARTITIONED, PLAIN = "partitioned", "non-partitioned"
+WHEN_NO_SUBSCRIPTIONS = "delete_when_no_subscriptions"
+WHEN_CAUGHT_UP = "delete_when_subscriptions_caught_up"
 QUOTA_ACTIONS = ("producer_request_hold", "producer_exception", "consumer_backlog_eviction")
 
 

@@ -21,7 +21,7 @@ from engine.managed.settings import ManagedSettings
 from engine.metadata.memory import MemoryStore
 from engine.metadata.store import SessionExpiredError, StoreUnavailableError
 from engine.settings import Settings
-from engine.tenancy.policies.table import WHEN_NO_SUBSCRIPTIONS
+from engine.tenancy.policies.values import WHEN_NO_SUBSCRIPTIONS
 from engine.tenancy.settings import PolicySettings
 from engine.wiring import build_broker
 from tests.sim.kit.disk import Crashed, FaultDisk, InlineLane

@@ -16,7 +16,7 @@ from engine.base.names import TopicName
 from engine.client.raw_consumer import EXCLUSIVE, FROM_LATEST, RawConsumer
 from engine.client.raw_producer import RawProducer
 from engine.metadata import paths
-from engine.tenancy.policies.table import WHEN_CAUGHT_UP
+from engine.tenancy.policies.values import WHEN_CAUGHT_UP
 from engine.wire import events
 from engine.wire.batches import Message, pack_entry, unpack_entry
 from tests.sim.kit.scenario import Run, first_of

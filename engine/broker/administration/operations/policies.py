@@ -115,13 +115,14 @@ class PolicyOperations:
         return dict(sorted(by_topic.items()))
 
     async def policy_effect(self, args: PolicyEffect) -> JsonObject:
-        if args.name not in policy_effects.RULES:
+        policy = BY_NAME.get(args.name)
+        if policy is None or policy.effect is None:
             raise NotFound(f"Nothing goes by the policy {args.name}")
         topic = await self._topics.get(args.topic)
         after = await self._with_value(args.topic, args.name, args.value)
         now_ms = self._clock.wall_ms() if args.at_ms is None else args.at_ms
         return await policy_effects.of(
-            *(topic, args.name, after, self._ledger_config(after), self._settings),
+            *(topic, policy.effect, after, self._ledger_config(after), self._settings),
             now_ms,
             measured=args.measured,
         )

@@ -2,8 +2,8 @@
 present contents."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from engine.admin.api.arguments import JsonObject
 from engine.base.errors import MagnetarError
@@ -16,6 +16,7 @@ from engine.broker.topics.inactivity import expired, is_unused, wait_s
 from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import Topic
 from engine.managed.settings import LedgerConfig
+from engine.tenancy.policies.policy import EffectKind
 
 
 @dataclass(slots=True)
@@ -48,7 +49,7 @@ class _Change:
 
 async def of(
     topic: Topic,
-    policy: str,
+    effect: EffectKind,
     after: TopicPolicies,
     config: LedgerConfig,
     settings: DataPathSettings,
@@ -56,12 +57,14 @@ async def of(
     *,
     measured: bool,
 ) -> JsonObject:
-    """Return the effects of ``policy``, see ``POLICY_EFFECT``. ``config``: that of the topic's log under ``after``.
-    Cancel-safe."""
+    """Return what a policy of the kind ``effect`` would do, see ``POLICY_EFFECT``. Cancel-safe.
+
+    ``config``: that of the topic's log under ``after``.
+    """
     change = _Change(topic, after, settings, now_ms)
     effects = _Effects(unknown=dict(topic.unread))
     if topic.name.persistent:
-        await RULES[policy](change, effects)
+        await _find(effect, change, effects)
     size, last = topic.log.freed(config, effects.passed, effects.gone)
     lost = await asyncio.gather(
         *(
@@ -95,11 +98,23 @@ async def _lost(
     return {"name": name, "deleted": deleted, **loss} if deleted or loss["entries"] else None
 
 
-# Rules by policy
-
-
-async def _by_retention(change: _Change, effects: _Effects) -> None:
-    """Add nothing: consumed ledgers are deleted as soon as the policy is in force, which ``freed`` counts."""
+async def _find(kind: EffectKind, change: _Change, effects: _Effects) -> None:
+    """Add the effects of a kind of policy by its rule."""
+    match kind:
+        case EffectKind.RETENTION:
+            pass  # Consumed ledgers are deleted as soon as the policy is in force, which ``freed`` counts.
+        case EffectKind.TTL:
+            await _by_ttl(change, effects)
+        case EffectKind.SIZE_QUOTA:
+            await _by_size(change, effects)
+        case EffectKind.AGE_QUOTA:
+            await _by_age(change, effects)
+        case EffectKind.SUBSCRIPTION_EXPIRY:
+            await _by_expiration(change, effects)
+        case EffectKind.INACTIVITY:
+            await _by_inactivity(change, effects)
+        case _:
+            assert_never(kind)
 
 
 async def _by_ttl(change: _Change, effects: _Effects) -> None:
@@ -156,14 +171,3 @@ async def _pass_older(change: _Change, effects: _Effects, seconds: int) -> None:
                 effects.passed[name] = await change.topic.log.find_older(before_ms, mark_delete)
             except MagnetarError as error:
                 effects.unknown[name] = str(error)
-
-
-RULES: dict[str, Callable[[_Change, _Effects], Awaitable[None]]] = {
-    "retention": _by_retention,
-    "messageTTL": _by_ttl,
-    "backlogQuota.destination_storage": _by_size,
-    "backlogQuota.message_age": _by_age,
-    "subscriptionExpirationTime": _by_expiration,
-    "inactiveTopicPolicies": _by_inactivity,
-}
-"""The rule of each policy whose row in the table of policies has ``takes``."""

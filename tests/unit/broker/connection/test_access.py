@@ -18,8 +18,8 @@ from engine.wire import pulsar_pb2 as pb
 from engine.wire.commands import command_frame
 from engine.wire.errors import ServerError
 from engine.wire.states import CommandType
-from tests.support.broker_bench import NAME, commands_in, opened
 from tests.support.access.judges import REASON, DenyAll
+from tests.support.broker_bench import NAME, commands_in, opened
 
 FAMILIES = (consume, lookups, produce, schemas, watches)
 ROUTES: dict[int, Route] = {

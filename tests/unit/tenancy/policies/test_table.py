@@ -22,7 +22,6 @@ def test_each_row_is_whole() -> None:
         assert policy.meaning
         assert policy.form.schema()["type"]
         assert set(policy.settings) <= settings
-        assert bool(policy.topic_name) == bool(policy.topic_key)
         assert policy.default(PolicySettings()) is not None or not policy.shown
     assert len(BY_NAME) == len(POLICIES)
     assert len({policy.key for policy in POLICIES}) == len(POLICIES)

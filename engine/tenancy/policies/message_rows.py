@@ -1,0 +1,142 @@
+"""Policies of messages: delays, deduplication, subscription types and encryption. Pure."""
+
+from engine.tenancy.policies.forms import LONG_MAX, Choice, Fields, Flag, Several, Whole
+from engine.tenancy.policies.policy import Policy
+from engine.tenancy.policies.policy_calls import (
+    Option,
+    PolicyRoute,
+    Removal,
+    Tool,
+    both_admin,
+    ctl,
+    on_namespaces,
+    switch,
+    topic_ctl,
+)
+from engine.tenancy.settings import SUBSCRIPTION_TYPES
+
+MESSAGES: tuple[Policy, ...] = (
+    Policy(
+        "delayedDelivery",
+        "Delayed delivery",
+        "Whether messages are held until their delivery time, its resolution, and the maximum delay; 0 is no limit",
+        ("delayed_delivery_policies",),
+        Fields(
+            {
+                "tickTime": Whole("milliseconds", high=LONG_MAX),
+                "active": Flag(),
+                "maxDeliveryDelayInMillis": Whole("milliseconds", high=LONG_MAX),
+            },
+            {"tickTime": 0, "active": False, "maxDeliveryDelayInMillis": 0},
+        ),
+        lambda settings: {
+            "tickTime": settings.delayed_delivery_tick_time_millis,
+            "active": settings.delayed_delivery_enabled,
+            "maxDeliveryDelayInMillis": settings.delayed_delivery_max_delay_in_millis,
+        },
+        (
+            "delayed_delivery_tick_time_millis",
+            "delayed_delivery_enabled",
+            "delayed_delivery_max_delay_in_millis",
+        ),
+        topic_key=("delayedDeliveryEnabled",),
+        topic_fields=(
+            ("tickTime", "delayedDeliveryTickTimeMillis"),
+            ("active", "delayedDeliveryEnabled"),
+            ("maxDeliveryDelayInMillis", "delayedDeliveryMaxDelayInMillis"),
+        ),
+        # pulsarctl 4 sends the tick time in seconds, where milliseconds are expected: it has no command here.
+        commands=both_admin(
+            "delayed-delivery",
+            switch("active"),
+            Option("--time", "tickTime", suffix="s", divisor=1000),
+            Option("--maxDelay", "maxDeliveryDelayInMillis", suffix="s", divisor=1000),
+        ),
+    ),
+    Policy(
+        "deduplication",
+        "Deduplication",
+        "Whether a message that a producer sent twice is stored once",
+        ("deduplicationEnabled",),
+        Flag(),
+        lambda settings: settings.broker_deduplication_enabled,
+        ("broker_deduplication_enabled",),
+        topic_key=("deduplicationEnabled",),
+        topic_route=PolicyRoute("deduplicationEnabled"),
+        commands=(
+            *both_admin("deduplication", switch()),
+            ctl("deduplication", switch(off="")),
+            topic_ctl("deduplication", switch()),
+        ),
+    ),
+    Policy(
+        "deduplicationSnapshotInterval",
+        "Deduplication: snapshots",
+        "Interval at which producers' sequence ids are stored, on topics with new messages; 0 is never",
+        ("deduplicationSnapshotIntervalSeconds",),
+        Whole("seconds", refusal="interval must be greater than or equal to 0"),
+        lambda settings: settings.deduplication_snapshot_interval_seconds,
+        ("deduplication_snapshot_interval_seconds",),
+        topic_key=("deduplicationSnapshotIntervalSeconds",),
+        route=PolicyRoute("deduplicationSnapshotInterval", removal=Removal("POST")),
+        topic_route=PolicyRoute("deduplicationSnapshotInterval", applied=False),
+        commands=both_admin("deduplication-snapshot-interval", Option("--interval")),
+    ),
+    Policy(
+        "subscriptionTypesEnabled",
+        "Subscription types",
+        "Types of subscriptions that consumers may use; an empty list stands for those that the broker allows",
+        ("subscription_types_enabled",),
+        Several(SUBSCRIPTION_TYPES),
+        lambda settings: settings.subscription_types_enabled.split(","),
+        ("subscription_types_enabled",),
+        topic_key=("subscriptionTypesEnabled",),
+        unset=[],
+        topic_unset=[],
+        nothing=([],),
+        topic_nothing=([],),
+        removed=[],
+        topic_route=PolicyRoute("subscriptionTypesEnabled", applied=False),
+        commands=both_admin("subscription-types-enabled", Option("--types")),
+    ),
+    Policy(
+        "encryptionRequired",
+        "Encryption required",
+        "Whether producers must encrypt what they send",
+        ("encryption_required",),
+        Flag(),
+        lambda settings: settings.encryption_require_on_producer,
+        ("encryption_require_on_producer",),
+        unset=False,
+        nothing=(False,),
+        removed=False,
+        route=PolicyRoute("encryptionRequired", removal=Removal("POST", False)),
+        commands=(
+            on_namespaces(
+                Tool.PULSAR_ADMIN,
+                "set-encryption-required",
+                switch(),
+                remove="set-encryption-required --disable",
+            ),
+            on_namespaces(
+                Tool.PULSARCTL,
+                "messages-encryption",
+                switch(on="", off="--disable"),
+                remove="messages-encryption --disable",
+            ),
+        ),
+    ),
+    Policy(
+        "subscriptionAuthMode",
+        "Subscription names",
+        "Whether a subscription's name must begin with its consumer's role; without authentication there are no roles",
+        ("subscription_auth_mode",),
+        Choice(("None", "Prefix")),
+        lambda settings: "None",
+        unset="None",
+        nothing=("None",),
+        removed="None",
+        shown=False,
+        route=PolicyRoute("subscriptionAuthMode", removal=None),
+    ),
+)
