@@ -37,7 +37,7 @@ class RunsView(JobsView):
         "get": Call(
             "listRuns",
             shapes.RunPage,
-            (Parameter("topic", "exact"), Parameter("analysis", "exact"), *WINDOW),
+            (Parameter("target", "exact"), Parameter("analysis", "exact"), *WINDOW),
             errors=(400,),
         ),
         "post": Call(
@@ -49,7 +49,9 @@ class RunsView(JobsView):
         """Answer runs, newest first, without their results."""
         params = query(request)
         offset, limit = window(params)
-        runs = services.history(topic=params.get("topic", ""), analysis=params.get("analysis", ""))
+        runs = services.history(
+            target=params.get("target", ""), analysis=params.get("analysis", "")
+        )
         page = runs[offset : offset + limit]
         rows = [selectors.row(run, with_result=False) async for run in page]
         return json_answer({"total": await runs.acount(), "rows": rows})
@@ -58,7 +60,8 @@ class RunsView(JobsView):
         """Queue a run of an analysis."""
         body = checked(shapes.RunRequest, request)
         parameters = services.check_parameters(**body)
-        parameters = await self.work(lambda engine: targets.completed(engine, parameters))
+        kind = services.declared(analysis=body["analysis"]).target
+        parameters = await self.work(lambda engine: targets.completed(engine, kind, parameters))
         run = await in_thread(services.create)(
             analysis=body["analysis"], parameters=parameters, user=self.principal
         )

@@ -10,7 +10,7 @@ Body = dict[str, Any]
 
 def analyses() -> list[Body]:
     """Return the analyses that can be launched."""
-    fields = ("id", "title", "description", "parameters_schema")
+    fields = ("id", "title", "description", "target", "parameters_schema")
     return [{name: getattr(analysis, name) for name in fields} for analysis in services.analyses()]
 
 
@@ -29,6 +29,7 @@ def row(run: JobRun, *, with_result: bool = True) -> Body:
         "id": run.id,
         "analysis": run.analysis,
         "title": run.title,
+        "target": run.target,
         "parameters": run.parameters,
         "state": run.state,
         "stage": services.stage_of(run),

@@ -9,6 +9,7 @@ class AnalysisShape(s.Serializer[object]):
     id = s.CharField()
     title = s.CharField()
     description = s.CharField()
+    target = s.CharField(help_text="what it looks at: topic, namespace, tenant or cluster")
     parameters_schema = s.DictField(help_text="JSON Schema of the parameters")
 
 
@@ -27,6 +28,9 @@ class RunShape(s.Serializer[object]):
     id = s.CharField()
     analysis = s.CharField()
     title = s.CharField()
+    target = s.CharField(
+        help_text="full name of the topic, namespace or tenant; empty for the cluster"
+    )
     parameters = s.DictField()
     state = s.ChoiceField(choices=RunState.values)
     stage = s.CharField(help_text="its current step, or its last one when the run has stopped")

@@ -39,14 +39,19 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def check_parameters(*, analysis: str, parameters: Any) -> dict[str, Any]:
-    """Return the parameters with defaults filled in. Raises InvalidField."""
+def declared(*, analysis: str) -> Analysis:
+    """Return the declaration of an analysis. Raises InvalidField."""
     known = ANALYSES.get(analysis)
     if known is None:
         raise InvalidField(
             "analysis", f"there is no {analysis!r}; there are: {', '.join(ANALYSES)}"
         )
-    schema = known.parameters_schema
+    return known
+
+
+def check_parameters(*, analysis: str, parameters: Any) -> dict[str, Any]:
+    """Return the parameters with defaults filled in. Raises InvalidField."""
+    schema = declared(analysis=analysis).parameters_schema
     problems = sorted(
         jsonschema.Draft202012Validator(schema).iter_errors(parameters), key=lambda e: list(e.path)
     )
@@ -68,12 +73,13 @@ def create(*, analysis: str, parameters: Any, user: str = "") -> JobRun:
     Raises InvalidField.
     """
     checked = check_parameters(analysis=analysis, parameters=parameters)
-    topic = str(checked.get("topic", ""))
-    title = ANALYSES[analysis].title + (f" of {topic}" if topic else "")
+    known = declared(analysis=analysis)
+    target = known.target_of(checked)
+    title = known.title + (f" of {target}" if target else "")
     run = JobRun(
         analysis=analysis,
         title=title[:200],
-        topic=topic,
+        target=target,
         parameters=checked,
         created_at=now_ms(),
         created_by=user,
@@ -200,11 +206,11 @@ def stage_of(run: JobRun) -> str:
     return f"its worker has not answered for {silent_ms // 1000} s; if it stays away, {then}"
 
 
-def history(*, topic: str = "", analysis: str = "") -> QuerySet[JobRun]:
+def history(*, target: str = "", analysis: str = "") -> QuerySet[JobRun]:
     """Return runs, newest first, without their results."""
     runs = JobRun.objects.defer("result")
-    if topic:
-        runs = runs.filter(topic=topic)
+    if target:
+        runs = runs.filter(target=target)
     if analysis:
         runs = runs.filter(analysis=analysis)
     return runs

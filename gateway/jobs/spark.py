@@ -13,6 +13,7 @@ from typing import Any
 from django.conf import settings
 
 from gateway.jobs.models import JobRun
+from spark_jobs.catalogue import ANALYSES
 
 log = logging.getLogger(__name__)
 START_TIMEOUT_S = 160.0
@@ -121,8 +122,7 @@ def run_analysis(run: JobRun, staged: Path, progress: Any) -> dict[str, Any]:
 
     ``progress`` is called with stage, done and total; its ``sign`` is called whenever Spark reports progress.
     """
-    from spark_jobs.jobs import JOBS
-
+    analysis = ANALYSES[run.analysis]
     progress("asking Spark", 0, 0)
     spark = session(lambda stage: progress(stage, 0, 0))
     for earlier in range(1, run.attempt):
@@ -132,7 +132,7 @@ def run_analysis(run: JobRun, staged: Path, progress: Any) -> dict[str, Any]:
     spark.registerProgressHandler(progress.sign)
     try:
         context = {"metadata.url": settings.METADATA_URL}
-        result: dict[str, Any] = JOBS[run.analysis](
+        result = analysis.load()(
             spark, run.parameters, context, progress=progress, output_dir=staged
         )
         return result

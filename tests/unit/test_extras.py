@@ -17,7 +17,6 @@ WORKER = (
     "gateway.jobs.spark",
     "spark_jobs.jobs",
     "spark_jobs.pulsar_source",
-    "spark_jobs.transforms",
 )
 """Imported when a run is carried out."""
 STARTS = {

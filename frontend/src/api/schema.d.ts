@@ -929,6 +929,8 @@ export interface components {
             id: string;
             title: string;
             description: string;
+            /** @description what it looks at: topic, namespace, tenant or cluster */
+            target: string;
             /** @description JSON Schema of the parameters */
             parameters_schema: {
                 [key: string]: unknown;
@@ -2254,6 +2256,8 @@ export interface components {
             id: string;
             analysis: string;
             title: string;
+            /** @description full name of the topic, namespace or tenant; empty for the cluster */
+            target: string;
             parameters: {
                 [key: string]: unknown;
             };
@@ -6483,7 +6487,7 @@ export interface operations {
                 /** @description first row, from 0 */
                 offset?: number;
                 /** @description exact */
-                topic?: string;
+                target?: string;
             };
             header?: never;
             path?: never;

@@ -97,8 +97,8 @@ EDITS = (
     ),
     Edit(
         "a-profile-hides-what-was-trimmed",
-        "spark_jobs/jobs/topic_profile.py::cells_of_range",
-        "gathered.add(profile.trimmed_cells(error.entries))",
+        "spark_jobs/jobs/kit/reading.py::cells_of_range",
+        "gathered.add(cells(TRIMMED, at=np.array([0]), count=error.entries))",
         "assert error.entries",
         (f"{TRIMMED}::test_a_profile_counts_what_was_trimmed_and_all_else",),
     ),

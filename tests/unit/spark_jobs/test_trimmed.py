@@ -10,19 +10,21 @@ import pytest
 from engine.ledger.errors import NoSuchEntryError, NoSuchLedgerError
 from engine.managed.ledger import InitialPosition, ManagedLedger
 from engine.wire.batches import Message, pack_entry
-from spark_jobs.jobs import topic_profile
-from spark_jobs.jobs.topic_profile import cells_of_range, result_of
+from spark_jobs.jobs.kit import reading
+from spark_jobs.jobs.kit.cells import CELLS
+from spark_jobs.jobs.kit.reading import cells_of_range
+from spark_jobs.jobs.topic_profile.counting import COLUMNS, cells_of, compact
+from spark_jobs.jobs.topic_profile.job import result_of
 from spark_jobs.pulsar_source import batch, planning
 from spark_jobs.pulsar_source.batch import TrimmedError
 from spark_jobs.pulsar_source.columns import EntryColumns, Opened
 from spark_jobs.pulsar_source.options import OptionError, Options, parse
 from spark_jobs.pulsar_source.partitions import LedgerRange
-from spark_jobs.transforms import profile
 from tests.support.ledger_cluster import run_of
 from tests.support.managed_cluster import NAME, Brokers, Sink, rolling
 
 OPTIONS = Options("persistent://public/default/t", "zk:nowhere:1")
-opened_first = EntryColumns(profile.COLUMNS).take()
+opened_first = EntryColumns(COLUMNS).take()
 """pyarrow loads pandas at its first array: not while sessions wait."""
 
 
@@ -61,7 +63,7 @@ async def let_go(ledger: ManagedLedger) -> None:
 
 
 async def read(one: LedgerRange) -> list[Opened]:
-    return [opened async for opened in batch._read(OPTIONS, one, profile.COLUMNS, None)]
+    return [opened async for opened in batch._read(OPTIONS, one, COLUMNS, None)]
 
 
 async def test_a_ledger_that_is_trimmed_after_planning_is_named_as_that(
@@ -93,7 +95,7 @@ async def test_what_was_read_before_the_trimming_counts(
         return await real(ask)
 
     monkeypatch.setattr(batch, "patiently", until_trimmed)
-    found = batch._read(OPTIONS, first, profile.COLUMNS, None)
+    found = batch._read(OPTIONS, first, COLUMNS, None)
     rows = 0
     with pytest.raises(TrimmedError) as told:
         async for opened in found:
@@ -116,7 +118,7 @@ def test_a_profile_counts_what_was_trimmed_and_all_else(monkeypatch: pytest.Monk
     one = LedgerRange(7, 0, 9)
 
     def half(*_: Any) -> Iterator[Opened]:
-        columns = EntryColumns(profile.COLUMNS)
+        columns = EntryColumns(COLUMNS)
         entry = pack_entry(
             [Message(b"x")], producer_name="p", publish_ms=5, batched=False, compression=0
         )
@@ -125,15 +127,15 @@ def test_a_profile_counts_what_was_trimmed_and_all_else(monkeypatch: pytest.Monk
         yield columns.take()
         raise TrimmedError(one, 4)
 
-    monkeypatch.setattr(topic_profile, "open_range", half)
+    monkeypatch.setattr(reading, "open_range", half)
     import pyarrow as pa
 
-    cells = pa.Table.from_batches(list(cells_of_range(OPTIONS, one)))
+    cells = pa.Table.from_batches(list(cells_of_range(OPTIONS, one, COLUMNS, cells_of, compact)))
     result = result_of(cells, OPTIONS.topic, [one], 5)
     facts = {row["key"]: row["value"] for row in result["summary"]}
     assert (facts["messages"], facts["entries"], facts["trimmed"]) == (4, 4, 6)
     assert "trimmed" not in {
-        row["key"] for row in result_of(profile.CELLS.empty_table(), "t", [], 5)["summary"]
+        row["key"] for row in result_of(CELLS.empty_table(), "t", [], 5)["summary"]
     }
 
 

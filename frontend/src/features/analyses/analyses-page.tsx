@@ -13,7 +13,7 @@ import { useTitle } from "../../ui/use-title";
 import styles from "./analyses.module.css";
 import { LaunchForm } from "./launch-page";
 import { analysesQuery, RUNS_PER_PAGE, runsQuery } from "./queries";
-import { elapsedOf, shareOf, toneOfRun, topicOf } from "./run-state";
+import { elapsedOf, shareOf, toneOfRun } from "./run-state";
 import { TopicName } from "./topic-name";
 
 const route = getRouteApi("/analyses");
@@ -95,7 +95,10 @@ function History({
   analysis: string | undefined;
   page: number;
 }) {
-  const runs = useQuery({ ...runsQuery({ topic, analysis, page }), placeholderData: keepPreviousData });
+  const runs = useQuery({
+    ...runsQuery({ target: topic, analysis, page }),
+    placeholderData: keepPreviousData,
+  });
   const now = useServerNow();
   const navigate = useNavigate({ from: "/analyses" });
   const total = runs.data?.total;
@@ -154,10 +157,10 @@ function History({
               ),
             },
             {
-              key: "topic",
-              header: "Topic",
+              key: "target",
+              header: "Target",
               grow: true,
-              cell: (run) => <TopicName name={topicOf(run) ?? "—"} />,
+              cell: (run) => <TopicName name={run.target || "—"} />,
             },
             { key: "state", header: "State", cell: (run) => <RunBadge run={run} /> },
             {

@@ -11,18 +11,18 @@ export const analysesQuery = queryOptions({
 export const RUNS_PER_PAGE = 50;
 
 export function runsQuery(filter: {
-  topic?: string | undefined;
+  target?: string | undefined;
   analysis?: string | undefined;
   page: number;
 }) {
-  const { topic, analysis, page } = filter;
+  const { target, analysis, page } = filter;
   return queryOptions({
     queryKey: ["runs", filter],
     queryFn: ({ signal }) =>
       answerOf(
         api.GET("/api/v1/runs", {
           params: {
-            query: given({ topic, analysis, offset: (page - 1) * RUNS_PER_PAGE, limit: RUNS_PER_PAGE }),
+            query: given({ target, analysis, offset: (page - 1) * RUNS_PER_PAGE, limit: RUNS_PER_PAGE }),
           },
           signal,
         }),

@@ -8,6 +8,7 @@ import type { Run } from "../../api/types";
 import { useServerNow } from "../../lib/clock";
 import { failureOf } from "../../lib/errors";
 import { bytes, dateTime, duration } from "../../lib/format";
+import { parseTopicName } from "../../lib/url-state";
 import { Badge } from "../../ui/badge";
 import { Copy } from "../../ui/copy";
 import { DownloadIcon } from "../../ui/icons";
@@ -16,7 +17,7 @@ import { ErrorNotice, Loading, Notice } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import styles from "./analyses.module.css";
 import { cancelRun, runQuery } from "./queries";
-import { elapsedOf, isOver, toneOfRun, topicOf, useMonotonicShare } from "./run-state";
+import { elapsedOf, isOver, toneOfRun, useMonotonicShare } from "./run-state";
 import { TopicName } from "./topic-name";
 
 const RunResultView = lazy(() =>
@@ -65,7 +66,7 @@ function Content({ run }: { run: Run }) {
   const navigate = useNavigate();
   const client = useQueryClient();
   const over = isOver(run);
-  const topic = topicOf(run);
+  const { target } = run;
   const cancel = useMutation({
     mutationFn: () => cancelRun(run.id),
     onSuccess: (after) => {
@@ -79,8 +80,8 @@ function Content({ run }: { run: Run }) {
   return (
     <>
       <PageHead
-        crumbs={<AnalysesCrumb topic={topic ?? undefined} />}
-        title={(topic ? run.title.replace(` of ${topic}`, "") : run.title) || run.analysis}
+        crumbs={<AnalysesCrumb topic={parseTopicName(target) ? target : undefined} />}
+        title={(target ? run.title.replace(` of ${target}`, "") : run.title) || run.analysis}
         badges={
           <Badge tone={toneOfRun(run.state)} dot>
             {run.state}
@@ -115,9 +116,9 @@ function Content({ run }: { run: Run }) {
           </>
         }
       >
-        {topic && (
+        {target && (
           <p className={styles.scope}>
-            <TopicName name={topic} />
+            <TopicName name={target} />
           </p>
         )}
       </PageHead>

@@ -45,8 +45,3 @@ export function useMonotonicShare(run: Run): number | null {
 export function elapsedOf(run: Run, now: number): number | null {
   return run.started_at === null ? null : ((run.finished_at ?? now) - run.started_at) / 1000;
 }
-
-export function topicOf(run: Run): string | null {
-  const { topic } = run.parameters;
-  return typeof topic === "string" ? topic : null;
-}

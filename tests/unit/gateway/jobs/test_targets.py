@@ -1,4 +1,4 @@
-"""The topic of an analysis is completed, and refused before a run is queued, by what brokers and metadata say."""
+"""The target of an analysis is completed, and refused before a run is queued, by what brokers and metadata say."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,6 +11,7 @@ from engine.base.errors import InvalidField, NotReady
 from engine.base.names import TopicName
 from gateway.jobs import targets
 from gateway.services import topics
+from spark_jobs.analysis import AnalysisTarget
 from tests.support.admin.bench import AdminBench
 
 PLAIN = TopicName.parse("persistent://public/default/t")
@@ -25,17 +26,19 @@ async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
     await made.close()
 
 
-async def completed(bench: AdminBench, topic: str) -> str:
-    found = await targets.completed(bench.engine, {"topic": topic, "top": 3})
+async def completed(
+    bench: AdminBench, name: str, kind: AnalysisTarget = AnalysisTarget.TOPIC
+) -> str:
+    found = await targets.completed(bench.engine, kind, {kind.value: name, "top": 3})
     assert found.pop("top") == 3
-    return str(found["topic"])
+    return str(found[kind])
 
 
-async def refusal(bench: AdminBench, topic: str) -> str:
+async def refusal(bench: AdminBench, name: str, kind: AnalysisTarget = AnalysisTarget.TOPIC) -> str:
     with pytest.raises(InvalidField) as refused:
-        await completed(bench, topic)
-    assert refused.value.field == "parameters.topic"
-    return refused.value.reason.removeprefix("parameters.topic: ")
+        await completed(bench, name, kind)
+    assert refused.value.field == f"parameters.{kind}"
+    return refused.value.reason.removeprefix(f"parameters.{kind}: ")
 
 
 async def test_a_short_name_is_completed(bench: AdminBench) -> None:
@@ -104,5 +107,22 @@ async def test_a_topic_that_no_broker_can_tell_of_is_left_to_the_run(
     assert await completed(bench, "t") == str(PLAIN)
 
 
-async def test_an_analysis_without_a_topic_has_nothing_to_complete(bench: AdminBench) -> None:
-    assert await targets.completed(bench.engine, {"other": 1}) == {"other": 1}
+@pytest.mark.parametrize(
+    ("kind", "name", "missing", "invalid"),
+    [
+        (AnalysisTarget.NAMESPACE, "public/default", "public/none", "public"),
+        (AnalysisTarget.TENANT, "public", "none", "a/b"),
+    ],
+)
+async def test_a_namespace_or_tenant_must_exist(
+    bench: AdminBench, kind: AnalysisTarget, name: str, missing: str, invalid: str
+) -> None:
+    assert await completed(bench, name, kind) == name
+    assert await refusal(bench, missing, kind) == f"there is no {kind} {missing}"
+    assert await refusal(bench, invalid, kind)
+
+
+async def test_an_analysis_of_the_cluster_has_nothing_to_complete(bench: AdminBench) -> None:
+    assert await targets.completed(bench.engine, AnalysisTarget.CLUSTER, {"other": 1}) == {
+        "other": 1
+    }

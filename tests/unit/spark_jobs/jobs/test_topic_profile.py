@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 from engine.base.slices import Slice
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import Message, pack_entry, unpack_entry
-from spark_jobs.jobs.topic_profile import ranked_cells, result_of
+from spark_jobs.jobs.kit.cells import CELLS, Gathered, added
+from spark_jobs.jobs.kit.series import POINTS_MAX, point_step_ms
+from spark_jobs.jobs.topic_profile import counting
+from spark_jobs.jobs.topic_profile.counting import compact, ranked_batches
+from spark_jobs.jobs.topic_profile.job import result_of
 from spark_jobs.pulsar_source.columns import EntryColumns
 from spark_jobs.pulsar_source.partitions import LedgerRange
-from spark_jobs.transforms import profile
-from spark_jobs.transforms.profile import CELLS, RATE_POINTS_MAX, Cell, Gathered
 
 BEGIN_MS = 1_700_000_000_000
 KEYS = ["a", "b", "ключ", ""]
@@ -52,23 +54,23 @@ def cells_of(parts: Sequence[bytes]) -> pa.Table:
     for part in parts:
         spans += [at, at + len(part)]
         at += len(part)
-    columns = EntryColumns(profile.COLUMNS)
-    gathered = Gathered()
+    columns = EntryColumns(counting.COLUMNS)
+    gathered = Gathered(compact)
     run = Slice(b"".join(parts), spans, at, ledger_id=1, first=0)
     for opened in [*columns.add(run), columns.take()]:
-        gathered.add(profile.cells_of(opened))
+        gathered.add(counting.cells_of(opened))
     return gathered.take()
 
 
 def by_spark(tables: Sequence[pa.Table], shuffled: int, limit: int) -> pa.Table:
     """What Spark does with the cells of tasks: each goes to a shuffle partition by its name, is added up and ranked."""
-    together = profile.added(tables)
+    together = added(tables)
     names = zip(*(together[name].to_pylist() for name in ("kind", "name", "at")), strict=True)
     place = np.array([hash(name) % shuffled for name in names])
     ranked = []
     for number in range(shuffled):
         mine = together.filter(pa.array(place == number))
-        ranked += list(ranked_cells(mine.to_batches(max_chunksize=7), limit))
+        ranked += list(ranked_batches(mine.to_batches(max_chunksize=7), limit))
     return pa.Table.from_batches(ranked, schema=CELLS)
 
 
@@ -152,9 +154,9 @@ def test_the_rate_adds_up_and_its_points_lie_on_whole_steps(parts: list[bytes]) 
     found = result(parts)
     unpacked = [unpack_entry(part) for part in parts]
     rate = points(found, "rate")
-    assert len(rate) <= RATE_POINTS_MAX
+    assert len(rate) <= POINTS_MAX
     first, last = min(one.publish_ms for one in unpacked), max(one.publish_ms for one in unpacked)
-    step = profile.rate_step_ms(first, last)
+    step = point_step_ms(first, last)
     counted = Counter[int]()
     for one in unpacked:
         counted[one.publish_ms - one.publish_ms % step] += len(one.messages)
@@ -170,7 +172,7 @@ def test_points_that_lie_only_partly_in_the_time_of_the_messages_are_marked(
 ) -> None:
     found = result(parts)
     times = [unpack_entry(part).publish_ms for part in parts]
-    step = profile.rate_step_ms(min(times), max(times))
+    step = point_step_ms(min(times), max(times))
     starts = [at for at, _ in points(found, "rate")]
     whole = [at for at in starts if min(times) <= at and at + step - 1 <= max(times)]
     for series in found["series"][:2]:
@@ -187,22 +189,8 @@ def test_the_order_and_place_in_which_cells_are_put_together_change_nothing(
     tables = [cells_of(parts[start:stop]) for start, stop in bounds]
     random.Random(seed).shuffle(tables)
     if data.draw(st.booleans()) and len(tables) > 2:
-        tables = [profile.compact(tables[:2]), profile.compact(tables[2:])]
+        tables = [compact(tables[:2]), compact(tables[2:])]
     assert result(parts, limit, by_spark(tables, shuffled, limit)) == result(parts, limit)
-
-
-def test_an_open_heap_of_cells_is_put_together_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(profile, "CELLS_HELD_MAX", 3)
-    parts = [
-        pack_entry([Message(b"v", key=str(i))], producer_name="p", publish_ms=BEGIN_MS + i * 777)
-        for i in range(9)
-    ]
-    gathered = Gathered()
-    for part in parts:
-        gathered.add(cells_of([part]))
-    found = result(parts, 20, by_spark([gathered.take()], 2, 20))
-    monkeypatch.undo()
-    assert found == result(parts)
 
 
 def chunks(whole: bytes, count: int) -> list[bytes]:
@@ -325,33 +313,7 @@ def test_equal_keys_are_in_the_order_that_people_count_in() -> None:
 
 @given(st.lists(st.integers(0, 2**53 - 1), min_size=1))
 def test_sizes_are_kept_exactly_below_1024_and_by_a_512th_above(sizes: list[int]) -> None:
-    for size, floor in zip(sizes, profile.size_floor(np.array(sizes)).tolist(), strict=True):
-        assert floor <= size <= profile.size_ceiling(floor) <= max(floor * (1 + 2**-9), 1023)
+    for size, floor in zip(sizes, counting.size_floor(np.array(sizes)).tolist(), strict=True):
+        assert floor <= size <= counting.size_ceiling(floor) <= max(floor * (1 + 2**-9), 1023)
         if size < 1024:
-            assert floor == size == profile.size_ceiling(floor)
-
-
-@given(st.integers(0, 2**53), st.integers(0, 2**53))
-def test_a_step_gives_no_more_points_than_are_drawn(one: int, other: int) -> None:
-    first, last = sorted((one, other))
-    step = profile.rate_step_ms(first, last)
-    assert last // step - first // step < RATE_POINTS_MAX
-    assert all(
-        wide % narrow == 0
-        for narrow, wide in zip(profile.RATE_STEPS_MS, profile.RATE_STEPS_MS[1:], strict=False)
-    )
-
-
-def test_equal_counts_rank_by_name() -> None:
-    cells = profile.added(
-        [
-            pa.Table.from_pylist(
-                [
-                    {"kind": Cell.KEY, "name": n, "at": 0, "count": c, "bytes": 1}
-                    for n, c in (("b", 2), ("a", 2), ("c", 3), ("d", 0))
-                ],
-                schema=CELLS,
-            )
-        ]
-    )
-    assert profile.top(cells, 2)["name"].to_pylist() == ["c", "a"]
+            assert floor == size == counting.size_ceiling(floor)
