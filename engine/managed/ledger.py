@@ -215,7 +215,7 @@ class ManagedLedger:
         current = ledgers[-1] if ledgers else None
         return ManagedLedgerStats(
             name=self.name,
-            entries=self.line.end - self.line.base,
+            entries=self.line.durable_to - self.line.base,
             size=sum(span.size for span in ledgers),
             entries_added=appender.entries_added,
             bytes_added=appender.bytes_added,
@@ -332,7 +332,7 @@ class ManagedLedger:
         """Iterate over the entries before ``before`` (None: over all), the last one first, as a slice and the index in
         it. Uses no cursor and no cache. Raises LedgerError."""
         self._state.check()
-        stop = self.line.end if before is None else self.line.ordinal(before)
+        stop = self.line.durable_to if before is None else self.line.ordinal(before)
         return newest_first(self.entries, stop)
 
     async def find_by_time(self, publish_ms: int, after: Position = EARLIEST) -> Position:

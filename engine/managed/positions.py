@@ -30,11 +30,11 @@ class LedgerSpan:
 class LedgerLine:
     """Ledgers in order of writing, by strictly rising ids. Only the last one may grow."""
 
-    __slots__ = ("_bases", "_ids", "_index", "end", "ledgers")
+    __slots__ = ("_bases", "_ids", "_index", "durable_to", "ledgers")
 
     def __init__(self, ledgers: list[LedgerSpan] | None = None) -> None:
         self.ledgers: list[LedgerSpan] = []
-        self.end = 0
+        self.durable_to = 0
         self._ids: list[int] = []
         self._bases: list[int] = []
         self._index: dict[int, int] = {}  # ledger id -> ordinal of its entry 0
@@ -44,7 +44,7 @@ class LedgerLine:
     @property
     def base(self) -> int:
         """Ordinal of the first entry that still exists; of the next one when there is none."""
-        return self._bases[0] if self._bases else self.end
+        return self._bases[0] if self._bases else self.durable_to
 
     @property
     def last(self) -> LedgerSpan:
@@ -57,16 +57,16 @@ class LedgerLine:
             raise MisuseError(f"ledger {ledger.ledger_id} cannot follow ledger {self._ids[-1]}")
         self.ledgers.append(ledger)
         self._ids.append(ledger.ledger_id)
-        self._bases.append(self.end)
-        self._index[ledger.ledger_id] = self.end
-        self.end += ledger.entries
+        self._bases.append(self.durable_to)
+        self._index[ledger.ledger_id] = self.durable_to
+        self.durable_to += ledger.entries
 
     def grow(self, entries: int, size: int) -> None:
         """Add ``entries`` entries with ``size`` bytes to the last ledger."""
         last = self.ledgers[-1]
         last.entries += entries
         last.size += size
-        self.end += entries
+        self.durable_to += entries
 
     def drop_last(self) -> LedgerSpan:
         """Remove the last ledger, which must be empty, and return it. Raises MisuseError when it holds entries."""
@@ -97,15 +97,15 @@ class LedgerLine:
         return base, self.ledgers[bisect_right(self._ids, ledger_id) - 1].entries
 
     def find(self, ordinal: int) -> tuple[LedgerSpan, int]:
-        """Return the ledger that an ordinal in ``base <= ordinal <= end`` lies in, and the ordinal of its entry 0.
+        """Return the ledger that an ordinal in ``base <= ordinal <= durable_to`` lies in, and the ordinal of its entry 0.
 
-        ``end`` belongs to the last ledger. Raises IndexError when there is no ledger.
+        ``durable_to`` belongs to the last ledger. Raises IndexError when there is no ledger.
         """
         i = max(bisect_right(self._bases, ordinal) - 1, 0)
         return self.ledgers[i], self._bases[i]
 
     def ordinal(self, position: Position) -> int:
-        """Return the ordinal of the first entry at or behind ``position``; between ``base`` and ``end``."""
+        """Return the ordinal of the first entry at or behind ``position``; between ``base`` and ``durable_to``."""
         ledger_id, entry_id = position
         base = self._index.get(ledger_id)
         if base is not None:
@@ -114,7 +114,7 @@ class LedgerLine:
             i = bisect_right(self._ids, ledger_id) - 1
             return base + min(entry_id, self.ledgers[i].entries)
         i = bisect_right(self._ids, ledger_id)
-        return self._bases[i] if i < len(self._bases) else self.end
+        return self._bases[i] if i < len(self._bases) else self.durable_to
 
     def ordinal_after(self, position: Position) -> int:
         """Return the ordinal of the first entry behind ``position``."""
@@ -126,16 +126,16 @@ class LedgerLine:
         if base is None or entry_id < 0:
             return -1
         if ledger_id == self._ids[-1]:  # the common case, without a search
-            return base + entry_id if base + entry_id < self.end else -1
+            return base + entry_id if base + entry_id < self.durable_to else -1
         i = bisect_right(self._ids, ledger_id) - 1
         return base + entry_id if entry_id < self.ledgers[i].entries else -1
 
     def position(self, ordinal: int) -> Position:
-        """Return the position of an ordinal; for ``end`` the position of the last ledger's next entry."""
+        """Return the position of an ordinal; for ``durable_to`` the position of the last ledger's next entry."""
         if not self.ledgers:
             return Position(-1, -1)
-        ledger, base = self.find(min(max(ordinal, self.base), self.end))
-        return Position(ledger.ledger_id, min(max(ordinal, base), self.end) - base)
+        ledger, base = self.find(min(max(ordinal, self.base), self.durable_to))
+        return Position(ledger.ledger_id, min(max(ordinal, base), self.durable_to) - base)
 
     def bytes_behind(self, position: Position) -> int:
         """Return the stored bytes of the entries behind ``position``; all entries of a ledger count as equally

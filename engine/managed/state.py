@@ -1,6 +1,6 @@
 """The present facts of a managed ledger: one value that every part reads, with one writer per field.
 
-``line``: its ledgers, written by ``LedgerList``, which adds the next one and drops trimmed and empty ones. ``line.end``
+``line``: its ledgers, written by ``LedgerList``, which adds the next one and drops trimmed and empty ones. ``line.durable_to``
 is the limit of all reading: ``Appender`` moves it as entries become durable, ``LedgerList`` where closing a ledger
 finds more. ``tail``: ``Appender``. ``status``: ``Appender``, and ``Tenure`` at the end. ``error``, ``ended``:
 ``Tenure``. ``terminated``, ``properties``: ``LedgerList``. ``config``: ``ManagedLedger.update_config``. ``last_index``:
@@ -52,7 +52,7 @@ class LogState:
     @property
     def last_confirmed(self) -> Position:
         """Last durable entry; ``(ledger, -1)`` of the first ledger while there is none."""
-        return self.line.before(self.line.end)
+        return self.line.before(self.line.durable_to)
 
     def check(self) -> None:
         """Raise the error that forbids anything new, if there is one."""

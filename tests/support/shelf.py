@@ -89,7 +89,7 @@ class Shelf:
         ledger = self.line.last
         counted = list(counts) if max(counts) > 1 else None
         run = Slice(b"".join(entries), spans, spans[-1], counted, ledger.ledger_id, ledger.entries)
-        start = self.line.end
+        start = self.line.durable_to
         self._runs += [run] * run.count
         self.line.grow(run.count, run.size)
         self.tail.append(start, run)

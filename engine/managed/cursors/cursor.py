@@ -166,9 +166,9 @@ class Cursor(CursorReader):
         """
         line, acks = self._line, self._acks
         stop = line.ordinal_after(position)
-        if position > line.before(line.end):
+        if position > line.before(line.durable_to):
             raise InvalidPositionError(
-                f"{position} lies behind the last entry {line.before(line.end)}"
+                f"{position} lies behind the last entry {line.before(line.durable_to)}"
             )
         bits = self._bits(line.exact(*position), ack_set)
         if bits and line.exact(*position) < 0:
@@ -254,12 +254,12 @@ class Cursor(CursorReader):
         returns."""
         self._check()
         if entries > 0:
-            await self._acknowledge_to(self._acks.nth_pending(entries, self._line.end))
+            await self._acknowledge_to(self._acks.nth_pending(entries, self._line.durable_to))
 
     async def clear(self) -> None:
         """Acknowledge everything; durable before it returns."""
         self._check()
-        await self._acknowledge_to(self._line.end)
+        await self._acknowledge_to(self._line.durable_to)
 
     # Changes with a preview. A state is an encoded PositionInfo.
 
@@ -270,7 +270,7 @@ class Cursor(CursorReader):
     def state_passed(self, entries: int | None) -> bytes:
         """Return the state with the first ``entries`` unacknowledged entries acknowledged too; None: with all of
         them."""
-        end = self._line.end
+        end = self._line.durable_to
         stop = end if entries is None else self._acks.nth_pending(entries, end)
         return self.encoded(passed(self._acks, stop))
 
@@ -412,7 +412,7 @@ class Cursor(CursorReader):
 
     def backlog_entries(self) -> int:
         """Return the number of unacknowledged entries."""
-        return self._acks.backlog(self._line.end)
+        return self._acks.backlog(self._line.durable_to)
 
     def stats(self) -> CursorStats:
         line, store, holes = self._line, self._store, self._acks.holes

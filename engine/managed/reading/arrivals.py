@@ -22,7 +22,7 @@ class Arrivals:
 
     def note(self, now_ms: int, every_ms: int) -> None:
         """Record where the log ends, at most once in ``every_ms`` and only when it has grown."""
-        end = self._line.end
+        end = self._line.durable_to
         if self._ends and (end == self._ends[-1] or 0 <= now_ms - self._times[-1] < every_ms):
             return
         self._times.append(now_ms)

@@ -9,7 +9,7 @@ from engine.managed.reading.reads import LedgerReads
 
 
 class LogEntries:
-    """All entries of a log by ordinal. Entries at or behind ``line.end`` must not be read."""
+    """All entries of a log by ordinal. Entries at or behind ``line.durable_to`` must not be read."""
 
     __slots__ = ("backlog", "line", "read_bytes", "reads", "tail")
 

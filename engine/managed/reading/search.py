@@ -26,7 +26,7 @@ async def find_by_time(
     Nothing up to ``after`` is read: when no entry behind it is older, the result is ``after``.
     """
     line = entries.line
-    low, high = line.ordinal_after(after), line.end
+    low, high = line.ordinal_after(after), line.durable_to
     middle = low  # the first entry first: most often nothing is older, and one read suffices
     while low < high:
         try:
@@ -58,7 +58,7 @@ async def published_ms(
     with suppress(StoredRecordError):
         return publish_time((entry or await entries.entry(ordinal)).entry(0))
     line = entries.line
-    base, following = await entries.run(ordinal, line.end)
+    base, following = await entries.run(ordinal, line.durable_to)
     first = ordinal - base
     for i in range(first, min(first + UNREADABLE_MAX, following.count)):
         with suppress(StoredRecordError):

@@ -95,7 +95,7 @@ class RestingLogs:
             except _Undecided:
                 backlogs[name], settled = None, False
                 continue
-            backlogs[name] = state.acks(line).backlog(line.end)
+            backlogs[name] = state.acks(line).backlog(line.durable_to)
             settled = settled and is_last
         return LogAtRest(sum(span.size for span in line.ledgers), backlogs), settled
 

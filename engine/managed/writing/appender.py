@@ -42,7 +42,7 @@ LIST_FULL_CHECK_S = 60.0
 class Appender:
     """The writing end of a managed ledger; listener of its ledger writers. ``_writer`` is set exactly while OPENED.
 
-    ``line.end``, the limit of reading, rises here with the entries that are confirmed.
+    ``line.durable_to``, the limit of reading, rises here with the entries that are confirmed.
     """
 
     __slots__ = (
@@ -347,11 +347,11 @@ class Appender:
         readers.
         """
         line = self._line
-        end = line.end
+        end = line.durable_to
         try:
             return await closing
         finally:
-            if line.end > end and not self._state.ended:
+            if line.durable_to > end and not self._state.ended:
                 self._notify_readers()
 
     def _count_recovered(self, entries: int, size: int) -> None:
@@ -359,7 +359,7 @@ class Appender:
         self.entries_added += entries
         self.bytes_added += size
         if self._recovered is not None:
-            end = self._line.end
+            end = self._line.durable_to
             self._recovered(self._line.position(end - entries), self._line.before(end))
 
     def _no_ledger(self, error: Exception) -> None:

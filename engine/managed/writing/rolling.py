@@ -221,7 +221,7 @@ class LedgerList:
                 return self._state.terminated
             if old is not None:
                 await self._settle(old)
-            position = self.line.before(self.line.end)
+            position = self.line.before(self.line.durable_to)
             await self._write(self.line.ledgers, terminated=position)
             self._state.terminated = position
             return position

@@ -40,8 +40,8 @@ class Stamps:
         # A client may have given the topic a property of this name, with anything in it.
         is_index = stored.isascii() and stored.isdigit() and len(stored) <= INDEX_DIGITS_MAX
         highest = int(stored) if is_index else -1
-        if line.end > line.base:
-            index = entry_stamp((await entries.entry(line.end - 1)).entry(0))[1]
+        if line.durable_to > line.base:
+            index = entry_stamp((await entries.entry(line.durable_to - 1)).entry(0))[1]
             highest = max(highest, -1 if index is None else index)
         self._state.last_index = highest
 

@@ -702,7 +702,7 @@ EDITS = (
         "expiry-takes-the-first-young-one",
         "engine/managed/reading/search.py::find_by_time",
         "return line.before(low)",
-        "return line.before(min(low + 1, line.end))",
+        "return line.before(min(low + 1, line.durable_to))",
         (f"{TOPICS}/test_expiry.py::test_nothing_younger_is_acknowledged",),
         "D11",
     ),

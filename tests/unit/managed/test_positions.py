@@ -35,7 +35,7 @@ def test_positions_without_an_entry_go_to_the_next_one(position: Position, ordin
 def test_trimming_keeps_the_numbers() -> None:
     one = line()
     assert [ledger.ledger_id for ledger in one.drop_first(2)] == [5, 7]
-    assert (one.base, one.end) == (3, 5)
+    assert (one.base, one.durable_to) == (3, 5)
     assert one.position(3) == one.position(0) == Position(8, 0)
     assert one.before(3) == Position(8, -1)
     assert one.ordinal(Position(5, 1)) == 3

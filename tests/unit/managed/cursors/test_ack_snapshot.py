@@ -56,9 +56,9 @@ def test_ranges_have_the_bytes_of_the_generated_classes(
     sizes: list[int], found: list[tuple[int, int]], mark: int, batches: dict[int, int]
 ) -> None:
     line = LedgerLine([LedgerSpan(3 + 1000 * i, size) for i, size in enumerate(sizes)])
-    holes = [(min(at, line.end), min(at + size, line.end)) for at, size in found]
-    inside = {at: bits for at, bits in batches.items() if at < line.end}
-    acks = AckState(min(mark, line.end), holes, inside)
+    holes = [(min(at, line.durable_to), min(at + size, line.durable_to)) for at, size in found]
+    inside = {at: bits for at, bits in batches.items() if at < line.durable_to}
+    acks = AckState(min(mark, line.durable_to), holes, inside)
     snapshot = AckSnapshot.of(acks, line, {"p": -1})
     payload = snapshot.encode()
     assert payload == by_classes(snapshot)

@@ -37,4 +37,4 @@ def test_notes_are_bounded_and_the_newest_count() -> None:
     assert arrivals.since_ms(NOTES_MAX) == 100 + NOTES_MAX
     arrivals.note(10_000, 1)
     arrivals.note(20_000, 1)  # the log has not grown
-    assert arrivals.since_ms(line.end) == 10_000
+    assert arrivals.since_ms(line.durable_to) == 10_000
