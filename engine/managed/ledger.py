@@ -1,10 +1,9 @@
 """A managed ledger: the entries of one topic as a sequence of ledgers, with one owner at a time.
 
-``state`` holds the present facts and documents which part writes each of them. Only ``appender`` appends; it moves the
-limit of reading as entries are confirmed. ``stamps`` puts the broker's metadata before entries where that is
-configured. Only ``rolling`` changes the list of ledgers, and only ``trimming`` decides which may be deleted.
-``cursor_set`` holds the cursors, ``entries`` reads, ``tenure`` ends all of it. This module combines them behind the
-public interface.
+``state`` holds the present facts and documents which part writes each of them. Only ``appender`` appends.
+``stamps`` puts the broker's metadata before entries where that is configured. Only ``rolling`` changes the list of
+ledgers, and only ``trimming`` decides which may be deleted. ``cursor_set`` holds the cursors, ``entries`` reads,
+``tenure`` ends all of it. This module combines them behind the public interface.
 """
 
 import asyncio
@@ -164,6 +163,11 @@ class ManagedLedger:
         return self._state.last_confirmed
 
     @property
+    def last_readable(self) -> Position:
+        """Last entry that readers may be given; ``(ledger, -1)`` of the first ledger while there is none."""
+        return self.line.before(self.line.readable_to)
+
+    @property
     def properties(self) -> dict[str, str]:
         return dict(self._state.properties)
 
@@ -251,10 +255,27 @@ class ManagedLedger:
         """
         await self._appender.writable()
 
-    def on_appended(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call ``callback`` once per confirmed range, after the sinks, and return a function that ends that. Must not
-        raise."""
-        return self._appender.on_appended(callback)
+    def on_readable(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call ``callback`` once per confirmed range, after the sinks, and whenever ``hold_reads`` or ``release_reads``
+        made more entries readable. Return a function that ends that. Must not raise."""
+        return self._appender.on_readable(callback)
+
+    def hold_reads(self, before: Position) -> None:
+        """Give readers only the entries before ``before``, or the present ones if that is ahead of them, until the next
+        call or ``release_reads`` (I40).
+
+        What is durable still counts elsewhere: in backlogs, for LATEST, for acknowledgements, expiry and searches.
+        Entries that readers were given before are not taken back. Nothing behind the limit is trimmed.
+        """
+        self._hold_reads(before)
+
+    def release_reads(self) -> None:
+        """Give readers everything that is durable, as soon as it is."""
+        self._hold_reads(None)
+
+    def _hold_reads(self, before: Position | None) -> None:
+        if self.line.hold_reads(before):
+            self._appender.notify_readers()
 
     def on_recovered(self, callback: Callable[[Position, Position], None]) -> None:
         """Call ``callback`` with the first and last of the entries that closing a ledger brought into the log: their

@@ -4,6 +4,9 @@ Every entry has an *ordinal*: its place in the line, counted from 0 at the first
 created. Ordinals continue across ledgers, so that "next", "how many between" and "acknowledged without a gap" are
 arithmetic; empty ledgers have no ordinals. Ordinals are valid as long as this object; what is stored are positions.
 Ordinals of trimmed ledgers are never reused: ``base`` is the first ordinal that still exists.
+
+``durable_to`` is the ordinal behind the last durable entry, ``readable_to`` the one behind the last entry that readers
+may be given, never behind the former (I40). The latter is the same unless reads are held.
 """
 
 from bisect import bisect_right
@@ -30,11 +33,12 @@ class LedgerSpan:
 class LedgerLine:
     """Ledgers in order of writing, by strictly rising ids. Only the last one may grow."""
 
-    __slots__ = ("_bases", "_ids", "_index", "durable_to", "ledgers")
+    __slots__ = ("_bases", "_held", "_ids", "_index", "durable_to", "ledgers", "readable_to")
 
     def __init__(self, ledgers: list[LedgerSpan] | None = None) -> None:
         self.ledgers: list[LedgerSpan] = []
-        self.durable_to = 0
+        self.durable_to = self.readable_to = 0
+        self._held = False
         self._ids: list[int] = []
         self._bases: list[int] = []
         self._index: dict[int, int] = {}  # ledger id -> ordinal of its entry 0
@@ -60,6 +64,8 @@ class LedgerLine:
         self._bases.append(self.durable_to)
         self._index[ledger.ledger_id] = self.durable_to
         self.durable_to += ledger.entries
+        if not self._held:
+            self.readable_to = self.durable_to
 
     def grow(self, entries: int, size: int) -> None:
         """Add ``entries`` entries with ``size`` bytes to the last ledger."""
@@ -67,6 +73,16 @@ class LedgerLine:
         last.entries += entries
         last.size += size
         self.durable_to += entries
+        if not self._held:
+            self.readable_to = self.durable_to
+
+    def hold_reads(self, before: Position | None) -> bool:
+        """Keep ``readable_to`` at ``before``, or at the last durable entry if that is ahead, until the next call; None
+        ends the hold. Return whether more entries can be read now."""
+        self._held = before is not None
+        readable_before = self.readable_to
+        self.readable_to = self.durable_to if before is None else self.ordinal(before)
+        return self.readable_to > readable_before
 
     def drop_last(self) -> LedgerSpan:
         """Remove the last ledger, which must be empty, and return it. Raises MisuseError when it holds entries."""
@@ -97,7 +113,7 @@ class LedgerLine:
         return base, self.ledgers[bisect_right(self._ids, ledger_id) - 1].entries
 
     def find(self, ordinal: int) -> tuple[LedgerSpan, int]:
-        """Return the ledger that an ordinal in ``base <= ordinal <= durable_to`` lies in, and the ordinal of its entry 0.
+        """Return the ledger of an ordinal in ``base <= ordinal <= durable_to``, and the ordinal of its entry 0.
 
         ``durable_to`` belongs to the last ledger. Raises IndexError when there is no ledger.
         """

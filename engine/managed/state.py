@@ -1,10 +1,11 @@
 """The present facts of a managed ledger: one value that every part reads, with one writer per field.
 
-``line``: its ledgers, written by ``LedgerList``, which adds the next one and drops trimmed and empty ones. ``line.durable_to``
-is the limit of all reading: ``Appender`` moves it as entries become durable, ``LedgerList`` where closing a ledger
-finds more. ``tail``: ``Appender``. ``status``: ``Appender``, and ``Tenure`` at the end. ``error``, ``ended``:
-``Tenure``. ``terminated``, ``properties``: ``LedgerList``. ``config``: ``ManagedLedger.update_config``. ``last_index``:
-``Stamps``.
+``line``: its ledgers, written by ``LedgerList``, which adds the next one and drops trimmed and empty ones.
+``line.durable_to``: ``Appender`` moves it as entries become durable, ``LedgerList`` where closing a ledger finds more.
+``line.readable_to``, the limit of readers: the line itself, which keeps it equal to ``durable_to``, or
+``ManagedLedger.hold_reads`` (I40). ``tail``: ``Appender``. ``status``: ``Appender``, and ``Tenure`` at the end.
+``error``, ``ended``: ``Tenure``. ``terminated``, ``properties``: ``LedgerList``. ``config``:
+``ManagedLedger.update_config``. ``last_index``: ``Stamps``.
 """
 
 from dataclasses import dataclass

@@ -43,11 +43,11 @@ class Trimmer:
         self._list = ledger_list
         self._reads = reads
         self._tasks = tasks
-        self._consumed: Callable[[], int | None] | None = None
+        self._consumed: Callable[[], int] | None = None
         self._notify_trimmed: Callable[[], None] = lambda: None
         self._trimming = False
 
-    def begin(self, consumed: Callable[[], int | None], trimmed: Callable[[], None]) -> None:
+    def begin(self, consumed: Callable[[], int], trimmed: Callable[[], None]) -> None:
         """Start trimming. ``consumed``: see ``lifecycle.trimmable``. ``trimmed`` is called whenever the line begins
         later than before."""
         self._consumed, self._notify_trimmed = consumed, trimmed

@@ -31,7 +31,6 @@ THROUGH = {
     "engine/ledger/writing/add_watch.py": "unit/ledger/writing/test_writer_bounds.py",
     "engine/ledger/writing/ensemble.py": "unit/ledger/writing/test_replaced_bookies.py",
     "engine/ledger/writing/explicit_lac_writer.py": "unit/ledger/reading/test_explicit_lac.py",
-    "engine/managed/cursors/cursor_reader.py": "unit/managed/cursors/test_cursor.py",
     "engine/managed/reading/entries.py": "unit/managed/reading/test_backlog.py",
     "engine/managed/shared.py": "unit/managed/test_loading.py",
     "engine/schema/values/avro_defaults.py": "unit/schema/values/test_avro_values.py",

@@ -51,6 +51,9 @@ class CompactedLog(Protocol):
     def last_confirmed(self) -> Position: ...
 
     @property
+    def last_readable(self) -> Position: ...
+
+    @property
     def cursors(self) -> Mapping[str, CompactionCursor]: ...
 
     @property

@@ -175,9 +175,9 @@ class TopicCompaction:
 
     @property
     def holds_all(self) -> bool:
-        """True when the topic has no entry behind the horizon."""
+        """True when the topic has no entry for readers behind the horizon."""
         horizon = self.horizon
-        return horizon is not None and self._host.log.last_confirmed <= horizon
+        return horizon is not None and self._host.log.last_readable <= horizon
 
     @property
     def at_hand(self) -> CompactedLedger | None:
@@ -244,7 +244,7 @@ class TopicCompaction:
         await self.ready()
         cursor = await self._attached()
         previous = await self.ledger()
-        source = CompactionSource(self._host.log, cursor, previous, self._host.log.last_confirmed)
+        source = CompactionSource(self._host.log, cursor, previous, self._host.log.last_readable)
         if source.empty:
             return
         settings = self._host.context.settings

@@ -217,7 +217,7 @@ class EphemeralLog:
     async def writable(self) -> None:
         pass
 
-    def on_appended(self, callback: Callable[[], None], /) -> Callable[[], None]:
+    def on_readable(self, callback: Callable[[], None], /) -> Callable[[], None]:
         self._appended = (*self._appended, callback)
 
         def stop() -> None:
@@ -230,6 +230,10 @@ class EphemeralLog:
 
     @property
     def last_confirmed(self) -> Position:
+        raise _refused("GetLastMessageId")
+
+    @property
+    def last_readable(self) -> Position:
         raise _refused("GetLastMessageId")
 
     async def terminate(self) -> Position:

@@ -151,7 +151,7 @@ class Topic:
                 self._add_subscription(log.cursors[cursor_name])
         log.on_cursor_read(self._add_read_cursor)
         log.on_trimmed(self.touched)
-        self._stop_listening = log.on_appended(self._wake)
+        self._stop_listening = log.on_readable(self._wake)
         log.on_fenced(lambda: reload(self))
         self._delay_limit.apply()
         self.deduplication.apply()
@@ -643,7 +643,7 @@ class Topic:
         # The last entry of the topic may have been compacted away, so the compacted ledger is opened for its last one.
         if compacted and self.compaction.holds_all and (await self.compaction.ledger()) is not None:
             return await self.last_message(compacted=True)
-        last = self.log.last_confirmed
+        last = self.log.last_readable
         try:
             entry = await self.log.read_entry(last)
         except InvalidPositionError:
@@ -658,7 +658,7 @@ class Topic:
         if compacted and self.compaction.holds_all:
             ledger = self.compaction.at_hand
             return None if ledger is None else ledger.last
-        last = self.log.last_confirmed
+        last = self.log.last_readable
         if last.entry_id < 0:
             return EARLIEST, -1
         if last != self._last_message[0]:

@@ -1,7 +1,7 @@
 """The part of a cursor that reads: unacknowledged entries in order, from memory where they are there.
 
-They are read from the tail cache, the topic's shared backlog segments, or the bookies. Nothing new is read while the
-acknowledgements are near the largest size that can be persisted.
+They are read up to the readable limit (I40), from the tail cache, the topic's shared backlog segments, or the bookies.
+Nothing new is read while the acknowledgements are near the largest size that can be persisted.
 """
 
 import logging
@@ -82,7 +82,7 @@ class CursorReader:
     def read_nowait(self, entries_max: int, bytes_max: int) -> list[View] | None:
         """Return unacknowledged entries from memory, at least one if there is any, and advance ``read_position``.
 
-        ``[]``: nothing to read until ``ManagedLedger.on_appended``, or ``on_unblocked`` if ``blocked``. ``None``: not
+        ``[]``: nothing to read until ``ManagedLedger.on_readable``, or ``on_unblocked`` if ``blocked``. ``None``: not
         in memory, use ``read``.
         """
         self._check()
@@ -153,7 +153,7 @@ class CursorReader:
     def has_more(self) -> bool:
         """Return whether there is an entry to read at or behind ``read_position``."""
         start = max(self._next, self._acks.mark)
-        return next(self._unread(start, self._line.durable_to), None) is not None
+        return next(self._unread(start, self._line.readable_to), None) is not None
 
     def _unread(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """Return the intervals in ``[start, stop)`` that are to be read."""
@@ -175,7 +175,7 @@ class CursorReader:
         """Read as ``read_nowait``. ``extra``: the segment just fetched for this cursor, which the backlog may have
         released already."""
         entries, acks = self._entries, self._acks
-        end = self._line.durable_to
+        end = self._line.readable_to
         if self._persister is not None and self._persister.near_limit:
             # Acknowledgements behind the highest range make the stored state larger, those that fill its holes
             # smaller. Above its limit it could not be stored any more (M6).
@@ -218,7 +218,7 @@ class CursorReader:
     async def _fetch(self, bytes_max: int) -> Source | None:
         """Fetch the entries from the first unacknowledged one on. A rewind or reset meanwhile makes the result useless,
         not wrong."""
-        first = next(self._unread(self._next, self._line.durable_to), None)
+        first = next(self._unread(self._next, self._line.readable_to), None)
         if first is None:
             return None
         ledger, _ = self._line.find(first[0])

@@ -361,37 +361,37 @@ class CursorSet:
         for cursor in self.by_name.values():
             cursor.abandon(error)
 
-    def trim_limit(self) -> int | None:
-        """Return the ordinal below which trimming may delete entries; None without durable cursors. It is that of
-        ``consumed``, lowered to keep the entries passed by a change that can still be undone."""
+    def trim_limit(self) -> int:
+        """Return the ordinal below which trimming may delete entries. It is that of ``consumed``, lowered to keep the
+        entries passed by a change that can still be undone."""
+        line = self._state.line
         if self.unread:
-            return self._state.line.base
-        return min(
-            (self._limit(cursor) for cursor in self.by_name.values() if cursor.durable),
-            default=None,
-        )
+            return line.base
+        limits = (self._limit(cursor) for cursor in self.by_name.values() if cursor.durable)
+        return min([line.readable_to, *limits])
 
     def _limit(self, cursor: Cursor) -> int:
         return cursor.trim_limit_at(self._shared.clock.wall_ms())
 
     def consumed(
         self, passed: Mapping[str, Position] | None = None, deleted: Collection[str] = ()
-    ) -> int | None:
-        """Return the ordinal below which no durable cursor's persisted state needs an entry; None without durable
-        cursors.
+    ) -> int:
+        """Return the ordinal below which no durable cursor's persisted state needs an entry, and no entry waits to
+        become readable (I40).
 
         Cursors of ``passed`` count as having acknowledged all entries up to these positions, those of ``deleted`` as
         deleted.
         """
+        line = self._state.line
         if self.unread:
-            return self._state.line.base
+            return line.base
         positions = passed or {}
-        limits = [
+        limits = (
             cursor.trim_limit_passed_to(positions[name]) if name in positions else cursor.trim_limit
             for name, cursor in self.by_name.items()
             if cursor.durable and name not in deleted
-        ]
-        return min(limits) if limits else None
+        )
+        return min([line.readable_to, *limits])
 
 
 def _reason(error: BaseException) -> str:

@@ -223,7 +223,7 @@ class Backlog:
                 continue
             fetch = self._fetching(at)
             if fetch is None:
-                if at >= min(self._line.durable_to, self._tail.first) or self._tasks.closed:
+                if at >= min(self._line.readable_to, self._tail.first) or self._tasks.closed:
                     return
                 if not self._cache.fits(size):
                     return
@@ -242,7 +242,7 @@ class Backlog:
         size = self._read_bytes
         # With an exhausted budget only what the cursor can use now is read.
         size = max(bytes_wanted, size) if self._cache.fits(size) else bytes_wanted
-        stop = min(self._line.durable_to, max(self._tail.first, start + 1))
+        stop = max(min(self._line.readable_to, self._tail.first), start + 1)
         i = bisect_right(self._starts, start)
         if i < len(self._starts):
             stop = min(stop, self._starts[i])

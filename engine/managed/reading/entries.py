@@ -9,7 +9,8 @@ from engine.managed.reading.reads import LedgerReads
 
 
 class LogEntries:
-    """All entries of a log by ordinal. Entries at or behind ``line.durable_to`` must not be read."""
+    """All durable entries of a log by ordinal, also those that readers may not be given yet: cursors respect
+    ``line.readable_to``, other callers ``line.durable_to``."""
 
     __slots__ = ("backlog", "line", "read_bytes", "reads", "tail")
 

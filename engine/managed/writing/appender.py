@@ -42,7 +42,7 @@ LIST_FULL_CHECK_S = 60.0
 class Appender:
     """The writing end of a managed ledger; listener of its ledger writers. ``_writer`` is set exactly while OPENED.
 
-    ``line.durable_to``, the limit of reading, rises here with the entries that are confirmed.
+    ``line.durable_to`` rises here with the entries that are confirmed.
     """
 
     __slots__ = (
@@ -109,8 +109,8 @@ class Appender:
         self._retry_at_s = float("-inf")
         self._age_timer: asyncio.TimerHandle | None = None
 
-    def on_appended(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Register as ``ManagedLedger.on_appended``."""
+    def on_readable(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Register as ``ManagedLedger.on_readable``."""
         self._readers = (*self._readers, callback)
 
         def stop() -> None:
@@ -186,7 +186,8 @@ class Appender:
         for callback in self._readers:
             callback()
 
-    def _notify_readers(self) -> None:
+    def notify_readers(self) -> None:
+        """Notify the readers that there may be more entries to read."""
         for callback in self._readers:
             callback()
 
@@ -352,7 +353,7 @@ class Appender:
             return await closing
         finally:
             if line.durable_to > end and not self._state.ended:
-                self._notify_readers()
+                self.notify_readers()
 
     def _count_recovered(self, entries: int, size: int) -> None:
         """Count the last ``entries`` of the log, which the recovery of a ledger found. Called by the ledger list."""

@@ -28,22 +28,23 @@ def next_check_s(age_s: float, config: LedgerConfig) -> float:
 def trimmable(
     ledgers: Sequence[LedgerSpan],
     base: int,
-    consumed: int | None,
+    consumed: int,
     now_ms: int,
     config: LedgerConfig,
 ) -> int:
     """Return how many ledgers at the front may be deleted (M8, I37). The last one, which accepts entries, never is.
 
     ``base``: ordinal of the first ledger's first entry. ``consumed``: the lowest *persisted* mark of the durable
-    cursors (everything below that ordinal is acknowledged for good); None without durable cursors, when all closed
-    ledgers count. Exceeding either limit of retention is enough to delete a ledger, as in Pulsar: 0 deletes at once, -1
-    never. Retention keeps consumed ledgers while they are young enough and the kept bytes stay within its size.
+    cursors (everything below that ordinal is acknowledged for good), at most the ordinal behind the last entry that
+    readers may be given (I40). Exceeding either limit of retention is enough to delete a ledger, as in Pulsar: 0
+    deletes at once, -1 never. Retention keeps consumed ledgers while they are young enough and the kept bytes stay
+    within its size.
     """
     candidates = 0
     stop = base
     for ledger in ledgers[:-1]:
         stop += ledger.entries
-        if consumed is not None and stop > consumed:
+        if stop > consumed:
             break
         candidates += 1
     kept_bytes = sum(ledger.size for ledger in ledgers)

@@ -228,7 +228,7 @@ class LedgerList:
 
     async def trim(
         self,
-        consumed: Callable[[], int | None],
+        consumed: Callable[[], int],
         dropped: Callable[[list[int]], None],
         *,
         retention: bool = True,

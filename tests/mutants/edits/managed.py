@@ -9,6 +9,8 @@ LOADING_TEST = "unit/managed/test_loading.py"
 INVARIANTS = "unit/managed/test_invariants.py"
 ROLLING = "engine/managed/writing/rolling.py"
 STORE = "engine/managed/cursors/cursor_store.py"
+HELD = "unit/managed/test_held_reads.py"
+HELD_TOPIC = "unit/broker/test_held_reads.py"
 APPENDER = "engine/managed/writing/appender.py"
 
 EDITS = (
@@ -467,5 +469,56 @@ EDITS = (
             "unit/broker/administration/previews/test_cursor_changes.py::"
             "test_a_change_of_nothing_is_confirmed_when_what_it_skips_is_durably_acknowledged",
         ),
+    ),
+    Edit(
+        "readers-ahead-of-the-readable-limit",
+        "engine/managed/cursors/cursor_reader.py::CursorReader._read_memory",
+        "end = self._line.readable_to",
+        "end = self._line.durable_to",
+        (
+            f"{HELD}::test_i40_readers_are_given_nothing_behind_the_limit_and_are_woken_when_it_rises",
+            f"{HELD_TOPIC}::test_i40_consumers_receive_entries_once_they_are_readable",
+        ),
+        "I40",
+    ),
+    Edit(
+        "the-readable-limit-follows-though-held",
+        "engine/managed/positions.py::LedgerLine.grow",
+        "if not self._held:",
+        "if True:",
+        (f"{HELD}::test_i40_the_readable_limit_is_never_ahead_of_what_is_durable",),
+        "I40",
+    ),
+    Edit(
+        "a-released-limit-wakes-nobody",
+        "engine/managed/ledger.py::ManagedLedger._hold_reads",
+        "self._appender.notify_readers()",
+        "pass",
+        (f"{HELD_TOPIC}::test_i40_consumers_receive_entries_once_they_are_readable",),
+        "I40",
+    ),
+    Edit(
+        "trimmed-before-it-could-be-read",
+        "engine/managed/cursors/cursor_set.py::CursorSet.trim_limit",
+        "min([line.readable_to, *limits])",
+        "min(limits, default=line.durable_to)",
+        (f"{HELD}::test_i40_nothing_behind_the_limit_is_trimmed",),
+        "I40",
+    ),
+    Edit(
+        "compacted-before-it-could-be-read",
+        "engine/broker/compaction/topic_compaction.py::TopicCompaction._compact",
+        "self._host.log.last_readable",
+        "self._host.log.last_confirmed",
+        (
+            "unit/broker/compaction/test_topic_compaction.py::test_entries_that_are_not_readable_are_not_compacted",
+        ),
+    ),
+    Edit(
+        "the-last-message-cannot-be-read-yet",
+        "engine/broker/topics/topic.py::Topic.last_message_at_hand",
+        "last = self.log.last_readable",
+        "last = self.log.last_confirmed",
+        (f"{HELD_TOPIC}::test_the_last_message_is_the_last_readable_one",),
     ),
 )

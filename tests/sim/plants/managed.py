@@ -134,14 +134,14 @@ def unconfirmed_entries_delivered() -> Patches:
         real(self, run, sink)
         if self.appends.sent_entries > before:
             self._line.grow(run.count, run.size)
-            self._notify_readers()
+            self.notify_readers()
 
     def confirmed(self: Appender, below: int) -> None:
         if self._state.ended or not self._tenure.proven():
             return
         for run, sink, start, stop in self.appends.confirmed(below):
             sink.appended(run, start, stop)
-        self._notify_readers()
+        self.notify_readers()
 
     return [(Appender, "append", append), (Appender, "confirmed", confirmed)]
 

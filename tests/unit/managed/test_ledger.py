@@ -49,7 +49,7 @@ async def test_appended_entries_are_read_in_order_from_memory(brokers: Brokers) 
     ledger = await brokers.broker().open(NAME, ONE)
     cursor = await ledger.open_cursor("s", InitialPosition.EARLIEST)
     woken: list[int] = []
-    ledger.on_appended(lambda: woken.append(1))
+    ledger.on_readable(lambda: woken.append(1))
     assert cursor.read_nowait(10, 1000) == []
     sink = await publish(ledger, 0, 25, batch=10)
     assert 1 <= len(woken) <= 3
@@ -77,7 +77,7 @@ async def test_entries_that_only_recovery_finds_wake_readers(
     await publish(ledger, 0, 1)
     assert texts(cursor.read_nowait(10, 1000) or []) == numbered(0, 1)
     seen: list[int] = []
-    ledger.on_appended(lambda: seen.append(cursor.backlog_entries()))
+    ledger.on_readable(lambda: seen.append(cursor.backlog_entries()))
     appender = ledger._appender
     writer = appender._writer
     assert writer is not None

@@ -56,7 +56,7 @@ async def test_m2_at_most_the_last_ledger_of_the_list_is_open(brokers: Brokers) 
     ledger = await brokers.broker().open(NAME, rolling(3))
     await ledger.open_cursor("s", FIRST)
     seen: list[list[LedgerState]] = []
-    ledger.on_appended(lambda: seen.append(states(brokers)))
+    ledger.on_readable(lambda: seen.append(states(brokers)))
     for at in range(0, 30, 2):
         await publish(ledger, at, 2)
     assert len(seen[-1]) > 8

@@ -28,7 +28,7 @@ class Ledgers:
 
     async def trim(
         self,
-        consumed: Callable[[], int | None],
+        consumed: Callable[[], int],
         dropped: Callable[[list[int]], None],
         *,
         retention: bool,

@@ -21,7 +21,7 @@ from engine.client.broker_link import BrokerLink
 from engine.client.raw_consumer import FROM_EARLIEST, RawConsumer
 from engine.client.raw_reader import RawReader
 from engine.ledger.errors import LedgerError
-from engine.managed.ledger import InitialPosition
+from engine.managed.ledger import InitialPosition, ManagedLedger
 from engine.managed.stored.records import COMPACTED_LEDGER
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore, StoreUnavailableError
@@ -328,6 +328,21 @@ async def test_the_last_message_is_that_of_the_compacted_topic(rig: Rig) -> None
     await rig.compact()
     assert await rig.bench.topic.last_message(compacted=True) == (EARLIEST, -1)
     assert await rig.seen() == []
+
+
+async def test_entries_that_are_not_readable_are_not_compacted(rig: Rig) -> None:
+    await rig.put(("a", b"1"), ("a", b"2"))
+    log = rig.bench.topic.log
+    assert isinstance(log, ManagedLedger)
+    log.hold_reads(LATEST)
+    (held,) = await rig.put(("a", b"3"))
+    await rig.compact()
+    assert await rig.seen() == [("a", b"2")]
+    assert rig.bench.topic.compaction.holds_all
+    log.release_reads()
+    assert not rig.bench.topic.compaction.holds_all
+    assert await rig.bench.topic.last_message(compacted=True) == (held, -1)
+    assert await rig.seen() == [("a", b"2"), ("a", b"3")]
 
 
 async def test_a_topic_without_entries_is_compacted_to_nothing(rig: Rig) -> None:

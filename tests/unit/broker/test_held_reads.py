@@ -1,0 +1,65 @@
+"""A topic whose log holds reads: consumers wait for the readable limit, administration sees all that is stored."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from engine.base.ids import LATEST, Position
+from engine.broker.dispatch.consumer import SubscriptionType
+from engine.broker.ports import TopicPolicies
+from engine.managed.ledger import InitialPosition, ManagedLedger
+from tests.support.broker_bench import Bench, opened, round_of, until
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    async with opened(tmp_path) as made:
+        yield made
+
+
+def log_of(bench: Bench) -> ManagedLedger:
+    assert isinstance(bench.topic.log, ManagedLedger)
+    return bench.topic.log
+
+
+@pytest.mark.parametrize("kind", [SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED])
+async def test_i40_consumers_receive_entries_once_they_are_readable(
+    bench: Bench, kind: SubscriptionType
+) -> None:
+    _, client = await bench.join(kind)
+    await bench.publish(2)
+    log = log_of(bench)
+    log.hold_reads(LATEST)
+    await bench.publish(3)
+    await until(lambda: len(client.received) == 2)
+    assert bench.subscription.cursor.backlog_entries() == 5
+    assert bench.subscription.state.paused_for == "append"
+    log.hold_reads(Position(log.last_confirmed.ledger_id, 3))
+    assert [position.entry_id for position in client.received] == [0, 1, 2]
+    log.release_reads()
+    assert [position.entry_id for position in client.received] == [0, 1, 2, 3, 4]
+
+
+async def test_the_last_message_is_the_last_readable_one(bench: Bench) -> None:
+    await bench.publish(2)
+    log, topic = log_of(bench), bench.topic
+    log.hold_reads(LATEST)
+    await bench.publish(2)
+    expected = Position(log.last_confirmed.ledger_id, 1), -1
+    assert topic.last_message_at_hand() == await topic.last_message() == expected
+    log.release_reads()
+    assert await topic.last_message() == (log.last_confirmed, -1)
+
+
+async def test_expiry_and_skips_pass_entries_that_are_not_readable(bench: Bench) -> None:
+    bench.topic.policies = TopicPolicies(message_ttl_s=100)
+    for name in ("expires", "skips"):
+        await bench.topic.create_subscription(name, InitialPosition.EARLIEST, {})
+    log_of(bench).hold_reads(LATEST)
+    await bench.publish(3)
+    await bench.topic.subscriptions["skips"].skip(2)
+    await round_of(bench, "expiry")
+    subscriptions = bench.topic.subscriptions
+    assert subscriptions["expires"].expired.total == 3
+    assert subscriptions["skips"].expired.total == 1
