@@ -3,6 +3,7 @@
 from collections.abc import Awaitable
 from typing import Protocol
 
+from engine.auth.identity import Identity
 from engine.base.budget import Budget
 
 
@@ -12,6 +13,11 @@ class Outlet(Protocol):
     address: str
     publish_budget: Budget
     """Budget of entries received and not confirmed yet; above its mark the connection is not read."""
+
+    @property
+    def identity(self) -> Identity:
+        """The identity of the client, which may be replaced by one of the same roles that expires later."""
+        ...
 
     @property
     def client_version(self) -> str: ...

@@ -163,9 +163,10 @@ class BrokerLink(Connection):
     # --- received --------------------------------------------------------------------------------
 
     def opened(self) -> None:
-        method, data = None, None
+        method, data, features = None, None, None
         if self._settings.credentials is not None:
             method, data = self._settings.credentials(b"")
+            features = {"supports_auth_refresh": True}
         self._peer.sent_connect()
         self.send(
             say.connect(
@@ -173,6 +174,7 @@ class BrokerLink(Connection):
                 auth_method_name=method,
                 auth_data=data,
                 proxy_to_broker_url=self._proxy_to,
+                feature_flags=features,
             )
         )
 
@@ -277,8 +279,7 @@ class BrokerLink(Connection):
         if self._settings.credentials is None:
             raise PeerError("the broker requires credentials, none are configured")
         method, data = self._settings.credentials(challenge)
-        if not self._connected.done():
-            self._peer.sent_auth_response()
+        self._peer.sent_auth_response()
         self.send(say.auth_response(method, data, self._settings.client_version))
 
     def writable(self) -> None:

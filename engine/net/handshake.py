@@ -1,15 +1,21 @@
-"""The server's side of the handshake: CONNECT, maybe AUTH_CHALLENGE and AUTH_RESPONSE, then CONNECTED or an error."""
+"""The server's side of the handshake: CONNECT, maybe AUTH_CHALLENGE and AUTH_RESPONSE, then CONNECTED or an error.
+
+Credentials that expire are asked for again while the connection is used, and a client that does not renew them is
+disconnected.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import isawaitable
 
+from engine.auth.identity import UNAUTHENTICATED, Identity
 from engine.auth.rights import PUBLIC
+from engine.base.clock import Clock
 from engine.base.errors import PeerError
 from engine.base.tasks import TaskScope
 from engine.net.routing import Route, Routes
-from engine.net.transport import Connection
+from engine.net.transport import Connection, PeerCertificate
 from engine.wire import commands
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.errors import CodedError
@@ -19,6 +25,13 @@ from engine.wire.states import CommandType, State
 HOLD = "handshake"
 VERSION_LENGTH_MAX = 256
 """Stored characters of a client's version."""
+REFRESH_EARLY_S = 10.0
+"""Time before the end of credentials at which new ones are asked for. Clients that then repeat the old ones are asked
+again at the end."""
+REFRESH_GRACE_S = 5.0
+"""Time after the end of credentials, or after a later challenge, at which a connection is closed."""
+RECHECK_S = 600.0
+"""Longest sleep of the expiry timer, because the wall clock may be set and machines may be suspended."""
 
 
 class HandshakeError(PeerError):
@@ -33,27 +46,48 @@ class Challenge:
     data: bytes
 
 
-Verdict = Challenge | None
-"""Result of an authentication step; None when the credentials are valid."""
-Authenticate = Callable[[str, bytes], Verdict | Awaitable[Verdict]]
-"""Checks the credentials (method name, data) of one connection's client, at once or as an awaitable. Raises CodedError,
-whose text and code are sent to the client."""
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Everything by which the client of a connection can be identified.
+
+    ``method`` and ``data`` are of CONNECT or of the last AUTH_RESPONSE. A proxy also sends the role of the client for
+    which it acts (``original_principal``) and maybe that client's own credentials. ``certificate`` is the trusted one
+    of the TLS connection, ``address`` the peer's ``host:port``.
+    """
+
+    method: str
+    data: bytes
+    original_principal: str | None = None
+    original_method: str | None = None
+    original_data: bytes | None = None
+    certificate: PeerCertificate | None = None
+    address: str = ""
 
 
-def allow_all(method: str, data: bytes) -> Verdict:
-    """Accept any method and credentials, for when authentication is off."""
-    return None
+Verdict = Identity | Challenge
+Authenticate = Callable[[Credentials], Verdict | Awaitable[Verdict]]
+"""Establishes the identity of a connection's client, at once or as an awaitable. Raises CodedError, whose text and code
+are sent to the client."""
+
+
+def allow_all(credentials: Credentials) -> Verdict:
+    """Accept any credentials, for when authentication is off."""
+    return UNAUTHENTICATED
 
 
 @dataclass(slots=True)
 class Client:
-    """A connection's client as described by its CONNECT."""
+    """A connection's client as described by its CONNECT, and its identity."""
 
+    identity: Identity = UNAUTHENTICATED
+    """The identity by the last accepted credentials."""
     version: str = ""
     protocol_version: int = 0
     takes_broker_metadata: bool = False
     partial_producers: bool = False
     """True when its producers of a partitioned topic may leave partitions out."""
+    refreshes: bool = False
+    """True when it answers a challenge with new credentials on a connected connection."""
     connected: bool = False
     """True once CONNECTED was sent."""
 
@@ -64,6 +98,9 @@ class Handshake:
     While credentials are being checked nothing is read. The owner defers bytes that were already read with ``defer``;
     they are received again, in order, after the answer was sent, and so in the state that follows it. A handshake that
     is not complete within ``deadline_s`` of ``start`` ends the connection. ``connected`` is called at its end.
+
+    Afterwards commands are handled as usual while new credentials are awaited or checked. There is one timer per
+    connection: the deadline of the handshake, then that of credentials that expire, and otherwise none.
     """
 
     def __init__(
@@ -73,6 +110,7 @@ class Handshake:
         tasks: TaskScope,
         authenticate: Authenticate,
         *,
+        clock: Clock,
         server_version: str,
         max_message_size: int,
         feature_flags: dict[str, bool],
@@ -84,10 +122,12 @@ class Handshake:
         self._peer = peer
         self._tasks = tasks
         self._authenticate = authenticate
+        self._clock = clock
         self._server_version = server_version
         self._max_message_size = max_message_size
         self._feature_flags = feature_flags
         self._connected = connected
+        self._credentials: Credentials | None = None
         self._deferred: list[bytes] = []
         self._timer: asyncio.TimerHandle | None = None
 
@@ -97,9 +137,10 @@ class Handshake:
         self._timer = loop.call_later(deadline_s, self._time_out, deadline_s)
 
     def stop(self) -> None:
-        """Stop the deadline, at the end of the handshake or of the connection. Safe to repeat."""
+        """Stop the timer, at the end of the connection. Safe to repeat."""
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
 
     def _time_out(self, deadline_s: float) -> None:
         missing = "no CONNECT" if self._peer.state is State.START else "not authenticated"
@@ -111,37 +152,53 @@ class Handshake:
         self.client.protocol_version = body.protocol_version
         self.client.takes_broker_metadata = body.feature_flags.supports_broker_entry_metadata
         self.client.partial_producers = body.feature_flags.supports_partial_producer
-        self._check(body.auth_method_name, body.auth_data)
+        self.client.refreshes = body.feature_flags.supports_auth_refresh
+        self._check(
+            Credentials(
+                body.auth_method_name,
+                body.auth_data,
+                body.original_principal or None,
+                body.original_auth_method or None,
+                body.original_auth_data.encode() or None,
+                self._connection.certificate,
+                self._connection.peer_name,
+            )
+        )
 
     def auth_response(self, body: pb.CommandAuthResponse) -> None:
-        """Handle AUTH_RESPONSE; outside a handshake it answers no challenge and is ignored."""
-        if self._peer.state is State.CONNECTING:
-            self._check(body.response.auth_method_name, body.response.auth_data)
+        """Handle AUTH_RESPONSE; one that answers no challenge is ignored."""
+        if self._credentials is None:
+            return
+        given = body.response
+        if not (given.HasField("auth_method_name") and given.HasField("auth_data")):
+            self._connection.close(HandshakeError("AUTH_RESPONSE without a method or data"))
+            return
+        credentials = self._credentials
+        self._check(replace(credentials, method=given.auth_method_name, data=given.auth_data))
 
     def defer(self, data: bytes) -> None:
         """Store bytes that arrived behind the credentials being checked."""
         self._deferred.append(data)
 
-    def _check(self, method: str, data: bytes) -> None:
+    def _check(self, credentials: Credentials) -> None:
+        self._credentials = None
         try:
-            verdict = self._authenticate(method, data)
+            verdict = self._authenticate(credentials)
         except CodedError as error:
             self._refuse(error)
             return
-        if isawaitable(verdict):
+        if not isawaitable(verdict):
+            self._answer(verdict, credentials)
+        elif self.client.connected:
+            self._tasks.spawn("refresh", self._check_later(verdict, credentials))
+        else:
             self.waiting = True
             self._connection.hold(HOLD)
-            self._tasks.spawn("handshake", self._wait(verdict))
-        else:
-            self._answer(verdict)
+            self._tasks.spawn("handshake", self._wait(verdict, credentials))
 
-    async def _wait(self, verdict: Awaitable[Verdict]) -> None:
-        try:
-            result = await verdict
-        except CodedError as error:
-            self._refuse(error)
+    async def _wait(self, verdict: Awaitable[Verdict], credentials: Credentials) -> None:
+        if not await self._check_later(verdict, credentials):
             return
-        self._answer(result)
         # Deferred bytes come before those that the connection reads next: they are passed on in this turn of the loop.
         self.waiting = False
         self._connection.release(HOLD)
@@ -149,28 +206,106 @@ class Handshake:
         if deferred:
             self._connection.data_received(b"".join(deferred))
 
-    def _answer(self, verdict: Verdict) -> None:
-        version = max(0, min(self.client.protocol_version, commands.PROTOCOL_VERSION))
-        if verdict is not None:
-            self._peer.sent_challenge()
-            self._connection.send(commands.auth_challenge(verdict.method, verdict.data, version))
-            return
-        self.stop()
+    async def _check_later(self, verdict: Awaitable[Verdict], credentials: Credentials) -> bool:
+        """Answer the credentials once they were checked; return False when they were refused."""
+        try:
+            result = await verdict
+        except CodedError as error:
+            self._refuse(error)
+            return False
+        self._answer(result, credentials)
+        return True
+
+    def _answer(self, verdict: Verdict, credentials: Credentials) -> None:
+        if isinstance(verdict, Challenge):
+            self._challenge(verdict, credentials)
+        elif self.client.connected:
+            self._replace_identity(verdict, credentials)
+        else:
+            self._complete(verdict, credentials)
+
+    def _complete(self, identity: Identity, credentials: Credentials) -> None:
+        self.client.identity = identity
         self._peer.sent_connected()
         self.client.connected = True
         self._connection.send(
             commands.connected(
                 server_version=self._server_version,
-                protocol_version=version,
+                protocol_version=self._version,
                 max_message_size=self._max_message_size,
                 feature_flags=self._feature_flags,
             )
         )
+        self._watch_expiry(credentials)
         self._connected()
+
+    def _challenge(self, challenge: Challenge, credentials: Credentials) -> None:
+        self._credentials = credentials
+        self._peer.sent_challenge()
+        self._connection.send(
+            commands.auth_challenge(challenge.method, challenge.data, self._version)
+        )
+
+    @property
+    def _version(self) -> int:
+        """The protocol version that both sides understand."""
+        return max(0, min(self.client.protocol_version, commands.PROTOCOL_VERSION))
 
     def _refuse(self, error: CodedError) -> None:
         self._connection.send(commands.error(commands.NO_REQUEST, error.code, str(error)))
         self._connection.close(HandshakeError(f"refused: {error}"))
+
+    # Expiry
+
+    def _replace_identity(self, identity: Identity, credentials: Credentials) -> None:
+        """Use the identity by new credentials, which must have the roles of the old ones: what the client has opened
+        was permitted to those."""
+        before = self.client.identity
+        if (identity.role, identity.original) != (before.role, before.original):
+            roles = f"{before.role!r} to {identity.role!r}"
+            self._connection.close(HandshakeError(f"new credentials change the role from {roles}"))
+            return
+        self.client.identity = identity
+        if identity.expires_at is not None and identity.expires_at <= self._now:
+            self._end()
+        else:
+            self._watch_expiry(credentials)
+
+    def _watch_expiry(self, credentials: Credentials) -> None:
+        self.stop()
+        expires_at = self.client.identity.expires_at
+        if expires_at is None:
+            return
+        early = expires_at - REFRESH_EARLY_S
+        at = early if self._now < early else expires_at
+        self._call_at(at, lambda: self._expire(credentials, expires_at))
+
+    def _expire(self, credentials: Credentials, expires_at: float) -> None:
+        """Ask for new credentials, or close the connection when the client cannot send any."""
+        forwarded = credentials.original_principal is None or credentials.original_data is not None
+        if self.client.refreshes and forwarded:
+            self._challenge(Challenge(credentials.method, commands.AUTH_REFRESH), credentials)
+            self._call_at(max(self._now, expires_at) + REFRESH_GRACE_S, self._end)
+        elif self._now < expires_at:
+            self._call_at(expires_at, self._end)
+        else:
+            self._end()
+
+    def _end(self) -> None:
+        self._connection.close(HandshakeError("the client's credentials have expired"))
+
+    @property
+    def _now(self) -> float:
+        """Seconds since the Unix epoch."""
+        return self._clock.wall_ms() / 1000
+
+    def _call_at(self, wall_s: float, callback: Callable[[], None]) -> None:
+        left_s = wall_s - self._now
+        if left_s <= 0:
+            callback()
+            return
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(min(left_s, RECHECK_S), self._call_at, wall_s, callback)
 
 
 ROUTES: Routes = {

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.auth.identity import UNAUTHENTICATED
+from engine.auth.identity import Identity
 from engine.auth.judge import Judge, Judgement, Verdict, judge_call
 from engine.auth.rights import AUTHENTICATED, PUBLIC, Right, Rights, all_of
 from engine.base.budget import Budget
@@ -77,13 +77,17 @@ class Router:
     A failed request is answered with ERROR; one that violates the protocol ends the connection.
     """
 
-    identity = UNAUTHENTICATED
-    """The connection's client; its owner sets it when the client is authenticated."""
-
     def __init__(
-        self, connection: Connection, tasks: TaskScope, waiting_max: int, judge: Judge
+        self,
+        connection: Connection,
+        tasks: TaskScope,
+        waiting_max: int,
+        judge: Judge,
+        identity: Callable[[], Identity],
     ) -> None:
+        """Create without routes. ``identity`` returns the identity of the connection's client."""
         self._judge = judge
+        self._identity = identity
         self._undecided: deque[tuple[object, Route, Any]] = deque()
         """The command about which the judge decides, and those behind it."""
         self._connection = connection
@@ -136,7 +140,7 @@ class Router:
     def _judgement(self, family: object, route: Route, body: Any) -> Judgement:
         """Return the judgement about a command; an error is a refusal, answered here. Raises ProtocolViolation."""
         try:
-            return judge_call(self._judge, self.identity, route.judged, body)
+            return judge_call(self._judge, self._identity(), route.judged, body)
         except MagnetarError as error:
             return self._unjudged(family, route, body, error)
 
@@ -152,7 +156,7 @@ class Router:
         """Return whether the command is allowed; one that is not is answered here."""
         if not verdict.allowed and verdict is not _ANSWERED:
             peer, reason = self._connection.peer_name, verdict.reason
-            log.info("not authorized client=%s role=%s: %s", peer, self.identity.role, reason)
+            log.info("not authorized client=%s role=%s: %s", peer, self._identity().role, reason)
             code = ServerError.AuthorizationError
             self._connection.send(route.refuse(family, body, code, reason))
         return verdict.allowed

@@ -29,6 +29,7 @@ from engine.wire.kernels import (
 from engine.wire.states import (
     RECEIVED,
     SENT,
+    SERVING,
     CommandType,
     State,
     after_broker_command,
@@ -88,14 +89,14 @@ class Side(Generic[E]):
         try:
             while pos < end:
                 behind = pos
-                if self.state is State.CONNECTED:
+                if self.state in SERVING:
                     behind = self._take_run(buf, pos, end, events)
                 if behind == pos:
                     behind = self._take_one(buf, pos, end, events)
                 if behind == pos:
                     break
                 pos = behind
-                if self.state is not State.CONNECTED:
+                if self.state not in SERVING:
                     break
         except PeerError as error:
             self.failed = error

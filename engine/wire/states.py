@@ -93,6 +93,12 @@ class State(Enum):
     CHALLENGED = "challenged"
     """The broker sent AUTH_CHALLENGE and has no answer yet."""
     CONNECTED = "connected"
+    REFRESHING = "refreshing"
+    """The broker has asked a connected client for new credentials and has no answer yet; requests are served."""
+
+
+SERVING = (State.CONNECTED, State.REFRESHING)
+"""States in which requests are served."""
 
 
 class IllegalCommandError(PeerError):
@@ -135,7 +141,8 @@ REQUESTS = (
     CommandType.WATCH_TOPIC_LIST,
     CommandType.WATCH_TOPIC_LIST_CLOSE,
 )
-"""Commands that a client may send on a connected connection; none of them changes its state."""
+"""Commands that a client may send on a connected connection. Only AUTH_RESPONSE changes its state, once it was asked
+for."""
 
 ANSWERS = (
     CommandType.SEND_RECEIPT,
@@ -174,23 +181,24 @@ ANSWERS = (
 RECEIVED: dict[tuple[State, CommandType], State] = {
     (State.START, CommandType.CONNECT): State.CONNECTING,
     (State.CHALLENGED, CommandType.AUTH_RESPONSE): State.CONNECTING,
-    **{(State.CONNECTED, command): State.CONNECTED for command in REQUESTS},
+    **{(state, command): state for state in SERVING for command in REQUESTS},
+    (State.REFRESHING, CommandType.AUTH_RESPONSE): State.CONNECTED,
 }
 """State after a command from the client; a pair that is missing ends the connection."""
 
 SENT: dict[tuple[State, CommandType], State] = {
     (State.CONNECTING, CommandType.CONNECTED): State.CONNECTED,
     (State.CONNECTING, CommandType.AUTH_CHALLENGE): State.CHALLENGED,
-    (State.CONNECTED, CommandType.AUTH_CHALLENGE): State.CONNECTED,
+    (State.CONNECTED, CommandType.AUTH_CHALLENGE): State.REFRESHING,
 }
-"""State after the broker's part of the handshake."""
+"""State after the broker's part of the handshake and of later challenges."""
 
 _FROM_BROKER: dict[tuple[State, CommandType], State] = {
     **SENT,
     # A refused client receives the reason before the connection is closed.
     (State.START, CommandType.ERROR): State.START,
     (State.CONNECTING, CommandType.ERROR): State.CONNECTING,
-    **{(State.CONNECTED, command): State.CONNECTED for command in ANSWERS},
+    **{(state, command): state for state in SERVING for command in ANSWERS},
 }
 """State after a command from the broker."""
 

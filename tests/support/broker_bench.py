@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from engine.auth.identity import UNAUTHENTICATED
 from engine.auth.judge import AllowAll
 from engine.base.budget import Budget
 from engine.base.clock import SystemClock
@@ -119,6 +120,7 @@ class Client:
     address = "test:1"
     protocol_version = 20
     takes_broker_metadata = False
+    identity = UNAUTHENTICATED
     partial_producers = False
 
     def __init__(self) -> None:

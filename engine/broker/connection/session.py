@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import assert_never
 
+from engine.auth.identity import Identity
 from engine.base.budget import Budget
 from engine.base.tasks import TaskScope
 from engine.broker.connection import consume, lookups, produce, schemas, watches
@@ -87,16 +88,21 @@ class Session(Connection):
             self._peer,
             self._tasks,
             handshake.allow_all,
+            clock=context.clock,
             server_version=context.identity.server_version,
             max_message_size=settings.max_message_size,
             feature_flags=FEATURE_FLAGS,
             connected=self._keepalive.start,
         )
-        self._client = self._handshake.client
+        self._client = client = self._handshake.client
         self._produce = produce.ProduceCommands(self, context, registry, schema_rules)
         self._consume = consume.ConsumeCommands(self, context, registry, schema_rules)
         self._requests = Router(
-            self, self._tasks, settings.max_pending_requests_per_connection, context.judge
+            self,
+            self._tasks,
+            settings.max_pending_requests_per_connection,
+            context.judge,
+            lambda: client.identity,
         )
         self._requests.add(self._handshake, handshake.ROUTES)
         self._requests.add(self._keepalive, keepalive.ROUTES)
@@ -109,6 +115,10 @@ class Session(Connection):
         self._requests.add(self, TRANSACTIONS)
 
     # --- state ----------------------------------------------------------------------------------
+
+    @property
+    def identity(self) -> Identity:
+        return self._client.identity
 
     @property
     def client_version(self) -> str:

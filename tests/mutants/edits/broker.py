@@ -533,6 +533,27 @@ EDITS = (
         ),
     ),
     Edit(
+        "new-credentials-may-change-the-role",
+        "engine/net/handshake.py::Handshake._replace_identity",
+        "if (identity.role, identity.original) != (before.role, before.original):",
+        "if False:",
+        ("unit/net/test_handshake.py::test_wrong_answers_end_the_connection",),
+    ),
+    Edit(
+        "expired-credentials-stay-valid",
+        "engine/net/handshake.py::Handshake._end",
+        """self._connection.close(HandshakeError("the client's credentials have expired"))""",
+        "pass",
+        ("unit/net/test_handshake.py::test_a_client_that_does_not_answer_is_disconnected",),
+    ),
+    Edit(
+        "bytes-in-clear-count-as-encrypted",
+        "engine/net/transport.py::Connection.check_clear",
+        "if self._starting_tls:",
+        "if False:",
+        ("unit/net/test_start_tls.py::test_bytes_in_clear_behind_the_request_end_the_connection",),
+    ),
+    Edit(
         "any-byte-proves-a-client-alive",
         "engine/net/keepalive.py::KeepAlive.received",
         "self._received = self._received_in_probe = True",

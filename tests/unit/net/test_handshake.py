@@ -2,11 +2,23 @@
 
 import asyncio
 from collections.abc import Awaitable
+from typing import Any
 
 import pytest
 
+from engine.auth.identity import Identity
+from engine.base.clock import LoopClock
 from engine.base.tasks import TaskScope
-from engine.net.handshake import Authenticate, Challenge, Handshake, Verdict, allow_all
+from engine.net.handshake import (
+    REFRESH_EARLY_S,
+    REFRESH_GRACE_S,
+    Authenticate,
+    Challenge,
+    Credentials,
+    Handshake,
+    Verdict,
+    allow_all,
+)
 from engine.wire import client_commands as say
 from engine.wire import commands
 from engine.wire.errors import CodedError, ServerError
@@ -30,12 +42,14 @@ class Served(Line):
         super().__init__()
         self.done: list[str] = []
         self.connected = 0
+        self.clock = LoopClock()
         self._peer = Peer()
         self._handshake = Handshake(
             self,
             self._peer,
             TaskScope("test"),
             authenticate,
+            clock=self.clock,
             server_version="test",
             max_message_size=1000,
             feature_flags={},
@@ -45,6 +59,10 @@ class Served(Line):
 
     def _connected(self) -> None:
         self.connected += 1
+
+    @property
+    def identity(self) -> Identity:
+        return self._handshake.client.identity
 
     def received(self, buf: bytes, pos: int, end: int) -> int:
         before = -1
@@ -79,9 +97,9 @@ class Judge:
         self.asked: list[tuple[str, bytes]] = []
         self.decide = asyncio.Event()
 
-    def __call__(self, method: str, data: bytes) -> Awaitable[Verdict]:
-        self.asked.append((method, data))
-        return self._judge(data)
+    def __call__(self, credentials: Credentials) -> Awaitable[Verdict]:
+        self.asked.append((credentials.method, credentials.data))
+        return self._judge(credentials.data)
 
     async def _judge(self, data: bytes) -> Verdict:
         await self.decide.wait()
@@ -89,7 +107,7 @@ class Judge:
             return Challenge("token", b"and the rest?")
         if data != b"good":
             raise NotGood("Failed to authenticate")
-        return None
+        return Identity("app", method="token")
 
 
 async def settled() -> None:
@@ -116,6 +134,7 @@ async def test_what_came_behind_connect_is_done_in_order_once_the_judge_is_conte
     served.data_received(stream[-3:])
     assert served.done == ["PING", "FLOW", "LOOKUP"]
     assert served.connected == 1
+    assert served.identity == Identity("app", method="token")
 
 
 async def test_a_judge_who_decides_at_once_needs_no_waiting() -> None:
@@ -182,3 +201,213 @@ async def test_a_finished_handshake_has_no_deadline() -> None:
     served.data_received(CONNECT)
     await asyncio.sleep(11)
     assert served.ends == []
+
+
+# --- credentials that expire --------------------------------------------------------------------------
+
+
+def passes(credentials: Credentials) -> Identity:
+    """Accept data of the form ``role``, or ``role:expiry`` in seconds since the epoch."""
+    role, _, expiry = credentials.data.decode().partition(":")
+    if not role:
+        raise NotGood("Failed to authenticate")
+    original = credentials.original_principal
+    return Identity(role, original, credentials.method, float(expiry) if expiry else None)
+
+
+def in_seconds(seconds: float) -> float:
+    return LoopClock().wall_ms() / 1000 + seconds
+
+
+def token(role: str, expires_at: float) -> bytes:
+    return f"{role}:{expires_at}".encode()
+
+
+def shows(data: bytes, *, refreshes: bool = True, **given: str) -> bytes:
+    features = {"supports_auth_refresh": True} if refreshes else None
+    return say.connect(
+        "test",
+        auth_method_name="token",
+        auth_data=data,
+        feature_flags=features,
+        original_principal=given.get("original_principal"),
+    )
+
+
+def answered(data: bytes) -> bytes:
+    return say.auth_response("token", data)
+
+
+async def refreshing(served: Served, after_s: float) -> None:
+    """Wait for the next challenge, which comes ``after_s`` seconds from now, and check it."""
+    await asyncio.sleep(after_s - 0.02)
+    assert served.said() == []
+    await asyncio.sleep(0.03)
+    [challenge] = served.said()
+    assert challenge.authChallenge.challenge.auth_method_name == "token"
+    assert challenge.authChallenge.challenge.auth_data == b"PulsarAuthRefresh"
+
+
+async def connected(data: bytes, authenticate: Authenticate = passes, **how: Any) -> Served:
+    served = Served(authenticate)
+    served.data_received(shows(data, **how))
+    await settled()
+    assert served.kinds() == ["CONNECTED"]
+    return served
+
+
+async def test_credentials_without_an_end_need_no_timer() -> None:
+    served = await connected(b"app")
+    assert served._handshake._timer is None
+    assert served.identity == Identity("app", method="token")
+
+
+async def test_a_client_is_asked_for_new_credentials_before_the_old_ones_end() -> None:
+    served = await connected(token("app", in_seconds(60)))
+    await refreshing(served, 60 - REFRESH_EARLY_S)
+    served.data_received(commands.ping() + say.lookup("t", 1))  # served meanwhile
+    renewed = in_seconds(100)
+    served.data_received(answered(token("app", renewed)) + commands.ping())
+    assert served.done == ["PING", "LOOKUP", "PING"]
+    assert served.identity.expires_at == pytest.approx(renewed)
+    assert served.said() == []
+    await refreshing(served, 100 - REFRESH_EARLY_S)
+    assert served.ends == []
+
+
+async def test_old_credentials_repeated_are_asked_for_again_when_they_end() -> None:
+    ending = token("app", in_seconds(60))
+    served = await connected(ending)
+    await refreshing(served, 60 - REFRESH_EARLY_S)
+    served.data_received(answered(ending))
+    await refreshing(served, REFRESH_EARLY_S)
+    served.data_received(answered(ending))
+    assert served.ends == ["closed: the client's credentials have expired"]
+
+
+async def test_a_client_that_does_not_answer_is_disconnected() -> None:
+    served = await connected(token("app", in_seconds(60)))
+    await refreshing(served, 60 - REFRESH_EARLY_S)
+    await asyncio.sleep(REFRESH_EARLY_S + REFRESH_GRACE_S - 0.1)
+    assert served.ends == []
+    await asyncio.sleep(0.2)
+    assert served.ends == ["closed: the client's credentials have expired"]
+    assert served.said() == []  # without an error, as Pulsar
+
+
+@pytest.mark.parametrize(
+    "how", [{"refreshes": False}, {"original_principal": "user"}], ids=["old client", "by a proxy"]
+)
+async def test_a_client_that_cannot_renew_is_disconnected_at_the_end(how: dict[str, Any]) -> None:
+    """A proxy that does not pass its clients' credentials on cannot renew them either."""
+    served = await connected(token("app", in_seconds(60)), **how)
+    await asyncio.sleep(59.9)
+    assert served.ends == []
+    await asyncio.sleep(0.2)
+    assert served.ends == ["closed: the client's credentials have expired"]
+    assert served.said() == []
+
+
+@pytest.mark.parametrize(
+    ("response", "end"),
+    [
+        (answered(b""), "refused: Failed to authenticate"),
+        (answered(b"other"), "new credentials change the role from 'app' to 'other'"),
+        (
+            commands.command_frame("authResponse", response={"auth_method_name": "token"}),
+            "AUTH_RESPONSE without a method or data",
+        ),
+        (
+            commands.command_frame("authResponse", client_version="test"),
+            "AUTH_RESPONSE without a method or data",
+        ),
+    ],
+    ids=["bad", "another role", "no data", "no response"],
+)
+async def test_wrong_answers_end_the_connection(response: bytes, end: str) -> None:
+    served = await connected(token("app", in_seconds(60)))
+    await refreshing(served, 60 - REFRESH_EARLY_S)
+    served.data_received(response)
+    assert served.ends == [f"closed: {end}"]
+    assert served.identity.role == "app"
+    assert served.kinds() == (["ERROR"] if end.startswith("refused") else [])
+
+
+async def test_answers_that_nobody_asked_for_are_ignored() -> None:
+    for served in (await connected(b"app"), await connected(b"app", allow_all)):
+        before = served.identity
+        served.data_received(answered(b"other"))
+        served.data_received(answered(b""))
+        served.data_received(commands.command_frame("authResponse", client_version="test"))
+        assert (served.identity, served.ends, served.said()) == (before, [], [])
+
+
+async def test_requests_are_served_while_new_credentials_are_checked() -> None:
+    gate = asyncio.Event()
+
+    async def later(verdict: Verdict) -> Verdict:
+        await gate.wait()
+        return verdict
+
+    served = await connected(token("app", in_seconds(60)))
+    await refreshing(served, 60 - REFRESH_EARLY_S)
+    served._handshake._authenticate = lambda credentials: later(passes(credentials))
+    served.data_received(answered(token("app", in_seconds(500))) + commands.ping())
+    assert served.done == ["PING"]
+    assert not served.held
+    assert served.identity.expires_at == pytest.approx(in_seconds(REFRESH_EARLY_S), abs=0.1)
+    gate.set()
+    await settled()
+    assert served.identity.expires_at == pytest.approx(in_seconds(500), abs=0.1)
+    await asyncio.sleep(60)
+    assert served.ends == []
+
+
+async def test_credentials_whose_check_hangs_end_as_those_not_sent() -> None:
+    served = await connected(token("app", in_seconds(60)))
+    await refreshing(served, 60 - REFRESH_EARLY_S)
+    served._handshake._authenticate = Judge()
+    served.data_received(answered(b"good"))
+    await asyncio.sleep(REFRESH_EARLY_S + REFRESH_GRACE_S + 0.1)
+    assert served.ends == ["closed: the client's credentials have expired"]
+
+
+async def test_credentials_of_long_life_are_watched_by_the_wall_clock() -> None:
+    served = await connected(token("app", in_seconds(86_400)))
+    await asyncio.sleep(100)
+    served.clock.epoch_ms += 86_400_000  # the machine was suspended
+    await asyncio.sleep(600)
+    [challenge] = served.kinds()
+    assert challenge == "AUTH_CHALLENGE"
+
+
+async def test_the_judge_sees_everything_by_which_a_client_can_be_known() -> None:
+    seen: list[Credentials] = []
+
+    def judge(credentials: Credentials) -> Verdict:
+        seen.append(credentials)
+        return Challenge("token", b"?") if len(seen) == 1 else passes(credentials)
+
+    served = Served(judge)
+    served.data_received(
+        commands.command_frame(
+            "connect",
+            client_version="proxy",
+            auth_method_name="token",
+            auth_data=b"first",
+            original_principal="user",
+            original_auth_method="basic",
+            original_auth_data="user:password",
+        )
+    )
+    served.data_received(answered(b"proxy"))
+    original = {
+        "original_principal": "user",
+        "original_method": "basic",
+        "original_data": b"user:password",
+    }
+    assert seen == [
+        Credentials("token", b"first", **original),  # type: ignore[arg-type]
+        Credentials("token", b"proxy", **original),  # type: ignore[arg-type]
+    ]
+    assert served.identity == Identity("proxy", "user", "token")

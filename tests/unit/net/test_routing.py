@@ -23,6 +23,8 @@ from engine.wire.errors import REFUSALS, ProtocolViolation, ServerError
 from engine.wire.states import CommandType
 from tests.support.net.lines import Line
 
+APP = Identity("app")
+
 
 class Family:
     """LOOKUPs are answered when ``ready`` says what, SUBSCRIBEs at once, UNSUBSCRIBEs never."""
@@ -54,7 +56,9 @@ def made(
     waiting_max: int = 4, judge: Callable[..., Judgement] = lambda *about: ALLOWED
 ) -> tuple[Line, Family, Router]:
     line, family = Line(), Family()
-    requests = Router(line, TaskScope("test"), waiting_max, SimpleNamespace(judge=judge))
+    requests = Router(
+        line, TaskScope("test"), waiting_max, SimpleNamespace(judge=judge), lambda: APP
+    )
     requests.add(
         family,
         {
@@ -135,10 +139,9 @@ async def test_the_judge_is_asked_with_the_identity_the_action_and_the_resource(
         return ALLOWED
 
     line, _, requests = made(judge=judge)
-    requests.identity = Identity("app")
     requests.handle(parsed(say.subscribe("persistent://a/b/t", "s", 0, 1, 2)))
     requests.handle(parsed(say.unsubscribe(1, 3)))
-    assert asked == [(Identity("app"), Action.CONSUME, TopicName.parse("persistent://a/b/t"))]
+    assert asked == [(APP, Action.CONSUME, TopicName.parse("persistent://a/b/t"))]
     assert [command.success.request_id for command in line.said()] == [2]
 
 

@@ -160,8 +160,11 @@ async def test_a_connection_continues_with_tls(authority: Authority) -> None:
         assert not site.listener.connections
 
 
-async def test_bytes_in_clear_behind_the_request_end_the_connection(authority: Authority) -> None:
+async def test_bytes_in_clear_behind_the_request_end_the_connection(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whoever sits between could put them there, and they would count as the client's."""
+    monkeypatch.setattr(network_module, "TLS_HANDSHAKE_TIMEOUT_S", 0.5)
     async with serving(authority) as site:
         for injected in (frame(b"injected"), b"\0\0", b"\x16\x03\x01"):
             client = await site.connect()

@@ -164,6 +164,10 @@ def test_a_challenge_is_answered_before_connected() -> None:
     assert peer.state is State.CONNECTING
     peer.sent_connected()
     peer.sent_challenge()
+    assert peer.state is State.REFRESHING
+    commands_meanwhile = peer.receive(client_commands.send(3, 0, entry()) * 3 + commands.ping())
+    assert [type(event) for event in commands_meanwhile] == [Sends, Command]
+    peer.receive(client_commands.auth_response("token", b"t"))
     assert peer.state is State.CONNECTED
 
 

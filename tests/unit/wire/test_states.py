@@ -8,6 +8,7 @@ from engine.wire.states import (
     RECEIVED,
     REQUESTS,
     SENT,
+    SERVING,
     CommandType,
     IllegalCommandError,
     State,
@@ -35,15 +36,20 @@ NOT_ANNOUNCED = {kind for kind in CommandType if kind >= 70}
 
 @pytest.mark.parametrize(("state", "command"), list(itertools.product(State, CommandType)))
 def test_each_pair_moves_on_or_is_refused(state: State, command: CommandType) -> None:
+    request = command not in BROKER_ONLY | NOT_ANNOUNCED | {CommandType.CONNECT}
     allowed = {
         State.START: command is CommandType.CONNECT,
         State.CONNECTING: False,
         State.CHALLENGED: command is CommandType.AUTH_RESPONSE,
-        State.CONNECTED: command not in BROKER_ONLY | NOT_ANNOUNCED | {CommandType.CONNECT},
+        State.CONNECTED: request,
+        State.REFRESHING: request,
     }[state]
     if allowed:
         moved = after_received(state, command)
-        assert moved is (State.CONNECTED if state is State.CONNECTED else State.CONNECTING)
+        if state is State.REFRESHING and command is CommandType.AUTH_RESPONSE:
+            assert moved is State.CONNECTED
+        else:
+            assert moved is (state if state in SERVING else State.CONNECTING)
     else:
         with pytest.raises(IllegalCommandError, match=command.name):
             after_received(state, command)
@@ -51,8 +57,8 @@ def test_each_pair_moves_on_or_is_refused(state: State, command: CommandType) ->
 
 def test_connected_is_reached_only_by_the_broker_s_word() -> None:
     entering = {pair for pair, target in RECEIVED.items() if target is State.CONNECTED}
-    assert {state for state, _ in entering} == {State.CONNECTED}
-    assert [pair for pair, target in SENT.items() if target is State.CONNECTED] == [
+    assert {state for state, _ in entering} == set(SERVING)
+    assert [pair for pair, target in SENT.items() if target in SERVING] == [
         (State.CONNECTING, CommandType.CONNECTED),
         (State.CONNECTED, CommandType.AUTH_CHALLENGE),
     ]

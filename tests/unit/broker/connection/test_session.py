@@ -4,9 +4,12 @@ import asyncio
 import gc
 import weakref
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from engine.auth.identity import UNAUTHENTICATED, Identity
+from engine.auth.judge import ALLOWED
 from engine.base.ids import EARLIEST
 from engine.base.names import TopicName
 from engine.broker.connection import consume, lookups, produce, schemas, watches
@@ -87,17 +90,24 @@ async def test_what_comes_behind_connect_waits_for_its_answer(tmp_path: Path) ->
         session = bench.sessions().accept()
         sent = bytearray()
         session.send = sent.extend  # type: ignore[method-assign, assignment]
-        judged: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        session._handshake._authenticate = lambda method, data: judged
+        judged: asyncio.Future[Identity] = asyncio.get_running_loop().create_future()
+        session._handshake._authenticate = lambda credentials: judged
+        asked: list[Identity] = []
+        session._requests._judge = SimpleNamespace(
+            judge=lambda identity, *_: asked.append(identity) or ALLOWED
+        )
         session.data_received(say.connect("test") + say.lookup(NAME.full, 1))
         await asyncio.sleep(0)
         assert _commands(sent) == []
-        judged.set_result(None)
+        assert session.identity == UNAUTHENTICATED
+        judged.set_result(Identity("app"))
         async with asyncio.timeout(120):
             while len(told := _commands(sent)) < 2:
                 await asyncio.sleep(0)
         assert [one.type for one in told] == [CommandType.CONNECTED, CommandType.LOOKUP_RESPONSE]
+        assert asked == [Identity("app")]
         session.closed(None)
+        assert session.identity == Identity("app")  # also for what ends after the connection
 
 
 def test_every_request_of_the_protocol_has_its_family() -> None:
