@@ -15,7 +15,8 @@ from engine.base.names import NamespaceName, TopicName
 from engine.tenancy.policies.policy import Policy
 from engine.tenancy.topics import list_topics
 from gateway.http.errors import describe
-from gateway.services import catalog, topics
+from gateway.services import catalog
+from gateway.services.admin import existence
 from gateway.services.engine_link import Engine
 
 ASKED_MAX = 500
@@ -156,7 +157,7 @@ async def of_namespace(engine: Engine, name: NamespaceName, own: OwnValues) -> S
 
 async def of_topic(engine: Engine, name: TopicName) -> Scope:
     """Return the topic, or its partitions; they are loaded for the answer. Raises NotFound."""
-    parts = await topics.members(engine, name)
+    parts = await existence.members(engine, name)
     return Scope(parts, parts, {})
 
 

@@ -24,7 +24,7 @@ from admin_ui.topics import export, selectors, services, shapes
 from admin_ui.topics.services import TopicChange
 from engine.base.names import DOMAINS
 from gateway.http.bodies import json_answer
-from gateway.services import topics
+from gateway.services.admin import names, topics
 
 FILTERS = (
     Parameter("q", "words that the full name has, in any case and order"),
@@ -56,7 +56,7 @@ class TopicsView(SnapshotView):
 
     async def post(self, request: HttpRequest) -> HttpResponse:
         body = checked(shapes.NewTopic, request)
-        name = topics.topic_name(
+        name = names.topic_name(
             *(body[part] for part in ("domain", "tenant", "namespace", "topic"))
         )
         count, properties = body["partitions"], body["properties"]

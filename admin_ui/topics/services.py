@@ -10,7 +10,8 @@ from engine.admin.api.topics import HOLDINGS, TERMINATE, ChangeProperties
 from engine.admin.fan_out import on_each
 from engine.base.errors import Conflict, Unprocessable, Unsupported
 from engine.base.names import TopicName
-from gateway.services import policies, topics
+from gateway.services import policies
+from gateway.services.admin import existence, partitioned_topics, topics
 from gateway.services.collector import now_ms
 from gateway.services.engine_link import Engine
 
@@ -23,7 +24,7 @@ async def make(
 ) -> None:
     """Create a topic, a plain one with 0 partitions. Raises Refusal."""
     if partitions:
-        await topics.create_partitioned(engine, name, partitions, properties)
+        await partitioned_topics.create(engine, name, partitions, properties)
     else:
         await topics.create(engine, name, properties)
 
@@ -37,11 +38,11 @@ async def preview(
     partitions: int | None = None,
 ) -> Json:
     """Return what the change would do, with the token that confirms exactly that. Raises Refusal."""
-    count = await topics.partitions_of(engine, name)
+    count = await existence.partitions_of(engine, name)
     _check(name, change, count)
     if change == "partitions":
         _check_growth(count, partitions)
-    parts = await topics.members(engine, name)
+    parts = await existence.members(engine, name)
     holdings = await on_each(parts, lambda part: engine.call(HOLDINGS, OnTopic(part)))
     content = _about(name, change, user) | {
         "count": count,
@@ -72,12 +73,12 @@ async def apply(
     """Make the previewed change. Raises Conflict when the topic is not that of the preview any more; nothing is changed
     then."""
     content = confirming.read(KIND, token, _about(name, change, user))
-    if await topics.partitions_of(engine, name) != content["count"]:
+    if await existence.partitions_of(engine, name) != content["count"]:
         raise Conflict("The number of partitions was changed since the preview")
     last: list[str] = []
     match change:
         case "delete" if content["count"]:
-            await topics.delete_partitioned(engine, name, force=True, seen=content["seen"])
+            await partitioned_topics.delete(engine, name, force=True, seen=content["seen"])
         case "delete":
             await topics.delete(engine, name, force=True, seen=content["seen"][str(name)])
         case "terminate":
@@ -85,13 +86,13 @@ async def apply(
         case "unload":
             await topics.unload(engine, name)
         case "partitions":
-            await topics.grow(engine, name, content["partitions"])
+            await partitioned_topics.grow(engine, name, content["partitions"])
     return {"change": change, "at": now_ms(), "last": last}
 
 
 async def _terminate(engine: Engine, name: TopicName, seen: Json) -> list[str]:
     """Terminate every part, and return the position of the last message of each part that has one."""
-    parts = await topics.members(engine, name)
+    parts = await existence.members(engine, name)
 
     async def check(part: TopicName) -> None:
         holding = await engine.call(HOLDINGS, OnTopic(part))

@@ -16,7 +16,7 @@ from engine.base.errors import (
 from engine.base.names import NamespaceName, TopicName
 from engine.tenancy.namespaces import get_policies
 from engine.tenancy.tenants import get_tenant
-from gateway.services import topics
+from gateway.services.admin import existence
 from gateway.services.engine_link import Engine
 from spark_jobs.analysis import AnalysisTarget
 
@@ -66,7 +66,7 @@ async def _topic(engine: Engine, given: str) -> str:
     if not name.persistent:
         raise PreconditionFailed(f"{name} is not persistent: it keeps nothing that could be read")
     try:
-        members = await topics.members(engine, name)
+        members = await existence.members(engine, name)
         async with asyncio.timeout(CHECK_S):
             empty = await _empty(engine, members)
     except NotFound as error:

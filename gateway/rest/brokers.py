@@ -12,7 +12,9 @@ from engine.base.names import DOMAINS
 from gateway.http.bodies import json_answer, no_content, plain_text
 from gateway.rest.base import AdminResource, web_url
 from gateway.rest.permissions import PUBLIC
-from gateway.services import brokers, metrics, topics
+from gateway.services import brokers, metrics
+from gateway.services.admin import lookup
+from gateway.services.admin.names import topic_name
 
 
 class BrokersResource(AdminResource):
@@ -158,8 +160,8 @@ class LookupResource(AdminResource):
     async def get(self, request: HttpRequest, domain: str, **names: str) -> HttpResponse:
         if domain not in DOMAINS:
             raise Http404
-        name = topics.topic_name(domain, **names)
-        answer = await self.work(lambda engine: topics.lookup(engine, name))
+        name = topic_name(domain, **names)
+        answer = await self.work(lambda engine: lookup.owner_of(engine, name))
         answer["httpUrl"] = web_url(request)
         return json_answer(answer)
 
@@ -172,8 +174,8 @@ class LookupBundleResource(AdminResource):
     async def get(self, request: HttpRequest, domain: str, **names: str) -> HttpResponse:
         if domain not in DOMAINS:
             raise Http404
-        name = topics.topic_name(domain, **names)
-        return plain_text(await self.work(lambda engine: topics.bundle_of(engine, name)))
+        name = topic_name(domain, **names)
+        return plain_text(await self.work(lambda engine: lookup.bundle_of(engine, name)))
 
 
 class StatusResource(AdminResource):

@@ -12,7 +12,7 @@ from engine.tenancy.namespaces import namespace_name
 from gateway.http.bodies import json_answer, json_body, no_content
 from gateway.rest.base import AdminResource
 from gateway.rest.topics import TopicPathResource
-from gateway.services import topics
+from gateway.services.admin import permissions
 
 
 class _NamespaceGrantsBase(AdminResource):
@@ -92,7 +92,7 @@ class TopicGrantsResource(_TopicGrantsBase):
 
     async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
         name = self.name(**path)
-        return json_answer(await self.work(lambda engine: topics.grants_on(engine, name)))
+        return json_answer(await self.work(lambda engine: permissions.of_topic(engine, name)))
 
 
 class TopicGrantResource(_TopicGrantsBase):
@@ -100,12 +100,12 @@ class TopicGrantResource(_TopicGrantsBase):
 
     async def post(self, request: HttpRequest, *, role: str, **path: str) -> HttpResponse:
         name, actions = self.name(**path), read_actions(json_body(request))
-        await self.work(lambda engine: topics.grant(engine, name, role, actions))
+        await self.work(lambda engine: permissions.grant(engine, name, role, actions))
         return no_content()
 
     async def delete(self, request: HttpRequest, *, role: str, **path: str) -> HttpResponse:
         name = self.name(**path)
-        await self.work(lambda engine: topics.revoke(engine, name, role))
+        await self.work(lambda engine: permissions.revoke(engine, name, role))
         return no_content()
 
 
@@ -120,7 +120,7 @@ class GrantsOnTopicsResource(AdminResource):
             (*_topic_and_role(option), read_actions(option.get("actions")))
             for option in _options(json_body(request))
         ]
-        await self.work(lambda engine: topics.grant_each(engine, requested))
+        await self.work(lambda engine: permissions.grant_each(engine, requested))
         return no_content()
 
 
@@ -132,7 +132,7 @@ class RevocationsOnTopicsResource(AdminResource):
 
     async def post(self, request: HttpRequest) -> HttpResponse:
         requested = [_topic_and_role(option) for option in _options(json_body(request))]
-        await self.work(lambda engine: topics.revoke_each(engine, requested))
+        await self.work(lambda engine: permissions.revoke_each(engine, requested))
         return no_content()
 
 

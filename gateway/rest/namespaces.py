@@ -31,7 +31,8 @@ from gateway.http.bodies import (
     whole_number,
 )
 from gateway.rest.base import AdminResource
-from gateway.services import namespaces, topics
+from gateway.services import namespaces
+from gateway.services.admin import names
 
 MANY_TIMEOUT_S = 55.0
 """Time limit of calls that change every topic of a namespace; Pulsar's admin clients wait a minute for an answer."""
@@ -332,7 +333,7 @@ class NamespaceUnsubscribeResource(_NamespaceBase):
         bundle: str | None = None,
     ) -> HttpResponse:
         name = namespace_name(tenant, namespace)
-        checked = topics.subscription_name(subscription)
+        checked = names.subscription_name(subscription)
         await self.work(lambda engine: namespaces.unsubscribe(engine, name, bundle, checked))
         return no_content()
 

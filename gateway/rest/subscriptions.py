@@ -16,7 +16,7 @@ from gateway.http.bodies import flag, json_answer, json_body, no_content, object
 from gateway.rest.base import AdminResource
 from gateway.rest.messages import message_answer, message_position, required_position
 from gateway.rest.topics import TopicPathResource
-from gateway.services import topics
+from gateway.services.admin import cursors, messages, names, subscriptions
 
 COUNT_MAX = (1 << 31) - 1
 
@@ -33,32 +33,32 @@ class SubscriptionsResource(TopicPathResource):
 
     async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
         name = self.name(**path)
-        return json_answer(await self.work(lambda engine: topics.subscriptions(engine, name)))
+        return json_answer(await self.work(lambda engine: subscriptions.names(engine, name)))
 
 
 class SubscriptionResource(TopicPathResource):
     """The creation of a subscription at a position, and its deletion."""
 
     async def put(self, request: HttpRequest, subName: str, **path: str) -> HttpResponse:
-        name, subscription = self.name(**path), topics.subscription_name(subName)
+        name, subscription = self.name(**path), names.subscription_name(subName)
         body = json_body(request)
         position = message_position(body)
         given = body.get("properties") if isinstance(body, dict) else None
         properties = string_map(given, "properties")
         replicated = flag(request, "replicated")
         await self.work(
-            lambda engine: topics.create_subscription(
+            lambda engine: subscriptions.create(
                 engine, name, subscription, position, properties, replicated=replicated
             )
         )
         return no_content()
 
     async def delete(self, request: HttpRequest, subName: str, **path: str) -> HttpResponse:
-        name, subscription = self.name(**path), topics.subscription_name(subName)
+        name, subscription = self.name(**path), names.subscription_name(subName)
         force = flag(request, "force")
         args = DeleteSubscription(name, subscription, force)
         await self.work(
-            lambda engine: topics.on_subscription(
+            lambda engine: subscriptions.on_any(
                 engine, DELETE_SUBSCRIPTION, args, "Subscription not found"
             )
         )
@@ -69,20 +69,16 @@ class SubscriptionPropertiesResource(TopicPathResource):
     """The properties that users set on a subscription."""
 
     async def get(self, request: HttpRequest, subName: str, **path: str) -> HttpResponse:
-        name, subscription = self.name(**path), topics.subscription_name(subName)
+        name, subscription = self.name(**path), names.subscription_name(subName)
         return json_answer(
-            await self.work(
-                lambda engine: topics.subscription_properties(engine, name, subscription)
-            )
+            await self.work(lambda engine: subscriptions.properties(engine, name, subscription))
         )
 
     async def put(self, request: HttpRequest, subName: str, **path: str) -> HttpResponse:
-        name, subscription = self.name(**path), topics.subscription_name(subName)
+        name, subscription = self.name(**path), names.subscription_name(subName)
         properties = string_map(object_body(request), "properties")
         await self.work(
-            lambda engine: topics.set_subscription_properties(
-                engine, name, subscription, properties
-            )
+            lambda engine: subscriptions.set_properties(engine, name, subscription, properties)
         )
         return no_content()
 
@@ -93,9 +89,9 @@ class SkipResource(TopicPathResource):
     async def post(
         self, request: HttpRequest, subName: str, numMessages: int, **path: str
     ) -> HttpResponse:
-        name, subscription = self.name(**path), topics.subscription_name(subName)
+        name, subscription = self.name(**path), names.subscription_name(subName)
         count = checked_count(numMessages, "numMessages", low=0)
-        await self.work(lambda engine: topics.skip(engine, name, subscription, count))
+        await self.work(lambda engine: cursors.skip(engine, name, subscription, count))
         return no_content()
 
 
@@ -103,9 +99,9 @@ class SkipAllResource(TopicPathResource):
     """The acknowledgement of all messages."""
 
     async def post(self, request: HttpRequest, subName: str, **path: str) -> HttpResponse:
-        name, subscription = self.name(**path), topics.subscription_name(subName)
+        name, subscription = self.name(**path), names.subscription_name(subName)
         args = OnSubscription(name, subscription)
-        await self.work(lambda engine: topics.on_subscription(engine, CLEAR_BACKLOG, args))
+        await self.work(lambda engine: subscriptions.on_any(engine, CLEAR_BACKLOG, args))
         return no_content()
 
 
@@ -115,11 +111,11 @@ class ResetToTimeResource(TopicPathResource):
     async def post(
         self, request: HttpRequest, subName: str, timestamp: int, **path: str
     ) -> HttpResponse:
-        name, subscription = self.name(**path), topics.subscription_name(subName)
+        name, subscription = self.name(**path), names.subscription_name(subName)
         if timestamp < 0:
             raise InvalidField("timestamp", "must not be negative")
         args = ResetCursor(name, subscription, timestamp)
-        await self.work(lambda engine: topics.on_subscription(engine, RESET_CURSOR, args))
+        await self.work(lambda engine: subscriptions.on_any(engine, RESET_CURSOR, args))
         return no_content()
 
 
@@ -127,10 +123,10 @@ class ResetToPositionResource(TopicPathResource):
     """A seek to a message."""
 
     async def post(self, request: HttpRequest, subName: str, **path: str) -> HttpResponse:
-        name, subscription = self.name(**path), topics.subscription_name(subName)
+        name, subscription = self.name(**path), names.subscription_name(subName)
         position = required_position(request)
         await self.work(
-            lambda engine: topics.reset_to_position(engine, name, subscription, position)
+            lambda engine: cursors.reset_to_position(engine, name, subscription, position)
         )
         return no_content()
 
@@ -141,10 +137,10 @@ class ExpireResource(TopicPathResource):
     async def post(
         self, request: HttpRequest, subName: str, expireTimeInSeconds: int, **path: str
     ) -> HttpResponse:
-        name, subscription = self.name(**path), topics.subscription_name(subName)
+        name, subscription = self.name(**path), names.subscription_name(subName)
         seconds = checked_count(expireTimeInSeconds, "expireTimeInSeconds")
         args = ExpireMessages(name, subscription, seconds)
-        await self.work(lambda engine: topics.on_subscription(engine, EXPIRE_MESSAGES, args))
+        await self.work(lambda engine: subscriptions.on_any(engine, EXPIRE_MESSAGES, args))
         return no_content()
 
 
@@ -152,10 +148,10 @@ class ExpireToPositionResource(TopicPathResource):
     """The acknowledgement of all messages up to one."""
 
     async def post(self, request: HttpRequest, subName: str, **path: str) -> HttpResponse:
-        name, subscription = self.name(**path), topics.subscription_name(subName)
+        name, subscription = self.name(**path), names.subscription_name(subName)
         position = required_position(request)
         await self.work(
-            lambda engine: topics.expire_to_position(engine, name, subscription, position)
+            lambda engine: cursors.expire_to_position(engine, name, subscription, position)
         )
         return no_content()
 
@@ -168,7 +164,7 @@ class ExpireAllResource(TopicPathResource):
     ) -> HttpResponse:
         name = self.name(**path)
         seconds = checked_count(expireTimeInSeconds, "expireTimeInSeconds")
-        await self.work(lambda engine: topics.expire_all(engine, name, seconds))
+        await self.work(lambda engine: cursors.expire_all(engine, name, seconds))
         return no_content()
 
 
@@ -178,11 +174,11 @@ class AnalyzeBacklogResource(TopicPathResource):
     reading_methods = frozenset({"POST"})
 
     async def post(self, request: HttpRequest, subName: str, **path: str) -> HttpResponse:
-        name, subscription = self.name(**path), topics.subscription_name(subName)
+        name, subscription = self.name(**path), names.subscription_name(subName)
         position = message_position(json_body(request))
         return json_answer(
             await self.work(
-                lambda engine: topics.analyze_backlog(engine, name, subscription, position)
+                lambda engine: cursors.analyze_backlog(engine, name, subscription, position)
             )
         )
 
@@ -191,18 +187,18 @@ class ReplicatedResource(TopicPathResource):
     """The switch whether the subscription's state is replicated to other clusters."""
 
     async def get(self, request: HttpRequest, subName: str, **path: str) -> HttpResponse:
-        name, subscription = self.name(**path), topics.subscription_name(subName)
+        name, subscription = self.name(**path), names.subscription_name(subName)
         return json_answer(
-            await self.work(lambda engine: topics.replicated(engine, name, subscription))
+            await self.work(lambda engine: subscriptions.replicated(engine, name, subscription))
         )
 
     async def post(self, request: HttpRequest, subName: str, **path: str) -> HttpResponse:
-        name, subscription = self.name(**path), topics.subscription_name(subName)
+        name, subscription = self.name(**path), names.subscription_name(subName)
         wanted = json_body(request)
         if not isinstance(wanted, bool):
             raise InvalidField("body", "expected true or false")
         await self.work(
-            lambda engine: topics.replicate(engine, name, subscription, replicated=wanted)
+            lambda engine: subscriptions.replicate(engine, name, subscription, replicated=wanted)
         )
         return no_content()
 
@@ -213,10 +209,10 @@ class PeekResource(TopicPathResource):
     async def get(
         self, request: HttpRequest, subName: str, messagePosition: int, **path: str
     ) -> HttpResponse:
-        name, subscription = self.name(**path), topics.subscription_name(subName)
+        name, subscription = self.name(**path), names.subscription_name(subName)
         nth = checked_count(messagePosition, "messagePosition")
         return message_answer(
-            await self.work(lambda engine: topics.peek(engine, name, subscription, nth))
+            await self.work(lambda engine: messages.peek(engine, name, subscription, nth))
         )
 
 

@@ -20,7 +20,7 @@ from gateway.http.bodies import (
 )
 from gateway.rest.base import AdminResource
 from gateway.rest.messages import message_answer, required_position
-from gateway.services import topics
+from gateway.services.admin import messages, names, partitioned_topics, topics
 
 STATS_FLAGS = {
     "precise_backlog": ("getPreciseBacklog", False),
@@ -40,7 +40,7 @@ class TopicPathResource(AdminResource):
 
     def name(self, tenant: str, namespace: str, topic: str) -> TopicName:
         """Return the topic that the path names. Raises PreconditionFailed."""
-        return topics.topic_name(self.domain, tenant, namespace, topic)
+        return names.topic_name(self.domain, tenant, namespace, topic)
 
 
 def stats_flags(request: HttpRequest) -> dict[str, bool]:
@@ -108,25 +108,27 @@ class PartitionsResource(TopicPathResource):
         missing_ok = flag(request, "checkAllowAutoCreation")
         return json_answer(
             await self.work(
-                lambda engine: topics.partitions(engine, name, allow_missing=missing_ok)
+                lambda engine: partitioned_topics.get_metadata(
+                    engine, name, allow_missing=missing_ok
+                )
             )
         )
 
     async def put(self, request: HttpRequest, **path: str) -> HttpResponse:
         count, properties = partition_count(request)
         name = self.name(**path)
-        await self.work(lambda engine: topics.create_partitioned(engine, name, count, properties))
+        await self.work(lambda engine: partitioned_topics.create(engine, name, count, properties))
         return no_content()
 
     async def post(self, request: HttpRequest, **path: str) -> HttpResponse:
         count, _ = partition_count(request)
         name = self.name(**path)
-        await self.work(lambda engine: topics.grow(engine, name, count))
+        await self.work(lambda engine: partitioned_topics.grow(engine, name, count))
         return no_content()
 
     async def delete(self, request: HttpRequest, **path: str) -> HttpResponse:
         name, force = self.name(**path), flag(request, "force")
-        await self.work(lambda engine: topics.delete_partitioned(engine, name, force=force))
+        await self.work(lambda engine: partitioned_topics.delete(engine, name, force=force))
         return no_content()
 
 
@@ -151,7 +153,7 @@ class MissedPartitionsResource(TopicPathResource):
 
     async def post(self, request: HttpRequest, **path: str) -> HttpResponse:
         name = self.name(**path)
-        await self.work(lambda engine: topics.create_missed(engine, name))
+        await self.work(lambda engine: partitioned_topics.create_missed(engine, name))
         return no_content()
 
 
@@ -192,7 +194,7 @@ class PartitionedStatsResource(TopicPathResource):
         name, flags = self.name(**path), stats_flags(request)
         per_partition = flag(request, "perPartition", default=True)
         stats = await self.work(
-            lambda engine: topics.partitioned_stats(
+            lambda engine: partitioned_topics.stats(
                 engine, name, flags, per_partition=per_partition
             )
         )
@@ -216,7 +218,7 @@ class PartitionedInternalStatsResource(TopicPathResource):
     async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
         name = self.name(**path)
         return json_answer(
-            await self.work(lambda engine: topics.partitioned_internal_stats(engine, name))
+            await self.work(lambda engine: partitioned_topics.internal_stats(engine, name))
         )
 
 
@@ -233,7 +235,7 @@ class LastMessageIdResource(TopicPathResource):
 
     async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
         name = self.name(**path)
-        return json_answer(await self.work(lambda engine: topics.last_message_id(engine, name)))
+        return json_answer(await self.work(lambda engine: messages.last_message_id(engine, name)))
 
 
 class MessageIdByTimeResource(TopicPathResource):
@@ -243,7 +245,7 @@ class MessageIdByTimeResource(TopicPathResource):
         name = self.name(**path)
         return json_answer(
             await self.work(
-                lambda engine: topics.message_id_by_time(engine, name, max(0, timestamp))
+                lambda engine: messages.message_id_by_time(engine, name, max(0, timestamp))
             )
         )
 
@@ -266,7 +268,7 @@ class TerminatePartitionsResource(TopicPathResource):
     async def post(self, request: HttpRequest, **path: str) -> HttpResponse:
         name = self.name(**path)
         return json_answer(
-            await self.work(lambda engine: topics.terminate_partitions(engine, name))
+            await self.work(lambda engine: partitioned_topics.terminate(engine, name))
         )
 
 
@@ -330,7 +332,7 @@ class ExamineResource(TopicPathResource):
             raise Http404 from None
         nth = min(max(1, nth), 1 << 31)
         return message_answer(
-            await self.work(lambda engine: topics.examine(engine, name, initial, nth))
+            await self.work(lambda engine: messages.examine(engine, name, initial, nth))
         )
 
 
@@ -344,7 +346,7 @@ class MessageByIdResource(TopicPathResource):
         if ledgerId < 0 or entryId < 0:
             raise InvalidField("ledgerId" if ledgerId < 0 else "entryId", "must not be negative")
         return message_answer(
-            await self.work(lambda engine: topics.message_by_id(engine, name, ledgerId, entryId))
+            await self.work(lambda engine: messages.message_by_id(engine, name, ledgerId, entryId))
         )
 
 
@@ -360,7 +362,7 @@ class BacklogSizeResource(TopicPathResource):
     async def put(self, request: HttpRequest, **path: str) -> HttpResponse:
         name, position = self.name(**path), required_position(request)
         return json_answer(
-            await self.work(lambda engine: topics.backlog_size(engine, name, position))
+            await self.work(lambda engine: messages.backlog_size(engine, name, position))
         )
 
 

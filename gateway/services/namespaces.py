@@ -28,7 +28,7 @@ from engine.tenancy.namespaces import (
     get_bundles,
     get_policies,
 )
-from gateway.services import topics
+from gateway.services.admin import existence, topics
 from gateway.services.catalog import each
 from gateway.services.engine_link import Engine
 
@@ -75,7 +75,7 @@ async def delete(engine: Engine, namespace: NamespaceName, *, force: bool = Fals
 
 async def unload(engine: Engine, namespace: NamespaceName) -> None:
     """Have every broker unload the bundles that it owns of this namespace."""
-    await topics.require_namespace(engine, namespace)
+    await existence.require_namespace(engine, namespace)
     args = OnBundle(namespace)
     await each(
         await engine.admin.brokers(),
@@ -88,7 +88,7 @@ async def unload_bundle(
 ) -> None:
     """Have the owner of one bundle unload it. Raises NotBuilt for a ``destination``: the next owner cannot be
     chosen."""
-    await topics.require_namespace(engine, namespace)
+    await existence.require_namespace(engine, namespace)
     bundle = await one_bundle(engine, namespace, bundle)
     if destination is not None:
         if destination not in [broker.id for broker in await engine.admin.brokers()]:
@@ -116,7 +116,7 @@ async def split_bundle(
 
     ``bundle`` may be LARGEST. An algorithm that finds no position to split at is no error, as in Pulsar.
     """
-    policies = await topics.require_namespace(engine, namespace)
+    policies = await existence.require_namespace(engine, namespace)
     bundles = await bundles_beside(engine.store, namespace, policies)
     if bundle == HOT:
         raise NotBuilt(f"{HOT}: splitting the bundle with most traffic is not built yet")

@@ -14,7 +14,7 @@ from engine.base.names import NamespaceName, TopicName
 from engine.tenancy.namespaces import ANYTHING, check_clusters, get_policies, set_policy
 from engine.tenancy.policies.in_force import of_cluster
 from engine.tenancy.policies.policy import Level, Policy, find
-from gateway.services import topics
+from gateway.services.admin import existence
 from gateway.services.engine_link import Engine
 
 
@@ -75,5 +75,5 @@ async def set_on_topic(
 async def _require(engine: Engine, name: TopicName) -> None:
     if name.partition >= 0:
         raise PreconditionFailed("Not allowed to set/get topic policy for a partition")
-    if not await topics.partitions_of(engine, name):
-        await topics.require(engine, name)
+    if not await existence.partitions_of(engine, name):
+        await existence.require(engine, name)

@@ -22,7 +22,8 @@ from gateway.http.bodies import json_answer, object_body
 from gateway.rest.base import AdminResource
 from gateway.rest.produce.request import GivenMessage, ProduceRequest, parse_request
 from gateway.rest.topics import TopicPathResource
-from gateway.services import clients, topics
+from gateway.services import clients
+from gateway.services.admin import existence
 from gateway.services.engine_link import Engine
 from gateway.services.publishing import Outgoing, failure_of, publisher
 
@@ -84,8 +85,8 @@ class ProduceToNonPersistentPartitionResource(ProduceToPartitionResource):
 
 async def _members(engine: Engine, name: TopicName) -> list[TopicName]:
     """Return a topic's partitions, or the topic itself. Raises NotFound, since REST produce creates no topic."""
-    await topics.require_any(engine, name)
-    count = await topics.partitions_of(engine, name)
+    await existence.require_any(engine, name)
+    count = await existence.partitions_of(engine, name)
     return [name.partition_at(index) for index in range(count)] or [name]
 
 

@@ -147,15 +147,15 @@ EDITS = (
     ),
     Edit(
         "who-only-asks-makes-a-topic",
-        "gateway/services/topics.py::partitions",
+        "gateway/services/admin/partitioned_topics.py::get_metadata",
         "if not allow_missing:",
         "if False:",
         (f"{TO_USE}::test_who_only_asks_makes_none",),
     ),
     Edit(
         "a-topic-that-is-not-made-has-an-owner",
-        "gateway/services/topics.py::lookup",
-        "await _to_use(engine, name)",
+        "gateway/services/admin/lookup.py::owner_of",
+        "await partitions_to_use(engine, name)",
         "pass",
         (f"{TO_USE}::test_where_none_is_made_there_is_none",),
     ),

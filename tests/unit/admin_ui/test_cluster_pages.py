@@ -17,7 +17,7 @@ from engine.base.names import BundleName, NamespaceName, TopicName
 from engine.ownership import division
 from engine.tenancy.namespaces import get_bundles
 from engine.tenancy.resources.racks import set_rack
-from gateway.services import topics
+from gateway.services.admin import topics
 from gateway.services.bundles import owner_now
 from gateway.services.collector import collector
 from gateway.services.engine_link import Engine

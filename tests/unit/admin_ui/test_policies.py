@@ -14,7 +14,8 @@ from engine.admin.api.subscriptions import CREATE_SUBSCRIPTION, CreateSubscripti
 from engine.admin.api.topics import UNLOAD
 from engine.base.names import NamespaceName
 from engine.tenancy.policies.table import BY_NAME, POLICIES
-from gateway.services import policies, topics
+from gateway.services import policies
+from gateway.services.admin import partitioned_topics, topics
 from gateway.services.engine_link import Engine
 from tests.support.admin.gateway_client import Answer, request
 from tests.unit.admin_ui.test_tenants import BenchLink, bench_link
@@ -34,7 +35,7 @@ def link(tmp_path: Path) -> Iterator[BenchLink]:
 
 
 async def filled(engine: Engine) -> None:
-    await topics.create_partitioned(engine, MANY, 2, {})
+    await partitioned_topics.create(engine, MANY, 2, {})
     for name in (PLAIN, OWN):
         await topics.create(engine, name, {})
     for name in (PLAIN, OWN, MANY.partition_at(0), MANY.partition_at(1)):

@@ -19,7 +19,7 @@ from engine.admin.api.subscriptions import (
 from engine.admin.operation import Operation
 from engine.base.errors import NotReady
 from engine.base.names import NamespaceName, TopicName
-from gateway.services import topics
+from gateway.services.admin import partitioned_topics, topics
 from gateway.services.engine_link import Engine
 from tests.support.admin.attached import attach
 from tests.support.admin.gateway_client import Answer, request
@@ -39,7 +39,7 @@ def link(tmp_path: Path) -> Iterator[BenchLink]:
 
 
 async def filled(engine: Engine) -> None:
-    await topics.create_partitioned(engine, MANY, 3, {})
+    await partitioned_topics.create(engine, MANY, 3, {})
     await topics.create(engine, PLAIN, {})
     for name in (PLAIN, *PARTS):
         await subscribe(engine, name)
@@ -188,7 +188,7 @@ def test_a_partition_that_got_it_since_the_preview_is_not_left_behind(
     link.run(lambda engine: subscribe(engine, PARTS[0]))
     refused = ask(call, "many", "delete", token=said["token"])
     assert (refused.status, "made on partition 0" in refused.json["reason"]) == (409, True)
-    link.run(lambda engine: topics.grow(engine, MANY, 4))
+    link.run(lambda engine: partitioned_topics.grow(engine, MANY, 4))
     refused = ask(call, "many", "delete", token=said["token"])
     assert (refused.status, "number of partitions" in refused.json["reason"]) == (409, True)
     assert left(link, *PARTS) == [True, True, True]

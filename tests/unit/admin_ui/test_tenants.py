@@ -16,7 +16,8 @@ from engine.base.names import NamespaceName
 from engine.metadata.store import StoreUnavailableError
 from engine.tenancy.namespaces import get_policies, update_policies
 from engine.tenancy.policies.table import POLICIES
-from gateway.services import engine_link, topics
+from gateway.services import engine_link
+from gateway.services.admin import partitioned_topics, topics
 from gateway.services.collector import Collector
 from gateway.services.engine_link import Engine, EngineLink
 from tests.support.admin.bench import AdminBench
@@ -85,7 +86,7 @@ def link(tmp_path: Path) -> Iterator[BenchLink]:
 
 
 async def topics_of_default(engine: Engine) -> None:
-    await topics.create_partitioned(engine, NAMESPACE.topic("pt"), 3, {})
+    await partitioned_topics.create(engine, NAMESPACE.topic("pt"), 3, {})
     await topics.create(engine, NAMESPACE.topic("plain"), {})
 
 

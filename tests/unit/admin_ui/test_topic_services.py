@@ -12,7 +12,7 @@ from engine.admin.api.arguments import EARLIEST_MESSAGE
 from engine.admin.api.subscriptions import CREATE_SUBSCRIPTION, CreateSubscription
 from engine.base.errors import Conflict
 from engine.base.names import NamespaceName
-from gateway.services import topics
+from gateway.services.admin import existence, partitioned_topics, topics
 from gateway.services.engine_link import Engine
 from tests.support.admin.bench import AdminBench
 from tests.support.admin.gateway_client import Answer, request
@@ -32,7 +32,7 @@ def link(tmp_path: Path) -> Iterator[BenchLink]:
 
 
 async def filled(engine: Engine) -> None:
-    await topics.create_partitioned(engine, MANY, 2, {})
+    await partitioned_topics.create(engine, MANY, 2, {})
     await topics.create(engine, PLAIN, {"team": "a"})
     for name in (PLAIN, MANY.partition_at(0), MANY.partition_at(1)):
         await subscribe(engine, name, "s")
@@ -128,7 +128,7 @@ def test_partitions_are_added_to_as_many_as_were_seen(call: Call, link: BenchLin
     assert call("POST", f"{PATH}/many/partitions", {"token": first["token"]}).status == 200
     refused = call("POST", f"{PATH}/many/partitions", {"token": second["token"]})
     assert (refused.status, "number of partitions" in refused.json["reason"]) == (409, True)
-    assert link.run(lambda engine: topics.partitions_of(engine, MANY)) == 3
+    assert link.run(lambda engine: existence.partitions_of(engine, MANY)) == 3
 
 
 @pytest.mark.parametrize("topic", ["plain", "many"])

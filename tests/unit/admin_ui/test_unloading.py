@@ -19,7 +19,8 @@ from engine.admin.operation import Operation
 from engine.base.errors import Conflict, Failed, NotReady, Refusal, Unprocessable
 from engine.base.names import BundleName, NamespaceName
 from engine.tenancy.namespaces import create_namespace, get_bundles
-from gateway.services import topics, unloading
+from gateway.services import unloading
+from gateway.services.admin import topics
 from gateway.services.engine_link import Engine
 from gateway.services.unloading import Outcome
 from tests.support.admin.gateway_client import request

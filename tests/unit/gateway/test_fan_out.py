@@ -28,8 +28,8 @@ from engine.base.names import TopicName
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.managed.ledger import InitialPosition
 from engine.tenancy import topics as metadata
-from gateway.services import topics
-from gateway.services.topics import S
+from gateway.services.admin import partitioned_topics, subscriptions, topics
+from gateway.services.admin.subscriptions import S
 from tests.support.admin.bench import AdminBench
 from tests.support.broker_bench import Client
 
@@ -45,7 +45,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
     """With a topic of three partitions, a subscription ``s`` and a backlog on each."""
     made = AdminBench(tmp_path)
     await made.start()
-    await topics.create_partitioned(made.engine, TOPIC, 3, {})
+    await partitioned_topics.create(made.engine, TOPIC, 3, {})
     await subscribe(made, "s")
     for part in PARTS:
         await made.publish(part, ENTRIES)
@@ -54,13 +54,11 @@ async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
 
 
 async def subscribe(bench: AdminBench, name: str) -> None:
-    await topics.create_subscription(
-        bench.engine, TOPIC, name, EARLIEST_MESSAGE, {}, replicated=False
-    )
+    await subscriptions.create(bench.engine, TOPIC, name, EARLIEST_MESSAGE, {}, replicated=False)
 
 
 def every(operation: Operation[S, None], args: S) -> Call:
-    return lambda bench: topics.on_subscription(bench.engine, operation, args)
+    return lambda bench: subscriptions.on_any(bench.engine, operation, args)
 
 
 async def backlogs(bench: AdminBench, name: str = "s") -> list[int]:
@@ -153,7 +151,7 @@ async def test_a_subscription_that_failed_on_one_partition_is_completed_by_a_rep
 async def test_a_read_of_all_partitions_fails_when_one_does(bench: AdminBench) -> None:
     fail_on(bench, PARTS[0], TOPIC_STATS)
     with pytest.raises(Refusal, match="pt-partition-0"):
-        await topics.partitioned_stats(bench.engine, TOPIC, {}, per_partition=True)
+        await partitioned_topics.stats(bench.engine, TOPIC, {}, per_partition=True)
 
 
 async def test_a_topic_that_is_used_is_deleted_whole_or_not_at_all(bench: AdminBench) -> None:
@@ -171,9 +169,9 @@ async def test_a_topic_that_is_used_is_deleted_whole_or_not_at_all(bench: AdminB
         consumer, "s", durable=True, initial=InitialPosition.EARLIEST, properties={}
     )
     with pytest.raises(Refusal, match=r"active producers/subscriptions \(.*pt-partition-1"):
-        await topics.delete_partitioned(bench.engine, TOPIC, force=False)
+        await partitioned_topics.delete(bench.engine, TOPIC, force=False)
     assert await backlogs(bench) == [ENTRIES] * 3
-    await topics.delete_partitioned(bench.engine, TOPIC, force=True)
+    await partitioned_topics.delete(bench.engine, TOPIC, force=True)
     assert client.dropped
     assert await metadata.find_partitions(bench.store, TOPIC) is None
 
@@ -183,10 +181,10 @@ async def test_a_deletion_that_failed_on_one_partition_is_finished_by_a_repeat(
 ) -> None:
     fail_on(bench, PARTS[1], DELETE_TOPIC)
     with pytest.raises(Refusal, match="pt-partition-1; 2 of 3 partitions succeeded"):
-        await topics.delete_partitioned(bench.engine, TOPIC, force=False)
+        await partitioned_topics.delete(bench.engine, TOPIC, force=False)
     bench.admin.before = None
     assert await metadata.topic_exists(bench.store, PARTS[1])
-    await topics.delete_partitioned(bench.engine, TOPIC, force=False)
+    await partitioned_topics.delete(bench.engine, TOPIC, force=False)
     assert await metadata.list_topics(bench.store, TOPIC.namespace) == ()
 
 
@@ -207,8 +205,8 @@ async def test_no_client_makes_a_partition_anew_while_its_topic_is_deleted(
         return answer
 
     bench.admin.call = and_come_back  # type: ignore[method-assign]
-    await topics.delete_partitioned(bench.engine, TOPIC, force=True)
+    await partitioned_topics.delete(bench.engine, TOPIC, force=True)
     assert refused == [f"ServiceNotReady: Topic {TOPIC} is being deleted"] * 3
     assert await metadata.list_topics(bench.store, TOPIC.namespace) == ()
-    await topics.create_partitioned(bench.engine, TOPIC, 2, {})  # and all of it anew
+    await partitioned_topics.create(bench.engine, TOPIC, 2, {})  # and all of it anew
     assert await bench.admin.call(DURABLE_SUBSCRIPTIONS, OnTopic(PARTS[0])) == {}

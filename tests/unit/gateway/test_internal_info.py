@@ -9,7 +9,7 @@ from engine.admin.api.arguments import EARLIEST_MESSAGE
 from engine.admin.api.subscriptions import CREATE_SUBSCRIPTION, CreateSubscription
 from engine.base.errors import NotFound, Refusal, Unsupported
 from engine.base.names import TopicName
-from gateway.services import topics
+from gateway.services.admin import partitioned_topics, topics
 from tests.support.admin.bench import AdminBench
 
 PLAIN = TopicName.parse("persistent://public/default/t")
@@ -35,7 +35,7 @@ async def test_a_topic_is_told_as_stored_and_not_loaded_for_it(bench: AdminBench
 
 
 async def test_of_a_partitioned_topic_each_partition_that_exists_is_told(bench: AdminBench) -> None:
-    await topics.create_partitioned(bench.engine, PARENT, 2, {})
+    await partitioned_topics.create(bench.engine, PARENT, 2, {})
     await topics.delete(bench.engine, PARENT.partition_at(1), force=True)
     found = await topics.internal_info(bench.engine, PARENT)
     assert found["version"] == 0

@@ -26,7 +26,15 @@ from engine.base.errors import (
 from engine.base.names import TopicName
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.managed.ledger import InitialPosition
-from gateway.services import topics
+from gateway.services.admin import (
+    cursors,
+    existence,
+    lookup,
+    messages,
+    partitioned_topics,
+    subscriptions,
+    topics,
+)
 from tests.support.admin.bench import AdminBench
 from tests.support.broker_bench import Client
 
@@ -56,7 +64,7 @@ async def use(bench: AdminBench, name: TopicName) -> Consumer:
         now_ms=0,
         acknowledges=False,
     )
-    await topics.lookup(bench.engine, name)
+    await lookup.owner_of(bench.engine, name)
     topic = await bench.broker.running.registry.get(name, create=True)
     await topic.subscribe(
         consumer, "s", durable=True, initial=InitialPosition.LATEST, properties={}
@@ -71,12 +79,12 @@ async def test_it_is_made_listed_and_deleted(bench: AdminBench) -> None:
         AlreadyExists,
         "This topic already exists",
     )
-    assert await topics.partitions(bench.engine, PLAIN, allow_missing=False) == {
+    assert await partitioned_topics.get_metadata(bench.engine, PLAIN, allow_missing=False) == {
         "partitions": 0,
         "deleted": False,
     }
     await use(bench, PLAIN)
-    assert await topics.subscriptions(bench.engine, PLAIN) == ["s"]
+    assert await subscriptions.names(bench.engine, PLAIN) == ["s"]
     assert (await refusal(topics.delete(bench.engine, PLAIN, force=False)))[0] is PreconditionFailed
     await topics.delete(bench.engine, PLAIN, force=True)
     assert await listed(bench) == []
@@ -109,22 +117,22 @@ async def test_its_statistics_are_those_of_its_kind(bench: AdminBench) -> None:
 
 async def test_a_partitioned_one_has_the_partitions_in_use(bench: AdminBench) -> None:
     engine = bench.engine
-    await topics.create_partitioned(engine, PARENT, 3, {})
+    await partitioned_topics.create(engine, PARENT, 3, {})
     assert await listed(bench) == []
     part = PARENT.partition_at(1)
     consumer = await use(bench, part)
     assert await listed(bench) == [str(part)]
-    found = await topics.partitioned_stats(engine, PARENT, {}, per_partition=True)
+    found = await partitioned_topics.stats(engine, PARENT, {}, per_partition=True)
     assert list(found["partitions"]) == [str(part)]
     assert found["metadata"]["partitions"] == 3
-    await topics.grow(engine, PARENT, 5)
-    assert await topics.subscriptions(engine, PARENT) == ["s"]
-    kind, _ = await refusal(topics.delete_partitioned(engine, PARENT, force=False))
+    await partitioned_topics.grow(engine, PARENT, 5)
+    assert await subscriptions.names(engine, PARENT) == ["s"]
+    kind, _ = await refusal(partitioned_topics.delete(engine, PARENT, force=False))
     assert kind is PreconditionFailed
     bench.broker.running.registry.loaded(part).subscriptions["s"].detach(consumer)
-    await topics.delete_partitioned(engine, PARENT, force=False)
+    await partitioned_topics.delete(engine, PARENT, force=False)
     assert await listed(bench) == []
-    assert await topics.partitions_of(engine, PARENT) == 0
+    assert await existence.partitions_of(engine, PARENT) == 0
 
 
 async def test_verbs_about_kept_messages_are_refused(bench: AdminBench) -> None:
@@ -134,21 +142,21 @@ async def test_verbs_about_kept_messages_are_refused(bench: AdminBench) -> None:
     calls: dict[str, tuple[Awaitable[Any], type[Refusal]]] = {
         "terminate": (topics.terminate(engine, PLAIN), NotAcceptable),
         "trim": (topics.trim(engine, PLAIN), Unsupported),
-        "last message": (topics.last_message_id(engine, PLAIN), Unsupported),
-        "by time": (topics.message_id_by_time(engine, PLAIN, 1), Unsupported),
-        "examine": (topics.examine(engine, PLAIN, "latest", 1), Unsupported),
-        "by id": (topics.message_by_id(engine, PLAIN, 1, 1), Unsupported),
-        "peek": (topics.peek(engine, PLAIN, "s", 1), Unsupported),
-        "skip": (topics.skip(engine, PLAIN, "s", 1), Unsupported),
+        "last message": (messages.last_message_id(engine, PLAIN), Unsupported),
+        "by time": (messages.message_id_by_time(engine, PLAIN, 1), Unsupported),
+        "examine": (messages.examine(engine, PLAIN, "latest", 1), Unsupported),
+        "by id": (messages.message_by_id(engine, PLAIN, 1, 1), Unsupported),
+        "peek": (messages.peek(engine, PLAIN, "s", 1), Unsupported),
+        "skip": (cursors.skip(engine, PLAIN, "s", 1), Unsupported),
         "clear": (engine.call(CLEAR_BACKLOG, OnSubscription(PLAIN, "s")), Unsupported),
         "reset": (engine.call(RESET_CURSOR, ResetCursor(PLAIN, "s", 1)), Unsupported),
-        "reset to": (topics.reset_to_position(engine, PLAIN, "s", position), Unsupported),
+        "reset to": (cursors.reset_to_position(engine, PLAIN, "s", position), Unsupported),
         "expire": (
             engine.call(EXPIRE_MESSAGES, ExpireMessages(PLAIN, "s", 1)),
             Unsupported,
         ),
         "subscribe": (
-            topics.create_subscription(engine, PLAIN, "new", None, {}, replicated=False),
+            subscriptions.create(engine, PLAIN, "new", None, {}, replicated=False),
             InvalidRequest,
         ),
     }

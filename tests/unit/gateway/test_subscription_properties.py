@@ -17,7 +17,7 @@ from engine.managed.ledger import InitialPosition
 from engine.managed.stored.records import CursorRecord
 from engine.metadata import paths
 from engine.tenancy.checks import PROPERTIES_BYTES_MAX
-from gateway.services import topics
+from gateway.services.admin import cursors, lookup, partitioned_topics, subscriptions, topics
 from tests.support.admin.bench import AdminBench
 from tests.support.broker_bench import Client
 
@@ -32,23 +32,23 @@ async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
     made = AdminBench(tmp_path)
     await made.start()
     await topics.create(made.engine, PLAIN, {})
-    await topics.create_partitioned(made.engine, PARENT, 2, {})
+    await partitioned_topics.create(made.engine, PARENT, 2, {})
     yield made
     await made.close()
 
 
 async def subscribe(bench: AdminBench, name: TopicName, title: str, **properties: str) -> None:
-    await topics.create_subscription(
+    await subscriptions.create(
         bench.engine, name, title, EARLIEST_MESSAGE, properties, replicated=False
     )
 
 
 async def put(bench: AdminBench, name: TopicName, title: str, **properties: str) -> None:
-    await topics.set_subscription_properties(bench.engine, name, title, properties)
+    await subscriptions.set_properties(bench.engine, name, title, properties)
 
 
 async def got(bench: AdminBench, name: TopicName, title: str) -> dict[str, str]:
-    return await topics.subscription_properties(bench.engine, name, title)
+    return await subscriptions.properties(bench.engine, name, title)
 
 
 async def refusal(work: Awaitable[Any]) -> tuple[type[Refusal], str]:
@@ -80,7 +80,7 @@ async def test_acknowledgements_beside_them_stay_whether_in_the_node_or_in_a_led
     await subscribe(bench, PLAIN, "s")
     await bench.publish(PLAIN, 6)
     await put(bench, PLAIN, "s", a="1")
-    await topics.skip(bench.engine, PLAIN, "s", 2)
+    await cursors.skip(bench.engine, PLAIN, "s", 2)
     assert (await stored(bench, "s")).ledger_id >= 0
     await put(bench, PLAIN, "s", b="2")
     await bench.restart()
@@ -152,7 +152,7 @@ async def use(bench: AdminBench, name: TopicName, *, durable: bool) -> None:
         Client(), 1, "c", SubscriptionType.EXCLUSIVE,
         settings=settings, partition=-1, now_ms=0, acknowledges=False,
     )  # fmt: skip
-    await topics.lookup(bench.engine, name)
+    await lookup.owner_of(bench.engine, name)
     topic = await bench.broker.running.registry.get(name, create=True)
     await topic.subscribe(
         consumer, "r", durable=durable, initial=InitialPosition.LATEST, properties={}

@@ -13,7 +13,7 @@ from engine.managed.stored.records import LogRecord
 from engine.metadata import paths
 from engine.tenancy import topics as metadata
 from engine.tenancy.checks import PROPERTIES_BYTES_MAX
-from gateway.services import topics
+from gateway.services.admin import partitioned_topics, topics
 from tests.support.admin.bench import AdminBench
 
 PLAIN = TopicName.parse("persistent://public/default/t")
@@ -27,7 +27,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
     made = AdminBench(tmp_path)
     await made.start()
     await topics.create(made.engine, PLAIN, {"old": "1"})
-    await topics.create_partitioned(made.engine, PARENT, 2, {"old": "1"})
+    await partitioned_topics.create(made.engine, PARENT, 2, {"old": "1"})
     yield made
     await made.close()
 
@@ -84,7 +84,7 @@ async def test_those_of_a_partitioned_topic_are_in_its_record_and_not_its_partit
     record = await metadata.find_partitions(bench.store, PARENT)
     assert record == {"partitions": 2, "deleted": False, "properties": {"old": "1", "a": "1"}}
     assert await got(bench, PART) == {"z": "1"}
-    await topics.grow(bench.engine, PARENT, 3)
+    await partitioned_topics.grow(bench.engine, PARENT, 3)
     assert await got(bench, PARENT) == {"old": "1", "a": "1"}
 
 

@@ -79,8 +79,9 @@ from engine.tenancy.tenants import (
     list_tenants,
     update_tenant,
 )
-from gateway.services import namespaces, topics
-from gateway.services.topics import S
+from gateway.services import namespaces
+from gateway.services.admin import cursors, lookup, partitioned_topics, subscriptions, topics
+from gateway.services.admin.subscriptions import S
 from tests.support.admin.bench import AdminBench
 
 NAMESPACE = NamespaceName.parse("public/default")
@@ -357,7 +358,7 @@ async def unload_namespace(bench: AdminBench, name: str) -> None:
 
 
 async def unload_bundle(bench: AdminBench, name: str) -> None:
-    bundle = await topics.bundle_of(bench.engine, _topic(name))
+    bundle = await lookup.bundle_of(bench.engine, _topic(name))
     await namespaces.unload_bundle(bench.engine, NAMESPACE, bundle)
 
 
@@ -383,12 +384,12 @@ async def backlog(bench: AdminBench, name: str) -> object:
 
 
 async def make_parts(bench: AdminBench, name: str) -> None:
-    await topics.create_partitioned(bench.engine, _topic(name), 2, {"p": "v"})
+    await partitioned_topics.create(bench.engine, _topic(name), 2, {"p": "v"})
 
 
 async def used_parts(bench: AdminBench, name: str) -> None:
     await make_parts(bench, name)
-    await topics.create_subscription(
+    await subscriptions.create(
         bench.engine, _topic(name), "s", EARLIEST_MESSAGE, {"k": "v"}, replicated=False
     )
 
@@ -405,15 +406,15 @@ async def holed_parts(bench: AdminBench, name: str) -> None:
 
 
 async def grow(bench: AdminBench, name: str) -> None:
-    await topics.grow(bench.engine, _topic(name), 3)
+    await partitioned_topics.grow(bench.engine, _topic(name), 3)
 
 
 async def create_missed(bench: AdminBench, name: str) -> None:
-    await topics.create_missed(bench.engine, _topic(name))
+    await partitioned_topics.create_missed(bench.engine, _topic(name))
 
 
 async def drop_parts(bench: AdminBench, name: str) -> None:
-    await topics.delete_partitioned(bench.engine, _topic(name), force=True)
+    await partitioned_topics.delete(bench.engine, _topic(name), force=True)
 
 
 async def partitioned(bench: AdminBench, name: str) -> object:
@@ -444,7 +445,7 @@ async def backlogs(bench: AdminBench, name: str) -> object:
 
 
 async def subscribe(bench: AdminBench, name: str) -> None:
-    await topics.create_subscription(
+    await subscriptions.create(
         bench.engine, _topic(name), "new", EARLIEST_MESSAGE, {"k": "v"}, replicated=False
     )
 
@@ -459,7 +460,7 @@ async def subscribed(bench: AdminBench, name: str) -> object:
 
 def every(operation: Operation[S, Any], make: Callable[[TopicName], S]) -> Do:
     async def call(bench: AdminBench, name: str) -> None:
-        await topics.on_subscription(bench.engine, operation, make(_topic(name)))
+        await subscriptions.on_any(bench.engine, operation, make(_topic(name)))
 
     return call
 
@@ -471,30 +472,30 @@ rewind = every(RESET_CURSOR, lambda name: ResetCursor(name, "s", 1_000 + 1_000 *
 
 
 async def skip_two(bench: AdminBench, name: str) -> None:
-    await topics.skip(bench.engine, _topic(name), "s", 2)
+    await cursors.skip(bench.engine, _topic(name), "s", 2)
 
 
 async def reset_to_third(bench: AdminBench, name: str) -> None:
     ledger = (await bench.loaded(_topic(name))).log
     first = ledger.line.ledgers[0].ledger_id
-    await topics.reset_to_position(
+    await cursors.reset_to_position(
         bench.engine, _topic(name), "s", MessagePosition(first, ENTRIES // 2)
     )
 
 
 async def note(bench: AdminBench, name: str) -> None:
-    await topics.set_subscription_properties(bench.engine, _topic(name), "s", {"new": "1"})
+    await subscriptions.set_properties(bench.engine, _topic(name), "s", {"new": "1"})
 
 
 async def noted(bench: AdminBench, name: str) -> object:
     """The properties of the subscription, and that its acknowledgements are as they were."""
-    properties = await topics.subscription_properties(bench.engine, _topic(name), "s")
+    properties = await subscriptions.properties(bench.engine, _topic(name), "s")
     return [properties, await backlog(bench, name)]
 
 
 async def noted_parts(bench: AdminBench, name: str) -> object:
     parts = [_topic(name).partition_at(index) for index in range(2)]
-    return [await topics.subscription_properties(bench.engine, part, "s") for part in parts]
+    return [await subscriptions.properties(bench.engine, part, "s") for part in parts]
 
 
 async def describe(bench: AdminBench, name: str) -> None:

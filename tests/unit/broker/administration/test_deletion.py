@@ -17,7 +17,7 @@ from engine.metadata import paths
 from engine.metadata.store import StoreUnavailableError
 from engine.tenancy import grants
 from engine.wire import pulsar_pb2 as pb
-from gateway.services import topics
+from gateway.services.admin import partitioned_topics, topics
 from tests.support.admin.bench import AdminBench
 from tests.support.broker_bench import Client
 
@@ -53,18 +53,18 @@ async def left(bench: AdminBench, name: TopicName) -> tuple[bool, bool]:
 async def test_what_belongs_to_the_whole_topic_stays_when_a_partition_goes(
     bench: AdminBench, index: int
 ) -> None:
-    await topics.create_partitioned(bench.engine, WHOLE, 2, {})
+    await partitioned_topics.create(bench.engine, WHOLE, 2, {})
     await give_schema(bench, WHOLE.partition_at(1))
     await topics.delete(bench.engine, WHOLE.partition_at(index), force=False)
     assert await left(bench, WHOLE) == (True, True)
 
 
 async def test_what_belongs_to_the_whole_topic_goes_when_it_is_deleted(bench: AdminBench) -> None:
-    await topics.create_partitioned(bench.engine, WHOLE, 2, {})
+    await partitioned_topics.create(bench.engine, WHOLE, 2, {})
     await give_schema(bench, WHOLE.partition_at(1))
     with pytest.raises(Conflict, match="is not being deleted"):
         await bench.engine.call(FORGET_PARTITIONED, OnTopic(WHOLE))
-    await topics.delete_partitioned(bench.engine, WHOLE, force=False)
+    await partitioned_topics.delete(bench.engine, WHOLE, force=False)
     assert await left(bench, WHOLE) == (False, False)
 
 
@@ -125,7 +125,7 @@ async def test_who_connects_under_a_deletion_keeps_the_topic_and_its_messages(
     bench: AdminBench, monkeypatch: pytest.MonkeyPatch, partitioned: bool
 ) -> None:
     if partitioned:
-        await topics.create_partitioned(bench.engine, WHOLE, 1, {})
+        await partitioned_topics.create(bench.engine, WHOLE, 1, {})
     else:
         await topics.create(bench.engine, PLAIN, {})
     name = WHOLE.partition_at(0) if partitioned else PLAIN
@@ -139,7 +139,7 @@ async def test_who_connects_under_a_deletion_keeps_the_topic_and_its_messages(
     monkeypatch.setattr(TopicRegistry, "delete_checked", delete_later)
     with pytest.raises(PreconditionFailed):
         if partitioned:
-            await topics.delete_partitioned(bench.engine, WHOLE, force=False)
+            await partitioned_topics.delete(bench.engine, WHOLE, force=False)
         else:
             await topics.delete(bench.engine, PLAIN, force=False)
     topic = await bench.loaded(name)

@@ -10,7 +10,7 @@ import pytest
 from engine.base.errors import InvalidField, NotReady
 from engine.base.names import TopicName
 from gateway.jobs import targets
-from gateway.services import topics
+from gateway.services.admin import partitioned_topics, topics
 from spark_jobs.analysis import AnalysisTarget
 from tests.support.admin.bench import AdminBench
 
@@ -82,7 +82,7 @@ async def test_closed_ledgers_are_known_without_loading_the_topic(bench: AdminBe
 
 
 async def test_a_partitioned_topic_is_one_topic(bench: AdminBench) -> None:
-    await topics.create_partitioned(bench.engine, PARENT, 3, {})
+    await partitioned_topics.create(bench.engine, PARENT, 3, {})
     assert await refusal(bench, "pt") == f"{PARENT} holds no messages"
     await bench.publish(PARENT.partition_at(2), 1)
     assert await completed(bench, "pt") == str(PARENT)

@@ -13,7 +13,7 @@ from engine.broker.errors import TopicIsPartitioned, TopicNotFound
 from engine.tenancy import topics as metadata
 from engine.tenancy.namespaces import set_policy
 from engine.tenancy.policies.table import BY_NAME
-from gateway.services import topics
+from gateway.services.admin import existence, partitioned_topics, topics
 from tests.support.admin.bench import AdminBench
 
 NAME = TopicName.parse("persistent://public/default/x")
@@ -45,7 +45,7 @@ def before_it_is_loaded(
     async def slow(of: TopicName, *, make: bool) -> Any:
         if make and of == name:
             done[0] += 1
-            await topics.create_partitioned(bench.engine, name, 2, {})
+            await partitioned_topics.create(bench.engine, name, 2, {})
         return await opens(of, make=make)
 
     monkeypatch.setattr(registry, "_open", slow)
@@ -74,7 +74,7 @@ async def test_a_topic_made_by_its_use_gives_way_to_a_partitioned_one_made_meanw
     with pytest.raises(TopicIsPartitioned):
         await by_producer(bench, name)
     check()
-    assert await topics.partitions_of(bench.engine, name) == 2
+    assert await existence.partitions_of(bench.engine, name) == 2
     assert not await metadata.topic_exists(bench.store, name)
     assert bench.broker.running.registry.loaded(name) is None
     with pytest.raises(TopicNotFound):
@@ -90,7 +90,7 @@ async def test_a_call_that_makes_a_plain_topic_is_refused_when_a_partitioned_one
     with pytest.raises(AlreadyExists):
         await by_call(bench, LOADED)
     check()
-    assert await topics.partitions_of(bench.engine, LOADED) == 2
+    assert await existence.partitions_of(bench.engine, LOADED) == 2
 
 
 @pytest.mark.parametrize("make", [by_call, by_producer])
@@ -100,8 +100,8 @@ async def test_a_partitioned_topic_is_refused_where_there_is_a_plain_one(
 ) -> None:
     await make(bench, name)
     with pytest.raises(AlreadyExists):
-        await topics.create_partitioned(bench.engine, name, 2, {})
-    assert await topics.partitions_of(bench.engine, name) == 0
+        await partitioned_topics.create(bench.engine, name, 2, {})
+    assert await existence.partitions_of(bench.engine, name) == 0
     await rule(bench, PARTS)
     assert await use(bench, name) == 0
 
@@ -134,12 +134,12 @@ async def test_a_partitioned_topic_of_such_a_name_can_be_grown_and_deleted(
     await rule(bench, PARTS)
     name = NAME.namespace.topic("x-partition-a")
     assert await use(bench, name) == 3
-    await topics.grow(bench.engine, name, 4)
-    assert await topics.partitions_of(bench.engine, name) == 4
-    await topics.delete_partitioned(bench.engine, name, force=True)
+    await partitioned_topics.grow(bench.engine, name, 4)
+    assert await existence.partitions_of(bench.engine, name) == 4
+    await partitioned_topics.delete(bench.engine, name, force=True)
     assert await metadata.list_topics(bench.store, name.namespace) == ()
     with pytest.raises(PreconditionFailed, match="should not contain '-partition-'"):
-        await topics.create_partitioned(bench.engine, name, 2, {})
+        await partitioned_topics.create(bench.engine, name, 2, {})
 
 
 async def test_dead_letters_of_a_partition_are_stored(bench: AdminBench) -> None:
@@ -157,10 +157,10 @@ async def test_what_a_creation_cut_off_left_behind_can_be_deleted_or_taken_over(
     path = metadata.partitioned_path(NAME)
     await bench.store.create(path, metadata.CLAIM, make_parents=True)
     await metadata.create_missing(bench.store, NAME.partition_at(0))
-    assert await topics.partitions_of(bench.engine, NAME) == 0
-    await topics.delete_partitioned(bench.engine, NAME, force=False)
+    assert await existence.partitions_of(bench.engine, NAME) == 0
+    await partitioned_topics.delete(bench.engine, NAME, force=False)
     assert await bench.store.exists(path) is None
     assert await metadata.list_topics(bench.store, NAME.namespace) == ()
     await bench.store.create(path, metadata.CLAIM)
-    await topics.create_partitioned(bench.engine, NAME, 2, {})
-    assert await topics.partitions_of(bench.engine, NAME) == 2
+    await partitioned_topics.create(bench.engine, NAME, 2, {})
+    assert await existence.partitions_of(bench.engine, NAME) == 2

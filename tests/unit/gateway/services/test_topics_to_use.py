@@ -8,7 +8,7 @@ from engine.base.errors import NotFound
 from engine.base.names import TopicName
 from engine.tenancy.namespaces import set_policy
 from engine.tenancy.policies.table import BY_NAME
-from gateway.services import topics
+from gateway.services.admin import existence, lookup, partitioned_topics
 from tests.support.admin.bench import AdminBench
 
 MISSING = TopicName.parse("persistent://public/default/missing")
@@ -31,22 +31,22 @@ async def rule(bench: AdminBench, name: str) -> None:
 @pytest.mark.parametrize(("name", "count"), [("plain", 0), ("parts", 3)])
 async def test_it_is_made_as_the_namespace_says(bench: AdminBench, name: str, count: int) -> None:
     await rule(bench, name)
-    found = await topics.partitions(bench.engine, MISSING, allow_missing=True)
+    found = await partitioned_topics.get_metadata(bench.engine, MISSING, allow_missing=True)
     assert found == {"partitions": count, "deleted": False}
-    assert await topics.partitions_of(bench.engine, MISSING) == count
-    assert (await topics.lookup(bench.engine, MISSING))["brokerUrl"]
+    assert await existence.partitions_of(bench.engine, MISSING) == count
+    assert (await lookup.owner_of(bench.engine, MISSING))["brokerUrl"]
 
 
 async def test_where_none_is_made_there_is_none(bench: AdminBench) -> None:
     await rule(bench, "none")
     with pytest.raises(NotFound, match=f"Topic {MISSING} not found"):
-        await topics.partitions(bench.engine, MISSING, allow_missing=True)
+        await partitioned_topics.get_metadata(bench.engine, MISSING, allow_missing=True)
     with pytest.raises(NotFound, match=f"Topic not found {MISSING}"):
-        await topics.lookup(bench.engine, MISSING)
+        await lookup.owner_of(bench.engine, MISSING)
 
 
 async def test_who_only_asks_makes_none(bench: AdminBench) -> None:
     await rule(bench, "parts")
     with pytest.raises(NotFound):
-        await topics.partitions(bench.engine, MISSING, allow_missing=False)
-    assert await topics.partitions_of(bench.engine, MISSING) == 0
+        await partitioned_topics.get_metadata(bench.engine, MISSING, allow_missing=False)
+    assert await existence.partitions_of(bench.engine, MISSING) == 0

@@ -9,7 +9,8 @@ from engine.broker.errors import ServiceNotReady
 from engine.broker.topics.quotas import BacklogQuotas
 from engine.tenancy.namespaces import set_policy
 from engine.tenancy.policies.table import RETENTION
-from gateway.services import brokers, topics
+from gateway.services import brokers
+from gateway.services.admin import existence, partitioned_topics, subscriptions, topics
 from tests.support.admin.bench import AdminBench
 
 PLAIN = TopicName.parse("persistent://public/default/plain")
@@ -30,12 +31,12 @@ async def test_truncating_leaves_the_open_ledger_and_no_backlog(
     forever = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
     await set_policy(bench.store, name.namespace, RETENTION, RETENTION.read(forever), cluster="")
     if name is MANY:
-        await topics.create_partitioned(bench.engine, name, 2, {})
+        await partitioned_topics.create(bench.engine, name, 2, {})
     else:
         await topics.create(bench.engine, name, {})
-    parts = await topics.members(bench.engine, name)
+    parts = await existence.members(bench.engine, name)
     start = EARLIEST_MESSAGE
-    await topics.create_subscription(bench.engine, name, "s", start, {}, replicated=False)
+    await subscriptions.create(bench.engine, name, "s", start, {}, replicated=False)
     for _ in range(2):
         for part in parts:
             assert not (await bench.publish(part, 5)).failures

@@ -9,7 +9,7 @@ from engine.admin.api.arguments import MessagePosition
 from engine.admin.api.messages import LATEST_ENTRIES, LatestEntries
 from engine.base.errors import NotFound, Unsupported
 from engine.base.names import TopicName
-from gateway.services import topics
+from gateway.services.admin import topics
 from tests.support.admin.bench import AdminBench
 
 TOPIC = TopicName.parse("persistent://public/default/t")

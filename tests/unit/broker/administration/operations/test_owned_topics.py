@@ -10,7 +10,7 @@ from engine.admin.api.subscriptions import SUBSCRIPTIONS
 from engine.base.errors import NotFound, Unsupported
 from engine.base.names import TopicName
 from engine.tenancy import topics as metadata
-from gateway.services import topics
+from gateway.services.admin import partitioned_topics, topics
 from tests.support.admin.bench import AdminBench
 
 TOPIC = TopicName.parse("persistent://public/default/t")
@@ -21,7 +21,7 @@ async def test_a_missing_topic_is_refused_with_the_reason(tmp_path: Path) -> Non
     await bench.start()
     with pytest.raises(NotFound, match=f"^Topic {TOPIC} not found$"):
         await bench.engine.call(SUBSCRIPTIONS, OnTopic(TOPIC))
-    await topics.create_partitioned(bench.engine, TOPIC, 1, {})
+    await partitioned_topics.create(bench.engine, TOPIC, 1, {})
     with pytest.raises(NotFound, match="Topic partitions were not yet created"):
         await bench.engine.call(SUBSCRIPTIONS, OnTopic(TOPIC.partition_at(1)))
     await bench.close()

@@ -6,7 +6,7 @@ from engine.admin.api.subscriptions import CREATE_SUBSCRIPTION, CreateSubscripti
 from engine.base.names import TopicName
 from engine.managed.cursors.cursor import Cursor
 from engine.managed.stored.records import INDEX_ONE
-from gateway.services import topics
+from gateway.services.admin import partitioned_topics
 from tests.support.admin.bench import AdminBench
 
 TOPIC = TopicName.parse("persistent://public/default/t")
@@ -17,7 +17,7 @@ async def test_a_new_partition_gets_no_property_that_a_broker_keeps_of_another_c
 ) -> None:
     bench = AdminBench(tmp_path)
     await bench.start()
-    await topics.create_partitioned(bench.engine, TOPIC, 1, {})
+    await partitioned_topics.create(bench.engine, TOPIC, 1, {})
     first, second = TOPIC.partition_at(0), TOPIC.partition_at(1)
     args = CreateSubscription(first, "s", properties={"team": "me"})
     await bench.engine.call(CREATE_SUBSCRIPTION, args)
@@ -25,6 +25,6 @@ async def test_a_new_partition_gets_no_property_that_a_broker_keeps_of_another_c
     assert isinstance(cursor, Cursor)
     assert cursor._store is not None
     cursor._store.cursor_properties[f"{INDEX_ONE}1"] = "7"
-    await topics.grow(bench.engine, TOPIC, 2)
+    await partitioned_topics.grow(bench.engine, TOPIC, 2)
     assert (await bench.loaded(second)).log.cursors["s"].cursor_properties == {"team": "me"}
     await bench.close()

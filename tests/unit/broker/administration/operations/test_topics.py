@@ -14,7 +14,7 @@ from engine.admin.api.topics import (
 )
 from engine.base.names import TopicName
 from engine.metadata import account
-from gateway.services import topics
+from gateway.services.admin import topics
 from tests.support.admin.bench import AdminBench
 
 TOPIC = TopicName.parse("persistent://public/default/t")

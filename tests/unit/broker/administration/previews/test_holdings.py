@@ -13,7 +13,7 @@ from engine.admin.api.topics import HOLDINGS
 from engine.base.errors import Conflict, InvalidField, NotFound
 from engine.base.names import TopicName
 from engine.broker.administration.previews import holdings
-from gateway.services import topics
+from gateway.services.admin import topics
 from tests.support.admin.bench import AdminBench
 
 TOPIC = TopicName.parse("persistent://public/default/t")

@@ -18,7 +18,8 @@ from engine.base.names import NamespaceName, TopicName
 from engine.broker.topics.topic import Topic
 from engine.tenancy.policies.policy import EffectKind
 from engine.tenancy.policies.table import BY_NAME, POLICIES
-from gateway.services import policies, topics
+from gateway.services import policies
+from gateway.services.admin import partitioned_topics, topics
 from tests.support.admin.bench import AdminBench
 from tests.support.waiting import until
 
@@ -176,7 +177,7 @@ async def test_topics_with_a_value_of_their_own_are_listed(bench: AdminBench) ->
         return await bench.engine.call(TOPICS_WITH_POLICY, args)
 
     parted = NAMESPACE.topic("pt")
-    await topics.create_partitioned(bench.engine, parted, 2, {})
+    await partitioned_topics.create(bench.engine, parted, 2, {})
     assert await asked("messageTTL") == {}
     await policies.set_on_topic(bench.engine, parted, BY_NAME["messageTTL"], 60)
     await policies.set_on_topic(bench.engine, TOPIC, BY_NAME["retention"], NOTHING)
@@ -190,7 +191,7 @@ async def test_topics_with_a_value_of_their_own_are_listed(bench: AdminBench) ->
     }
     assert said["retention"]["inherited_level"] == "namespace"
     ttl, one_more = BY_NAME["messageTTL"], NAMESPACE.topic("pt-of-all")
-    await topics.create_partitioned(bench.engine, one_more, 2, {})
+    await partitioned_topics.create(bench.engine, one_more, 2, {})
     await policies.set_on_topic(bench.engine, parted, ttl, 70, everywhere=True)
     await policies.set_on_topic(bench.engine, one_more, ttl, 80, everywhere=True)
     assert await asked("messageTTL") == {str(parted): 60, str(one_more): 80}

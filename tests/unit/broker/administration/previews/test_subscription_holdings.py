@@ -20,7 +20,7 @@ from engine.admin.api.subscriptions import (
 from engine.base.errors import Conflict, InvalidRequest, NotFound, PreconditionFailed
 from engine.base.names import TopicName
 from engine.metadata import account
-from gateway.services import topics
+from gateway.services.admin import topics
 from tests.support.admin.attached import attach
 from tests.support.admin.bench import AdminBench
 from tests.support.waiting import until

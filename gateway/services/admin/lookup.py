@@ -1,0 +1,61 @@
+"""The broker and the bundle of a topic, and the creation of a topic by its use."""
+
+from typing import Any
+
+from engine.admin.api.arguments import OnTopic
+from engine.admin.api.topics import LOOKUP, PARTITIONS_TO_USE
+from engine.base.errors import NotFound
+from engine.base.names import TopicName
+from engine.metadata import paths
+from engine.tenancy import topics as metadata
+from engine.tenancy.namespaces import bundles_beside, get_bundles
+from engine.tenancy.nodes import find_node
+from gateway.services.admin import existence
+from gateway.services.engine_link import Engine
+
+Json = dict[str, Any]
+
+
+async def partitions_to_use(engine: Engine, name: TopicName) -> int:
+    """Create a missing topic because it is used; return its number of partitions. Raises NotFound where use creates no
+    topics."""
+    try:
+        return await engine.call(PARTITIONS_TO_USE, OnTopic(name))
+    except NotFound as error:
+        raise NotFound(f"Topic {name} not found") from error
+
+
+async def owner_of(engine: Engine, name: TopicName) -> Json:
+    """Return LookupData of the topic's owner in the metadata store; a bundle without one is acquired by a broker.
+    Raises NotFound for a topic that does not exist and is not created by its use."""
+    namespace = name.namespace
+    policies = await existence.require_namespace(engine, namespace)
+    if (
+        name.persistent
+        and name.partition < 0
+        and not await metadata.topic_exists(engine.store, name)
+    ):
+        try:
+            await partitions_to_use(engine, name)
+        except NotFound as error:
+            raise NotFound(f"Topic not found {name}") from error
+    bundle = (await bundles_beside(engine.store, namespace, policies)).of_topic(name)
+    owner = await find_node(engine.store, paths.bundle_owner(str(namespace), bundle.range))
+    if owner is None:
+        return await engine.call(LOOKUP, OnTopic(name))
+    url = owner.get("nativeUrl") or ""
+    return {
+        "brokerUrl": url,
+        "httpUrl": owner.get("httpUrl") or "",
+        "nativeUrl": url,
+        "brokerUrlSsl": "",
+    }
+
+
+async def bundle_of(engine: Engine, name: TopicName) -> str:
+    """Return the hash range of the topic's bundle; the full range without the namespace, as Pulsar answers."""
+    try:
+        bundles = await get_bundles(engine.store, name.namespace)
+    except NotFound:
+        return "0x00000000_0xffffffff"
+    return bundles.of_topic(name).range
