@@ -15,7 +15,7 @@ from engine.base.names import DOMAINS
 from gateway.http.bodies import JsonText, json_answer, object_body
 from gateway.http.json_bodies import decode_body
 from gateway.http.view import RestView
-from gateway.services.collector import collector
+from gateway.services.collection.collector import collector
 from gateway.services.engine_link import Engine, Work, link
 
 Body = dict[str, Any]

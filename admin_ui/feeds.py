@@ -23,7 +23,8 @@ from engine.base.errors import InvalidField
 from engine.base.tasks import TaskScope
 from gateway.http.bodies import JsonText
 from gateway.http.errors import describe, hop_of
-from gateway.services.collector import collector, now_ms
+from gateway.services.clock import now_ms
+from gateway.services.collection.collector import collector
 from gateway.services.engine_link import link
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from engine.metadata.cached import fresh
 from engine.tenancy.nodes import find_node
 from gateway.http.errors import describe
 from gateway.services import catalog
-from gateway.services.collector import now_ms
+from gateway.services.clock import now_ms
 from gateway.services.engine_link import Engine
 
 ASKING_S = 1.0

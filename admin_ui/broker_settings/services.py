@@ -10,7 +10,7 @@ from admin_ui.broker_settings.selectors import BrokerAnswers
 from admin_ui.confirming import Json
 from engine.admin.api.dynamic_settings import CHANGE_SETTING, ChangeSetting, LiveSettings
 from engine.base.errors import Conflict, InvalidField, NotFound, NotReady
-from gateway.services.collector import now_ms
+from gateway.services.clock import now_ms
 from gateway.services.engine_link import Engine
 
 KIND = "setting-change"

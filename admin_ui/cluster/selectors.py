@@ -12,7 +12,8 @@ from engine.base.names import HASH_TOP, BundleName
 from engine.tenancy.resources.racks import get_racks
 from gateway.services import bundles
 from gateway.services.bundles import BundleMap, Owned
-from gateway.services.collector import Collector, Snapshot, collector
+from gateway.services.collection.collector import Collector, collector
+from gateway.services.collection.snapshot import Snapshot
 from gateway.services.engine_link import Engine
 from gateway.services.index.figures import Fold
 from gateway.services.index.rows import KNOWN, LAST, LIVE, NO, RATES

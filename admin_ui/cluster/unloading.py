@@ -13,7 +13,7 @@ from engine.base.errors import Conflict, MagnetarError, NotFound, NotReady, Unpr
 from engine.base.names import BundleName, NamespaceName
 from gateway.services import bundles, unloading
 from gateway.services.bundles import Owned
-from gateway.services.collector import now_ms
+from gateway.services.clock import now_ms
 from gateway.services.engine_link import Engine
 from gateway.services.unloading import Ended, Outcome
 

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from gateway.services.collector import collector, now_ms
+from gateway.services.clock import now_ms
+from gateway.services.collection.collector import collector
 
 BEAT_S = 1.0
 Body = dict[str, Any]

@@ -8,13 +8,9 @@ from django.conf import settings
 from admin_ui.params import Params
 from gateway.services.attention.board import Found
 from gateway.services.attention.part_items import Instance
-from gateway.services.collector import (
-    LATE_MS,
-    Collector,
-    Snapshot,
-    collector,
-    now_ms,
-)
+from gateway.services.clock import now_ms
+from gateway.services.collection.collector import LATE_MS, Collector, collector
+from gateway.services.collection.snapshot import Snapshot
 from gateway.services.index.selection import Chosen
 
 TOP_BACKLOGS = 10

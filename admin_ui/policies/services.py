@@ -12,7 +12,7 @@ from engine.base.names import NamespaceName, TopicName
 from engine.tenancy.policies.policy import Policy, completed
 from engine.tenancy.policies.table import SIZE_QUOTA
 from gateway.services import policies
-from gateway.services.collector import now_ms
+from gateway.services.clock import now_ms
 from gateway.services.engine_link import Engine
 
 KIND = "policy-change"

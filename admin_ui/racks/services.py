@@ -16,7 +16,7 @@ from engine.tenancy.resources.racks import (
     placement_of,
     replace_rack,
 )
-from gateway.services.collector import now_ms
+from gateway.services.clock import now_ms
 from gateway.services.engine_link import Engine
 
 KIND = "rack-change"

@@ -4,7 +4,7 @@ from django.db import IntegrityError, transaction
 
 from admin_ui.models import SavedView
 from engine.base.errors import AlreadyExists, NotFound, Unprocessable
-from gateway.services.collector import now_ms
+from gateway.services.clock import now_ms
 
 VIEWS_PER_OWNER_MAX = 500
 

@@ -12,7 +12,7 @@ from engine.base.errors import InvalidField
 from engine.base.names import TopicName
 from gateway.http.bodies import json_answer
 from gateway.services import schemas
-from gateway.services.collector import collector
+from gateway.services.collection.collector import collector
 from gateway.services.engine_link import Work
 
 T = TypeVar("T")

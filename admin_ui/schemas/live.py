@@ -5,7 +5,7 @@ from typing import Any
 from admin_ui.feeds import Channel
 from admin_ui.params import Params, topic_name
 from admin_ui.schemas import selectors
-from gateway.services.collector import collector
+from gateway.services.collection.collector import collector
 
 PLACE = ("domain", "tenant", "namespace", "topic")
 INTERVAL_S = 2.0

@@ -24,7 +24,7 @@ from engine.admin.api.subscriptions import (
 from engine.admin.fan_out import on_each
 from engine.base.errors import Conflict, MagnetarError, NotFound, Refusal
 from engine.base.names import TopicName
-from gateway.services.collector import now_ms
+from gateway.services.clock import now_ms
 from gateway.services.engine_link import Engine
 
 KIND = "subscription-deletion"

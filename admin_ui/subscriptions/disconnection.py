@@ -7,7 +7,7 @@ from admin_ui.subscriptions.services import WHOLE, members
 from engine.admin.api.subscriptions import DISCONNECT_CONSUMER, DisconnectConsumer
 from engine.base.errors import Conflict, InvalidField, NotFound, Refusal
 from engine.base.names import TopicName
-from gateway.services.collector import now_ms
+from gateway.services.clock import now_ms
 from gateway.services.engine_link import Engine
 
 KIND = "consumer-disconnection"

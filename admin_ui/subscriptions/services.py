@@ -19,7 +19,7 @@ from engine.admin.fan_out import on_each
 from engine.base.errors import Conflict, MagnetarError, NotFound, Refusal, Unsupported
 from engine.base.names import TopicName
 from gateway.services import catalog
-from gateway.services.collector import now_ms
+from gateway.services.clock import now_ms
 from gateway.services.engine_link import Engine
 
 UNKNOWN = "It is not known whether the change was made: look at the subscription's last change"

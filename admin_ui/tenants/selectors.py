@@ -17,7 +17,7 @@ from engine.tenancy.policies.in_force import of_cluster
 from engine.tenancy.policies.policy import Level, Policy, find
 from engine.tenancy.tenants import get_tenant, list_tenants
 from gateway.services import catalog
-from gateway.services.collector import collector
+from gateway.services.collection.collector import collector
 from gateway.services.engine_link import Engine
 from gateway.services.index.tenant_sums import TenantSums
 

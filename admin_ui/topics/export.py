@@ -15,7 +15,7 @@ from admin_ui.params import Params
 from admin_ui.topics.selectors import chosen_of
 from engine.admin.api.rows import ROW_COLUMNS
 from engine.base.errors import InvalidField
-from gateway.services.collector import collector
+from gateway.services.collection.collector import collector
 from gateway.services.engine_link import Engine, link
 from gateway.services.index.rows import Row
 

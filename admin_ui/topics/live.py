@@ -6,7 +6,7 @@ from admin_ui.feeds import Channel, CollectorBasis, snapshot_body
 from admin_ui.params import Params, topic_name
 from admin_ui.topics import selectors
 from gateway.http.bodies import JsonText
-from gateway.services.collector import collector
+from gateway.services.collection.collector import collector
 
 ROWS_MAX = 200
 PLACE = ("domain", "tenant", "namespace", "topic")

@@ -16,7 +16,8 @@ from engine.tenancy.tenants import list_tenants
 from gateway.http.bodies import JsonText
 from gateway.services import catalog
 from gateway.services.backlogs import Backlogs
-from gateway.services.collector import collector, now_ms
+from gateway.services.clock import now_ms
+from gateway.services.collection.collector import collector
 from gateway.services.engine_link import Engine
 from gateway.services.health.hops import Kind
 from gateway.services.history.readings import Trend, trends

@@ -12,7 +12,7 @@ from engine.base.errors import Conflict, Unprocessable, Unsupported
 from engine.base.names import TopicName
 from gateway.services import policies
 from gateway.services.admin import existence, partitioned_topics, topics
-from gateway.services.collector import now_ms
+from gateway.services.clock import now_ms
 from gateway.services.engine_link import Engine
 
 TopicChange = Literal["delete", "terminate", "unload", "partitions"]

@@ -18,6 +18,7 @@ from engine.admin.client import AdminClient, BrokerAddress
 from engine.admin.operation import A, Operation, R, to_json
 from engine.auth.internal import load_token
 from engine.base.entropy import RandomEntropy
+from engine.base.errors import MagnetarError
 from engine.base.tasks import TaskScope
 from engine.metadata import account
 from engine.metadata.cached import CachedStore
@@ -30,6 +31,8 @@ CONNECT_TIMEOUT_S = 5.0
 SESSION_TIMEOUT_S = 10.0
 PATIENCE_S = 1.5
 """Time that a caller waits for the connection to the metadata store; the attempt continues after that."""
+FAILURES = (MagnetarError, TimeoutError, OSError)
+"""Errors of a request to a broker or the metadata store."""
 
 T = TypeVar("T")
 

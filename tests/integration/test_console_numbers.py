@@ -15,8 +15,9 @@ from engine.base.names import TopicName
 from engine.broker.service import BrokerService
 from engine.metadata.memory import MemoryStore
 from engine.net.network import LoopNetwork
-from gateway.services import collector as collecting
-from gateway.services.collector import Collector
+from gateway.services.clock import now_ms
+from gateway.services.collection import collector as collecting
+from gateway.services.collection.collector import Collector
 from gateway.services.engine_link import Engine, EngineLink
 from gateway.services.health.hops import HopState, Kind
 from tests.support.admin.broker_instance import TOKEN, BrokerInstance
@@ -139,7 +140,7 @@ async def test_of_a_broker_that_is_silent_the_last_numbers_stay_and_its_hop_is_n
     assert (totals["backlog"], totals["last"], totals["unknown"]) == (ENTRIES, 1, 0)
     [hop] = [hop for hop in gateway.collector.health.hops.bad if hop.kind is Kind.BROKER]
     assert (hop.id, hop.state) == (owner.record.id, HopState.DOWN)
-    heard = gateway.collector._followed[owner.record.id].last_seen
+    heard = gateway.collector._brokers._followed[owner.record.id].last_seen
     await until(lambda: gateway.collector.known_until() == heard)  # the store was heard since
     # What is shown is as of when all were heard.
     await stays(lambda: gateway.collector.known_until() == heard, 1.5)
@@ -161,7 +162,7 @@ async def test_a_gateway_that_starts_again_has_the_numbers_at_once(
     other = Gateway(instance)
     row = await other.row()
     assert loaded(row)
-    assert row["at"] <= collecting.now_ms()
+    assert row["at"] <= now_ms()
     await other.close()
 
 

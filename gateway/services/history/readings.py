@@ -13,7 +13,7 @@ from django.conf import settings
 
 from engine.base.errors import NotReady
 from gateway.services.attention.memory import Kept
-from gateway.services.collector import now_ms
+from gateway.services.clock import now_ms
 from gateway.services.history.history_file import NAME, HistoryFile, Values, is_damaged
 from gateway.services.history.slots import (
     COLUMNS,

@@ -22,7 +22,8 @@ from django.conf import settings
 
 from engine.base.errors import MagnetarError
 from gateway.services.attention.memory import Kept
-from gateway.services.collector import LATE_MS, Collector, collector, now_ms
+from gateway.services.clock import now_ms
+from gateway.services.collection.collector import LATE_MS, Collector, collector
 from gateway.services.engine_link import link
 from gateway.services.history.history_file import DAMAGED, NAME, HistoryFile, Values, is_damaged
 from gateway.services.history.readings import last_causes, last_figures

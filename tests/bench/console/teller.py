@@ -19,7 +19,7 @@ from engine.metadata import paths
 from engine.net.http import HttpServer, Request, Response, json_response
 from engine.net.network import LoopNetwork
 from engine.ownership.registration import BrokerRecord
-from gateway.services.collector import now_ms
+from gateway.services.clock import now_ms
 
 NAMESPACE = "public/console-bench"
 ROUND_S = 1.0

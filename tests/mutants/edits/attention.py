@@ -175,11 +175,11 @@ EDITS = (
     ),
     Edit(
         "live-without-a-broker",
-        "gateway/services/collector.py::Collector.known_until",
-        "times.append(self._last_seen)",
-        "pass",
+        "gateway/services/collection/followed_brokers.py::FollowedBrokers.known_until",
+        "return [self.last_seen]",
+        "return []",
         (
-            "unit/gateway/services/test_collector.py::test_numbers_are_as_of_the_last_broker_when_none_is_registered_any_more",
+            "unit/gateway/services/collection/test_collector.py::test_numbers_are_as_of_the_last_broker_when_none_is_registered_any_more",
         ),
     ),
     Edit(
@@ -221,11 +221,11 @@ EDITS = (
     ),
     Edit(
         "a-page-gives-up-on-a-part-that-is-late",
-        "gateway/services/collector.py::Collector.read",
+        "gateway/services/collection/collector.py::Collector.read",
         "self.blame(topic, late=False)",
         "self.blame(topic)",
         (
-            "unit/gateway/services/test_collector.py::test_a_page_waits_for_a_part_that_is_late_and_not_for_one_that_is_down",
+            "unit/gateway/services/collection/test_collector.py::test_a_page_waits_for_a_part_that_is_late_and_not_for_one_that_is_down",
         ),
     ),
     Edit(

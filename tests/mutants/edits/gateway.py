@@ -11,7 +11,8 @@ SERVERS = "unit/gateway/servers/test_both_servers.py"
 WORKER = "unit/gateway/jobs/test_worker.py"
 WS = "unit/gateway/ws"
 CATALOG = "unit/gateway/services/test_catalog.py"
-COLLECTOR = "unit/gateway/services/test_collector.py"
+BROKERS = "unit/gateway/services/collection/test_followed_brokers.py"
+COLLECTOR = "unit/gateway/services/collection/test_collector.py"
 HISTORY = "unit/gateway/services/test_history.py"
 INDEX = "unit/gateway/services/index/test_topic_index.py"
 
@@ -443,7 +444,7 @@ EDITS = (
     ),
     Edit(
         "failed-catalog-asked-for-ever",
-        "gateway/services/collector.py::_caught",
+        "gateway/services/collection/stored_topics.py::_caught",
         "except Exception as error:",
         "except FAILURES as error:",
         (f"{COLLECTOR}::test_after_an_unexpected_failure_topics_are_read_again",),
@@ -451,7 +452,7 @@ EDITS = (
     ),
     Edit(
         "fresh-although-rounds-fail",
-        "gateway/services/collector.py::Collector.known_until",
+        "gateway/services/collection/collector.py::Collector.known_until",
         "min(store_ms, self._succeeded_ms) if failing else store_ms",
         "store_ms",
         (f"{COLLECTOR}::test_what_is_shown_is_as_of_the_last_round_that_succeeded",),
@@ -459,10 +460,10 @@ EDITS = (
     ),
     Edit(
         "broker-followed-until-the-first-surprise",
-        "gateway/services/collector.py::Collector._follow",
+        "gateway/services/collection/followed_brokers.py::FollowedBrokers._follow",
         "except Exception:",
         "except (KeyError, TypeError, ValueError):",
-        (f"{COLLECTOR}::test_a_broker_whose_answer_breaks_something_is_followed_on",),
+        (f"{BROKERS}::test_a_broker_whose_answer_breaks_something_is_followed_on",),
         "",
     ),
     Edit(
@@ -602,11 +603,11 @@ EDITS = (
     ),
     Edit(
         "numbers-are-awaited-on-any-event-loop",
-        "gateway/services/collector.py::Collector.snapshot",
+        "gateway/services/collection/collector.py::Collector.snapshot",
         "self._link.check_loop()",
         "pass",
         (
-            "unit/gateway/services/test_collector.py::"
+            "unit/gateway/services/collection/test_collector.py::"
             "test_who_awaits_a_snapshot_on_another_loop_is_told_so_at_once",
         ),
     ),

@@ -19,7 +19,7 @@ from engine.tenancy.namespaces import get_bundles
 from engine.tenancy.resources.racks import set_rack
 from gateway.services.admin import topics
 from gateway.services.bundles import owner_now
-from gateway.services.collector import collector
+from gateway.services.collection.collector import collector
 from gateway.services.engine_link import Engine
 from tests.support.admin.gateway_client import Answer, request
 from tests.unit.admin_ui.test_tenants import BenchLink, bench_link

@@ -18,7 +18,7 @@ from engine.tenancy.namespaces import get_policies, update_policies
 from engine.tenancy.policies.table import POLICIES
 from gateway.services import engine_link
 from gateway.services.admin import partitioned_topics, topics
-from gateway.services.collector import Collector
+from gateway.services.collection.collector import Collector
 from gateway.services.engine_link import Engine, EngineLink
 from tests.support.admin.bench import AdminBench
 from tests.support.admin.gateway_client import Answer, request

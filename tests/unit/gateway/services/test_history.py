@@ -19,7 +19,7 @@ from engine.base.errors import NotReady
 from engine.base.names import TopicName
 from engine.tenancy import topics as metadata
 from gateway.services.attention.memory import Kept
-from gateway.services.collector import Collector
+from gateway.services.collection.collector import Collector
 from gateway.services.engine_link import EngineLink
 from gateway.services.history import readings, recorder
 from gateway.services.history.history_file import (
@@ -375,7 +375,7 @@ def test_the_recorder_keeps_when_problems_began(
         with pytest.MonkeyPatch.context() as patch:
             reader = readings._Reader(tmp_path / NAME)
             patch.setattr(readings, "_here", lambda: reader)
-            patch.setattr("gateway.services.collector.now_ms", times)
+            patch.setattr("gateway.services.collection.collector.now_ms", times)
             await again._recall()
             [recalled] = again.attention.kept()
             assert recalled == kept

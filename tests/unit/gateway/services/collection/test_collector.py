@@ -4,15 +4,14 @@ import asyncio
 
 import pytest
 
-from engine.admin.client import BrokerAddress
 from engine.base.names import TopicName
 from engine.metadata.store import MetadataStore, StoreUnavailableError
 from engine.tenancy import topics as metadata
 from gateway.services import catalog
 from gateway.services.bookies import Bookies
-from gateway.services.collector import Collector, Followed, now_ms
+from gateway.services.collection.collector import Collector
 from gateway.services.engine_link import Engine, EngineLink
-from gateway.services.health.hops import HopError, HopState, Kind
+from gateway.services.health.hops import HopError, Kind
 from gateway.services.index.selection import Chosen
 
 
@@ -80,9 +79,11 @@ def test_what_is_shown_is_as_of_the_last_round_that_succeeded(
     engine: EngineLink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     collector = made(engine)
-    collector._last_seen = 1 << 40  # of a broker that was registered once: it limits nothing
+    collector._brokers.last_seen = (
+        1 << 40
+    )  # of a broker that was registered once: it limits nothing
     clock = [1_000]
-    monkeypatch.setattr("gateway.services.collector.now_ms", lambda: clock[0])
+    monkeypatch.setattr("gateway.services.collection.collector.now_ms", lambda: clock[0])
     monkeypatch.setattr(Bookies, "refresh", lambda self, store: asyncio.sleep(0))
 
     def pass_a_second() -> None:
@@ -93,7 +94,7 @@ def test_what_is_shown_is_as_of_the_last_round_that_succeeded(
     a_round(engine, collector)
     assert collector.known_until() == 2_000
     with monkeypatch.context() as once:
-        once.setattr(collector, "_read_catalog", None)
+        once.setattr(collector._stored, "read", None)
         for heard in (3_000, 2_000, 2_000):  # one slow round is no outage
             pass_a_second()
             with pytest.raises(TypeError):
@@ -102,34 +103,6 @@ def test_what_is_shown_is_as_of_the_last_round_that_succeeded(
     pass_a_second()
     a_round(engine, collector)
     assert collector.known_until() == clock[0]
-
-
-def test_a_broker_whose_answer_breaks_something_is_followed_on(
-    engine: EngineLink, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    collector = made(engine)
-    broker = Followed(BrokerAddress("b:1", "http://b:1", "pulsar://b:2"))
-    asked = [0]
-
-    async def follow(it: Engine) -> None:
-        again = asyncio.Event()
-
-        async def call_on(self: Engine, *args: object) -> None:
-            asked[0] += 1
-            if asked[0] == 1:
-                raise AttributeError("no such thing")
-            again.set()
-            await asyncio.Event().wait()
-
-        monkeypatch.setattr(Engine, "call_on", call_on)
-        monkeypatch.setattr("gateway.services.collector.RETRY_S", 0.0)
-        work = asyncio.create_task(collector._follow(it, broker))
-        async with asyncio.timeout(60):
-            await again.wait()
-        work.cancel()
-
-    engine.run(follow)
-    assert "another form" in broker.error
 
 
 def test_topics_come_and_go_with_the_metadata(engine: EngineLink) -> None:
@@ -180,55 +153,15 @@ def test_numbers_are_as_of_the_last_broker_when_none_is_registered_any_more(
     a_round(engine, collector)
     assert collector.health.store.heard_ms > 0
     assert collector.known_until() is None, "no broker was heard: nothing is live"
-    collector._last_seen = 5
+    collector._brokers.last_seen = 5
     assert collector.known_until() == 5
-
-
-def test_a_broker_that_comes_does_not_take_the_time_of_the_numbers_away(engine: EngineLink) -> None:
-    collector = made(engine)
-    a_round(engine, collector)
-    followed = Followed(BrokerAddress("b:1", "", "pulsar://b:1"))
-    collector._registered, collector._followed = [followed.address], {"b:1": followed}
-    collector._last_seen = 5
-    collector._topics.begin()
-    assert collector.known_until() is None, "not every broker was heard since the start"
-    for _ in collector._topics.become_complete():
-        pass
-    assert collector.known_until() == 5, "nobody was heard since"
-    collector._last_seen = now_ms() + 60_000
-    collector.health.store.heard_ms = now_ms() + 60_000
-    assert collector.known_until() == followed.since, "and it has to answer soon"
-
-
-def follow(collector: Collector, **state: int) -> Followed:
-    followed = Followed(BrokerAddress("b:1", "", "pulsar://b:1"))
-    followed.last_seen = now_ms()
-    for name, value in state.items():
-        setattr(followed, name, value)
-    collector._judge(followed, now_ms())
-    return followed
-
-
-def test_a_broker_that_answers_and_is_not_registered_is_late_and_not_down(
-    engine: EngineLink,
-) -> None:
-    collector = made(engine)
-    follow(collector, missing_since=1)
-    [hop] = collector.health.hops.of(Kind.BROKER)
-    assert (hop.state, hop.reason) == (HopState.SLOW, "Broker b:1 answers, and is not registered")
-    follow(collector, missing_since=1, failures=1)
-    assert hop.state is HopState.DOWN
-    follow(collector)
-    assert hop.state is HopState.OK
-    follow(collector, last_seen=now_ms() - 2_500)
-    assert (hop.state, hop.reason) == (HopState.SLOW, "Broker b:1 has not reported for 2 s")
 
 
 async def test_a_page_waits_for_a_part_that_is_late_and_not_for_one_that_is_down(
     engine: EngineLink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gateway.services.collector.READ_S", 0.0)
-    monkeypatch.setattr("gateway.services.collector.RETRY_S", 0.001)
+    monkeypatch.setattr("gateway.services.collection.collector.READ_S", 0.0)
+    monkeypatch.setattr("gateway.services.collection.collector.RECHECK_S", 0.001)
     collector = Collector(engine)
     collector._started = True  # nothing is followed
     hops = collector.health.hops

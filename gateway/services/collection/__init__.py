@@ -1,0 +1,1 @@
+"""The figures of the console: followed brokers, the metadata store and topics at rest, collected into an index."""

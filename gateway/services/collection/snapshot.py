@@ -1,0 +1,57 @@
+"""A view of everything that the collector knows."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from gateway.services.attention.board import Board
+from gateway.services.bookies import Bookies
+from gateway.services.index.rows import Row
+from gateway.services.index.selection import Chosen, TopicSelection
+from gateway.services.index.topic_index import TopicIndex
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A view of what is known, which changes with it; ``taken``: time of the last round, ms. Consistent only on the
+    link's loop and without an await in between."""
+
+    taken: int
+    lines: Callable[[], list[dict[str, Any]]]
+    """See ``brokers``."""
+    room: Bookies
+    topics: TopicIndex
+    known_until: Callable[[], int | None]
+    """The collector's method that returns the time up to which everything is known, ms."""
+    attention: Board
+
+    @property
+    def brokers(self) -> list[dict[str, Any]]:
+        """Brokers' lines of the overview, by id."""
+        return self.lines()
+
+    @property
+    def bookies(self) -> list[dict[str, Any]]:
+        """Bookies' lines of the overview, by id."""
+        return self.room.rows
+
+    @property
+    def at(self) -> int:
+        """Time when the newest figures were counted, by the brokers' clocks, ms; without any, that of the last
+        round."""
+        return self.topics.at or self.taken
+
+    def select(self, chosen: Chosen) -> TopicSelection:
+        """Return the chosen topics, in order."""
+        return self.topics.select(chosen, self.attention.topics_of(chosen.attention))
+
+    def rows(self, chosen: Chosen, start: int, stop: int) -> tuple[int, list[Row]]:
+        """Return the number of chosen topics, and their rows from ``start`` to ``stop``."""
+        selection = self.select(chosen)
+        return len(selection), list(self.rows_of(selection.names(start, stop)))
+
+    def rows_of(self, names: Iterable[str]) -> Iterator[Row]:
+        """Yield the rows of those topics that still exist."""
+        for name in names:
+            if name in self.topics:
+                yield self.topics.row(name, self.taken)
