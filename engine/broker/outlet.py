@@ -44,7 +44,7 @@ class Outlet(Protocol):
         """Stop reading the connection until ``release`` is called with the same reason. Safe to repeat."""
         ...
 
-    def read_little(self) -> None:
+    def limit_reads(self) -> None:
         """Read the connection in small pieces from now on, so that little is received before a stop. Safe to repeat."""
         ...
 

@@ -196,7 +196,7 @@ class Connection(asyncio.Protocol):
         ):
             self.transport.resume_reading()
 
-    def read_little(self) -> None:
+    def limit_reads(self) -> None:
         """Read at most LITTLE_BYTES at once from now on, so that little more arrives after a ``hold``."""
         if self.transport is not None:
             read_at_most(self.transport, LITTLE_BYTES)

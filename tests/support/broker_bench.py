@@ -129,7 +129,7 @@ class Client:
         self.closing = False
         self.holds: set[str] = set()
         """Why nothing is read from it now."""
-        self.reads_little = False
+        self.has_limited_reads = False
         self.answers: list[asyncio.Future[bytes]] = []
         self.received: list[Position] = []
         self.counts: dict[Position, int] = {}
@@ -165,8 +165,8 @@ class Client:
     def hold(self, reason: str) -> None:
         self.holds.add(reason)
 
-    def read_little(self) -> None:
-        self.reads_little = True
+    def limit_reads(self) -> None:
+        self.has_limited_reads = True
 
     def release(self, reason: str) -> None:
         self.holds.discard(reason)

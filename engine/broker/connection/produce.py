@@ -124,7 +124,7 @@ class ProduceCommands:
         )
         await topic.deduplication.ready()
         if topic.rates.publish:
-            self._connection.read_little()
+            self._connection.limit_reads()
         epoch = await topic.publishers.admit(producer)
         if self._connection.closing or self._pending[producer.producer_id]:
             producer.leave()

@@ -62,7 +62,7 @@ class PublishRate:
             self._stopped[outlet] = None
             self.times += 1
             outlet.hold(self._reason)
-            outlet.read_little()
+            outlet.limit_reads()
 
     def _pass_waiting(self) -> None:
         """Pass the runs for which there are tokens; resume reading once none waits."""

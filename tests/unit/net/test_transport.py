@@ -242,7 +242,7 @@ class Pieces(Frames):
         super().data_received(data)
 
 
-async def test_who_is_read_little_is_read_in_small_pieces() -> None:
+async def test_a_connection_with_limited_reads_is_read_in_small_pieces() -> None:
     arrived: list[Pieces] = []
 
     def accept() -> Pieces:
@@ -255,7 +255,7 @@ async def test_who_is_read_little_is_read_in_small_pieces() -> None:
         while not arrived:
             await asyncio.sleep(0)
         (connection,) = arrived
-        connection.read_little()
+        connection.limit_reads()
         transport.write(frame(bytes(1 << 20)))
         while not connection.frames:
             await asyncio.sleep(0)

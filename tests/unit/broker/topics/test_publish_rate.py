@@ -202,7 +202,7 @@ async def test_what_waits_for_a_rate_leaves_the_brokers_budget_to_others(world: 
     await confirmed()
     assert flood.wire.holds
     assert flood.wire.publish_budget.items == 0
-    assert flood.wire.reads_little
+    assert flood.wire.has_limited_reads
     await asyncio.sleep(10.0)
     assert flood.wire.stored == list(range(100))
     assert flood.wire.publish_budget.items == 0
