@@ -193,7 +193,7 @@ def _nothing_done(results: dict[BundleName, Ended]) -> MagnetarError:
         f"{reason} ({count} of {len(results)} bundles)" for reason, count in reasons[:NAMED]
     )
     if all(result.outcome is Outcome.LEFT for result in results.values()):
-        return Conflict(f"No bundle was as previewed when its turn came: {listed}")
+        return Conflict(f"No bundle was still as previewed: {listed}")
     return NotReady(f"No bundle is known to have been given up: {listed}")
 
 

@@ -36,8 +36,8 @@ class AttentionItem(s.Serializer[object]):
     command = s.CharField(help_text="a command line that does the advised step; empty: none")
     topic = s.CharField(help_text="full name; empty when the item is not about a topic")
     subscription = s.CharField(help_text="empty when the item is not about a subscription")
-    count = s.IntegerField(help_text="number of problems that this item stands for")
-    score = s.FloatField(help_text="harm: items with more come first")
+    count = s.IntegerField(help_text="number of problems that this item represents")
+    score = s.FloatField(help_text="harm; items with more harm are listed first")
     since = s.IntegerField(allow_null=True, help_text="null: not known")
     at_least = s.BooleanField(help_text="it began at 'since', or before")
 

@@ -61,11 +61,9 @@ async def undo(
     args = PreviewChange(topic, subscription, "undo", undo=change)
     totals, confirmed = await _preview(engine, args, user)
     if totals["gone"]:
-        reason = f"{totals['gone']} of the entries were deleted since and cannot come back"
+        reason = f"{totals['gone']} of the entries were deleted since then and cannot be restored"
     elif totals["moved"]:
-        reason = (
-            f"Somebody else moved the subscription since: {totals['moved']} entries were set back"
-        )
+        reason = f"Another user moved the subscription since that change: {totals['moved']} entries were set back"
     else:
         return await apply(engine, topic, confirmed)
     return ChangeResult(409, {"done": False, "reason": reason, "parts": totals["parts"]})
@@ -303,7 +301,7 @@ async def _changed_by(
     changed = await on_each(list(members.values()), is_changed)
     if not any(changed):
         raise Conflict(
-            "Another change of the subscription came after this one: only the last can be undone"
+            "The subscription was changed again after that change: only the last can be undone"
         )
     return {
         index: member

@@ -156,7 +156,9 @@ class AdminClient:
         except AnswerLostError as error:
             if operation.reads:
                 raise NotReachedError(url) from error
-            raise NotReady(f"Broker at {url} went away, the change may have happened") from error
+            raise NotReady(
+                f"Broker at {url} did not answer; the change may have happened"
+            ) from error
         except (UnusableAnswerError, ValueError) as error:
             raise NotReady(f"Broker at {url} gave no usable answer") from error
 

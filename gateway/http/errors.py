@@ -68,7 +68,7 @@ TABLE: list[tuple[type[BaseException], int, str | None]] = [
     (asyncio.TimeoutError, 503, "No answer in time from the owning broker"),
     (ConnectionError, 503, "The connection to the owning broker was lost"),
     (RequestDataTooBig, 413, "The request body is larger than 1 MiB"),
-    (SlowBodyError, 408, f"The request body did not come within {BODY_TIMEOUT_S:g} s"),
+    (SlowBodyError, 408, f"The request body did not arrive within {BODY_TIMEOUT_S:g} s"),
     (EncodedBodyError, 415, "Content-Encoding: the request body must not be compressed"),
     (DisallowedHost, 400, "Host header is not one this gateway answers to"),
     (DatabaseError, 503, "The console's database does not answer; try again"),

@@ -203,7 +203,7 @@ def stage_of(run: JobRun) -> str:
     then = "the run is tried again" if run.attempt < ATTEMPTS_MAX else "the run fails"
     if run.cancel_requested:
         then = "it ends as cancelled"
-    return f"its worker has not answered for {silent_ms // 1000} s; if it stays away, {then}"
+    return f"its worker has not answered for {silent_ms // 1000} s; if it does not return, {then}"
 
 
 def history(*, target: str = "", analysis: str = "") -> QuerySet[JobRun]:

@@ -122,7 +122,7 @@ class _Channel(http.HTTPChannel):
         if self.line_mode or self._handlingRequest:
             super().timeoutConnection()  # type: ignore[no-untyped-call]
         else:
-            reason = f"The request body did not come within {exchange.BODY_TIMEOUT_S:g} s"
+            reason = f"The request body did not arrive within {exchange.BODY_TIMEOUT_S:g} s"
             self._refuse(answer(408, reason))
 
     def loseConnection(self) -> None:

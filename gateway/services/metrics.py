@@ -29,7 +29,7 @@ registry = CollectorRegistry()
 ProcessCollector(registry=registry)
 brokers_up = Gauge(
     "magnetar_gateway_broker_up",
-    "Whether a broker that is listed answered with its families when they were last asked for: 1, else 0.",
+    "Whether a registered broker answered the last request for its metrics: 1, else 0.",
     ["broker"],
     registry=registry,
 )

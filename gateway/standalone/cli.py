@@ -104,8 +104,8 @@ def _request(verb: str, name: str, data_dir: Path) -> dict[str, Any]:
         answer = send_request(plan.control_socket(data_dir), verb, name, timeout_s=ANSWER_S)
     except NotRunningError:
         fail(
-            f"no instance runs on {data_dir}. Start one with: make run; one that keeps its data elsewhere"
-            " is found where MAGNETAR_DATA_DIR says"
+            f"no instance runs on {data_dir}. Start one with: make run; set MAGNETAR_DATA_DIR for an"
+            " instance that keeps its data elsewhere"
         )
     if "error" in answer:
         fail(answer["error"])

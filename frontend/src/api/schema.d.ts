@@ -970,11 +970,11 @@ export interface components {
             topic: string;
             /** @description empty when the item is not about a subscription */
             subscription: string;
-            /** @description number of problems that this item stands for */
+            /** @description number of problems that this item represents */
             count: number;
             /**
              * Format: double
-             * @description harm: items with more come first
+             * @description harm; items with more harm are listed first
              */
             score: number;
             /** @description null: not known */

@@ -141,7 +141,7 @@ def failing(link: BenchLink, part: TopicName, *, after: bool) -> None:
             return await asking(url, operation, body)
         if after:
             await asking(url, operation, body)
-        raise NotReady("Broker went away")
+        raise NotReady("Broker did not answer")
 
     link.bench.admin._request = broken  # type: ignore[method-assign]
 

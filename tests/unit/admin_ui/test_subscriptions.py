@@ -122,7 +122,7 @@ def silent(bench: AdminBench, *, after: bool) -> Callable[[], None]:
             return await ask(url, operation, body)
         if after:
             await ask(url, operation, body)
-        raise NotReady("Broker went away, the change may have happened")
+        raise NotReady("Broker did not answer; the change may have happened")
 
     bench.admin._request = broken  # type: ignore[method-assign]
 
@@ -156,7 +156,7 @@ async def test_an_undo_that_is_not_clean_is_previewed_first(bench: AdminBench) -
     await move_back(bench, PLAIN)
     refused = await services.undo(bench.engine, PLAIN, "s", "alice", done.body["id"])
     assert refused.status == 409
-    assert "Somebody else moved the subscription" in refused.body["reason"]
+    assert "Another user moved the subscription" in refused.body["reason"]
     said = await preview(bench, PLAIN, "undo", undo=done.body["id"])
     assert said["moved"] == 10
     assert (await apply(bench, said, PLAIN, "undo")).status == 200
@@ -173,7 +173,7 @@ async def test_an_undo_says_how_much_is_gone(bench: AdminBench, clock: ShiftedCl
     refused = await services.undo(bench.engine, PLAIN, "s", "alice", done.body["id"])
     assert (refused.status, refused.body["reason"]) == (
         409,
-        "10 of the entries were deleted since and cannot come back",
+        "10 of the entries were deleted since then and cannot be restored",
     )
 
 

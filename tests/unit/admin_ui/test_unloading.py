@@ -168,7 +168,7 @@ def test_the_receipt_names_what_was_not_given_up_and_why(call: Call, link: Bench
         {
             moved: Conflict("It is not broker b's any more"),
             broken: Failed("damaged"),
-            lost: NotReady("Broker at b went away, the change may have happened"),
+            lost: NotReady("Broker at b did not answer; the change may have happened"),
         },
     )
     done = call("POST", NAMESPACE, {"token": said["token"]})
@@ -178,7 +178,7 @@ def test_the_receipt_names_what_was_not_given_up_and_why(call: Call, link: Bench
     assert told == {
         str(moved): ("left", "It is not broker b's any more"),
         str(broken): ("failed", "damaged"),
-        str(lost): ("unknown", "Broker at b went away, the change may have happened"),
+        str(lost): ("unknown", "Broker at b did not answer; the change may have happened"),
     }
     counts = [done.json[name] for name in ("total", "done", "left", "failed", "unknown")]
     assert counts == [4, 1, 1, 1, 1]

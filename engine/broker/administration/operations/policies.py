@@ -117,7 +117,7 @@ class PolicyOperations:
     async def policy_effect(self, args: PolicyEffect) -> JsonObject:
         policy = BY_NAME.get(args.name)
         if policy is None or policy.effect is None:
-            raise NotFound(f"Nothing goes by the policy {args.name}")
+            raise NotFound(f"No effect is computed for the policy {args.name}")
         topic = await self._topics.get(args.topic)
         after = await self._with_value(args.topic, args.name, args.value)
         now_ms = self._clock.wall_ms() if args.at_ms is None else args.at_ms

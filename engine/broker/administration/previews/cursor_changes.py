@@ -194,7 +194,7 @@ def _to_undo(cursor: SubscriptionCursor, wanted: str) -> LastChange:
     change = cursor.last_change
     if change is None or change.id != wanted:
         raise Conflict(
-            "Another change of the subscription came after this one; only the last can be undone"
+            "The subscription was changed again after that change: only the last can be undone"
         )
     if not change.can_be_undone:
         raise Conflict(

@@ -64,10 +64,10 @@ def test_a_run_whose_worker_is_silent_says_so_until_it_is_tried_again(bench: Ben
     renewed = services.now_ms() - 5_500
     JobRun.objects.filter(id=run.id).update(lease_until_ms=renewed + services.LEASE_MS)
     assert Shown(run).body["stage"] == (
-        "its worker has not answered for 5 s; if it stays away, the run is tried again"
+        "its worker has not answered for 5 s; if it does not return, the run is tried again"
     )
     services.cancel(run_id=run.id)
-    assert Shown(run).body["stage"].endswith("if it stays away, it ends as cancelled")
+    assert Shown(run).body["stage"].endswith("if it does not return, it ends as cancelled")
     assert services.recover() == [], "it has until the lease is over"
     bench.recover()
     assert Shown(run).state == "cancelled"

@@ -44,7 +44,7 @@ test("a deletion that was made on some partitions only says on which, and is no 
     if ((await request.json()).preview) return Response.json(PREVIEW);
     const parts = [
       { partition: 0, done: true, entries: 4, later: 0 },
-      { partition: 1, done: false, why: "unknown", reason: "Broker went away" },
+      { partition: 1, done: false, why: "unknown", reason: "Broker did not answer" },
       { partition: 2, done: true, entries: 4, later: 0 },
     ];
     const body = { at: 1, done: false, entries: 8, later: 0, parts, reason: "It is not known whether …" };
@@ -55,7 +55,7 @@ test("a deletion that was made on some partitions only says on which, and is no 
   await user.click(await screen.findByRole("button", { name: "Delete with 12 unacknowledged messages" }));
   const alert = await screen.findByRole("alert");
   expect(alert.textContent).toContain("It was done on some partitions only");
-  expect(alert.textContent).toContain("Partition 1: Broker went away");
+  expect(alert.textContent).toContain("Partition 1: Broker did not answer");
   expect(alert.textContent).toContain("Done: partition 0, partition 2.");
   expect(screen.queryByText("Done", { exact: true })).toBeNull();
 });

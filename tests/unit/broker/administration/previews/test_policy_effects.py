@@ -198,7 +198,7 @@ async def test_topics_with_a_value_of_their_own_are_listed(bench: AdminBench) ->
 
 
 async def test_a_policy_that_takes_nothing_has_no_effect_to_ask_for(bench: AdminBench) -> None:
-    with pytest.raises(NotFound, match="Nothing goes by"):
+    with pytest.raises(NotFound, match="No effect is computed"):
         await effect(bench, "maxProducersPerTopic", 1)
     with pytest.raises(NotFound):
         args = PolicyEffect(TopicName.parse("persistent://public/default/no"), "retention", {})
