@@ -14,9 +14,9 @@ async def health() -> Body:
     link's loop."""
     source = collector()
     source.start()
-    prober = source.health.asker
-    prober.look()
-    await prober.first()
+    checks = source.health.checks
+    checks.note_viewer()
+    await checks.first()
     return {
         "now": now_ms(),
         "at": source.known_until(),
@@ -29,7 +29,7 @@ async def beat(waiting: bool) -> Body:
     ``waiting`` after a change, at most ``BEAT_S`` later. Runs on the engine link's loop. Cancel-safe."""
     source = collector()
     source.start()
-    source.health.asker.look()
+    source.health.checks.note_viewer()
     if waiting:
         await source.health.change(BEAT_S)
     return {

@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 
 from admin_ui.params import Params
-from gateway.services.attention.board import Found
+from gateway.services.attention.board import AttentionList
 from gateway.services.attention.part_items import Instance
 from gateway.services.clock import now_ms
 from gateway.services.collection.collector import LATE_MS, Collector, collector
@@ -33,11 +33,11 @@ async def overview(params: Params) -> Body:
     }
 
 
-def attention(source: Collector, snapshot: Snapshot) -> Found:
+def attention(source: Collector, snapshot: Snapshot) -> AttentionList:
     """Return the items that need attention. It is ``known`` that there are no others only while every broker and the
     metadata store answer."""
     at, last_seen = now_ms(), snapshot.known_until()
-    return snapshot.attention.found(
+    return snapshot.attention.overview(
         settings.ENVIRONMENT.cluster_name,
         at,
         known=bool(snapshot.brokers) and last_seen is not None and at - last_seen <= LATE_MS,

@@ -11,7 +11,7 @@ from engine.metadata.store import MetadataStore, NoNodeError
 from engine.net.http_client import HttpClient, HttpError
 from engine.net.network import LoopNetwork
 from engine.tenancy.nodes import children
-from gateway.services.health.asking import ANSWER_S, Asker, UnwellError
+from gateway.services.health.checks import ANSWER_S, Checks, UnwellError
 from gateway.services.health.hops import BAD, HopState, Kind
 
 T = TypeVar("T")
@@ -79,9 +79,9 @@ class Bookies:
     since the epoch.
     """
 
-    def __init__(self, asker: Asker, now: Callable[[], int]) -> None:
+    def __init__(self, checks: Checks, now: Callable[[], int]) -> None:
         self.version = 0
-        self._asker = asker
+        self._checks = checks
         self._now = now
         self._client = HttpClient(
             LoopNetwork(), timeout_s=2 * ANSWER_S, answer_bytes_max=ANSWER_BYTES_MAX
@@ -111,9 +111,9 @@ class Bookies:
             self._states = states
             self.version += 1
         for bookie in self._states:
-            self._asker.ask(Kind.BOOKIE, bookie, partial(self._ask, bookie))
-        for bookie in set(self._asker.asked(Kind.BOOKIE)) - self._states.keys():
-            self._asker.stop(Kind.BOOKIE, bookie)
+            self._checks.start(Kind.BOOKIE, bookie, partial(self._check, bookie))
+        for bookie in set(self._checks.checked(Kind.BOOKIE)) - self._states.keys():
+            self._checks.stop(Kind.BOOKIE, bookie)
             self._pages.pop(bookie, None)
             self._at.pop(bookie, None)
             self._addresses.pop(bookie, None)
@@ -126,7 +126,7 @@ class Bookies:
 
     def _row(self, bookie: str) -> dict[str, Any]:
         state = self._states[bookie]
-        hop = self._asker.hops.expect(Kind.BOOKIE, bookie)
+        hop = self._checks.hops.expect(Kind.BOOKIE, bookie)
         if hop.state in (HopState.SLOW, HopState.DOWN):
             state = hop.state.value
         elif state == "down" and self._may_register():
@@ -151,11 +151,11 @@ class Bookies:
 
     def _may_register(self) -> bool:
         """Return whether bookies without a registration may have lost it by an outage of the metadata store."""
-        hop = self._asker.hops.expect(Kind.STORE)
+        hop = self._checks.hops.expect(Kind.STORE)
         is_back = hop.state is HopState.OK and self._now() - hop.since < REGISTERS_MS
         return is_back or hop.state in BAD
 
-    async def _ask(self, bookie: str) -> None:
+    async def _check(self, bookie: str) -> None:
         page = self._addresses.get(bookie, NOWHERE).page
         if self._states[bookie] == "down":
             if self._may_register():

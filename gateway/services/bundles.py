@@ -72,7 +72,7 @@ async def owner_now(store: MetadataStore, bundle: BundleName) -> str:
     return await _owner(fresh(store, path), bundle.namespace, bundle.range)
 
 
-class Kept(Generic[T]):
+class Cached(Generic[T]):
     """A value that is expensive to compute, kept for ``KEPT_S`` or ``SHARE`` times what it took, whichever is longer.
     Used on one event loop."""
 
@@ -102,8 +102,8 @@ class BundleMap:
 
     def __init__(self, index: TopicIndex) -> None:
         self._index = index
-        self._owned: Kept[list[Owned]] = Kept()
-        self._sums: Kept[dict[BundleName, Fold]] = Kept()
+        self._owned: Cached[list[Owned]] = Cached()
+        self._sums: Cached[dict[BundleName, Fold]] = Cached()
 
     async def owned(self, store: MetadataStore) -> list[Owned]:
         """Return ``all_owned``, or its kept result."""

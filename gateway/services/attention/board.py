@@ -12,7 +12,7 @@ from engine.admin.api.rows import ROW_COLUMNS
 from engine.admin.lag import LagCause
 from engine.base.names import split_topic
 from gateway.services.attention.findings import Finding, Findings
-from gateway.services.attention.memory import AT_LEAST, RETURNS_MS, Kept, Memory
+from gateway.services.attention.memory import AT_LEAST, RETURNS_MS, Memory, RecordedProblem
 from gateway.services.attention.outages import Outage, Outages
 from gateway.services.attention.part_items import (
     Instance,
@@ -96,7 +96,7 @@ class Trouble(TypedDict):
     title: str
 
 
-class Found(TypedDict):
+class AttentionList(TypedDict):
     """Items of the overview, in the form of the console's interface.
 
     ``known``: every registered broker and the metadata store answer. ``since``: when the observation of all
@@ -141,8 +141,8 @@ class Board:
         self._derived_at = 0
         self._since: int | None = None
         self._complete = False
-        self.looked: tuple[int | None, bool] = (None, False)
-        """Result of the last round: ``since`` and ``settled``, see ``Found``."""
+        self.last_round: tuple[int | None, bool] = (None, False)
+        """Result of the last round: ``since`` and ``settled``, see ``AttentionList``."""
         self._moves = 0
         self._resting: dict[str, int] = {}
         """Times since which topics with a backlog have been without a broker, ms."""
@@ -213,9 +213,9 @@ class Board:
         at_ease = not self._outages.is_recent(now_ms)
         return {name: _lag(problem, now_ms, at_ease) for name, (_, problem) in worst.items()}
 
-    def found(
+    def overview(
         self, cluster: str, now_ms: int, *, known: bool, instance: Instance, start: str = ""
-    ) -> Found:
+    ) -> AttentionList:
         """Return the items of the overview. ``start``: see ``part_items``."""
         items = part_items(
             *(instance, cluster, now_ms),
@@ -248,11 +248,11 @@ class Board:
 
     # --- state ----------------------------------------------------------------------------------
 
-    def kept(self) -> Iterable[Kept]:
+    def recorded(self) -> Iterable[RecordedProblem]:
         """Return the problems with their beginnings, to be stored."""
-        return self._memory.kept()
+        return self._memory.recorded()
 
-    def recall(self, kept: Iterable[Kept], now_ms: int) -> None:
+    def recall(self, kept: Iterable[RecordedProblem], now_ms: int) -> None:
         """Adopt the problems that an earlier process stored; called before the first round."""
         self._memory.recall(kept, now_ms)
 
@@ -281,7 +281,7 @@ class Board:
         if whole and self._since is None:
             self._since = now_ms
         since = self._since if whole else None
-        self.looked = since, since is not None and now_ms - since >= SETTLED_MS
+        self.last_round = since, since is not None and now_ms - since >= SETTLED_MS
         inputs = (self._findings.version, topics.version, self._outages.current is not None)
         # A topic at rest becomes a problem with time alone: no input changes then.
         is_pending = any(now_ms - since < HOLD_MS + 2_000 for since in self._resting.values())
@@ -353,7 +353,7 @@ class Board:
                 earlier = None
             # After a restart the topic is new to this process though it may have rested for long.
             if name not in before and now_ms - self._begun <= RETURNS_MS:
-                earlier = earlier or self._memory.rested(name, row["backlog"])
+                earlier = earlier or self._memory.recalled_at_rest(name, row["backlog"])
             if earlier is not None and name not in before:
                 self._rested[name] = earlier
             self._resting[name] = since

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 Figures = tuple[int | None, int]
 """Backlog in entries (None: unknown) and messages out per second in thousandths."""
-Heed = Callable[[str, str, Figures | None, Figures | None], None]
+OnChange = Callable[[str, str, Figures | None, Figures | None], None]
 """Callback for each change: topic or partition, subscription, figures before and after. None stands for figures without
 a backlog and without traffic."""
 
@@ -46,7 +46,7 @@ class _Report:
 class Findings:
     """Findings of all brokers, for one event loop.
 
-    ``version`` grows with every change of a finding. ``heed`` may be set to observe the figures.
+    ``version`` grows with every change of a finding. ``on_change`` may be set to observe the figures.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Findings:
         self.moves = 0
         """Count of topics with findings that moved to another broker or to none. A new owner needs time to find again
         what its predecessor found."""
-        self.heed: Heed | None = None
+        self.on_change: OnChange | None = None
         self._reports: dict[str, _Report] = {}
         self._owner: dict[str, str] = {}
         """The broker whose row counts, by topic: the one that reported the topic last."""
@@ -70,7 +70,7 @@ class Findings:
         """Return whether a broker reports figures of this topic or partition."""
         return topic in self._owner
 
-    def hear(self, broker: str, answer: dict[str, Any]) -> None:
+    def apply(self, broker: str, answer: dict[str, Any]) -> None:
         """Apply a broker's answer to ``SUBSCRIPTION_ROWS``."""
         report = self._reports.setdefault(broker, _Report())
         if answer["whole"]:
@@ -125,8 +125,10 @@ class Findings:
         for row in after:
             name, backlog, rate, lag = row
             old = old_rows.pop(name, None)
-            if self.heed is not None and (old is None or old[1:3] != row[1:3]):
-                self.heed(topic, name, None if old is None else (old[1], old[2]), (backlog, rate))
+            if self.on_change is not None and (old is None or old[1:3] != row[1:3]):
+                self.on_change(
+                    topic, name, None if old is None else (old[1], old[2]), (backlog, rate)
+                )
             if lag is not None:
                 cause, severity, since_ms, growth, evidence = lag
                 self.version += 1
@@ -138,5 +140,5 @@ class Findings:
         for name, old in old_rows.items():
             if self._findings.pop((topic, name), None) is not None:
                 self.version += 1
-            if self.heed is not None:
-                self.heed(topic, name, (old[1], old[2]), None)
+            if self.on_change is not None:
+                self.on_change(topic, name, (old[1], old[2]), None)

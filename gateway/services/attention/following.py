@@ -76,7 +76,7 @@ class Following:
                 async with asyncio.timeout(ANSWER_TIMEOUT_S):
                     answer = await engine.call_on(address, SUBSCRIPTION_ROWS, request)
                 before = self._findings.version
-                self._findings.hear(broker_id, answer)
+                self._findings.apply(broker_id, answer)
                 request, failing = TopicRows.after(answer), False
                 if answer["whole"]:
                     self._complete.discard(broker_id)

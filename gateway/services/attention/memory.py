@@ -1,7 +1,7 @@
 """Memory of when problems began. Pure.
 
 A broker that loads a topic, and a problem that returns shortly after its end, start to count from zero although the
-problem is older. The memory outlives the process in history (``Kept``).
+problem is older. The memory outlives the process in history (``RecordedProblem``).
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,7 +29,7 @@ _FALLS_BEHIND = frozenset(
 """Causes that acknowledgements do not end: the subscription acknowledges meanwhile."""
 
 
-class Kept(NamedTuple):
+class RecordedProblem(NamedTuple):
     """A problem as history stores it.
 
     ``subscription`` is empty for a topic at rest. ``ended_ms``: when the last consumer disconnected, or the last
@@ -99,7 +99,7 @@ class Memory:
             if finding.cause == LagCause.NO_CONSUMER:
                 yield topic, finding, seen_ms
 
-    def rested(self, topic: str, backlog: int) -> Finding | None:
+    def recalled_at_rest(self, topic: str, backlog: int) -> Finding | None:
         """Return and forget the recalled problem of a topic at rest; None unless its backlog is the same.
 
         An unchanged backlog shows that the topic was not consumed in between.
@@ -113,11 +113,11 @@ class Memory:
 
     # --- what outlives the process --------------------------------------------------------------
 
-    def kept(self) -> Iterator[Kept]:
+    def recorded(self) -> Iterator[RecordedProblem]:
         """Yield all remembered problems as they are to be stored."""
         for (topic, subscription), (finding, seen_ms) in self._last.items():
             at_rest = not subscription
-            yield Kept(
+            yield RecordedProblem(
                 *(topic, subscription, finding.cause, finding.since_ms),
                 at_least=bool(finding.evidence.get(AT_LEAST)),
                 ended_ms=int(finding.evidence.get(_end_key(finding.cause)) or 0),
@@ -125,7 +125,7 @@ class Memory:
                 seen_ms=None if seen_ms == self._updated_ms else seen_ms,
             )
 
-    def recall(self, kept: Iterable[Kept], now_ms: int) -> None:
+    def recall(self, kept: Iterable[RecordedProblem], now_ms: int) -> None:
         """Adopt stored problems, all with ``seen_ms``; called before the first ``update``."""
         for problem in kept:
             seen_ms = problem.seen_ms or 0

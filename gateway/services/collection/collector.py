@@ -18,7 +18,7 @@ from engine.base.tasks import TaskScope
 from gateway.services.attention.board import Board
 from gateway.services.attention.findings import Findings
 from gateway.services.attention.following import Following
-from gateway.services.attention.memory import Kept
+from gateway.services.attention.memory import RecordedProblem
 from gateway.services.attention.part_items import Instance
 from gateway.services.bookies import Bookies
 from gateway.services.clock import now_ms
@@ -69,7 +69,7 @@ class Collector:
         self.recall: Callable[[], Awaitable[dict[str, tuple[int, Values]]]] | None = None
         """Called once, before the first report, for figures of topics that an earlier process recorded, with their
         times."""
-        self.recall_causes: Callable[[], Awaitable[list[Kept]]] | None = None
+        self.recall_causes: Callable[[], Awaitable[list[RecordedProblem]]] | None = None
         """Called then, too, for the problems that an earlier process knew and when they began."""
         self._tasks = TaskScope("collector")
         self.findings = Findings()
@@ -107,7 +107,7 @@ class Collector:
             self._topics.version,
             self.findings.version,
             self.attention.version,
-            self.attention.looked,
+            self.attention.last_round,
             self.health.hops.version,
             self._bookies.version,
             self._brokers.version,
@@ -156,7 +156,7 @@ class Collector:
         Without a registered broker it is the time of the last report of any. While rounds fail it does not advance: the
         store may answer, but no new figures are shown.
         """
-        store_ms = self.health.store.heard_ms
+        store_ms = self.health.store.answered_ms
         failing = self._failed_rounds > 1  # a single round may fail for slowness alone
         times = [min(store_ms, self._succeeded_ms) if failing else store_ms]
         times += self._brokers.known_until()
@@ -176,7 +176,7 @@ class Collector:
         """
         self._link.check_loop()
         self.start()
-        self.health.asker.look()
+        self.health.checks.note_viewer()
         if self._snapshot is None:
             try:
                 async with asyncio.timeout(FIRST_S):
@@ -243,7 +243,7 @@ class Collector:
                 log.warning("recorded problems not loaded error=%r", error)
 
     async def _run(self) -> None:
-        self.health.asker.look()
+        self.health.checks.note_viewer()
         await self._recall()
         failing = False
         try:
@@ -308,7 +308,7 @@ class Collector:
     async def _read_metadata(self, engine: Engine) -> Exception | None:
         """Read brokers, bookies and topics; return the error of the first that failed."""
         if self._bookies is None:
-            self._bookies = Bookies(self.health.asker, now_ms)
+            self._bookies = Bookies(self.health.checks, now_ms)
         try:
             async with asyncio.timeout(STORE_TIMEOUT_S):
                 self._brokers.follow(engine, await engine.admin.brokers())

@@ -204,7 +204,7 @@ class FollowedBrokers:
 
     async def _receive(self, followed: Followed, answer: dict[str, Any]) -> None:
         for piece in pieces(answer):
-            self._topics.hear(followed.address.id, piece)
+            self._topics.apply(followed.address.id, piece)
             self._on_change()
             if piece["more"]:
                 await asyncio.sleep(0)
@@ -254,7 +254,7 @@ class FollowedBrokers:
         silent = state is not HopState.OK
         source = self._topics.sources.get(broker_id)
         if source is not None and source.silent != silent:
-            self._tasks.spawn("silence", in_turns(self._topics.silence(broker_id, silent)))
+            self._tasks.spawn("silence", in_turns(self._topics.set_silent(broker_id, silent)))
 
     async def forget_gone(self, at: int) -> None:
         """Stop following brokers that are not registered any more. The overview keeps one while no other broker has
@@ -268,7 +268,7 @@ class FollowedBrokers:
             elif at - followed.missing_since > (GONE_MS if followed.failures else REGISTERS_MS):
                 await self._forget(followed, at)
         for broker_id, gone in list(self._gone.items()):
-            gone.topics = {name for name in gone.topics if self._topics.has_nobody(name)}
+            gone.topics = {name for name in gone.topics if self._topics.is_unloaded(name)}
             gone.line = {**gone.line, "topics": len(gone.topics)}
             if not gone.topics or at - gone.at > GONE_KEPT_MS:
                 del self._gone[broker_id]

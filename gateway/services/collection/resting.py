@@ -45,7 +45,7 @@ class RestingReads:
             async with asyncio.timeout(TIMEOUT_S):
                 answer = await engine.call_on(broker, TOPICS_AT_REST, request)
             is_read = True
-            self._topics.rested(answer)
+            self._topics.apply_at_rest(answer)
         except FAILURES as error:
             log.debug("topics at rest not read broker=%s error=%r", broker.id, error)
         finally:

@@ -17,9 +17,9 @@ class Snapshot:
     link's loop and without an await in between."""
 
     taken: int
-    lines: Callable[[], list[dict[str, Any]]]
+    broker_lines: Callable[[], list[dict[str, Any]]]
     """See ``brokers``."""
-    room: Bookies
+    bookie_pages: Bookies
     topics: TopicIndex
     known_until: Callable[[], int | None]
     """The collector's method that returns the time up to which everything is known, ms."""
@@ -28,12 +28,12 @@ class Snapshot:
     @property
     def brokers(self) -> list[dict[str, Any]]:
         """Brokers' lines of the overview, by id."""
-        return self.lines()
+        return self.broker_lines()
 
     @property
     def bookies(self) -> list[dict[str, Any]]:
         """Bookies' lines of the overview, by id."""
-        return self.room.rows
+        return self.bookie_pages.rows
 
     @property
     def at(self) -> int:

@@ -19,7 +19,7 @@ PERIOD_S = 0.5
 moment wake the process once."""
 IDLE_PERIOD_S = 5.0
 """Time between two checks while no client watches."""
-LOOKED_S = 5.0
+VIEWED_S = 5.0
 """Time that a client counts as watching after it requested the state."""
 ANSWER_S = 1.0
 """An answer that takes longer is late."""
@@ -30,7 +30,7 @@ OWN_DELAY_S = 0.25
 FIRST_S = 0.4
 """Bound on the wait for the first checks."""
 
-Ask = Callable[[], Awaitable[None]]
+Check = Callable[[], Awaitable[None]]
 
 
 class UnwellError(MagnetarError):
@@ -48,7 +48,7 @@ class NotKnownError(MagnetarError):
     """The part cannot be checked because another one does not answer; the text continues after the part's name."""
 
 
-class Asker:
+class Checks:
     """Checks of all parts, for one event loop. ``close`` ends them."""
 
     def __init__(self, hops: Hops) -> None:
@@ -59,15 +59,15 @@ class Asker:
         """Events that are set once their part was checked."""
         self.late_s = 0.0
         """Delay of this process's timer before the last check."""
-        self._looked_at = -LOOKED_S
-        self._look = asyncio.Event()
+        self._viewed_at = -VIEWED_S
+        self._viewed = asyncio.Event()
 
-    def look(self) -> None:
-        """Note that a client watches: checks become frequent for ``LOOKED_S``."""
-        if time.monotonic() - self._looked_at > LOOKED_S:
-            self._look.set()
-            self._look = asyncio.Event()
-        self._looked_at = time.monotonic()
+    def note_viewer(self) -> None:
+        """Note that a client watches: checks become frequent for ``VIEWED_S``."""
+        if time.monotonic() - self._viewed_at > VIEWED_S:
+            self._viewed.set()
+            self._viewed = asyncio.Event()
+        self._viewed_at = time.monotonic()
 
     async def first(self) -> None:
         """Wait until every part was checked once, at most ``FIRST_S``. Cancel-safe."""
@@ -78,25 +78,25 @@ class Asker:
         except TimeoutError:
             pass
 
-    def ask(
+    def start(
         self,
         kind: Kind,
         id: str,
-        ask: Ask,
+        check: Check,
         *,
         period_s: float | None = None,
         idle_s: float = IDLE_PERIOD_S,
     ) -> None:
-        """Call ``ask`` periodically until ``stop``; without effect when the part is checked already.
+        """Call ``check`` periodically until ``stop``; without effect when the part is checked already.
 
-        ``ask`` returns when the part is well. It raises UnwellError, another MagnetarError or OSError when the part is
-        not, and NotKnownError when that cannot be determined. It is cancelled after ``ANSWER_S``.
+        ``check`` returns when the part is well. It raises UnwellError, another MagnetarError or OSError when it is not,
+        and NotKnownError when that cannot be determined. It is cancelled after ``ANSWER_S``.
         """
         if (kind, id) not in self._checks:
             self.hops.expect(kind, id)
             self._first[kind, id] = asyncio.Event()
-            check = self._run_checks(kind, id, ask, period_s or PERIOD_S, idle_s)
-            self._checks[kind, id] = self._tasks.spawn(f"{kind.value} {id}", check)
+            work = self._run_checks(kind, id, check, period_s or PERIOD_S, idle_s)
+            self._checks[kind, id] = self._tasks.spawn(f"{kind.value} {id}", work)
 
     def stop(self, kind: Kind, id: str) -> None:
         """End the checks of a part that no longer belongs to the instance."""
@@ -106,7 +106,7 @@ class Asker:
             task.cancel()
         self.hops.forget(kind, id)
 
-    def asked(self, kind: Kind) -> list[str]:
+    def checked(self, kind: Kind) -> list[str]:
         """Return the ids of the parts of this kind that are checked."""
         return [id for checked_kind, id in self._checks if checked_kind is kind]
 
@@ -114,7 +114,7 @@ class Asker:
         await self._tasks.close()
 
     async def _run_checks(
-        self, kind: Kind, id: str, ask: Ask, period_s: float, idle_s: float
+        self, kind: Kind, id: str, check: Check, period_s: float, idle_s: float
     ) -> None:
         silent_since = 0.0
         hops, first = self.hops, self._first[kind, id]
@@ -122,7 +122,7 @@ class Asker:
             began = time.monotonic()
             try:
                 async with asyncio.timeout(ANSWER_S):
-                    await ask()
+                    await check()
                 hops.answered(kind, id)
                 silent_since = 0.0
             except TimeoutError:
@@ -151,14 +151,14 @@ class Asker:
     async def _pause(self, period_s: float, idle_s: float) -> float:
         """Wait for the next check; return by how many seconds the wait exceeded its time."""
         now = time.monotonic()
-        if now - self._looked_at < LOOKED_S:
+        if now - self._viewed_at < VIEWED_S:
             pause_s = until_next(period_s)
             await asyncio.sleep(pause_s)
         else:
-            look, pause_s = self._look, until_next(idle_s)
+            viewed, pause_s = self._viewed, until_next(idle_s)
             try:
                 async with asyncio.timeout(pause_s):
-                    await look.wait()
+                    await viewed.wait()
             except TimeoutError:
                 pass
         return max(time.monotonic() - now - pause_s, 0.0)

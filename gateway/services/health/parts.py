@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 from engine.metadata.cached import fresh
 from engine.metadata.store import SessionState
 from gateway.services.engine_link import EngineLink
-from gateway.services.health.asking import ANSWER_S, Asker, NotKnownError, UnwellError
+from gateway.services.health.checks import ANSWER_S, Checks, NotKnownError, UnwellError
 from gateway.standalone.plan import WORKER_KEY
 
 STORE_PATH = "/"
@@ -37,10 +37,10 @@ class Store:
 
     def __init__(self, link: EngineLink) -> None:
         self._link = link
-        self.heard_ms = 0
+        self.answered_ms = 0
         """Start of the last read that was answered, ms since the epoch."""
 
-    async def ask(self) -> None:
+    async def check(self) -> None:
         try:
             async with asyncio.timeout(ANSWER_S * 0.9):
                 engine = await self._link.engine()
@@ -51,7 +51,7 @@ class Store:
             if opened is None or opened.store.state is not SessionState.CONNECTED:
                 raise UnwellError(f"({settings.METADATA_URL}) cannot be reached") from None
             raise
-        self.heard_ms = began
+        self.answered_ms = began
 
 
 class Redis:
@@ -70,7 +70,7 @@ class Redis:
         self._back_s = 0.0
         """Time on the monotonic clock when Redis began to answer."""
 
-    async def ask(self) -> None:
+    async def check(self) -> None:
         try:
             remaining_ms = int(await self._client.pttl(WORKER_KEY))
         except RedisError as error:
@@ -85,8 +85,8 @@ class Redis:
         if not self._answered:
             self._answered, self._back_s = True, time.monotonic()
 
-    async def ask_worker(self) -> None:
-        """Judge the worker by the last answer of Redis, which ``ask`` renews."""
+    async def check_worker(self) -> None:
+        """Judge the worker by the last answer of Redis, which ``check`` renews."""
         if not self._answered:
             raise NotKnownError("reports through Redis, which does not answer")
         silent_s = self._worker_s
@@ -113,7 +113,7 @@ class Database:
         self._path = path
         self._work: asyncio.Future[sqlite3.Error | None] | None = None
 
-    async def ask(self) -> None:
+    async def check(self) -> None:
         if self._work is None or self._work.done():
             self._work = asyncio.get_running_loop().run_in_executor(_probe, self._lock)
         error = await asyncio.shield(self._work)
@@ -137,7 +137,7 @@ class Database:
         return None
 
 
-async def ask_gateway(asker: Asker) -> None:
+async def check_gateway(checks: Checks) -> None:
     """Check that this process's timers are on time."""
-    if asker.late_s > LATE_S:
-        raise UnwellError(f"was busy for {asker.late_s:.1f} s", slow=True)
+    if checks.late_s > LATE_S:
+        raise UnwellError(f"was busy for {checks.late_s:.1f} s", slow=True)

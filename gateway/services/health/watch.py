@@ -8,9 +8,9 @@ from pathlib import Path
 from django.conf import settings
 
 from gateway.services.engine_link import EngineLink
-from gateway.services.health.asking import Asker
+from gateway.services.health.checks import Checks
 from gateway.services.health.hops import Hops, Kind
-from gateway.services.health.parts import Database, Redis, Store, ask_gateway
+from gateway.services.health.parts import Database, Redis, Store, check_gateway
 
 
 class Health:
@@ -26,23 +26,23 @@ class Health:
         self.hops = Hops(now, self._notify)
         self._changed = asyncio.Event()
         self.store = Store(link)
-        self._asker: Asker | None = None
+        self._checks: Checks | None = None
         self._redis: Redis | None = None
 
     @property
-    def asker(self) -> Asker:
+    def checks(self) -> Checks:
         """The checks, which start with the first use."""
-        if self._asker is None:
-            asker = self._asker = Asker(self.hops)
-            asker.ask(Kind.STORE, "", self.store.ask, idle_s=1.0)
-            asker.ask(Kind.GATEWAY, "", partial(ask_gateway, asker))
+        if self._checks is None:
+            checks = self._checks = Checks(self.hops)
+            checks.start(Kind.STORE, "", self.store.check, idle_s=1.0)
+            checks.start(Kind.GATEWAY, "", partial(check_gateway, checks))
             if settings.ENVIRONMENT.redis_url:
                 self._redis = Redis(settings.ENVIRONMENT.redis_url)
-                asker.ask(Kind.REDIS, "", self._redis.ask, period_s=1.0)
-                asker.ask(Kind.SPARK, "", self._redis.ask_worker)
+                checks.start(Kind.REDIS, "", self._redis.check, period_s=1.0)
+                checks.start(Kind.SPARK, "", self._redis.check_worker)
             path = Path(str(settings.DATABASES["default"]["NAME"]))
-            asker.ask(Kind.DATABASE, "", Database(path).ask, period_s=1.0)
-        return self._asker
+            checks.start(Kind.DATABASE, "", Database(path).check, period_s=1.0)
+        return self._checks
 
     def _notify(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()
@@ -58,7 +58,7 @@ class Health:
             pass
 
     async def close(self) -> None:
-        if self._asker is not None:
-            await self._asker.close()
+        if self._checks is not None:
+            await self._checks.close()
         if self._redis is not None:
             await self._redis.close()

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from engine.admin.api.rows import OLDEST_UNKNOWN, ROW_COLUMNS
-from gateway.services.attention.memory import Kept
+from gateway.services.attention.memory import RecordedProblem
 from gateway.services.history.slots import (
     COLUMNS,
     DAY_SLOTS,
@@ -189,12 +189,14 @@ class HistoryFile:
             if first is not None and slot - first >= MOVE_SLOTS:
                 self._move(slot)
 
-    def write_causes(self, changed: Sequence[Kept], gone: Sequence[tuple[str, str]]) -> None:
+    def write_causes(
+        self, changed: Sequence[RecordedProblem], gone: Sequence[tuple[str, str]]
+    ) -> None:
         """Store ``changed`` problems with their beginnings; delete ``gone`` ones, (topic, subscription)."""
         if not changed and not gone:
             return
         with self._transaction() as db:
-            marks = ", ".join("?" * len(Kept._fields))
+            marks = ", ".join("?" * len(RecordedProblem._fields))
             db.executemany(f"INSERT OR REPLACE INTO causes VALUES ({marks})", changed)
             db.executemany("DELETE FROM causes WHERE topic = ? AND subscription = ?", gone)
 
@@ -243,11 +245,11 @@ class HistoryFile:
         (last,) = self._db.execute("SELECT max(last) FROM known").fetchone()
         return None if last is None else int(last)
 
-    def causes(self) -> list[Kept]:
+    def causes(self) -> list[RecordedProblem]:
         """Return the stored problems; one without ``seen_ms`` gets the end of the last recorded slot."""
         last = self.last_slot()
         seen_ms = 0 if last is None else (last + 1) * SLOT_MS
-        problems = [Kept(*row) for row in self._db.execute("SELECT * FROM causes")]
+        problems = [RecordedProblem(*row) for row in self._db.execute("SELECT * FROM causes")]
         return [
             problem._replace(
                 at_least=bool(problem.at_least),

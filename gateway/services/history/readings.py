@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 from django.conf import settings
 
 from engine.base.errors import NotReady
-from gateway.services.attention.memory import Kept
+from gateway.services.attention.memory import RecordedProblem
 from gateway.services.clock import now_ms
 from gateway.services.history.history_file import NAME, HistoryFile, Values, is_damaged
 from gateway.services.history.slots import (
@@ -195,6 +195,6 @@ async def last_figures() -> dict[str, tuple[int, Values]]:
     return await _here().read(HistoryFile.figures) or {}
 
 
-async def last_causes() -> list[Kept]:
+async def last_causes() -> list[RecordedProblem]:
     """Return the problems with their beginnings as they were last recorded."""
     return await _here().read(HistoryFile.causes) or []

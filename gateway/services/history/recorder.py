@@ -21,7 +21,7 @@ from typing import IO, TypeVar
 from django.conf import settings
 
 from engine.base.errors import MagnetarError
-from gateway.services.attention.memory import Kept
+from gateway.services.attention.memory import RecordedProblem
 from gateway.services.clock import now_ms
 from gateway.services.collection.collector import LATE_MS, Collector, collector
 from gateway.services.engine_link import link
@@ -66,7 +66,7 @@ class Recorder:
         self._slots = Slots({}, clock())
         self._active: dict[Subject, _PartSums] = {}
         """Subscriptions with a backlog or traffic."""
-        self._causes: dict[tuple[str, str], Kept] = {}
+        self._causes: dict[tuple[str, str], RecordedProblem] = {}
         """Problems as they were last written, by topic and subscription."""
 
     async def run(self) -> None:
@@ -129,7 +129,7 @@ class Recorder:
             stored = await self._in_thread(file.causes)
             self._causes = {problem[:2]: problem for problem in stored}
             # No await until all subjects are reported: one whose change came first would be recorded as gone.
-            topics.heed, self._collector.findings.heed = self._topic, self._subscription
+            topics.on_change, self._collector.findings.on_change = self._topic, self._subscription
             for shown in topics:
                 self._topic(shown.name, None, shown.certain)
             for topic, subscription, figures in self._collector.findings.figures():
@@ -142,7 +142,7 @@ class Recorder:
                     await self._finish(file)
                 await asyncio.sleep(TICK_S)
         finally:
-            topics.heed = self._collector.findings.heed = None
+            topics.on_change = self._collector.findings.on_change = None
             await asyncio.shield(self._in_thread(file.close))
 
     async def _finish(self, file: HistoryFile) -> None:
@@ -161,7 +161,7 @@ class Recorder:
             if len(recorded) % TURN == 0:
                 await asyncio.sleep(0)
         await self._in_thread(lambda: file.write(slot, recorded, figures))
-        causes = {problem[:2]: problem for problem in self._collector.attention.kept()}
+        causes = {problem[:2]: problem for problem in self._collector.attention.recorded()}
         changed = [problem for key, problem in causes.items() if self._causes.get(key) != problem]
         gone = [key for key in self._causes if key not in causes]
         await self._in_thread(lambda: file.write_causes(changed, gone))

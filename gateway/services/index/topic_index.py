@@ -51,7 +51,7 @@ class TopicIndex:
 
     def __init__(self) -> None:
         self.version = 0
-        self.heed: Callable[[str, Values | None, Values | None], None] | None = None
+        self.on_change: Callable[[str, Values | None, Values | None], None] | None = None
         """Called with (topic of the list, before, after) at each change of the values that hold for certain; None
         where the topic does not exist."""
         self.on_clients: Callable[[str, Values, Values], None] | None = None
@@ -84,7 +84,7 @@ class TopicIndex:
 
     # Reports of brokers
 
-    def hear(self, broker: str, answer: dict[str, Any]) -> None:
+    def apply(self, broker: str, answer: dict[str, Any]) -> None:
         """Apply a broker's answer to ``TOPIC_ROWS``."""
         source = self.sources.setdefault(broker, BrokerFigures())
         if answer["whole"]:
@@ -100,7 +100,7 @@ class TopicIndex:
                 self._leave(source, name)
             source.unseen = {}
 
-    def silence(self, broker: str, silent: bool) -> Iterator[None]:
+    def set_silent(self, broker: str, silent: bool) -> Iterator[None]:
         """Set whether the broker is silent; its figures stay as the last known ones meanwhile.
 
         The work is done by iterating over the result, in steps of ``STEP`` parts. The index is consistent between
@@ -162,7 +162,7 @@ class TopicIndex:
             if None in shown.values:
                 self._reshow(shown)
 
-    def has_nobody(self, name: str) -> bool:
+    def is_unloaded(self, name: str) -> bool:
         """Return whether the topic or partition exists and no broker has it loaded."""
         part = self._parts.get(name)
         return part is not None and part.claim is None
@@ -298,10 +298,10 @@ class TopicIndex:
     # Parts at rest
 
     def due(self, now_ms: int, count: int) -> list[str]:
-        """Return at most ``count`` parts to be read now; ``rested`` or ``postpone`` must follow."""
+        """Return at most ``count`` parts to be read now; ``apply_at_rest`` or ``postpone`` must follow."""
         return self._due.pop(self._parts, now_ms, count)
 
-    def rested(self, answer: dict[str, Any]) -> None:
+    def apply_at_rest(self, answer: dict[str, Any]) -> None:
         """Apply an answer to ``TOPICS_AT_REST``."""
         at = int(answer["at"])
         for name, *stored in answer["rows"]:
@@ -420,15 +420,15 @@ class TopicIndex:
         shown.values, shown.known = self._figures_of(shown)
         self._count(shown, 1)
         self._touch(shown.name)
-        if self.heed is not None:
-            self.heed(shown.name, None, shown.certain)
+        if self.on_change is not None:
+            self.on_change(shown.name, None, shown.certain)
 
     def _hide(self, shown: Shown) -> None:
         del self._shown[shown.name]
         self._count(shown, -1)
         self._touch(shown.name)
-        if self.heed is not None:
-            self.heed(shown.name, shown.certain, None)
+        if self.on_change is not None:
+            self.on_change(shown.name, shown.certain, None)
 
     def _figures_of(self, shown: Shown) -> KnownValues:
         """Return a topic's figures, with the last known one where a figure is unknown."""
@@ -466,8 +466,8 @@ class TopicIndex:
         self.tenants.replace(shown.name, KnownValues(before, shown.known), after)
         shown.values, shown.known = after
         self.version += 1
-        if self.heed is not None:
-            self.heed(shown.name, certain, shown.certain)
+        if self.on_change is not None:
+            self.on_change(shown.name, certain, shown.certain)
         if self.on_clients is not None:
             self.on_clients(shown.name, before, after.values)
         for selection in self._selections.values():

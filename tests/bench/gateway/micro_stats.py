@@ -106,7 +106,7 @@ async def seconds_of(
 
 
 def hear(index: TopicIndex, body: bytes) -> None:
-    index.hear("b", json.loads(body)["result"])
+    index.apply("b", json.loads(body)["result"])
 
 
 def window(index: TopicIndex) -> str:
@@ -125,7 +125,7 @@ async def whole(feed: RowFeed, index: TopicIndex) -> None:
         body = json_response(200, answer).body
         told += len(body)
         heard = json.loads(body)
-        index.hear("b", heard)
+        index.apply("b", heard)
         asked = TopicRows(heard["incarnation"], heard["revision"], heard["begun"])
         if not heard["more"]:
             break
@@ -178,7 +178,7 @@ async def measure(directory: Path, count: int, seconds: int) -> None:
         texts = [json.dumps(answer) for answer in answers]
         before = tracemalloc.get_traced_memory()[0]
         for text in texts:
-            index.hear("b", json.loads(text))
+            index.apply("b", json.loads(text))
         print(f"{'gateway: index':<34} {grown(before):.1f} MB")
         before = tracemalloc.get_traced_memory()[0]
         window(index)

@@ -35,14 +35,14 @@ EDITS = (
     ),
     Edit(
         "all-is-well-before-causes-were-told",
-        f"{SERVICE}/board.py::Board.found",
+        f"{SERVICE}/board.py::Board.overview",
         "now_ms - since >= SETTLED_MS",
         "now_ms >= since",
         (f"{BOARD}::test_nothing_is_found_and_that_is_known",),
     ),
     Edit(
         "all-is-well-though-a-broker-did-not-tell",
-        f"{SERVICE}/board.py::Board.found",
+        f"{SERVICE}/board.py::Board.overview",
         "since = self._since if self._complete else None",
         "since = self._since",
         (f"{BOARD}::test_nothing_found_says_nothing_before_all_were_looked_at",),
@@ -70,7 +70,7 @@ EDITS = (
     ),
     Edit(
         "a-list-that-goes-on-takes-away",
-        f"{SERVICE}/findings.py::Findings.hear",
+        f"{SERVICE}/findings.py::Findings.apply",
         'if not answer["more"]:',
         "if True:",
         (f"{FINDINGS}::test_what_a_whole_list_does_not_name_is_gone",),
@@ -184,7 +184,7 @@ EDITS = (
     ),
     Edit(
         "the-worker-is-missed-while-redis-is-away",
-        f"{HEALTH}/parts.py::Redis.ask_worker",
+        f"{HEALTH}/parts.py::Redis.check_worker",
         'raise NotKnownError("reports through Redis, which does not answer")',
         'raise UnwellError("does not report")',
         (
@@ -230,7 +230,7 @@ EDITS = (
     ),
     Edit(
         "an-error-page-is-an-answer",
-        "gateway/services/bookies.py::Bookies._ask",
+        "gateway/services/bookies.py::Bookies._check",
         "if answer.status != 200:",
         "if False:",
         ("unit/gateway/services/test_bookies.py::test_an_answer_is_not_success",),
@@ -278,7 +278,7 @@ EDITS = (
     ),
     Edit(
         "a-topic-at-rest-that-was-consumed-rests-on",
-        "gateway/services/attention/memory.py::Memory.rested",
+        "gateway/services/attention/memory.py::Memory.recalled_at_rest",
         "finding.backlog == backlog",
         "True",
         (f"{BOARD}::test_a_topic_at_rest_is_so_since_before_a_restart_if_nobody_consumed_it",),

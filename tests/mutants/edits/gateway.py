@@ -592,11 +592,11 @@ EDITS = (
     ),
     Edit(
         "part-asked-until-the-first-surprise",
-        "gateway/services/health/asking.py::Asker._run_checks",
+        "gateway/services/health/checks.py::Checks._run_checks",
         "except Exception as error:",
         "except UnwellError as error:",
         (
-            "unit/gateway/services/health/test_asking.py"
+            "unit/gateway/services/health/test_checks.py"
             "::test_a_part_whose_question_breaks_is_down_and_asked_again",
         ),
         "",

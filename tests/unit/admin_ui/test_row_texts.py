@@ -15,7 +15,7 @@ NAME = "persistent://public/default/\u00e9t\u00e9"
 
 def told(index: TopicIndex, at: int, backlog: int) -> None:
     numbers = [backlog if column == "backlog" else 0 for column in ROW_COLUMNS]
-    index.hear(
+    index.apply(
         "b", {"at": at, "rows": [[NAME, *numbers]], "gone": [], "whole": False, "more": False}
     )
 
@@ -47,7 +47,7 @@ def test_only_what_changes_is_written_anew() -> None:
     assert (parsed(first)["at"], parsed(later)["at"]) == (5, 6)
     told(index, 7, 8)
     assert parsed(texts.row(index, NAME, 9, None, None))["backlog"] == 8
-    list(index.silence("b", True))
+    list(index.set_silent("b", True))
     assert parsed(texts.row(index, NAME, 9, None, None))["known"] == "last"
 
 

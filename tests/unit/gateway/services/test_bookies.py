@@ -14,7 +14,7 @@ from engine.metadata.store import MetadataStore
 from engine.net.http import HttpServer, Response, pages
 from engine.net.network import LoopNetwork
 from gateway.services.bookies import INFO_PAGE, REGISTERS_MS, Bookies, PageValues
-from gateway.services.health.asking import Asker
+from gateway.services.health.checks import Checks
 from gateway.services.health.hops import Hops, HopState, Kind
 
 
@@ -28,12 +28,12 @@ async def store() -> MetadataStore:
 
 @pytest.fixture
 async def bookies() -> AsyncIterator[Bookies]:
-    asker = Asker(Hops(lambda: time.time_ns() // 1_000_000))
-    asker.look()
-    made = Bookies(asker, lambda: 7)
+    checks = Checks(Hops(lambda: time.time_ns() // 1_000_000))
+    checks.note_viewer()
+    made = Bookies(checks, lambda: 7)
     yield made
     made.close()
-    await asker.close()
+    await checks.close()
 
 
 async def until(bookies: Bookies, condition: Callable[[list[dict[str, Any]]], bool]) -> None:
@@ -108,7 +108,7 @@ async def test_a_bookie_that_does_not_answer_is_down_and_one_that_is_no_more_is_
     await store.delete(paths.available_bookie("a"))
     await bookies.refresh(store)
     assert bookies.rows == []
-    assert bookies._asker.asked(Kind.BOOKIE) == []
+    assert bookies._checks.checked(Kind.BOOKIE) == []
 
 
 async def test_an_answer_is_not_success(store: MetadataStore, bookies: Bookies) -> None:
@@ -123,7 +123,7 @@ async def test_an_answer_is_not_success(store: MetadataStore, bookies: Bookies) 
         await store.create(paths.available_bookie(name), record)
     await bookies.refresh(store)
     await until(bookies, lambda rows: [row["state"] for row in rows] == ["slow", "writable"])
-    assert "answers 503 at" in bookies._asker.hops.bad[0].reason
+    assert "answers 503 at" in bookies._checks.hops.bad[0].reason
     for each in (server, other):
         await each.close()
 
@@ -132,7 +132,7 @@ async def test_bookies_that_lost_their_sessions_with_the_store_may_register_agai
     store: MetadataStore, bookies: Bookies
 ) -> None:
     await store.create(f"{paths.COOKIES}/a")
-    hops = bookies._asker.hops
+    hops = bookies._checks.hops
     hops.failed(Kind.STORE, slow=False)
     await bookies.refresh(store)
     assert bookies.rows[0]["state"] == "slow", "before it is asked, too"

@@ -18,7 +18,7 @@ from engine.admin.api.rows import OLDEST_UNKNOWN, ROW_COLUMNS
 from engine.base.errors import NotReady
 from engine.base.names import TopicName
 from engine.tenancy import topics as metadata
-from gateway.services.attention.memory import Kept
+from gateway.services.attention.memory import RecordedProblem
 from gateway.services.collection.collector import Collector
 from gateway.services.engine_link import EngineLink
 from gateway.services.history import readings, recorder
@@ -311,12 +311,12 @@ def test_of_two_recorders_one_writes_and_the_other_takes_over(
         for each in made:
             run = recorder.Recorder(tmp_path, each, times).run()
             runs.append(asyncio.ensure_future(run))
-            await until(lambda: any(one._topics.heed is not None for one in made))
-        assert [one._topics.heed is not None for one in made] == [True, False]
+            await until(lambda: any(one._topics.on_change is not None for one in made))
+        assert [one._topics.on_change is not None for one in made] == [True, False]
         await slot(tmp_path, times)
         await slot(tmp_path, times)
         runs[0].cancel()
-        await until(lambda: made[1]._topics.heed is not None)
+        await until(lambda: made[1]._topics.on_change is not None)
         times.now += 3 * SLOT_MS  # nobody wrote for so long
         await asyncio.sleep(0.1)
         await slot(tmp_path, times)
@@ -329,7 +329,7 @@ def test_of_two_recorders_one_writes_and_the_other_takes_over(
     assert recorded_slots(tmp_path) == 3
 
 
-KEPT = Kept("persistent://public/default/t", "s", "slow", 7, True, 0, None, None)
+KEPT = RecordedProblem("persistent://public/default/t", "s", "slow", 7, True, 0, None, None)
 
 
 def test_when_problems_began_is_kept_also_by_a_file_of_an_earlier_version(tmp_path: Path) -> None:
@@ -357,8 +357,8 @@ def test_the_recorder_keeps_when_problems_began(
         rows = [[KEPT.topic, ["s", 500, 0, lag]]]
         told = {"whole": False, "more": False, "rows": rows, "gone": []}
         run = asyncio.ensure_future(recorder.Recorder(tmp_path, made, times).run())
-        await until(lambda: made._topics.heed is not None)
-        made.findings.hear("b:1", told)
+        await until(lambda: made._topics.on_change is not None)
+        made.findings.apply("b:1", told)
         made.attention.round(made._topics, times.now, whole=True)
         await slot(tmp_path, times)
         file = HistoryFile(tmp_path / NAME)
@@ -377,7 +377,7 @@ def test_the_recorder_keeps_when_problems_began(
             patch.setattr(readings, "_here", lambda: reader)
             patch.setattr("gateway.services.collection.collector.now_ms", times)
             await again._recall()
-            [recalled] = again.attention.kept()
+            [recalled] = again.attention.recorded()
             assert recalled == kept
         reader._thread.shutdown()
 
@@ -402,7 +402,7 @@ def test_a_file_damaged_inside_is_put_aside_and_readers_follow(
         collector = Collector(engine)
         run = asyncio.ensure_future(recorder.Recorder(tmp_path, collector, times).run())
         await until(path.with_suffix(".unreadable").exists)
-        await until(lambda: collector._topics.heed is not None)
+        await until(lambda: collector._topics.on_change is not None)
         await slot(tmp_path, times)
         run.cancel()
         await asyncio.gather(run, return_exceptions=True)

@@ -10,8 +10,8 @@ from gateway.services.attention.board import (
     AGES_MS,
     HOLD_MS,
     SETTLED_MS,
+    AttentionList,
     Board,
-    Found,
     TopicCause,
 )
 from gateway.services.attention.findings import Findings
@@ -44,7 +44,7 @@ class Console:
 
     def topic(self, name: str, *, partitions: int = 0, **values: int) -> None:
         row = [T + name, *(values.get(column, 0) for column in ROW_COLUMNS)]
-        self.topics.hear(
+        self.topics.apply(
             "b:1", {"at": self.now, "whole": False, "more": False, "rows": [row], "gone": []}
         )
 
@@ -54,14 +54,14 @@ class Console:
         lag = [cause, severity, self.now - 60_000, growth, more]
         self.rows.append([T + name, [sub, backlog, 0, lag]])
         told = {"whole": False, "more": False, "rows": self.rows, "gone": []}
-        self.findings.hear("b:1", told)
+        self.findings.apply("b:1", told)
 
-    def found(self, seconds: int = 1, *, known: bool = True, start: str = "") -> Found:
+    def found(self, seconds: int = 1, *, known: bool = True, start: str = "") -> AttentionList:
         for _ in range(seconds):
             self.now += 1_000
             instance = Instance(self.hops.bad, self.brokers, self.bookies)
             self.board.round(self.topics, self.now, whole=self.whole, instance=instance)
-        return self.board.found("c", self.now, known=known, instance=instance, start=start)
+        return self.board.overview("c", self.now, known=known, instance=instance, start=start)
 
     def needs(self, ensemble: int, ack: int, topics: int = 0, broker: str = "b:1") -> None:
         rows = [[ensemble, ensemble, ack, topics, 1]] if topics else []
@@ -111,7 +111,7 @@ def test_a_topic_that_moves_is_looked_at_anew(console: Console) -> None:
     console.now += SETTLED_MS
     assert console.found()["settled"]
     told = {"whole": False, "more": False, "rows": [[T + "a", ["s", 500, 0, None]]], "gone": []}
-    console.findings.hear("b:2", told)
+    console.findings.apply("b:2", told)
     said = console.found()
     assert (said["items"], said["since"], said["settled"]) == ([], console.now, False)
     console.now += SETTLED_MS
@@ -206,7 +206,9 @@ def test_the_list_knows_the_worst_cause_of_a_topic(console: Console) -> None:
 def test_a_topic_that_no_broker_has_and_that_holds_a_backlog(console: Console) -> None:
     console.topics.catalog({T + "old": 0}, ())
     names = console.topics.due(console.now, 10)
-    console.topics.rested({"at": console.now, "rows": [[names[0], 2, 70_000, 9]], "missing": []})
+    console.topics.apply_at_rest(
+        {"at": console.now, "rows": [[names[0], 2, 70_000, 9]], "missing": []}
+    )
     assert console.found()["items"] == [], "it may be on its way to another broker"
     console.now += HOLD_MS
     (item,) = console.found()["items"]
@@ -297,7 +299,7 @@ def test_every_cause_has_words(console: Console) -> None:
     assert CAUSES.keys() == set(LagCause)
     for cause in LagCause:
         console.lag(f"t-{cause}", "s", cause, None)
-    console.findings.hear("b:1", {"whole": False, "more": False, "rows": console.rows, "gone": []})
+    console.findings.apply("b:1", {"whole": False, "more": False, "rows": console.rows, "gone": []})
     said = console.found()
     assert said["more"] == len(LagCause) - 5
     assert all("is not known" in item["detail"] for item in said["items"])
@@ -396,7 +398,7 @@ def busy(console: Console) -> Console:
         console.topic(f"t{number}", producers=1, consumers=1, backlog=500)
     console.lag("archive", "archiver", "no-consumer", left_ms=console.now - 3_600_000)
     console.rows[0][1][3][2] = console.now - 3_600_000
-    console.findings.hear("b:1", {"whole": False, "more": False, "rows": console.rows, "gone": []})
+    console.findings.apply("b:1", {"whole": False, "more": False, "rows": console.rows, "gone": []})
     console.found(1 + KEPT_MS // 1_000)
     return console
 
@@ -413,7 +415,7 @@ def lose(console: Console, clients: int = 0) -> None:
     console.lag("archive", "archiver", "no-consumer", left_ms=0)
     console.rows[-1][1][3][2] = console.now
     told = {"whole": True, "more": False, "rows": console.rows, "gone": []}
-    console.findings.hear("b:1", told)
+    console.findings.apply("b:1", told)
 
 
 def test_clients_that_left_together_are_one_problem(busy: Console) -> None:
@@ -463,7 +465,7 @@ def moved(console: Console, cause: str, **evidence: Any) -> None:
     console.found(20)
     lag = [cause, "warning", console.now - 5_000, 0, {"loaded_ms": loaded, **evidence}]
     rows = [[T + "a", ["s", 500, 0, lag]]]
-    console.findings.hear("b:2", {"whole": False, "more": False, "rows": rows, "gone": []})
+    console.findings.apply("b:2", {"whole": False, "more": False, "rows": rows, "gone": []})
 
 
 def test_a_subscription_that_falls_behind_did_so_before_its_topic_moved(console: Console) -> None:
@@ -504,7 +506,7 @@ def test_what_its_broker_found_shortly_after_loading_may_be_older(console: Conso
 def restarted(console: Console) -> Console:
     """Another console over the same brokers, which has what this one kept."""
     made = Console()
-    kept = [one._replace(seen_ms=one.seen_ms or console.now) for one in console.board.kept()]
+    kept = [one._replace(seen_ms=one.seen_ms or console.now) for one in console.board.recorded()]
     made.now = console.now + 30_000
     made.board.recall(kept, made.now)
     return made
@@ -526,7 +528,7 @@ def test_a_problem_that_is_older_than_its_topics_load_is_so_after_a_restart(
         {"loaded_ms": console.now, "left_ms": 0},
     ]
     rows = [[T + "a", ["s", 500, 0, lag]]]
-    again.findings.hear("b:2", {"whole": False, "more": False, "rows": rows, "gone": []})
+    again.findings.apply("b:2", {"whole": False, "more": False, "rows": rows, "gone": []})
     [item] = again.found()["items"]
     assert (item["since"], item["at_least"]) == (before["since"], False)
     assert "the last consumer disconnected" in item["detail"]
@@ -540,7 +542,7 @@ def test_a_topic_at_rest_is_so_since_before_a_restart_if_nobody_consumed_it(
         board.topics.catalog({T + "old": 0}, ())
         names = board.topics.due(board.now, 10)
         row = [names[0], 2, entries, 9]
-        board.topics.rested({"at": board.now, "rows": [row], "missing": []})
+        board.topics.apply_at_rest({"at": board.now, "rows": [row], "missing": []})
         board.found()
         board.now += HOLD_MS
 
@@ -566,12 +568,12 @@ def test_a_topic_that_nobody_has_meanwhile_keeps_what_it_had_before(busy: Consol
     [archiver] = busy.found()["items"]
     busy.hops.failed(Kind.STORE, slow=False)
     busy.found(2)
-    busy.findings.hear("b:1", {"whole": True, "more": False, "rows": [], "gone": []})
+    busy.findings.apply("b:1", {"whole": True, "more": False, "rows": [], "gone": []})
     for _ in busy.topics.forget("b:1"):
         pass
     names = busy.topics.due(busy.now, 100)
     rows = [[name, 1, 500, 9] for name in names]
-    busy.topics.rested({"at": busy.now, "rows": rows, "missing": []})
+    busy.topics.apply_at_rest({"at": busy.now, "rows": rows, "missing": []})
     left, _, quiet = busy.found(1 + HOLD_MS // 1_000)["items"]
     assert left["cause"] == "clients-left"
     assert quiet["title"] == "t/n/archive has a backlog and no consumer"
@@ -591,7 +593,7 @@ def test_a_consumer_that_was_there_meanwhile_ends_what_was_before(busy: Console)
     left = busy.now
     busy.lag("archive", "archiver", "no-consumer", left_ms=left)
     busy.rows[-1][1][3][2] = left
-    busy.findings.hear("b:1", {"whole": True, "more": False, "rows": busy.rows, "gone": []})
+    busy.findings.apply("b:1", {"whole": True, "more": False, "rows": busy.rows, "gone": []})
     assert busy.found()["items"][0]["since"] == left
 
 
@@ -661,11 +663,13 @@ def test_a_topic_at_rest_is_told_in_messages_where_they_are_known(console: Conso
     told = {"backlog": 212, "backlog_messages": 60_000, "backlog_estimated": 212}
     console.topics.catalog({T + "archive": 0}, [])
     console.topic("archive", **told, subscriptions=1)
-    console.topics.hear(
+    console.topics.apply(
         "b:1", {"at": 1, "whole": False, "more": False, "rows": [], "gone": [T + "archive"]}
     )
     for name in console.topics.due(console.now, 5):
-        console.topics.rested({"at": console.now, "rows": [[name, 1, 212, 9]], "missing": []})
+        console.topics.apply_at_rest(
+            {"at": console.now, "rows": [[name, 1, 212, 9]], "missing": []}
+        )
     [item] = console.found(1 + HOLD_MS // 1_000)["items"]
     assert item["detail"] == "backlog of ≈ 60,000 messages (212 entries) · not loaded by any broker"
 

@@ -16,7 +16,7 @@ def told(
 
 def test_a_finding_is_there_while_its_broker_tells_it() -> None:
     found = Findings()
-    found.hear("b", told([T, ["s", 9, 100, LAG], ["t", 1, 0, None]], whole=True))
+    found.apply("b", told([T, ["s", 9, 100, LAG], ["t", 1, 0, None]], whole=True))
     (one,) = found
     assert (one.topic, one.subscription, one.backlog, one.cause, one.growth) == (
         T,
@@ -27,25 +27,25 @@ def test_a_finding_is_there_while_its_broker_tells_it() -> None:
     )
     assert found.of(T) == {"s": one}
     before = found.version
-    found.hear("b", told([T, ["t", 1, 0, None]]))
+    found.apply("b", told([T, ["t", 1, 0, None]]))
     assert (len(found), found.of(T)) == (0, {})
     assert found.version > before
 
 
 def test_what_a_whole_list_does_not_name_is_gone() -> None:
     found = Findings()
-    found.hear("b", told([T, ["s", 9, 0, LAG]], ["u", ["s", 9, 0, LAG]], whole=True))
-    found.hear("b", told(["u", ["s", 9, 0, LAG]], whole=True, more=True))
+    found.apply("b", told([T, ["s", 9, 0, LAG]], ["u", ["s", 9, 0, LAG]], whole=True))
+    found.apply("b", told(["u", ["s", 9, 0, LAG]], whole=True, more=True))
     assert len(found) == 2, "the list goes on"
-    found.hear("b", told(["v", ["s", 9, 0, LAG]]))
+    found.apply("b", told(["v", ["s", 9, 0, LAG]]))
     assert [one.topic for one in found] == ["u", "v"]
 
 
 def test_a_topic_that_moves_counts_where_it_was_told_last() -> None:
     found = Findings()
-    found.hear("b", told([T, ["s", 9, 0, LAG]]))
-    found.hear("c", told([T, ["s", 7, 0, LAG]]))
-    found.hear("b", told(gone=(T,)))
+    found.apply("b", told([T, ["s", 9, 0, LAG]]))
+    found.apply("c", told([T, ["s", 7, 0, LAG]]))
+    found.apply("b", told(gone=(T,)))
     assert [one.backlog for one in found] == [7]
     found.forget("b")
     assert len(found) == 1
@@ -55,24 +55,24 @@ def test_a_topic_that_moves_counts_where_it_was_told_last() -> None:
 
 def test_a_topic_that_leaves_with_something_found_is_told() -> None:
     found = Findings()
-    found.hear("b", told([T, ["s", 9, 0, LAG]], ["u", ["s", 1, 0, None]], ["v", ["s", 1, 0, LAG]]))
-    found.hear("c", told(["u", ["s", 1, 0, None]]))
-    found.hear("b", told(["v", ["s", 0, 0, None]]))
-    found.hear("b", told(gone=("u", "v")))
+    found.apply("b", told([T, ["s", 9, 0, LAG]], ["u", ["s", 1, 0, None]], ["v", ["s", 1, 0, LAG]]))
+    found.apply("c", told(["u", ["s", 1, 0, None]]))
+    found.apply("b", told(["v", ["s", 0, 0, None]]))
+    found.apply("b", told(gone=("u", "v")))
     assert found.moves == 0, "nothing was found of them"
-    found.hear("c", told([T, ["s", 9, 0, None]]))
+    found.apply("c", told([T, ["s", 9, 0, None]]))
     assert found.moves == 1
-    found.hear("c", told([T, ["s", 9, 0, LAG]]))
-    found.hear("c", told(gone=(T,)))
+    found.apply("c", told([T, ["s", 9, 0, LAG]]))
+    found.apply("c", told(gone=(T,)))
     assert found.moves == 2
 
 
 def test_who_keeps_figures_hears_of_those_that_changed() -> None:
     found, heard = Findings(), []
-    found.heed = lambda *change: heard.append(change)
-    found.hear("b", told([T, ["s", 9, 100, None], ["t", 1, 0, None]]))
-    found.hear("b", told([T, ["s", 9, 200, LAG], ["t", 1, 0, None]]))
-    found.hear("b", told([T, ["s", 9, 200, None]]))
+    found.on_change = lambda *change: heard.append(change)
+    found.apply("b", told([T, ["s", 9, 100, None], ["t", 1, 0, None]]))
+    found.apply("b", told([T, ["s", 9, 200, LAG], ["t", 1, 0, None]]))
+    found.apply("b", told([T, ["s", 9, 200, None]]))
     found.forget("b")
     assert heard == [
         (T, "s", None, (9, 100)),

@@ -24,7 +24,7 @@ def listed(collector: Collector) -> list[str]:
 def made(engine: EngineLink) -> Collector:
     """One that has asked every part once: that this database and Redis are not there is no news to it."""
     collector = Collector(engine)
-    engine.run(lambda _: collector.health.asker.first())
+    engine.run(lambda _: collector.health.checks.first())
     return collector
 
 
@@ -88,7 +88,9 @@ def test_what_is_shown_is_as_of_the_last_round_that_succeeded(
 
     def pass_a_second() -> None:
         clock[0] += 1_000
-        collector.health.store.heard_ms = clock[0]  # the store answers whatever becomes of rounds
+        collector.health.store.answered_ms = clock[
+            0
+        ]  # the store answers whatever becomes of rounds
 
     pass_a_second()
     a_round(engine, collector)
@@ -151,7 +153,7 @@ def test_numbers_are_as_of_the_last_broker_when_none_is_registered_any_more(
 ) -> None:
     collector = made(engine)
     a_round(engine, collector)
-    assert collector.health.store.heard_ms > 0
+    assert collector.health.store.answered_ms > 0
     assert collector.known_until() is None, "no broker was heard: nothing is live"
     collector._brokers.last_seen = 5
     assert collector.known_until() == 5

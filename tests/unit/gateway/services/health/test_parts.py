@@ -6,7 +6,7 @@ import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from gateway.services.health import parts
-from gateway.services.health.asking import NotKnownError, UnwellError
+from gateway.services.health.checks import NotKnownError, UnwellError
 from gateway.services.health.parts import WORKER_KEY_S, Redis
 
 
@@ -31,18 +31,18 @@ async def test_a_worker_is_missed_only_while_redis_can_tell(
     now = 100.0
     monkeypatch.setattr(parts, "time", SimpleNamespace(monotonic=lambda: now))
     with pytest.raises(UnwellError):
-        await made.ask()
+        await made.check()
     with pytest.raises(NotKnownError, match="reports through Redis"):
-        await made.ask_worker()
+        await made.check_worker()
     answers.left_ms = -2  # Redis is back, and has forgotten the key
-    await made.ask()
+    await made.check()
     with pytest.raises(NotKnownError, match="since Redis is back"):
-        await made.ask_worker()
+        await made.check_worker()
     answers.left_ms = WORKER_KEY_S * 1000
-    await made.ask()
-    await made.ask_worker()
+    await made.check()
+    await made.check_worker()
     now = 110.0
     answers.left_ms = (WORKER_KEY_S - 7) * 1000
-    await made.ask()
+    await made.check()
     with pytest.raises(UnwellError, match="has not reported for 7 s"):
-        await made.ask_worker()
+        await made.check_worker()

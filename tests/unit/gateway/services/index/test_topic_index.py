@@ -253,21 +253,21 @@ def recompute(steps: list[Any], looks: int) -> None:
         )
         if step == "row":
             model.claim(broker, part, tuple(told))
-            index.hear(broker, answer(turn, [part, *told]))
+            index.apply(broker, answer(turn, [part, *told]))
         elif step == "gone":
             model.leave(broker, part)
-            index.hear(broker, answer(turn, gone=(part,)))
+            index.apply(broker, answer(turn, gone=(part,)))
         elif step == "whole":
             model.claim(broker, part, tuple(told))
-            index.hear(broker, answer(turn, [part, *told], whole=True, more=True))
-            index.hear(broker, answer(turn))
+            index.apply(broker, answer(turn, [part, *told], whole=True, more=True))
+            index.apply(broker, answer(turn))
             for other in list(model.claims):
                 if other != part and broker in model.claims[other]:
                     model.leave(broker, other)
         elif step == "silence":
             silent = broker in index.sources and bool(one)
             (model.silent.add if silent else model.silent.discard)(broker)
-            list(index.silence(broker, bool(one)))
+            list(index.set_silent(broker, bool(one)))
         elif step == "forget":
             for each in list(model.claims):
                 if broker in model.claims[each]:
@@ -283,7 +283,7 @@ def recompute(steps: list[Any], looks: int) -> None:
         else:
             names = index.due(10**9, 100)
             assert all(not model.claims.get(each) for each in names)
-            index.rested(rest(turn, *([each, two, some, one] for each in names)))
+            index.apply_at_rest(rest(turn, *([each, two, some, one] for each in names)))
             for each in names:
                 model.read(each, at_rest(two, some, one, last=model.resting(each)[0]))
         if turn % looks == 0:
@@ -361,17 +361,17 @@ def test_what_happens_between_the_steps_of_a_large_change_is_counted_right(
     for turns in (0, 1, 3):
         index = TopicIndex()
         index.catalog({f"{T}p": 4, f"{T}x": 0}, [])
-        index.hear("b", answer(1, *([each, *values(backlog=2)] for each in (*parts, f"{T}x"))))
-        silence = index.silence("b", True)
+        index.apply("b", answer(1, *([each, *values(backlog=2)] for each in (*parts, f"{T}x"))))
+        silence = index.set_silent("b", True)
         for _ in range(turns):
             next(silence)
-        index.hear("c", answer(2, [parts[1], *values(backlog=7)], [parts[3], *values(backlog=9)]))
+        index.apply("c", answer(2, [parts[1], *values(backlog=7)], [parts[3], *values(backlog=9)]))
         index.catalog({}, [f"{T}x"])
         list(silence)
         forget = index.forget("b")
         for _ in range(turns):
             next(forget)
-        index.hear("c", answer(3, [parts[2], *values(backlog=11)], gone=(parts[3],)))
+        index.apply("c", answer(3, [parts[2], *values(backlog=11)], gone=(parts[3],)))
         list(forget)
         shown = {each.name: (each.values, each.known) for each in index}
         found.append((shown, index.totals, sorted(index.due(9, 9))))
@@ -383,7 +383,7 @@ def test_what_happens_between_the_steps_of_a_large_change_is_counted_right(
 
 def test_every_field_sorts_both_ways() -> None:
     index = TopicIndex()
-    index.hear("b", answer(5, *([f"{T}{name}", *values(backlog=1)] for name in "bca")))
+    index.apply("b", answer(5, *([f"{T}{name}", *values(backlog=1)] for name in "bca")))
     for field in FIELDS:
         up = index.select(Chosen(sort=field)).names()
         down = index.select(Chosen(sort=f"-{field}")).names()
@@ -417,7 +417,7 @@ def test_only_topics_with_a_cause_are_there_and_follow_it() -> None:
 def test_a_partitions_own_row_says_who_serves_it() -> None:
     index = TopicIndex()
     index.catalog({f"{T}p": 2}, [])
-    index.hear("b", answer(7, [f"{T}p-partition-0", *values(backlog=4)]))
+    index.apply("b", answer(7, [f"{T}p-partition-0", *values(backlog=4)]))
     served = index.part_row(f"{T}p-partition-0", 9)
     resting = index.part_row(f"{T}p-partition-1", 9)
     assert served
@@ -433,7 +433,7 @@ def test_topics_of_two_namespaces_that_differ_in_the_cluster_only_are_told_apart
         "persistent://public/orders/payments",
         "persistent://public/standalone/orders/payments",
     ]
-    index.hear("b", answer(1, *([name, *values()] for name in names)))
+    index.apply("b", answer(1, *([name, *values()] for name in names)))
     rows = [index.row(name, 999) for name in names]
     assert [each["namespace"] for each in rows] == ["orders", "standalone/orders"]
     assert [each["topic"] for each in rows] == ["payments", "payments"]
@@ -448,31 +448,31 @@ def test_topics_of_two_namespaces_that_differ_in_the_cluster_only_are_told_apart
 
 def test_a_topic_whose_name_ends_in_thousands_of_digits_goes_when_it_is_deleted() -> None:
     index, name = TopicIndex(), "persistent://t/n/x-partition-" + "9" * 5_000
-    index.hear("b", answer(1, [name, *values()]))
-    index.hear("b", answer(2, gone=[name]))
+    index.apply("b", answer(1, [name, *values()]))
+    index.apply("b", answer(2, gone=[name]))
     assert name not in index
 
 
 def test_a_topic_that_moves_is_counted_once_and_never_missing() -> None:
     index = TopicIndex()
     index.catalog({f"{T}m": 0}, [])
-    index.hear("old", answer(10, [f"{T}m", *values(backlog=5)]))
-    index.hear("new", answer(12, [f"{T}m", *values(backlog=6)]))
+    index.apply("old", answer(10, [f"{T}m", *values(backlog=5)]))
+    index.apply("new", answer(12, [f"{T}m", *values(backlog=6)]))
     assert (index.totals["backlog"], row(index, "m")["at"]) == (6, 12)
-    index.hear("old", answer(11, [f"{T}m", *values(backlog=4)]))  # late: it came before
+    index.apply("old", answer(11, [f"{T}m", *values(backlog=4)]))  # late: it came before
     assert index.totals["backlog"] == 6
-    index.hear("old", answer(13, gone=(f"{T}m",)))
+    index.apply("old", answer(13, gone=(f"{T}m",)))
     assert (index.totals["backlog"], row(index, "m")["loaded"]) == (6, True)
-    index.hear("new", answer(14, gone=(f"{T}m",)))
+    index.apply("new", answer(14, gone=(f"{T}m",)))
     assert (row(index, "m")["backlog"], row(index, "m")["loaded"]) == (6, False)
     assert index.totals["topics"] == 1
 
 
 def test_a_move_heard_in_the_other_order_ends_at_the_new_owner() -> None:
     index = TopicIndex()
-    index.hear("new", answer(12, [f"{T}m", *values(backlog=6)]))
-    index.hear("old", answer(10, [f"{T}m", *values(backlog=5)]))
-    index.hear("old", answer(13, gone=(f"{T}m",)))
+    index.apply("new", answer(12, [f"{T}m", *values(backlog=6)]))
+    index.apply("old", answer(10, [f"{T}m", *values(backlog=5)]))
+    index.apply("old", answer(13, gone=(f"{T}m",)))
     assert (index.totals["backlog"], index.totals["topics"]) == (6, 1)
 
 
@@ -484,7 +484,7 @@ def test_what_nobody_read_is_unknown_and_the_totals_say_so() -> None:
     names = index.due(1000, 100)
     assert sorted(names) == [f"{T}p-partition-0", f"{T}p-partition-1", f"{T}x"]
     answered = rest(7, [f"{T}x", 2, 9, 100], [f"{T}p-partition-0", 1, 3, 50])
-    index.rested({**answered, "missing": [f"{T}p-partition-1"]})
+    index.apply_at_rest({**answered, "missing": [f"{T}p-partition-1"]})
     assert index.totals["unknown"] == 0
     assert (index.totals["backlog"], index.totals["storage_bytes"]) == (12, 150)
     assert [row(index, "x")[field] for field in ("subscriptions", "backlog", "loaded", "at")] == [
@@ -507,7 +507,7 @@ def test_what_could_not_be_read_is_tried_again_later() -> None:
     names = index.due(1000, 1)
     index.postpone(names, 1000)
     assert index.due(1000, 5) == [f"{T}y"]
-    index.rested(rest(1000, [f"{T}y", 1, None, 5]))
+    index.apply_at_rest(rest(1000, [f"{T}y", 1, None, 5]))
     assert index.due(1000 + RETRY_MS - 1, 5) == []
     assert index.due(1000 + RETRY_MS, 5) == [f"{T}x", f"{T}y"]
 
@@ -516,9 +516,9 @@ def test_what_was_read_before_a_topic_was_used_again_does_not_stay() -> None:
     index = TopicIndex()
     index.catalog({f"{T}x": 0}, [])
     (name,) = index.due(0, 5)
-    index.hear("b", answer(20, [name, *values(backlog=7)]))
-    index.hear("b", answer(21, gone=(name,)))
-    index.rested(rest(19, [name, 1, 1, 1]))
+    index.apply("b", answer(20, [name, *values(backlog=7)]))
+    index.apply("b", answer(21, gone=(name,)))
+    index.apply_at_rest(rest(19, [name, 1, 1, 1]))
     assert row(index, "x")["backlog"] == 7
     assert index.due(0, 5) == [name]
 
@@ -526,8 +526,8 @@ def test_what_was_read_before_a_topic_was_used_again_does_not_stay() -> None:
 def test_one_that_came_and_went_unseen_is_read_again() -> None:
     index = TopicIndex()
     index.catalog({f"{T}x": 0}, [])
-    index.rested(rest(5, *([name, 1, 1, 1] for name in index.due(0, 5))))
-    index.hear("b", answer(20, gone=(f"{T}x",)))
+    index.apply_at_rest(rest(5, *([name, 1, 1, 1] for name in index.due(0, 5))))
+    index.apply("b", answer(20, gone=(f"{T}x",)))
     assert index.due(20, 5) == [f"{T}x"]
 
 
@@ -536,11 +536,11 @@ def test_topics_of_a_silent_broker_keep_their_last_figures_until_it_answers_or_i
         index = TopicIndex()
         index.catalog({f"{T}x": 0, f"{T}y": 0}, [])
         told = values(backlog=2, producers=1, msg_rate_in=500)
-        index.hear("b", answer(5, *([f"{T}{name}", *told] for name in "xy")))
-        index.hear("b", answer(6, ["non-persistent://t/n/z", *told]))
+        index.apply("b", answer(5, *([f"{T}{name}", *told] for name in "xy")))
+        index.apply("b", answer(6, ["non-persistent://t/n/z", *told]))
         assert row(index, "x")["known"] == "live"
         version = index.version
-        list(index.silence("b", True))
+        list(index.set_silent("b", True))
         assert index.version > version, "it is news"
         x = row(index, "x")
         assert [
@@ -550,8 +550,8 @@ def test_topics_of_a_silent_broker_keep_their_last_figures_until_it_answers_or_i
         assert [totals[it] for it in ("topics", "unknown", "last", "backlog")] == [3, 0, 3, 6]
         assert index.due(10**6, 5) == [], "it may have them loaded"
         if end == "answers":
-            index.hear("b", answer(9, [f"{T}x", *values(backlog=3)], whole=True))
-            list(index.silence("b", False))
+            index.apply("b", answer(9, [f"{T}x", *values(backlog=3)], whole=True))
+            list(index.set_silent("b", False))
             assert (row(index, "x")["backlog"], row(index, "x")["known"]) == (3, "live")
             assert (row(index, "y")["backlog"], row(index, "y")["known"]) == (2, "last")
             assert index.due(10**6, 5) == [f"{T}y"]
@@ -560,7 +560,7 @@ def test_topics_of_a_silent_broker_keep_their_last_figures_until_it_answers_or_i
             x = row(index, "x")
             assert (x["known"], x["loaded"], x["backlog"], x["producers"]) == ("last", False, 2, 0)
             assert index.totals["topics"] == 2, "what keeps nothing is gone"
-            index.rested(rest(9, *([name, 1, 2, 3] for name in index.due(10**6, 5))))
+            index.apply_at_rest(rest(9, *([name, 1, 2, 3] for name in index.due(10**6, 5))))
             assert (row(index, "x")["known"], row(index, "x")["at"]) == ("at_rest", 9)
             assert index.totals["last"] == 0
 
@@ -568,15 +568,15 @@ def test_topics_of_a_silent_broker_keep_their_last_figures_until_it_answers_or_i
 def test_a_figure_that_cannot_be_read_does_not_take_the_last_one_away() -> None:
     index = TopicIndex()
     index.catalog({f"{T}x": 0}, [])
-    index.rested(rest(5, *([name, 1, 4, 9] for name in index.due(0, 5))))
+    index.apply_at_rest(rest(5, *([name, 1, 4, 9] for name in index.due(0, 5))))
     assert index.due(5 + REFRESH_MS, 5) == [f"{T}x"]
-    index.rested(rest(10**6, [f"{T}x", 1, None, 9]))
+    index.apply_at_rest(rest(10**6, [f"{T}x", 1, None, 9]))
     x = row(index, "x")
     assert (x["known"], x["backlog"], x["at"]) == ("last", 4, 5)
-    index.hear("b", answer(20, [f"{T}x", *values(backlog=None)]))  # it is just being loaded
+    index.apply("b", answer(20, [f"{T}x", *values(backlog=None)]))  # it is just being loaded
     x = row(index, "x")
     assert (x["known"], x["backlog"], x["at"], x["loaded"]) == ("last", 4, 5, True)
-    index.hear("b", answer(21, [f"{T}x", *values(backlog=6)]))
+    index.apply("b", answer(21, [f"{T}x", *values(backlog=6)]))
     x = row(index, "x")
     assert (x["known"], x["backlog"], x["at"]) == ("live", 6, 21)
 
@@ -587,7 +587,7 @@ def test_while_a_broker_was_not_heard_nobody_says_that_a_topic_has_no_clients() 
     index.catalog({f"{T}x": 0, "non-persistent://t/n/p": 2}, [])
     assert (row(index, "x")["known"], row(index, "x")["loaded"]) == ("no", None)
     assert index.totals["unknown"] == 2
-    index.rested(rest(5, *([name, 1, 4, 9] for name in index.due(0, 5))))
+    index.apply_at_rest(rest(5, *([name, 1, 4, 9] for name in index.due(0, 5))))
     x = row(index, "x")
     assert (x["known"], x["backlog"], x["producers"], x["loaded"]) == ("last", 4, None, None)
     list(index.become_complete())
@@ -611,7 +611,7 @@ def test_figures_of_an_earlier_life_are_shown_until_there_are_others() -> None:
             at,
             None,
         )
-    index.hear("b", answer(8, [f"{T}x", *values(backlog=1)]))
+    index.apply("b", answer(8, [f"{T}x", *values(backlog=1)]))
     assert (row(index, "x")["known"], row(index, "x")["backlog"]) == ("live", 1)
     assert KNOWN[LAST] == "last"
 
@@ -619,20 +619,20 @@ def test_figures_of_an_earlier_life_are_shown_until_there_are_others() -> None:
 def test_a_growing_topic_keeps_what_is_known_of_its_partitions() -> None:
     index = TopicIndex()
     index.catalog({f"{T}p": 1}, [])
-    index.rested(rest(5, *([name, 1, 4, 1] for name in index.due(0, 5))))
+    index.apply_at_rest(rest(5, *([name, 1, 4, 1] for name in index.due(0, 5))))
     assert index.select(Chosen(sort="-partitions")).names() == [f"{T}p"]
     index.catalog({f"{T}p": 2}, [])
     assert (row(index, "p")["backlog"], row(index, "p")["known"]) == (4, "last")
     assert index.due(0, 5) == [f"{T}p-partition-1"]
-    index.rested(rest(5, missing=(f"{T}p-partition-1",)))
+    index.apply_at_rest(rest(5, missing=(f"{T}p-partition-1",)))
     assert (row(index, "p")["backlog"], row(index, "p")["partitions"]) == (4, 2)
 
 
 def test_a_sum_is_as_old_as_its_oldest_part() -> None:
     index = TopicIndex()
     index.catalog({f"{T}p": 2}, [])
-    index.hear("a", answer(50, [f"{T}p-partition-0", *values(backlog=3, msg_rate_in=1500)]))
-    index.hear("b", answer(60, [f"{T}p-partition-1", *values(backlog=4, msg_rate_in=2500)]))
+    index.apply("a", answer(50, [f"{T}p-partition-0", *values(backlog=3, msg_rate_in=1500)]))
+    index.apply("b", answer(60, [f"{T}p-partition-1", *values(backlog=4, msg_rate_in=2500)]))
     shown = row(index, "p")
     assert (shown["backlog"], shown["msg_rate_in"], shown["partitions"]) == (7, 4.0, 2)
     assert (shown["at"], index.at) == (50, 60)
@@ -640,7 +640,7 @@ def test_a_sum_is_as_old_as_its_oldest_part() -> None:
 
 def test_orders_of_the_list_are_bounded() -> None:
     index = TopicIndex()
-    index.hear("b", answer(5, [f"{T}a", *values(backlog=1)]))
+    index.apply("b", answer(5, [f"{T}a", *values(backlog=1)]))
     for number in range(3 * SELECTIONS_MAX):
         index.select(Chosen(q=str(number)))
         assert index.select(Chosen(sort="-backlog")).names() == [f"{T}a"]
@@ -662,7 +662,7 @@ def test_a_topic_of_few_large_batches_ranks_before_one_of_more_single_messages()
     batched = values(backlog=212, backlog_messages=60_000, backlog_estimated=212)
     plain = values(backlog=400, backlog_messages=400)
     unknown = values(backlog=900, backlog_messages=900, backlog_unmeasured=900)
-    index.hear("b", answer(5, [f"{T}a", *plain], [f"{T}b", *batched], [f"{T}c", *unknown]))
+    index.apply("b", answer(5, [f"{T}a", *plain], [f"{T}b", *batched], [f"{T}c", *unknown]))
     assert index.select(Chosen(sort="-backlog")).names() == [f"{T}b", f"{T}c", f"{T}a"]
     shown = row(index, "b")
     assert (shown["backlog"], shown["backlog_messages"], shown["backlog_estimated"]) == (
@@ -670,7 +670,7 @@ def test_a_topic_of_few_large_batches_ranks_before_one_of_more_single_messages()
         212,
     )
     # What changes in messages alone moves the topic, too.
-    index.hear("b", answer(6, [f"{T}a", *values(backlog=400, backlog_messages=90_000)]))
+    index.apply("b", answer(6, [f"{T}a", *values(backlog=400, backlog_messages=90_000)]))
     assert index.select(Chosen(sort="-backlog")).names()[0] == f"{T}a"
     assert index.totals["backlog_messages"] == 90_000 + 60_000 + 900
     assert index.totals["backlog_unmeasured"] == 900
@@ -686,7 +686,7 @@ def test_the_oldest_of_a_partitioned_topic_is_that_of_its_parts_and_not_known_wh
         rows = [
             [f"{T}p-partition-{i}", *values(backlog=1, oldest_at=at)] for i, at in enumerate(times)
         ]
-        index.hear("b", answer(5, *rows))
+        index.apply("b", answer(5, *rows))
         found: int | None = row(index, "p")["oldest_at"]
         return found
 
@@ -704,7 +704,7 @@ def test_the_oldest_of_a_partitioned_topic_is_that_of_its_parts_and_not_known_wh
 def test_what_has_waited_longest_sorts_first_and_what_is_not_known_last() -> None:
     index = TopicIndex()
     told = {"a": 0, "b": 500, "c": OLDEST_UNKNOWN, "d": 100}
-    index.hear(
+    index.apply(
         "b", answer(5, *([f"{T}{name}", *values(oldest_at=at)] for name, at in told.items()))
     )
     assert index.select(Chosen(sort="-oldest_age")).names() == [f"{T}{name}" for name in "dbac"]
@@ -717,16 +717,16 @@ def test_a_topic_that_its_broker_let_go_keeps_its_messages_while_as_many_entries
     index = TopicIndex()
     index.catalog({f"{T}x": 0}, [])
     told = values(backlog=212, backlog_messages=60_000, backlog_estimated=212, oldest_at=77)
-    index.hear("b", answer(5, [f"{T}x", *told]))
-    index.hear("b", answer(6, gone=(f"{T}x",)))
+    index.apply("b", answer(5, [f"{T}x", *told]))
+    index.apply("b", answer(6, gone=(f"{T}x",)))
     assert index.due(6, 5) == [f"{T}x"]
-    index.rested(rest(7, [f"{T}x", 1, 212, 9]))
+    index.apply_at_rest(rest(7, [f"{T}x", 1, 212, 9]))
     shown = row(index, "x")
     assert (shown["known"], shown["backlog_messages"], shown["oldest_at"]) == (
         *("at_rest", 60_000),
         77,
     )
-    index.rested(rest(8, [f"{T}x", 1, 213, 9]))
+    index.apply_at_rest(rest(8, [f"{T}x", 1, 213, 9]))
     shown = row(index, "x")
     assert (shown["backlog_messages"], shown["backlog_unmeasured"], shown["oldest_at"]) == (
         *(213, 213),
@@ -741,6 +741,6 @@ def test_a_gateway_that_starts_again_knows_the_messages_of_topics_at_rest_by_wha
     told = values(backlog=212, backlog_messages=60_000, backlog_estimated=212, oldest_at=77)
     index.recall({f"{T}x": (3, tuple(told))})
     index.catalog({f"{T}x": 0, f"{T}y": 0}, [])
-    index.rested(rest(7, *([name, 1, 212, 9] for name in index.due(6, 5))))
+    index.apply_at_rest(rest(7, *([name, 1, 212, 9] for name in index.due(6, 5))))
     assert (row(index, "x")["known"], row(index, "x")["backlog_messages"]) == ("at_rest", 60_000)
     assert row(index, "y")["backlog_unmeasured"] == 212
