@@ -7,7 +7,7 @@ import pytest
 from engine.base.errors import NotReady
 from engine.base.names import HASH_TOP, NamespaceName, TopicName
 from engine.tenancy.bundles import Bundles
-from gateway.services.bundles import Kept, sums
+from gateway.services.bundles import Cached, sums
 from gateway.services.index.topic_index import TopicIndex
 
 NAMESPACE = NamespaceName.of("t", "n")
@@ -46,7 +46,7 @@ async def test_what_is_asked_at_once_is_made_once_and_a_failure_is_not_kept() ->
             raise NotReady("away")
         return made
 
-    kept: Kept[int] = Kept()
+    kept: Cached[int] = Cached()
     with pytest.raises(NotReady):
         await kept.get("a", make)
     assert await asyncio.gather(*(kept.get("a", make) for _ in range(5))) == [2] * 5
