@@ -40,7 +40,8 @@ class Presence:
         self._settings = settings
         self._writable = paths.available_bookie(bookie_id)
         self._read_only = paths.read_only_bookie(bookie_id)
-        self._value = BookieRegistration.at(settings.host, port, http_port).encode()
+        registration = BookieRegistration.at(settings.host, port, http_port, tls=settings.has_tls)
+        self._value = registration.encode()
         self._changed = asyncio.Event()
         self.read_only = False
         self.registered = False

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import ssl
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 
@@ -24,6 +25,7 @@ from engine.metadata.store import MetadataStore
 from engine.net.http import HttpServer, Response, metrics_page, pages, ready_page
 from engine.net.listener import Listener
 from engine.net.network import Network
+from engine.net.tls import ServerFiles
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +57,8 @@ class Bookie:
         self.settings = settings
         self._clock = clock
         self._entropy = entropy
+        self._network = network
+        self._tls: ssl.SSLContext | None = None
         self._store = store
         self._disk = disk
         self._make_lane = lanes
@@ -125,9 +129,10 @@ class Bookie:
     async def start(self) -> None:
         """Check identity, replay, listen, register. Nothing is answered before the replay is flushed.
 
-        Raises IdentityError, DamagedError, OSError, store errors; ``stop`` must be called then as well.
+        Raises IdentityError, DamagedError, TlsFileError, OSError, store errors; ``stop`` must be called then as well.
         """
         settings = self.settings
+        self._tls = _tls(settings)
         if settings.http_server_port is not None:
             await self._status.listen(settings.listening_host, settings.http_server_port)
         self._directories.make()
@@ -215,7 +220,15 @@ class Bookie:
         return self._lanes[name]
 
     def _connection(self) -> BookieConnection:
-        return BookieConnection(self.serving.requests, self.settings.netty_max_frame_size_bytes)
+        return BookieConnection(
+            self.serving.requests,
+            self.settings.netty_max_frame_size_bytes,
+            None if self._tls is None else self._start_tls,
+        )
+
+    def _start_tls(self, connection: BookieConnection) -> None:
+        if self._tls is not None and not self._tasks.closed:
+            self._tasks.spawn("tls", connection.start_tls(self._network, self._tls))
 
     # Failures and disks
 
@@ -253,3 +266,16 @@ class Bookie:
 
     async def _metrics_page(self) -> AsyncIterator[bytes]:
         yield generate_latest(self._registry)
+
+
+def _tls(settings: BookieSettings) -> ssl.SSLContext | None:
+    """Return the TLS context of the bookie's port; None without TLS. Raises TlsFileError."""
+    if not settings.has_tls:
+        return None
+    files = ServerFiles(
+        settings.tls_certificate_path,
+        settings.tls_key_store,
+        client_ca=settings.tls_trust_store,
+        client_cert_required=settings.tls_client_authentication,
+    )
+    return files.reloaded(settings.tls_cert_files_refresh_duration_seconds)

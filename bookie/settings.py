@@ -21,6 +21,8 @@ from engine.base.settings import (
 from engine.metadata.settings import MetadataSettings
 
 MIB = 1 << 20
+TLS_FACTORY = "org.apache.bookkeeper.tls.TLSContextFactory"
+"""BookKeeper's name for TLS by files, the only kind here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,28 @@ class BookieSettings:
     )
     advertised_address: str = text(
         "", "host that clients connect to; empty: listening_host (advertisedAddress)"
+    )
+    tls_provider_factory_class: str = text(
+        "",
+        f"{TLS_FACTORY}: clients may continue in TLS 1.2 or later (START_TLS); empty: no TLS "
+        "(tlsProviderFactoryClass)",
+    )
+    tls_certificate_path: str = text(
+        "", "PEM file of the certificate, leaf first (tlsCertificatePath)"
+    )
+    tls_key_store: str = text("", "PEM file of its key, unencrypted (tlsKeyStore)")
+    tls_trust_store: str = text(
+        "",
+        "PEM file of the CAs that sign clients' certificates: clients may present one, and it must be trusted "
+        "(tlsTrustStore)",
+    )
+    tls_client_authentication: bool = flag(
+        False, "whether clients in TLS need a trusted certificate (tlsClientAuthentication)"
+    )
+    tls_cert_files_refresh_duration_seconds: int = count(
+        300,
+        "seconds after which a new connection checks whether the certificates' files have changed; 0: each "
+        "connection (tlsCertFilesRefreshDurationSeconds)",
     )
     bookie_id: str = text(
         "", "id, bound to the disks by the cookie; empty: advertised address:port (bookieId)"
@@ -241,12 +265,28 @@ class BookieSettings:
                 f"advertised_address must name a host that clients can connect to, not {self.host!r}, which stands for "
                 "every address"
             )
+        self._check_tls()
         if not 0 < self.disk_usage_lwm_threshold <= self.disk_usage_threshold:
             raise SettingsError(
                 f"disk_usage_lwm_threshold must be above 0 and at most disk_usage_threshold "
                 f"{self.disk_usage_threshold}, not {self.disk_usage_lwm_threshold}"
             )
         self._check_compaction()
+
+    def _check_tls(self) -> None:
+        if self.tls_provider_factory_class not in ("", TLS_FACTORY):
+            raise SettingsError(
+                f"tls_provider_factory_class must be {TLS_FACTORY} or empty, "
+                f"not {self.tls_provider_factory_class!r}"
+            )
+        needed = ["tls_certificate_path", "tls_key_store"]
+        if self.tls_client_authentication:
+            needed.append("tls_trust_store")
+        for name in needed if self.has_tls else ():
+            if not getattr(self, name):
+                raise SettingsError(
+                    f"{name} must name a file where tls_provider_factory_class is set"
+                )
 
     def _check_directories(self) -> None:
         if "," in self.journal_directories:
@@ -269,6 +309,10 @@ class BookieSettings:
                 raise SettingsError(
                     f"minor_compaction_{suffix} must be at most major_compaction_{suffix} {major}, not {minor}"
                 )
+
+    @property
+    def has_tls(self) -> bool:
+        return bool(self.tls_provider_factory_class)
 
     @property
     def compacts_minor(self) -> bool:

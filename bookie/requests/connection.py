@@ -1,5 +1,6 @@
 """One client connection: cuts received bytes into runs of adds and other frames for the handler."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from engine.base.errors import PeerError
@@ -36,18 +37,44 @@ class BookieConnection(Connection):
     received (one read of the socket) are put off and the socket is not read. The memory of one connection is therefore
     bounded by the allowed unsent bytes and the answers of STORED_READS_MAX reads. Reading also stops while the handler
     holds the connection.
+
+    A connection begins in clear. Where the bookie has a certificate a client may continue in TLS (START_TLS).
     """
 
-    def __init__(self, handler: Handler, frame_max: int) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        frame_max: int,
+        tls_starter: Callable[["BookieConnection"], None] | None = None,
+    ) -> None:
+        """Create for a client that connects. ``tls_starter(connection)`` runs ``start_tls``; None: without TLS."""
         super().__init__(frame_max, BUFFERED_BYTES_MAX + STORED_READS_MAX * frame_max)
         self._handler = handler
+        self._tls_starter = tls_starter
         self._held = False
         self._stored_reads = 0
         self._stalled = False
         self._pending_frames: list[tuple[bytes, int, int]] = []
 
+    @property
+    def offers_tls(self) -> bool:
+        """True while the client may ask for TLS."""
+        return self._tls_starter is not None and not self.encrypted
+
+    def begin_tls(self, granted: bytes) -> None:
+        """Send ``granted`` as the last bytes in clear and continue in TLS. Answers to earlier requests follow in it."""
+        assert self._tls_starter is not None, "offers_tls was not asked"
+        self.send(granted)
+        self.stop_clear()
+        self._tls_starter(self)
+
+    def opened(self) -> None:
+        if self._held or self._stalled:  # in clear, before TLS
+            self.pause_reading()
+
     def received(self, buf: bytes, pos: int, end: int) -> int:
         while pos < end and not self.closing:
+            self.check_clear()
             if self.paused or self._stalled:
                 return self._put_off_frames(buf, pos, end)
             start = pos

@@ -96,9 +96,12 @@ class V3Requests:
         if operation == pb.AUTH and request.HasField("authRequest"):
             connection.send(wire.auth_disabled_reply(request))
             return
+        if operation == pb.START_TLS and connection.offers_tls:
+            connection.begin_tls(wire.start_tls_reply(request))
+            return
         field, handle, reply = self._handlers.get(operation, ("", None, None))
         if handle is None or reply is None or not request.HasField(field):
-            # Also START_TLS: there is no TLS here.
+            # Also START_TLS where there is no TLS, or in TLS.
             connection.send(wire.refusal(request, Code.BAD_REQUEST))
         elif request.header.version != wire.VERSION:
             connection.send(reply(request, Code.BAD_VERSION))

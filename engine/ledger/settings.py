@@ -8,7 +8,8 @@ from engine.base.settings import count, flag, number, size, text
 POLICY_NAMES = ("rack-aware", "spread")
 """Built-in placement policies."""
 
-_UNBUILT = "must be empty: this client connects to bookies without TLS and authentication; keep their ports private"
+TLS_FACTORY = "org.apache.bookkeeper.tls.TLSContextFactory"
+"""BookKeeper's name for TLS by files, the only kind here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +127,33 @@ class LedgerSettings:
     )
     bookie_tls_provider: str = text(
         "",
-        "must be empty: not built (bookkeeperTLSProviderFactoryClass)",
+        f"{TLS_FACTORY}: connect to bookies in TLS 1.2 or later (START_TLS); empty: in clear "
+        "(bookkeeperTLSProviderFactoryClass)",
         name="bookkeeper_tls_provider_factory_class",
+    )
+    bookkeeper_tls_trust_certs_file_path: str = text(
+        "",
+        "PEM file of the CAs that sign bookies' certificates; empty: those of the operating system "
+        "(bookkeeperTLSTrustCertsFilePath)",
+    )
+    bookkeeper_tls_hostname_verification_enabled: bool = flag(
+        False,
+        "whether a bookie's certificate must be for its registered host "
+        "(bookkeeper_tlsHostnameVerificationEnabled)",
+    )
+    bookkeeper_tls_client_authentication: bool = flag(
+        False, "whether to present a certificate to bookies (bookkeeperTLSClientAuthentication)"
+    )
+    bookkeeper_tls_certificate_file_path: str = text(
+        "", "PEM file of that certificate, leaf first (bookkeeperTLSCertificateFilePath)"
+    )
+    bookkeeper_tls_key_file_path: str = text(
+        "", "PEM file of its key, unencrypted (bookkeeperTLSKeyFilePath)"
+    )
+    bookkeeper_tls_cert_files_refresh_duration_seconds: int = count(
+        300,
+        "seconds after which a new connection checks whether the certificates' files have changed; 0: each "
+        "connection (bookkeeperTlsCertFilesRefreshDurationSeconds)",
     )
     bookie_auth_plugin: str = text(
         "",
@@ -141,7 +167,19 @@ class LedgerSettings:
             raise MisuseError(
                 f"ensemble_placement_policy must be one of {', '.join(POLICY_NAMES)} or module:Class, not {policy!r}"
             )
-        if self.bookie_tls_provider:
-            raise MisuseError(f"bookkeeper_tls_provider_factory_class {_UNBUILT}")
+        if self.bookie_tls_provider not in ("", TLS_FACTORY):
+            raise MisuseError(
+                f"bookkeeper_tls_provider_factory_class must be {TLS_FACTORY} or empty, "
+                f"not {self.bookie_tls_provider!r}"
+            )
+        if self.bookkeeper_tls_client_authentication and not (
+            self.bookkeeper_tls_certificate_file_path and self.bookkeeper_tls_key_file_path
+        ):
+            raise MisuseError(
+                "bookkeeper_tls_certificate_file_path and bookkeeper_tls_key_file_path must name files where "
+                "bookkeeper_tls_client_authentication is true"
+            )
         if self.bookie_auth_plugin:
-            raise MisuseError(f"bookkeeper_client_authentication_plugin {_UNBUILT}")
+            raise MisuseError(
+                "bookkeeper_client_authentication_plugin must be empty: authentication towards bookies is not built"
+            )

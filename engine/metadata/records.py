@@ -99,11 +99,17 @@ class BookieRegistration:
     properties: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def at(cls, host: str, port: int, http_port: int | None = None) -> "BookieRegistration":
+    def at(
+        cls, host: str, port: int, http_port: int | None = None, *, tls: bool = False
+    ) -> "BookieRegistration":
+        """Return the record of a bookie on ``port`` that grants START_TLS there with ``tls``."""
         registration = cls([])
         if http_port is not None:  # first, as BookKeeper writes it
             registration.endpoints.append(Endpoint("httpserver", host, http_port, HTTP_PROTOCOL))
-        registration.endpoints.append(Endpoint("bookie", host, port, BOOKIE_PROTOCOL))
+        bookie = Endpoint("bookie", host, port, BOOKIE_PROTOCOL)
+        if tls:
+            bookie.extensions.append("tls")
+        registration.endpoints.append(bookie)
         return registration
 
     def http_url(self) -> str | None:

@@ -194,6 +194,13 @@ def refusal(request: pb.Request, code: int) -> bytes:
     return frame(_response(request, code))
 
 
+def start_tls_reply(request: pb.Request) -> bytes:
+    """Build the answer behind which both sides continue in TLS."""
+    response = _response(request, ResultCode.EOK)
+    response.startTLSResponse.SetInParent()
+    return frame(response)
+
+
 def add_reply(request: pb.Request, code: int) -> bytes:
     """Build the answer to an add."""
     response = _response(request, code)

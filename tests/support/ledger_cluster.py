@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from bookie.server import Bookie
 from bookie.settings import BookieSettings
@@ -67,9 +68,10 @@ class Listener:
 
 
 class Cluster:
-    """Bookies ``b0``, ``b1``, … and clients on one metadata server."""
+    """Bookies ``b0``, ``b1``, … with the settings ``changes``, and clients on one metadata server."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, **changes: Any) -> None:
+        self._changes = changes
         self.server = MemoryServer(SystemClock())
         self.bookies: dict[str, Bookie] = {}
         self._directory = directory
@@ -85,6 +87,7 @@ class Cluster:
             bookie_id=name,
             journal_file_bytes=1 << 20,
             write_cache_bytes=1 << 20,
+            **self._changes,
         )
         bookie = Bookie(
             settings,

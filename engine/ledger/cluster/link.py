@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from engine.base.errors import MagnetarError
+from engine.ledger.cluster.start_tls import connect_in_tls
 from engine.net.network import Network
+from engine.net.tls import ContextSource
 from engine.net.transport import Connection
 from engine.wire.bookie_commands import FRAME_BYTES_MAX
 
@@ -27,12 +29,16 @@ class BookieLink(Connection):
         network: Network,
         address: Callable[[], Awaitable[tuple[str, int]]],
         timeout_s: float,
+        tls: ContextSource | None = None,
     ) -> None:
-        """Open the connection. On failure and on cancellation it is taken down."""
+        """Open the connection, in TLS if ``tls`` is given. On failure and on cancellation it is taken down."""
         try:
             async with asyncio.timeout(timeout_s):
                 host, port = await address()
-                await network.connect(host, port, lambda: self)
+                if tls is None:
+                    await network.connect(host, port, lambda: self)
+                else:
+                    await connect_in_tls(network, host, port, self, tls)
         except (OSError, TimeoutError, MagnetarError) as e:
             self.take_down(f"connect failed: {type(e).__name__} {e}")
         except asyncio.CancelledError:

@@ -11,6 +11,7 @@ from engine.ledger.cluster.channel import BookieChannel
 from engine.ledger.cluster.choice import BookieChoice
 from engine.ledger.cluster.link import BookieLink
 from engine.ledger.cluster.registrations import Registrations
+from engine.ledger.cluster.start_tls import tls_of
 from engine.ledger.cluster.v3_channel import V3Channel
 from engine.ledger.settings import LedgerSettings
 from engine.net.network import Network
@@ -35,11 +36,13 @@ class BookieLinks:
         entropy: Entropy,
         settings: LedgerSettings,
     ) -> None:
+        """Create without connections. Raises TlsFileError."""
         self._network = network
         self._registrations = registrations
         self._choice = choice
         self._entropy = entropy
         self._settings = settings
+        self._tls = tls_of(settings)
         self._loop = asyncio.get_running_loop()
         self._tasks = TaskScope("bookie connections")
         self._channels: dict[str, BookieChannel] = {}
@@ -128,6 +131,7 @@ class BookieLinks:
             self._network,
             lambda: self._registrations.address(bookie_id),
             self._settings.connect_timeout_s,
+            self._tls,
         )
         if channel.transport is not None:
             self._backoff.pop(bookie_id, None)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bookie.__main__ import load_settings, parse_arguments, room
-from bookie.settings import BookieSettings
+from bookie.settings import TLS_FACTORY, BookieSettings
 from engine.base.settings import SettingsError
 
 
@@ -17,6 +17,20 @@ from engine.base.settings import SettingsError
         ({"bookie_port": 70000}, "bookie_port"),
         ({"bookie_port": 0}, "bookie_port"),
         ({"listening_host": "0.0.0.0"}, "listening_host"),
+        ({"tls_provider_factory_class": "org.example.X"}, "tls_provider_factory_class"),
+        (
+            {"tls_provider_factory_class": TLS_FACTORY, "tls_key_store": "key.pem"},
+            "tls_certificate_path",
+        ),
+        (
+            {
+                "tls_provider_factory_class": TLS_FACTORY,
+                "tls_certificate_path": "cert.pem",
+                "tls_key_store": "key.pem",
+                "tls_client_authentication": True,
+            },
+            "tls_trust_store",
+        ),
         ({"listening_host": "0.0.0.0", "allow_open_listener": True}, "advertised_address"),
         ({"journal_file_bytes": 10}, "journal_file_bytes"),
         ({"disk_usage_threshold": 1.5}, "disk_usage_threshold"),

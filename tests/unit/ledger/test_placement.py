@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -142,10 +143,19 @@ def test_names_of_policies_are_checked_with_the_settings() -> None:
         LedgerSettings(ensemble_placement_policy="rackaware")
 
 
-@pytest.mark.parametrize("name", ["bookie_tls_provider", "bookie_auth_plugin"])
-def test_what_is_not_built_is_refused_by_name(name: str) -> None:
-    with pytest.raises(MisuseError, match="must be empty"):
-        LedgerSettings(**{name: "org.example.Anything"})  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"bookie_auth_plugin": "org.example.X"}, "client_authentication_plugin must be empty"),
+        ({"bookie_tls_provider": "org.example.X"}, "provider_factory_class must be org.apache"),
+        ({"bookkeeper_tls_client_authentication": True}, "key_file_path must name files"),
+    ],
+)
+def test_what_is_not_built_or_not_complete_is_refused_by_name(
+    settings: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(MisuseError, match=reason):
+        LedgerSettings(**settings)
 
 
 def test_bookies_that_fail_often_are_quarantined() -> None:
