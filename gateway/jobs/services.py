@@ -19,7 +19,8 @@ from kombu.exceptions import OperationalError
 from engine.base.errors import InvalidField, NotFound
 from gateway.jobs import outputs
 from gateway.jobs.models import JobRun, RunState
-from spark_jobs.catalogue import ANALYSES, Analysis
+from spark_jobs.analysis import Analysis
+from spark_jobs.catalogue import ANALYSES
 
 log = logging.getLogger(__name__)
 LEASE_MS = 15_000

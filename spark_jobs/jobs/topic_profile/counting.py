@@ -46,7 +46,7 @@ class Cell(StrEnum):
     PRODUCERS = "producers"  # as KEYS, of producers
 
 
-_OUTERMOST = {Cell.FIRST: "min", Cell.LAST: "max", Cell.LARGEST: "max"}
+_OUTERMOST: dict[str, str] = {Cell.FIRST: "min", Cell.LAST: "max", Cell.LARGEST: "max"}
 _RANKED = {Cell.KEY: Cell.KEYS, Cell.PRODUCER: Cell.PRODUCERS}
 
 
