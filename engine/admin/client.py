@@ -8,7 +8,6 @@ import json
 from collections import OrderedDict
 from typing import Any, NamedTuple, cast
 
-from engine.admin.operation import A, Operation, R, encode_call
 from engine.auth.internal import TOKEN_HEADER
 from engine.base.errors import Conflict, Failed, NotReady, NotServed, refusal
 from engine.metadata import paths
@@ -22,6 +21,7 @@ from engine.net.http_client import (
     UnusableAnswerError,
 )
 from engine.net.network import Network
+from engine.rpc.operation import A, Operation, R, encode_call
 
 LOOK_UP_AGAIN_S = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 """Pauses between attempts, while the bundle changes its owner or its namespace was just created again."""

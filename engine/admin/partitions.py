@@ -19,7 +19,6 @@ from engine.admin.api.subscriptions import (
 )
 from engine.admin.api.topics import DELETE_TOPIC, FORGET_PARTITIONED, DeleteTopic
 from engine.admin.fan_out import on_each
-from engine.admin.operation import Caller
 from engine.base.errors import (
     AlreadyExists,
     Conflict,
@@ -34,6 +33,7 @@ from engine.metadata import paths
 from engine.metadata.cached import fresh
 from engine.metadata.records import Document, decode_json, encode_json
 from engine.metadata.store import BadVersionError, MetadataStore, NoNodeError
+from engine.rpc.operation import Caller
 from engine.tenancy.topics import (
     check_count,
     check_parent,

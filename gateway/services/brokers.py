@@ -20,10 +20,10 @@ from engine.admin.api.dynamic_settings import (
     ChangeSetting,
 )
 from engine.admin.client import BrokerAddress
-from engine.admin.operation import A, Operation, R
 from engine.base.errors import MagnetarError, NotFound, NotReady
 from engine.base.tasks import TaskScope
 from engine.metadata import paths
+from engine.rpc.operation import A, Operation, R
 from engine.tenancy.nodes import find_node
 from gateway.services.catalog import each
 from gateway.services.engine_link import Engine

@@ -15,7 +15,6 @@ from typing import NamedTuple, TypeVar
 from django.conf import settings
 
 from engine.admin.client import AdminClient, BrokerAddress
-from engine.admin.operation import A, Operation, R, to_json
 from engine.auth.internal import load_token
 from engine.base.entropy import RandomEntropy
 from engine.base.errors import MagnetarError
@@ -25,6 +24,7 @@ from engine.metadata.cached import CachedStore
 from engine.metadata.connect import connect
 from engine.metadata.store import MetadataStore, StoreUnavailableError
 from engine.net.network import LoopNetwork
+from engine.rpc.operation import A, Operation, R, to_json
 
 CALL_TIMEOUT_S = 15.0
 CONNECT_TIMEOUT_S = 5.0

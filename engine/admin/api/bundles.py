@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from types import NoneType
 
 from engine.admin.api.arguments import NoArguments, OnBundle
-from engine.admin.operation import AdminAccess, Operation
+from engine.rpc.operation import AdminAccess, Operation
 
 
 @dataclass(frozen=True, slots=True)

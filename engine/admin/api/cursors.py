@@ -12,7 +12,7 @@ from engine.admin.api.arguments import (
     OnTopic,
     within,
 )
-from engine.admin.operation import AdminAccess, Operation
+from engine.rpc.operation import AdminAccess, Operation
 
 CHANGE_ID_MAX = 64
 PREVIEW_AGE_MAX_S = 600

@@ -15,7 +15,7 @@ from engine.admin.api.arguments import (
     OnTopic,
     within,
 )
-from engine.admin.operation import AdminAccess, Operation
+from engine.rpc.operation import AdminAccess, Operation
 
 LATEST_MESSAGES_MAX = 1_000
 LATEST_BYTES_MAX = 8 << 20

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from engine.admin.api.arguments import LONG_MAX, JsonObject, within
-from engine.admin.operation import AdminAccess, Operation
 from engine.base.names import NamespaceName, TopicName
+from engine.rpc.operation import AdminAccess, Operation
 
 TOPICS_AT_REST_MAX = 100
 

@@ -6,7 +6,7 @@ The topic need not exist; the bundle's owner answers.
 from dataclasses import dataclass, field
 
 from engine.admin.api.arguments import JsonObject, OnTopic, within
-from engine.admin.operation import AdminAccess, Operation
+from engine.rpc.operation import AdminAccess, Operation
 
 SCHEMA_PAGE_MAX = 100
 STORED_SCHEMAS_MAX = 8

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from engine.admin.api.arguments import JsonObject, MessagePosition, OnTopic
-from engine.admin.operation import AdminAccess, Operation
+from engine.rpc.operation import AdminAccess, Operation
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from types import NoneType
 from typing import Any
 
 from engine.admin.api.arguments import JsonObject, OnTopic
-from engine.admin.operation import AdminAccess, Operation
+from engine.rpc.operation import AdminAccess, Operation
 
 
 @dataclass(frozen=True, slots=True)

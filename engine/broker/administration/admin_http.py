@@ -8,7 +8,6 @@ serves the call. The principal, empty when unknown, is logged and not checked.
 import logging
 from collections.abc import AsyncIterator, Callable
 
-from engine.admin.operation import Handlers, decode_call, parse_arguments
 from engine.auth.internal import OTHER_TOKEN, TOKEN_HEADER, token_matches
 from engine.base.errors import (
     Failed,
@@ -23,6 +22,7 @@ from engine.base.errors import (
 from engine.broker.errors import BrokerError, NotServedHere, SubscriptionBusy
 from engine.metadata.store import SessionExpiredError, StoreUnavailableError
 from engine.net.http import Request, Response, json_response, metrics_page, pages, ready_page
+from engine.rpc.operation import Handlers, decode_call, parse_arguments
 from engine.wire.errors import ServerError
 
 log = logging.getLogger(__name__)

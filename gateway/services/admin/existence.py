@@ -6,10 +6,10 @@ from typing import TypeVar
 from engine.admin.api.arguments import OnTopic
 from engine.admin.api.rows import TOPICS, LoadedTopics
 from engine.admin.fan_out import on_each
-from engine.admin.operation import Operation
 from engine.base.errors import NotAcceptable, NotFound, Unsupported
 from engine.base.names import NamespaceName, TopicName
 from engine.metadata.records import Stored
+from engine.rpc.operation import Operation
 from engine.tenancy import topics as metadata
 from engine.tenancy.namespaces import get_policies
 from gateway.services.catalog import each

@@ -16,10 +16,10 @@ from engine.admin.api.subscriptions import (
     SubscriptionProperties,
 )
 from engine.admin.fan_out import on_each
-from engine.admin.operation import Operation
 from engine.base.errors import AlreadyExists, InvalidRequest, NotFound
 from engine.base.names import TopicName
 from engine.metadata.cached import fresh
+from engine.rpc.operation import Operation
 from engine.tenancy import topics as metadata
 from gateway.services.admin import existence
 from gateway.services.engine_link import Engine

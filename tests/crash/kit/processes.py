@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from engine.admin.operation import encode_call
 from engine.auth.internal import TOKEN_HEADER
+from engine.rpc.operation import encode_call
 from tests.conftest import ZooKeeperProcess, find_java
 from tests.crash.kit.lossy_disk import Plan
 from tests.crash.kit.mortal import END_OF_TASKS

@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from engine.admin.client import AdminClient
-from engine.admin.operation import Operation, decode_call, parse_arguments
 from engine.auth.internal import TOKEN_HEADER
 from engine.base.errors import NotReady
 from engine.broker.service import BrokerService
 from engine.metadata.store import MetadataStore
 from engine.net.http import Request
 from engine.net.network import LoopNetwork
+from engine.rpc.operation import Operation, decode_call, parse_arguments
 
 
 class DirectAdmin(AdminClient):

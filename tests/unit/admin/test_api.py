@@ -17,9 +17,9 @@ from engine.admin.api.messages import EXAMINE, PEEK
 from engine.admin.api.policies import SetTopicPolicy
 from engine.admin.api.rows import LoadedTopics
 from engine.admin.api.topics import CREATE_TOPIC, DELETE_TOPIC, CreateTopic
-from engine.admin.operation import Operation, parse_arguments, to_json
 from engine.base.errors import InvalidRequest, PreconditionFailed, Refusal
 from engine.base.names import TopicName
+from engine.rpc.operation import Operation, parse_arguments, to_json
 
 TOPIC = "persistent://t/n/x"
 NAME = TopicName.parse(TOPIC)

@@ -12,7 +12,6 @@ from engine.admin.api.arguments import EARLIEST_MESSAGE, JsonObject, MessagePosi
 from engine.admin.api.statistics import TopicStats
 from engine.admin.api.subscriptions import CreateSubscription
 from engine.admin.api.topics import DeleteTopic
-from engine.admin.operation import A, Operation, R
 from engine.base.errors import (
     AlreadyExists,
     Conflict,
@@ -26,6 +25,7 @@ from engine.base.errors import (
 from engine.base.names import TopicName
 from engine.metadata.memory import MemoryServer, MemoryStore
 from engine.metadata.store import Stat, StoreUnavailableError
+from engine.rpc.operation import A, Operation, R
 from engine.tenancy import topics
 from engine.tenancy.namespaces import bootstrap
 from tests.support.stores.failing import FailingStore

@@ -16,9 +16,9 @@ from engine.admin.api.subscriptions import (
     CreateSubscription,
     DeleteSubscription,
 )
-from engine.admin.operation import Operation
 from engine.base.errors import NotReady
 from engine.base.names import NamespaceName, TopicName
+from engine.rpc.operation import Operation
 from gateway.services.admin import partitioned_topics, topics
 from gateway.services.engine_link import Engine
 from tests.support.admin.attached import attach

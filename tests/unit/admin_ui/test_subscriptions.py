@@ -14,10 +14,10 @@ from engine.admin.api.arguments import EARLIEST_MESSAGE, OnTopic
 from engine.admin.api.cursors import MOVE_CURSOR, RESET_CURSOR, ResetCursor
 from engine.admin.api.subscriptions import CREATE_SUBSCRIPTION, CreateSubscription
 from engine.admin.api.topics import TRIM
-from engine.admin.operation import Operation
 from engine.base.errors import Conflict, InvalidField, NotReady, Unsupported
 from engine.base.names import TopicName
 from engine.managed.cursors.last_change import KEPT_MS
+from engine.rpc.operation import Operation
 from engine.tenancy import topics
 from tests.support.admin.bench import AdminBench, ShiftedClock
 

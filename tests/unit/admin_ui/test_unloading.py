@@ -15,9 +15,9 @@ from admin_ui.models import AuditEntry
 from engine.admin.api.arguments import OnBundle, OnTopic
 from engine.admin.api.bundles import SPLIT_BUNDLE, UNLOAD_BUNDLE, SplitBundle
 from engine.admin.api.messages import LAST_MESSAGE_ID
-from engine.admin.operation import Operation
 from engine.base.errors import Conflict, Failed, NotReady, Refusal, Unprocessable
 from engine.base.names import BundleName, NamespaceName
+from engine.rpc.operation import Operation
 from engine.tenancy.namespaces import create_namespace, get_bundles
 from gateway.services import unloading
 from gateway.services.admin import topics

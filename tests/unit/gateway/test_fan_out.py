@@ -22,11 +22,11 @@ from engine.admin.api.subscriptions import (
     DeleteSubscription,
 )
 from engine.admin.api.topics import DELETE_TOPIC, TRIM, UNLOAD, DeleteTopic
-from engine.admin.operation import A, Operation, R
 from engine.base.errors import Conflict, NotReady, Refusal
 from engine.base.names import TopicName
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.managed.ledger import InitialPosition
+from engine.rpc.operation import A, Operation, R
 from engine.tenancy import topics as metadata
 from gateway.services.admin import partitioned_topics, subscriptions, topics
 from gateway.services.admin.subscriptions import S

@@ -29,7 +29,6 @@ from engine.admin.api.subscriptions import (
     CreateSubscription,
     DeleteSubscription,
 )
-from engine.admin.operation import Operation
 from engine.base.errors import (
     AlreadyExists,
     Conflict,
@@ -40,6 +39,7 @@ from engine.base.errors import (
     WorldError,
 )
 from engine.base.names import NamespaceName, TopicName
+from engine.rpc.operation import Operation
 from engine.tenancy import grants
 from engine.tenancy import topics as metadata
 from engine.tenancy.clusters import (

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from engine.admin.operation import Handlers
 from engine.base.clock import Clock
 from engine.broker.administration.lag_feed import LagFeed
 from engine.broker.administration.operations.brokers import BrokerOperations
@@ -30,6 +29,7 @@ from engine.managed.stored.resting import RestingLogs
 from engine.metadata.store import MetadataStore
 from engine.ownership.owner import BundleOwnership
 from engine.ownership.registration import BrokerRecord
+from engine.rpc.operation import Handlers
 from engine.schema.schema_registry import SchemaRegistry
 
 

@@ -12,7 +12,6 @@ from engine.admin.api.brokers import (
     TOPICS_STATS,
     TopicsPage,
 )
-from engine.admin.operation import Handlers, bind
 from engine.base.clock import Clock
 from engine.base.errors import MagnetarError, NotReady
 from engine.broker.administration.broker_stats import (
@@ -27,6 +26,7 @@ from engine.metadata import paths
 from engine.metadata.store import MetadataStore
 from engine.ownership.owner import BundleOwnership
 from engine.ownership.registration import BrokerRecord
+from engine.rpc.operation import Handlers, bind
 
 PAGE_TOPICS = 1_000
 """Topics in one answer."""

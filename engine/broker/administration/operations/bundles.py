@@ -13,7 +13,6 @@ from engine.admin.api.bundles import (
     UNLOAD_BUNDLE,
     SplitBundle,
 )
-from engine.admin.operation import Handlers, bind
 from engine.base.errors import Conflict
 from engine.base.names import BundleName, TopicName
 from engine.broker.administration.admin_http import MovedError
@@ -24,6 +23,7 @@ from engine.broker.topics.topic import Topic
 from engine.metadata.store import MetadataStore, NoNodeError
 from engine.ownership.division import TopicLoad, check_algorithm, cuts
 from engine.ownership.owner import BundleOwnership, NoNamespaceError
+from engine.rpc.operation import Handlers, bind
 from engine.tenancy import topics
 
 

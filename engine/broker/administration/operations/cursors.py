@@ -21,7 +21,6 @@ from engine.admin.api.cursors import (
     ResetCursor,
     Skip,
 )
-from engine.admin.operation import Handlers, bind
 from engine.base.clock import Clock
 from engine.base.errors import Conflict, Failed, MagnetarError, NotReady
 from engine.base.ids import EARLIEST, LATEST, Position
@@ -33,6 +32,7 @@ from engine.broker.topics.ephemeral import A_CHANGE
 from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import Topic
 from engine.managed.errors import InvalidPositionError
+from engine.rpc.operation import Handlers, bind
 from engine.wire.batches import last_batch_index
 
 NEARLY_CAUGHT_UP = 1000

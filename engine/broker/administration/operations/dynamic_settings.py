@@ -9,9 +9,9 @@ from engine.admin.api.dynamic_settings import (
     ChangeSetting,
     LiveSettings,
 )
-from engine.admin.operation import Handlers, bind
 from engine.base.errors import Failed
 from engine.broker.control.dynamic_settings import ANYTHING, DynamicSettings
+from engine.rpc.operation import Handlers, bind
 
 
 class SettingOperations:

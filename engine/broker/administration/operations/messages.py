@@ -18,7 +18,6 @@ from engine.admin.api.messages import (
     Peek,
 )
 from engine.admin.messages import message_answer
-from engine.admin.operation import Handlers, bind
 from engine.admin.unacknowledged import nth_unacknowledged
 from engine.base.errors import Failed, MagnetarError, NotFound, NotReady, PreconditionFailed
 from engine.base.ids import Position
@@ -26,6 +25,7 @@ from engine.broker.administration import reports
 from engine.broker.administration.operations.owned_topics import OwnedTopics
 from engine.broker.topics.topic import Topic
 from engine.managed.errors import InvalidPositionError
+from engine.rpc.operation import Handlers, bind
 
 
 class MessageOperations:

@@ -15,7 +15,6 @@ from engine.admin.api.policies import (
     PolicyEffect,
     SetTopicPolicy,
 )
-from engine.admin.operation import Handlers, bind
 from engine.base.clock import Clock
 from engine.base.errors import Conflict, NotFound, PreconditionFailed
 from engine.base.names import NamespaceName, TopicName
@@ -28,6 +27,7 @@ from engine.broker.ports import TopicPolicies
 from engine.broker.settings import DataPathSettings
 from engine.managed.settings import LedgerConfig
 from engine.metadata.records import Document
+from engine.rpc.operation import Handlers, bind
 from engine.tenancy.policies.in_force import InForce, of_subscriptions, put_on_subscription
 from engine.tenancy.policies.policy import Level, find
 from engine.tenancy.policies.table import BY_NAME, POLICIES, RETENTION, SIZE_QUOTA

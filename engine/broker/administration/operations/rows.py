@@ -10,13 +10,13 @@ from engine.admin.api.rows import (
     TopicRows,
     TopicsAtRest,
 )
-from engine.admin.operation import Handlers, bind
 from engine.base.clock import Clock
 from engine.broker.administration import reports
 from engine.broker.administration.lag_feed import LagFeed
 from engine.broker.administration.row_feed import RowFeed
 from engine.broker.topics.registry import TopicRegistry
 from engine.managed.stored.resting import RestingLogs
+from engine.rpc.operation import Handlers, bind
 
 
 class RowOperations:

@@ -22,7 +22,6 @@ from engine.admin.api.schemas import (
     SchemaPage,
     StoredSchemas,
 )
-from engine.admin.operation import Handlers, bind
 from engine.base.errors import (
     Conflict,
     Failed,
@@ -35,6 +34,7 @@ from engine.broker.administration.operations.owned_topics import OwnedTopics
 from engine.broker.control.catalog import Catalog
 from engine.broker.errors import TopicNotFound
 from engine.ledger.errors import LedgerError
+from engine.rpc.operation import Handlers, bind
 from engine.schema.kinds import InvalidSchemaError
 from engine.schema.locator import SchemaVersion
 from engine.schema.rest_form import definition_text, given

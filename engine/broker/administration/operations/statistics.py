@@ -13,7 +13,6 @@ from engine.admin.api.statistics import (
     TopicStats,
 )
 from engine.admin.messages import publish_time_ms
-from engine.admin.operation import Handlers, bind
 from engine.admin.unacknowledged import nth_unacknowledged
 from engine.base.clock import Clock
 from engine.base.errors import Failed, NotFound, NotReady, WorldError
@@ -29,6 +28,7 @@ from engine.managed.stored.survey import survey
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore
 from engine.ownership.registration import BrokerRecord
+from engine.rpc.operation import Handlers, bind
 from engine.schema.schema_registry import SchemaRegistry
 from engine.schema.stored_versions import UnreadableError
 

@@ -20,7 +20,6 @@ from engine.admin.api.subscriptions import (
     Replicate,
     SubscriptionProperties,
 )
-from engine.admin.operation import Handlers, bind
 from engine.base.clock import Clock
 from engine.base.errors import AlreadyExists, Conflict, InvalidRequest, NotFound, NotReady
 from engine.base.ids import Position
@@ -30,6 +29,7 @@ from engine.broker.errors import NotAllowed
 from engine.broker.topics.registry import TopicRegistry
 from engine.managed.ledger import InitialPosition
 from engine.managed.stored.records import INTERNAL_PREFIX
+from engine.rpc.operation import Handlers, bind
 from engine.tenancy.checks import check_new_properties
 
 

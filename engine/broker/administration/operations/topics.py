@@ -23,7 +23,6 @@ from engine.admin.api.topics import (
     CreateTopic,
     DeleteTopic,
 )
-from engine.admin.operation import Handlers, bind
 from engine.admin.partitions import existing_partitions
 from engine.base.clock import Clock
 from engine.base.errors import AlreadyExists, Conflict, NotReady, PreconditionFailed, Unsupported
@@ -41,6 +40,7 @@ from engine.broker.topics.subscription import CompactionSubscription
 from engine.managed.stored.records import OWN_PREFIX, LogRecord
 from engine.metadata.cached import fresh
 from engine.metadata.store import MetadataStore
+from engine.rpc.operation import Handlers, bind
 from engine.tenancy import topics
 from engine.tenancy.checks import check_expected, check_new_properties
 

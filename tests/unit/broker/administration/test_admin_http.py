@@ -10,7 +10,6 @@ import pytest
 from engine.admin.api.arguments import JsonObject, OnTopic
 from engine.admin.api.messages import PEEK, Peek
 from engine.admin.api.topics import UNLOAD
-from engine.admin.operation import bind, encode_call, to_json
 from engine.auth.internal import OTHER_TOKEN
 from engine.base.errors import PreconditionFailed
 from engine.base.names import TopicName
@@ -19,6 +18,7 @@ from engine.broker.errors import MetadataError, ServiceNotReady, TopicNotFound
 from engine.metadata.store import StoreUnavailableError
 from engine.net.http import HttpServer
 from engine.net.network import LoopNetwork
+from engine.rpc.operation import bind, encode_call, to_json
 
 TOKEN = "a-token-of-some-length"
 TOPIC = "persistent://t/n/x"

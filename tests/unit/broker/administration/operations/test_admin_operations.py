@@ -6,7 +6,7 @@ from pkgutil import iter_modules
 from typing import Any
 
 from engine.admin import api
-from engine.admin.operation import Operation
+from engine.rpc.operation import Operation
 from tests.support.admin.bench import AdminBench
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from engine.admin.api.messages import LatestEntries
 from engine.admin.api.topics import CREATE_TOPIC, CreateTopic
-from engine.admin.operation import A, Operation, R
 from engine.base.errors import NotFound, NotReady, Unsupported
 from engine.base.names import TopicName
+from engine.rpc.operation import A, Operation, R
 from engine.tenancy import topics
 from engine.wire.batches import Message, pack_entry
 from gateway.services.engine_link import Engine
