@@ -17,13 +17,13 @@ from engine.base.errors import MagnetarError, MisuseError
 from engine.base.log import bound
 from engine.base.names import BundleName, TopicName
 from engine.base.tasks import TaskScope, contained
-from engine.broker.administration.admin_http import AdminPages
 from engine.broker.administration.lag_feed import LagFeed
 from engine.broker.administration.metrics_page import Levels, metrics_page
 from engine.broker.administration.operations.admin_operations import (
     AdminOperations,
     Collaborators,
 )
+from engine.broker.administration.refusals import refusal_of
 from engine.broker.administration.row_feed import RowFeed
 from engine.broker.connection.session import Session
 from engine.broker.connection.sessions import Sessions
@@ -58,6 +58,7 @@ from engine.net.network import Network
 from engine.net.tls import ServerFiles
 from engine.ownership.owner import BundleOwnership, OwnerRecord
 from engine.ownership.registration import BrokerRecord, BrokerRegistration
+from engine.rpc.server import RpcPages
 from engine.schema.schema_registry import SchemaRegistry
 from engine.tenancy import grants, topics
 from engine.tenancy.namespaces import bootstrap
@@ -239,7 +240,7 @@ class BrokerService:
         self._changed = asyncio.Event()
         self.record = BrokerRecord("", "", "", 0, VERSION)
         self._running: Running | None = None
-        self._pages: AdminPages | None = None
+        self._pages: RpcPages | None = None
         self.broker_port = 0
         self.broker_port_tls: int | None = None
         self.http_port = 0
@@ -283,9 +284,10 @@ class BrokerService:
             default_bundles=node.default_number_of_namespace_bundles,
         )
         running = Running(base, self.record, await self._next_instance(), self._lost)
-        self._pages = AdminPages(
+        self._pages = RpcPages(
             running.operations.handlers,
             base.token,
+            refusal_of=refusal_of,
             ready=lambda: self.ready,
             metrics=lambda: metrics_page(
                 running.registry,

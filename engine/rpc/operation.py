@@ -1,8 +1,9 @@
-"""Operations between gateway and broker. Pure.
+"""Operations that a server performs for other processes. Pure.
 
 An operation is a value with its name, the types of its arguments and answer, the required access, and whether it only
-reads. ``engine.admin.api`` declares the operations, a broker binds a handler to each, and ``engine.admin.client`` calls
-them. Arguments are a frozen dataclass and on the wire a JSON object; an answer is a JSON value.
+reads. A server binds a handler to each of its operations (``engine.rpc.server``), and ``engine.rpc.client`` calls them;
+``engine.admin.api`` declares those of brokers. Arguments are a frozen dataclass and on the wire a JSON object; an
+answer is a JSON value.
 """
 
 import json

@@ -20,6 +20,7 @@ SAME_FILE_NAME = {
     "ports": "the protocols that the package asks of others",
     "records": "the layouts of what the package stores",
     "selectors": "what a resource of the console reads",
+    "server": "what answers the requests of other processes",
     "services": "what a resource of the console changes",
     "settings": "what the package can be told",
     "shapes": "serializers of a resource's bodies and answers",

@@ -578,12 +578,10 @@ EDITS = (
     ),
     Edit(
         "token-not-asked",
-        "engine/broker/administration/admin_http.py",
+        "engine/rpc/server.py",
         "token_matches(",
         "(lambda *_: True)(",
-        (
-            "unit/broker/administration/test_admin_http.py::test_a_bad_token_is_401_whatever_is_asked",
-        ),
+        ("unit/rpc/test_server.py::test_a_bad_token_is_401_whatever_is_asked",),
     ),
     Edit(
         "session-not-compared-after-the-registration",

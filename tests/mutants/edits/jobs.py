@@ -155,11 +155,11 @@ EDITS = (
     ),
     Edit(
         "a-token-that-differs-is-an-error-of-ours",
-        "engine/admin/client.py::_result",
+        "engine/rpc/client.py::_result",
         "status == 401",
         "status == 0",
         (
-            "unit/admin/test_client.py::"
+            "unit/rpc/test_client.py::"
             "test_a_token_that_the_broker_does_not_know_is_said_to_whoever_runs_the_instance",
         ),
     ),

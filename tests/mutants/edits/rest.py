@@ -80,7 +80,7 @@ EDITS = (
     ),
     Edit(
         "lost-race-with-an-unload-told-to-the-caller",
-        "engine/admin/client.py::AdminClient.call",
+        "engine/rpc/client.py::RpcClient.call",
         "(*LOOK_UP_AGAIN_S, None)",
         "(None,)",
         (f"{AGAIN}::test_only_what_was_refused_before_anything_was_done_is_asked_again",),

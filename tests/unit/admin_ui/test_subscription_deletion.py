@@ -133,7 +133,7 @@ def test_consumers_keep_it_unless_they_are_disconnected_with_it(
 
 def failing(link: BenchLink, part: TopicName, *, after: bool) -> None:
     """The broker goes away as it is to delete on ``part``, or ``after`` it did."""
-    asking = link.bench.admin._request
+    asking = link.bench.admin._rpc._request
 
     async def broken(url: str, operation: Operation[Any, Any], body: bytes) -> Any:
         is_it = operation is DELETE_SUBSCRIPTION and str(part).encode() in body
@@ -143,7 +143,7 @@ def failing(link: BenchLink, part: TopicName, *, after: bool) -> None:
             await asking(url, operation, body)
         raise NotReady("Broker did not answer")
 
-    link.bench.admin._request = broken  # type: ignore[method-assign]
+    link.bench.admin._rpc._request = broken  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize("after", [False, True])
@@ -165,10 +165,10 @@ def test_what_was_deleted_on_some_partitions_only_is_told_by_partition(
 
 def test_the_rest_of_a_deletion_can_be_previewed_and_done(call: Call, link: BenchLink) -> None:
     said = preview(call, "many", "delete")
-    asking = link.bench.admin._request
+    asking = link.bench.admin._rpc._request
     failing(link, PARTS[1], after=False)
     assert ask(call, "many", "delete", token=said["token"]).status == 503
-    link.bench.admin._request = asking  # type: ignore[method-assign]
+    link.bench.admin._rpc._request = asking  # type: ignore[method-assign]
     again = preview(call, "many", "delete")
     assert again["partitions"] == 1
     assert ask(call, "many", "delete", token=again["token"]).status == 200

@@ -115,7 +115,7 @@ async def test_nothing_is_changed_when_one_partition_was_moved(bench: AdminBench
 
 def silent(bench: AdminBench, *, after: bool) -> Callable[[], None]:
     """The broker goes away with the next real change, before it or ``after``; returns what ends that."""
-    ask = bench.admin._request
+    ask = bench.admin._rpc._request
 
     async def broken(url: str, operation: Operation[Any, Any], body: bytes) -> Any:
         if operation is not MOVE_CURSOR or b'"dry": true' in body:
@@ -124,10 +124,10 @@ def silent(bench: AdminBench, *, after: bool) -> Callable[[], None]:
             await ask(url, operation, body)
         raise NotReady("Broker did not answer; the change may have happened")
 
-    bench.admin._request = broken  # type: ignore[method-assign]
+    bench.admin._rpc._request = broken  # type: ignore[method-assign]
 
     def heal() -> None:
-        bench.admin._request = ask  # type: ignore[method-assign]
+        bench.admin._rpc._request = ask  # type: ignore[method-assign]
 
     return heal
 

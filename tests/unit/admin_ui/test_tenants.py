@@ -275,7 +275,7 @@ def test_a_broker_that_hangs_does_not_hold_what_is_stored(
         await asyncio.sleep(60.0)
 
     monkeypatch.setattr(selectors, "BROKER_TIMEOUT_S", 0.05)
-    monkeypatch.setattr(link.bench.admin, "_post", hang)
+    monkeypatch.setattr(link.bench.admin._rpc, "_post", hang)
     assert set_policy(call, "messageTTL", 60).json["row"]["own"] == 60
     body = call("GET", DEFAULT).json
     assert body["unknown"].startswith("No answer in time")

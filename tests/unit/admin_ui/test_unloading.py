@@ -237,7 +237,7 @@ def test_what_is_late_is_not_waited_for(link: BenchLink, monkeypatch: pytest.Mon
         until = asyncio.get_running_loop().time() + seconds
         return await unloading.give_up(engine, owners, until)
 
-    monkeypatch.setattr(link.bench.admin, "_request", never)
+    monkeypatch.setattr(link.bench.admin._rpc, "_request", never)
     asked = link.run(lambda engine: within(engine, 0.3))
     assert {one.outcome for one in asked.values()} == {Outcome.UNKNOWN}
     monkeypatch.setattr(unloading, "owner_now", never)
@@ -270,7 +270,7 @@ def test_another_brokers_bundle_is_not_given_up_by_a_detour(link: BenchLink) -> 
 
     async def asked(engine: Engine) -> None:
         (broker,) = await engine.admin.brokers()
-        link.bench.admin._request = moved  # type: ignore[method-assign]
+        link.bench.admin._rpc._request = moved  # type: ignore[method-assign]
         await engine.call_on(broker, UNLOAD_BUNDLE, OnBundle(DEFAULT, bundle.range))
 
     with pytest.raises(Conflict, match="any more"):

@@ -15,7 +15,6 @@ from engine.admin.api.bundles import (
 )
 from engine.base.errors import Conflict
 from engine.base.names import BundleName, TopicName
-from engine.broker.administration.admin_http import MovedError
 from engine.broker.administration.reports import rate_out
 from engine.broker.control.assignment import BundleAssignment
 from engine.broker.topics.registry import TopicRegistry
@@ -24,6 +23,7 @@ from engine.metadata.store import MetadataStore, NoNodeError
 from engine.ownership.division import TopicLoad, check_algorithm, cuts
 from engine.ownership.owner import BundleOwnership, NoNamespaceError
 from engine.rpc.operation import Handlers, bind
+from engine.rpc.server import MovedError
 from engine.tenancy import topics
 
 

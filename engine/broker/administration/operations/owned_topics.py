@@ -3,12 +3,12 @@
 from engine.admin.api.arguments import OnSubscription
 from engine.base.errors import NotFound, NotReady, Unsupported
 from engine.base.names import TopicName
-from engine.broker.administration.admin_http import MovedError
 from engine.broker.control.assignment import BundleAssignment
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import Topic
 from engine.metadata.store import MetadataStore
+from engine.rpc.server import MovedError
 from engine.tenancy import topics
 
 

@@ -28,7 +28,6 @@ from engine.base.clock import Clock
 from engine.base.errors import AlreadyExists, Conflict, NotReady, PreconditionFailed, Unsupported
 from engine.base.names import TopicName
 from engine.broker.administration import reports
-from engine.broker.administration.admin_http import MovedError
 from engine.broker.administration.operations.owned_topics import OwnedTopics
 from engine.broker.administration.previews import holdings
 from engine.broker.control.assignment import BundleAssignment
@@ -41,6 +40,7 @@ from engine.managed.stored.records import OWN_PREFIX, LogRecord
 from engine.metadata.cached import fresh
 from engine.metadata.store import MetadataStore
 from engine.rpc.operation import Handlers, bind
+from engine.rpc.server import MovedError
 from engine.tenancy import topics
 from engine.tenancy.checks import check_expected, check_new_properties
 

@@ -1,7 +1,7 @@
-"""The broker's private HTTP port: ``POST /rpc/<operation>`` for administration, ``/metrics``, ``/ready``.
+"""The private HTTP port of a server: ``POST /rpc/<operation>`` for its operations, ``/metrics``, ``/ready``.
 
 RPC callers present the instance's internal token. A call is ``{"principal": …, "arguments": {…}}``; answers are
-``{"result": …}``, refusals 422 with ``{"code": …, "reason": …}``; 307 with ``{"location": url}`` names the broker that
+``{"result": …}``, refusals 422 with ``{"code": …, "reason": …}``; 307 with ``{"location": url}`` names the server that
 serves the call. The principal, empty when unknown, is logged and not checked.
 """
 
@@ -9,62 +9,44 @@ import logging
 from collections.abc import AsyncIterator, Callable
 
 from engine.auth.internal import OTHER_TOKEN, TOKEN_HEADER, token_matches
-from engine.base.errors import (
-    Failed,
-    MagnetarError,
-    NotFound,
-    NotReady,
-    NotServed,
-    PreconditionFailed,
-    Refusal,
-    Unsupported,
-)
-from engine.broker.errors import BrokerError, NotServedHere, SubscriptionBusy
+from engine.base.errors import MagnetarError, NotReady, Refusal
 from engine.metadata.store import SessionExpiredError, StoreUnavailableError
 from engine.net.http import Request, Response, json_response, metrics_page, pages, ready_page
 from engine.rpc.operation import Handlers, decode_call, parse_arguments
-from engine.wire.errors import ServerError
 
 log = logging.getLogger(__name__)
 
 SHOWN_BYTES_MAX = 2_000
 """Bytes after which arguments, such as a schema, are cut in the log."""
-_KINDS: dict[int, type[Refusal]] = {
-    ServerError.TopicNotFound: NotFound,
-    ServerError.SubscriptionNotFound: NotFound,
-    ServerError.ConsumerNotFound: NotFound,
-    ServerError.ConsumerBusy: PreconditionFailed,
-    ServerError.ProducerBusy: PreconditionFailed,
-    ServerError.InvalidTopicName: PreconditionFailed,
-    ServerError.NotAllowedError: Unsupported,
-    ServerError.TopicTerminatedError: Unsupported,
-    ServerError.ServiceNotReady: NotReady,
-    ServerError.TooManyRequests: NotReady,
-}
-"""The refusal of an administrative operation for each error of the data path."""
 
 
 class MovedError(MagnetarError):
-    """Another broker owns the topic or bundle of the operation; ``location`` is its private HTTP address."""
+    """Another server is responsible for the object of the operation; ``location`` is its private HTTP address."""
 
     def __init__(self, location: str) -> None:
         super().__init__(f"ask {location}")
         self.location = location
 
 
-class AdminPages:
-    """Handler of the private port. ``ready`` returns whether the broker serves clients."""
+class RpcPages:
+    """Handler of the private port.
+
+    ``refusal_of`` returns the refusal that an error of a handler is answered with; None for an unexpected error, which
+    is answered 500. ``ready`` returns whether the server serves its clients.
+    """
 
     def __init__(
         self,
         handlers: Handlers,
         token: str,
         *,
+        refusal_of: Callable[[MagnetarError], Refusal | None],
         ready: Callable[[], bool],
         metrics: Callable[[], AsyncIterator[bytes]],
     ) -> None:
         self._handlers = handlers
         self._token = token
+        self._refusal_of = refusal_of
         page = metrics_page(metrics)
         readiness = ready_page(lambda: None if ready() else "not ready")
         self._pages = pages({"/metrics": page, "/metrics/": page, "/ready": readiness})
@@ -97,15 +79,13 @@ class AdminPages:
             return json_response(307, {"location": error.location})
         except Refusal as error:
             return _refused(error)
-        except NotServedHere as error:
-            return _refused(NotServed(str(error)))
-        except SubscriptionBusy as error:
-            return _refused(PreconditionFailed(f"Failed for Subscription Busy: {error}"))
-        except BrokerError as error:
-            kind = _KINDS.get(error.code, NotReady if error.retriable else Failed)
-            return _refused(kind(str(error)))
         except (StoreUnavailableError, SessionExpiredError) as error:
             return _refused(NotReady(f"The metadata store does not answer: {error}"))
+        except MagnetarError as error:
+            refusal = self._refusal_of(error)
+            if refusal is None:
+                raise
+            return _refused(refusal)
 
 
 def _refused(refusal: Refusal) -> Response:

@@ -1,35 +1,40 @@
-"""The admin client against a broker's HTTP port made of the shipped server, on real sockets."""
+"""The client of operations against servers made of the shipped HTTP server, on real sockets."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
-from engine.admin import client as admin_client
 from engine.admin.api.arguments import OnTopic
 from engine.admin.api.messages import LAST_MESSAGE_ID
 from engine.admin.api.rows import TOPICS, LoadedTopics
 from engine.admin.api.topics import UNLOAD
-from engine.admin.client import AdminClient
 from engine.auth.internal import OTHER_TOKEN
 from engine.base.errors import AlreadyExists, Failed, NotReady, Refusal
 from engine.base.names import TopicName
-from engine.metadata import paths
-from engine.metadata.memory import MemoryServer
-from engine.metadata.store import MetadataStore
 from engine.net.http import HttpServer, Request, Response, json_response
 from engine.net.network import LoopNetwork
+from engine.rpc import client as rpc_client
+from engine.rpc.client import RpcClient
+from engine.rpc.operation import Operation
 from tests.support.waiting import until
 
+ON_TOPIC = OnTopic(TopicName.parse("t"))
 
-class Broker:
+
+class Server:
     """Answers every call with ``refusal``, or else with ``rows`` rows of 100 bytes."""
 
     def __init__(self) -> None:
         self.rows = 0
         self.refusal: tuple[int, dict[str, str]] | None = None
-        self.server = HttpServer(LoopNetwork(), self.answer, connections_max=0)
+        self.http = HttpServer(LoopNetwork(), self.answer, connections_max=0)
+        self.url = ""
+
+    async def listen(self) -> str:
+        self.url = f"http://127.0.0.1:{await self.http.listen('127.0.0.1', 0)}"
+        return self.url
 
     async def answer(self, request: Request) -> Response:
         if self.refusal is not None:
@@ -37,44 +42,56 @@ class Broker:
         return json_response(200, {"result": ["x" * 100] * self.rows})
 
 
+class Client(RpcClient):
+    """A client of the servers in ``urls``."""
+
+    def __init__(self) -> None:
+        super().__init__(LoopNetwork(), "token", "broker", timeout_s=60.0)
+        self.urls: list[str] = []
+        self.listed = 0
+
+    async def servers(self) -> list[str]:
+        self.listed += 1
+        return self.urls
+
+    async def on_owner(self, operation: Operation[Any, Any]) -> Any:
+        return await self.call(operation, ON_TOPIC, key="t", servers=self.servers)
+
+    async def on_first(self, operation: Operation[Any, Any] = TOPICS) -> Any:
+        return await self.call_on(self.urls[0], "b:1", operation, LoadedTopics())
+
+
 @pytest.fixture
-async def broker() -> AsyncIterator[Broker]:
-    made = Broker()
+async def server() -> AsyncIterator[Server]:
+    made = Server()
+    await made.listen()
     yield made
-    await made.server.close()
+    await made.http.close()
 
 
 @pytest.fixture
-async def client(broker: Broker) -> AsyncIterator[AdminClient]:
-    port = await broker.server.listen("127.0.0.1", 0)
-    store = MemoryServer().session()
-    await store.create("/loadbalance")
-    await store.create(paths.LOADBALANCE_BROKERS)
-    record = json.dumps({"adminRpcUrl": f"http://127.0.0.1:{port}"}).encode()
-    await store.create(paths.broker(f"127.0.0.1:{port}"), record)
-    made = AdminClient(store, LoopNetwork(), "token", timeout_s=60.0)
+async def client(server: Server) -> AsyncIterator[Client]:
+    made = Client()
+    made.urls = [server.url]
     yield made
     made.close()
 
 
-async def test_an_answer_of_many_packets_is_read_to_its_end(
-    broker: Broker, client: AdminClient
-) -> None:
-    broker.rows = 50_000
-    [address] = await client.brokers()
-    answer = await client.call_on(address, TOPICS, LoadedTopics())
+async def test_an_answer_of_many_packets_is_read_to_its_end(server: Server, client: Client) -> None:
+    server.rows = 50_000
+    answer = await client.on_first()
     assert len(answer) == 50_000
 
 
 async def test_an_answer_beyond_the_limit_is_an_error_of_the_call(
-    broker: Broker, client: AdminClient, monkeypatch: pytest.MonkeyPatch
+    server: Server, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admin_client, "ANSWER_BYTES_MAX", 1000)
-    broker.rows = 20
-    [address] = await client.brokers()
-    bounded = AdminClient(client._store, LoopNetwork(), "token")
+    monkeypatch.setattr(rpc_client, "ANSWER_BYTES_MAX", 1000)
+    server.rows = 20
+    bounded = Client()
+    bounded.urls = client.urls
     with pytest.raises(Refusal) as refused:
-        await bounded.call_on(address, TOPICS, LoadedTopics())
+        await bounded.on_first()
     assert type(refused.value) is NotReady
     assert "answer is larger than 1000 bytes" in str(refused.value.__cause__)
 
@@ -89,13 +106,12 @@ async def test_an_answer_beyond_the_limit_is_an_error_of_the_call(
     ],
 )
 async def test_a_refusal_is_raised_again_as_what_the_broker_raised(
-    broker: Broker, client: AdminClient, answer: dict[str, str], kind: type[Refusal], reason: str
+    server: Server, client: Client, answer: dict[str, str], kind: type[Refusal], reason: str
 ) -> None:
-    broker.refusal = 422, answer
-    [address] = await client.brokers()
+    server.refusal = 422, answer
     for call in (
-        client.call_on(address, TOPICS, LoadedTopics()),
-        client.call(UNLOAD, OnTopic(TopicName.parse("t"))),
+        client.on_first(),
+        client.on_owner(UNLOAD),
     ):
         with pytest.raises(Refusal) as refused:
             await call
@@ -103,51 +119,43 @@ async def test_a_refusal_is_raised_again_as_what_the_broker_raised(
 
 
 async def test_a_token_that_the_broker_does_not_know_is_said_to_whoever_runs_the_instance(
-    broker: Broker, client: AdminClient
+    server: Server, client: Client
 ) -> None:
-    broker.refusal = 401, {"reason": OTHER_TOKEN}
-    [address] = await client.brokers()
+    server.refusal = 401, {"reason": OTHER_TOKEN}
     with pytest.raises(NotReady, match="set MAGNETAR_INTERNAL_TOKEN of the gateway and of all"):
-        await client.call_on(address, TOPICS, LoadedTopics())
-
-
-async def register(store: MetadataStore, name: str, port: int) -> None:
-    record = json.dumps({"adminRpcUrl": f"http://127.0.0.1:{port}"}).encode()
-    await store.create(paths.broker(name), record)
+        await client.on_first()
 
 
 async def test_the_owner_is_found_by_its_location_and_asked_at_once_from_then_on(
-    broker: Broker, client: AdminClient
+    server: Server, client: Client
 ) -> None:
-    owner = Broker()
-    port = await owner.server.listen("127.0.0.1", 0)
-    broker.refusal = 307, {"location": f"http://127.0.0.1:{port}"}
-    args = OnTopic(TopicName.parse("t"))
-    await client.call(UNLOAD, args)
-    broker.refusal = 422, {"code": "failed", "reason": "asked in vain"}
-    await client._store.close()  # a known owner needs no list of brokers
-    await client.call(UNLOAD, args)
-    await owner.server.close()
+    owner = Server()
+    server.refusal = 307, {"location": await owner.listen()}
+    await client.on_owner(UNLOAD)
+    server.refusal = 422, {"code": "failed", "reason": "asked in vain"}
+    assert client.listed == 1
+    await client.on_owner(UNLOAD)
+    assert client.listed == 1
+    await owner.http.close()
 
 
 async def test_a_broker_that_is_gone_is_passed_over_until_none_is_left(
-    broker: Broker, client: AdminClient
+    server: Server, client: Client
 ) -> None:
-    other = Broker()
-    await register(client._store, "0-first", await other.server.listen("127.0.0.1", 0))
-    args = OnTopic(TopicName.parse("t"))
-    await client.call(UNLOAD, args)
-    await other.server.close()
+    other = Server()
+    client.urls.insert(0, await other.listen())
+    await client.on_owner(UNLOAD)
+    await other.http.close()
     await until(lambda: not client._http._links)  # the end of its connection has come
-    await client.call(UNLOAD, args)
-    await broker.server.close()
+    await client.on_owner(UNLOAD)
+    await server.http.close()
     await until(lambda: not client._http._links)
     with pytest.raises(NotReady, match="No broker is available"):
-        await client.call(UNLOAD, args)
+        await client.on_owner(UNLOAD)
 
 
 async def test_after_a_lost_answer_a_change_is_not_asked_for_again_but_a_read_is(
-    client: AdminClient,
+    client: Client,
 ) -> None:
     asked = 0
 
@@ -163,11 +171,10 @@ async def test_after_a_lost_answer_a_change_is_not_asked_for_again_but_a_read_is
             self._transport.close()
 
     listener = await LoopNetwork().listen("127.0.0.1", 0, Breaking)
-    await register(client._store, "0-first", listener.port)
-    on_topic = OnTopic(TopicName.parse("t"))
+    client.urls.insert(0, f"http://127.0.0.1:{listener.port}")
     with pytest.raises(NotReady, match="the change may have happened"):
-        await client.call(UNLOAD, on_topic)
-    await client.call(LAST_MESSAGE_ID, on_topic)
+        await client.on_owner(UNLOAD)
+    await client.on_owner(LAST_MESSAGE_ID)
     assert asked == 2
     listener.close()
     await listener.wait_closed()

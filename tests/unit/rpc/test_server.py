@@ -11,25 +11,31 @@ from engine.admin.api.arguments import JsonObject, OnTopic
 from engine.admin.api.messages import PEEK, Peek
 from engine.admin.api.topics import UNLOAD
 from engine.auth.internal import OTHER_TOKEN
-from engine.base.errors import PreconditionFailed
+from engine.base.errors import MagnetarError, NotFound, PreconditionFailed, Refusal
 from engine.base.names import TopicName
-from engine.broker.administration.admin_http import AdminPages, MovedError
-from engine.broker.errors import MetadataError, ServiceNotReady, TopicNotFound
 from engine.metadata.store import StoreUnavailableError
 from engine.net.http import HttpServer
 from engine.net.network import LoopNetwork
 from engine.rpc.operation import bind, encode_call, to_json
+from engine.rpc.server import MovedError, RpcPages
 
 TOKEN = "a-token-of-some-length"
 TOPIC = "persistent://t/n/x"
 
 
+class Missing(MagnetarError):
+    """An error of the server's own, which its table answers with NotFound."""
+
+
+def refusal_of(error: MagnetarError) -> Refusal | None:
+    return NotFound(str(error)) if isinstance(error, Missing) else None
+
+
 RAISES: dict[str, Exception] = {
     "moved": MovedError("http://127.0.0.1:9"),
     "refused": PreconditionFailed("Topic has 5 connected producers/consumers"),
-    "missing": TopicNotFound("Namespace not found"),
-    "leaving": ServiceNotReady("being unloaded"),
-    "broken": MetadataError("no such field"),
+    "missing": Missing("Namespace not found"),
+    "unexpected": MagnetarError("secret detail"),
     "store": StoreUnavailableError("no answer"),
     "bug": RuntimeError("secret detail"),
 }
@@ -53,7 +59,7 @@ async def port() -> AsyncIterator[int]:
     async def metrics() -> AsyncIterator[bytes]:
         yield b"pulsar_x 1\n"
 
-    pages = AdminPages(handlers, TOKEN, ready=lambda: True, metrics=metrics)
+    pages = RpcPages(handlers, TOKEN, refusal_of=refusal_of, ready=lambda: True, metrics=metrics)
     server = HttpServer(LoopNetwork(), pages, connections_max=2)
     yield await server.listen("127.0.0.1", 0)
     await server.close()
@@ -144,8 +150,7 @@ async def test_bad_arguments_are_refused_and_name_the_field(port: int) -> None:
             {"code": "precondition_failed", "reason": "Topic has 5 connected producers/consumers"},
         ),
         ("missing", 422, {"code": "not_found", "reason": "Namespace not found"}),
-        ("leaving", 422, {"code": "not_ready", "reason": "being unloaded"}),
-        ("broken", 422, {"code": "failed", "reason": "no such field"}),
+        ("unexpected", 500, {"reason": "Internal error, see the server's log"}),
         (
             "store",
             422,
