@@ -5,7 +5,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
 from engine.base.errors import MagnetarError, MisuseError
 from engine.base.ids import EARLIEST, LATEST, Position
@@ -24,9 +24,6 @@ from engine.wire.events import Delivered
 from engine.wire.states import CommandType
 from engine.wire.varints import varint
 
-if TYPE_CHECKING:
-    from engine.client.sealing import Opener
-
 log = logging.getLogger(__name__)
 
 SHARING = (SHARED, KEY_SHARED)
@@ -39,6 +36,15 @@ ACKS_MAX = 1000
 ACKS_KEPT_MAX = 10_000
 """Acknowledgements queued while no broker is attached. Messages of further ones are redelivered."""
 _CHECKSUM_MISMATCH = 2
+
+
+class PayloadOpener(Protocol):
+    """Decryption of one consumer's payloads, as ``engine.client.sealing`` does it.
+
+    ``opened`` returns the payload as it was before encryption; None when it has no key.
+    """
+
+    def opened(self, metadata: pb.MessageMetadata, payload: bytes) -> bytes | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +75,7 @@ class ConsumerSettings:
     redeliveries_max: int = 0
     dead_letters: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
-    opener: "Opener | None" = None
+    opener: PayloadOpener | None = None
     """Decrypts payloads whose keys it has; ``encrypted`` applies to all others."""
 
 

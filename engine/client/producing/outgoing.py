@@ -7,7 +7,7 @@ are encoded by hand, rare ones by protobuf: fields of a protobuf message may be 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from engine.base.crc32c import crc32c
 from engine.wire import pulsar_pb2 as pb
@@ -15,13 +15,22 @@ from engine.wire.compression import NONE, compress
 from engine.wire.kernels import CHECKSUM_MAGIC
 from engine.wire.varints import varint
 
-if TYPE_CHECKING:
-    from engine.client.sealing import Sealer
-
 _MAGIC = Struct(">HI")
 _SIZE = Struct(">I")
 CHUNK_BYTES_MIN = 1024
 """Least bytes of payload in a chunk, however large its metadata is."""
+
+
+class PayloadSealer(Protocol):
+    """Encryption of one producer's payloads, as ``engine.client.sealing`` does it.
+
+    ``overhead``: bytes that it adds to an entry. ``seal`` returns fields of MessageMetadata and the encrypted payload.
+    """
+
+    @property
+    def overhead(self) -> int: ...
+
+    def seal(self, payload: bytes) -> tuple[bytes, bytes]: ...
 
 
 @dataclass(slots=True)
@@ -91,7 +100,7 @@ class EntryBuilder:
     them."""
 
     def __init__(
-        self, producer_name: str, compression: int, sealer: "Sealer | None" = None
+        self, producer_name: str, compression: int, sealer: PayloadSealer | None = None
     ) -> None:
         name = producer_name.encode()
         self._name = producer_name

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from engine.base.budget import Budget
 from engine.base.errors import MagnetarError
@@ -26,14 +26,11 @@ from engine.client.errors import (
     UnexpectedError,
 )
 from engine.client.message_ids import MessageId
-from engine.client.producing.outgoing import EntryBuilder, OutgoingMessage
+from engine.client.producing.outgoing import EntryBuilder, OutgoingMessage, PayloadSealer
 from engine.client.producing.partition_choice import Hashing, Routing
 from engine.client.raw_producer import RawProducer, too_large
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.events import Receipt
-
-if TYPE_CHECKING:
-    from engine.client.sealing import Sealer
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +83,7 @@ class ProducerSettings:
     batching: BatchSettings | None = None
     compression: int = 0
     chunking: bool = False
-    sealer: "Sealer | None" = None
+    sealer: PayloadSealer | None = None
     """Encrypts the entries of all partitions."""
     schema: pb.Schema | None = None
     """The schema, which is registered, compared or refused when the producer attaches."""
