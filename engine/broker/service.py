@@ -57,6 +57,7 @@ from engine.net.listener import Listener
 from engine.net.network import Network
 from engine.net.tls import ServerFiles
 from engine.ownership.owner import BundleOwnership, OwnerRecord
+from engine.ownership.placer import HashPlacer
 from engine.ownership.registration import BrokerRecord, BrokerRegistration
 from engine.rpc.server import RpcPages
 from engine.schema.schema_registry import SchemaRegistry
@@ -122,7 +123,7 @@ class Running:
         )
         self.catalog = Catalog(base.store, base.policies, self.policy_log, base.node.cluster_name)
         self.assignment = BundleAssignment(
-            base.store, self.ownership, record, base.node.cluster_name
+            base.store, self.ownership, record, base.node.cluster_name, HashPlacer()
         )
         owned: Ownership = self.assignment
         namespaces: Namespaces = self.catalog

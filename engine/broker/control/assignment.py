@@ -7,8 +7,8 @@ from engine.base.names import BundleName, TopicName
 from engine.broker.errors import NotServedHere, ServiceNotReady, TopicNotFound, not_served
 from engine.broker.ports import LookupResult
 from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnavailableError
-from engine.ownership.assign import choose
 from engine.ownership.owner import BundleOwnership, NoNamespaceError, OwnerRecord
+from engine.ownership.placer import Placer
 from engine.ownership.registration import BrokerRecord, live_brokers
 from engine.tenancy.resources.isolation import IsolationPolicies, isolation_of
 
@@ -32,9 +32,15 @@ class BundleAssignment:
     """Finds owners of bundles and acquires bundles, for one broker."""
 
     def __init__(
-        self, store: MetadataStore, ownership: BundleOwnership, record: BrokerRecord, cluster: str
+        self,
+        store: MetadataStore,
+        ownership: BundleOwnership,
+        record: BrokerRecord,
+        cluster: str,
+        placer: Placer,
     ) -> None:
         self._store = store
+        self._placer = placer
         self._cluster = cluster
         self._ownership = ownership
         self._record = record
@@ -114,8 +120,8 @@ class BundleAssignment:
         if authoritative and (own in places or own not in brokers):
             return None
         able = [broker for broker in places if brokers[broker].serves(persistent=persistent)]
-        chosen = choose(bundle, able or places)
-        return brokers[chosen] if chosen is not None and chosen != own else None
+        order = self._placer.order(bundle, able or places)
+        return brokers[order[0]] if order and order[0] != own else None
 
     async def _isolation(self) -> IsolationPolicies:
         try:

@@ -1,20 +1,29 @@
 """Who is sent here by the node of an earlier life of this broker is served, not refused."""
 
+from collections.abc import Iterable
+
 import pytest
 
-from engine.base.names import TopicName
+from engine.base.names import BundleName, TopicName
 from engine.broker.control.assignment import BundleAssignment
 from engine.broker.errors import ServiceNotReady
 from engine.metadata.memory import MemoryServer
 from engine.ownership.owner import BundleOwnership, OwnerRecord
+from engine.ownership.placer import HashPlacer, Placer
 from engine.ownership.registration import BrokerRecord, BrokerRegistration
 from engine.tenancy.namespaces import bootstrap
 
 TOPIC = TopicName.parse("persistent://public/default/x")
+BY_HASH = HashPlacer()
 
 
 async def _broker(
-    server: MemoryServer, name: str, *, persistent: bool = True, non_persistent: bool = True
+    server: MemoryServer,
+    name: str,
+    *,
+    persistent: bool = True,
+    non_persistent: bool = True,
+    placer: Placer = BY_HASH,
 ) -> BundleAssignment:
     store = server.session()
     record = BrokerRecord(
@@ -30,7 +39,7 @@ async def _broker(
     await BrokerRegistration(store, record).renew()
     owner = OwnerRecord.of(record)
     return BundleAssignment(
-        store, BundleOwnership(store, owner, lambda lost: None), record, "standalone"
+        store, BundleOwnership(store, owner, lambda lost: None), record, "standalone", placer
     )
 
 
@@ -73,3 +82,19 @@ async def test_without_a_broker_of_its_kind_a_topic_is_refused_where_it_would_be
     await bootstrap(server.session(), cluster="standalone", broker_url="b", web_url="w")
     only = await _broker(server, "one", persistent=False)
     assert (await only.place(TOPIC, authoritative=False)).here
+
+
+class LastPlacer:
+    """Ranks brokers by their names, the last one first."""
+
+    def order(self, bundle: BundleName, broker_ids: Iterable[str]) -> list[str]:
+        return sorted(broker_ids, reverse=True)
+
+
+async def test_the_placer_decides_who_acquires_a_bundle() -> None:
+    server = MemoryServer()
+    await bootstrap(server.session(), cluster="standalone", broker_url="b", web_url="w")
+    first, last = [await _broker(server, name, placer=LastPlacer()) for name in ("a", "z")]
+    sent = await first.place(TOPIC, authoritative=False)
+    assert (sent.chosen, sent.owner.native_url) == (True, "pulsar://z:6650")
+    assert (await last.place(TOPIC, authoritative=False)).here
