@@ -1,6 +1,7 @@
 """Errors of managed ledgers."""
 
 from engine.base.errors import MagnetarError, MisuseError
+from engine.ledger.errors import LedgerError
 
 
 class ManagedLedgerError(MagnetarError):
@@ -35,6 +36,11 @@ class ManagedLedgerLoadError(ManagedLedgerError):
 class LedgerIdReusedError(ManagedLedgerError):
     """The metadata store assigned a new ledger an id that is not above those this topic has used. Nothing was
     written."""
+
+
+class OffloadedError(LedgerError):
+    """The entries of a ledger are only in tiered storage, where another broker moved them, and cannot be read from
+    there."""
 
 
 class CursorUnreadableError(ManagedLedgerError):

@@ -214,7 +214,9 @@ class ManagedLedgerFactory:
         ledgers = []
         for span in stored.record.ledgers:
             if span.timestamp_ms:
-                info = LedgerInfo(span.ledger_id, span.entries, span.size, span.timestamp_ms, True)
+                info = LedgerInfo(
+                    span.ledger_id, span.entries, span.size, span.timestamp_ms, True, span.extra
+                )
                 ledgers.append(info)
                 continue
             try:

@@ -18,7 +18,8 @@ class EntrySummary(NamedTuple):
 class LedgerInfo:
     """One ledger of a topic. ``entries`` and ``size`` (bytes) of the open one are those confirmed so far.
 
-    ``timestamp_ms``: wall time of its close, 0 while open.
+    ``timestamp_ms``: wall time of its close, 0 while open. ``extra``: the stored record's other fields, as of
+    ``LedgerSpan``.
     """
 
     ledger_id: int
@@ -26,6 +27,7 @@ class LedgerInfo:
     size: int
     timestamp_ms: int
     closed: bool
+    extra: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

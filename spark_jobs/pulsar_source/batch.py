@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.ledger.errors import NoSuchEntryError, NoSuchLedgerError, ReadError
+from engine.managed.positions import LedgerSpan
+from engine.managed.reading.entry_reader import open_entries
 from engine.schema.offloader import Offloader
 from engine.schema.stored_versions import StoredVersions
 from engine.wire.batches import BatchFormatError
@@ -108,9 +110,8 @@ async def _read(
         next_entry = ledger_range.first
         trimmed: TrimmedError | None = None
         try:
-            reader = await ledgers.open(
-                ledger_range.ledger_id, options.password, recover=False, unconfirmed=True
-            )
+            span = LedgerSpan(ledger_range.ledger_id, extra=ledger_range.extra)
+            reader = await open_entries(ledgers, span, owner=False, password=options.password)
             while next_entry <= ledger_range.last:
                 # One read at a time: the loop does not run while Spark consumes rows, and a pending read would
                 # time out.

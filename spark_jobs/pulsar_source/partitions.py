@@ -2,7 +2,7 @@
 picklable."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql.datasource import InputPartition
 
@@ -11,13 +11,16 @@ from spark_jobs.pulsar_source.options import BYTES_PER_PARTITION, PARTITIONS_MAX
 
 @dataclass(frozen=True)
 class LedgerRange(InputPartition):
-    """Entries ``first..last`` (both included) of a ledger; ``partition`` of the topic, -1 when it is not
-    partitioned."""
+    """Entries ``first..last`` (both included) of a ledger; ``partition`` of the topic, -1 when it is not partitioned.
+
+    ``extra``: what the topic's record has of the ledger besides, as ``LedgerSpan.extra``.
+    """
 
     ledger_id: int
     first: int
     last: int
     partition: int = -1
+    extra: bytes = field(default=b"", kw_only=True)
 
     @property
     def entries(self) -> int:
@@ -58,8 +61,6 @@ def newest(ranges: Sequence[LedgerRange], last_entries: int) -> list[LedgerRange
         if remaining <= 0:
             break
         first = max(ledger_range.first, ledger_range.last - remaining + 1)
-        chosen.append(
-            LedgerRange(ledger_range.ledger_id, first, ledger_range.last, ledger_range.partition)
-        )
+        chosen.append(replace(ledger_range, first=first))
         remaining -= ledger_range.last - first + 1
     return chosen[::-1]

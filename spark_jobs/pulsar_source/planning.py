@@ -4,6 +4,7 @@ tasks."""
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
@@ -65,7 +66,11 @@ async def _plan(options: Options) -> list[LedgerRange]:
                 raise OptionError(f"option topic: there is no topic {topic}") from error
             known = [(ledger.ledger_id, ledger.entries, ledger.size) for ledger in info.ledgers]
             limits = options.entries_per_partition, options.bytes_per_partition
-            ranges += newest(plan(known, *limits, number), options.last_entries)
+            extras = {ledger.ledger_id: ledger.extra for ledger in info.ledgers}
+            ranges += [
+                replace(ledger_range, extra=extras[ledger_range.ledger_id])
+                for ledger_range in newest(plan(known, *limits, number), options.last_entries)
+            ]
         return ranges
 
 

@@ -44,13 +44,13 @@ def _position(position: Position) -> JsonObject:
 
 def _stored_ledger(ledger: LedgerSpan, now_ms: int) -> JsonObject:
     closed = ledger.timestamp_ms > 0
-    offloaded, attempt = offload_of(ledger)
+    offload = offload_of(ledger)
     return {
         "ledgerId": ledger.ledger_id,
         **({"entries": ledger.entries, "size": ledger.size} if closed else {}),
         "timestamp": ledger.timestamp_ms if closed else now_ms,
-        "isOffloaded": offloaded,
-        **({"offloadedContextUuid": str(attempt)} if attempt is not None else {}),
+        "isOffloaded": offload.complete,
+        **({"offloadedContextUuid": str(offload.attempt)} if offload.attempt is not None else {}),
     }
 
 

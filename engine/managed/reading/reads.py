@@ -5,9 +5,9 @@ from typing import Protocol
 
 from engine.base.slices import Slice, View
 from engine.ledger.client import LedgerClient
-from engine.ledger.reading.reader import LedgerReader
 from engine.ledger.writing.writer import LedgerWriter
-from engine.managed.positions import LedgerLine
+from engine.managed.positions import LedgerLine, LedgerSpan
+from engine.managed.reading.entry_reader import EntryReader, open_entries
 from engine.managed.settings import ManagedSettings
 from engine.wire.kernels import batch_sizes
 
@@ -79,7 +79,7 @@ class LedgerReads:
         self._ledgers = ledgers
         self._line = line
         self._settings = settings
-        self._readers: dict[int, LedgerReader] = {}  # least recently used first
+        self._readers: dict[int, EntryReader] = {}  # least recently used first
         self._writing = -1
         self.fetched_entries = 0
         self.fetched_bytes = 0
@@ -100,7 +100,7 @@ class LedgerReads:
         """
         ledger, base = self._line.find(start)
         last = min(stop - base, ledger.entries) - 1
-        reader = await self._reader(ledger.ledger_id)
+        reader = await self._reader(ledger)
         runs = await reader.read(start - base, last, bytes_max)
         for run in runs:
             if run.counts is None:
@@ -109,14 +109,11 @@ class LedgerReads:
             self.fetched_bytes += run.size
         return runs
 
-    async def _reader(self, ledger_id: int) -> LedgerReader:
-        reader = self._readers.pop(ledger_id, None)
+    async def _reader(self, ledger: LedgerSpan) -> EntryReader:
+        reader = self._readers.pop(ledger.ledger_id, None)
         if reader is None:
-            reader = await self._ledgers.open(ledger_id, recover=False)
-            if not reader.closed:
-                # A ledger that is being written is read through its writer. So a crash left this one open.
-                reader = await self._ledgers.open(ledger_id, recover=True)
-        self._readers[ledger_id] = reader
+            reader = await open_entries(self._ledgers, ledger, owner=True)
+        self._readers[ledger.ledger_id] = reader
         if len(self._readers) > self._settings.readers_max:
             oldest = next(reader_id for reader_id in self._readers if reader_id != self._writing)
             del self._readers[oldest]

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError, Message
 
@@ -291,14 +292,27 @@ def _take_index(texts: dict[str, str]) -> dict[int, int]:
     return index
 
 
-def offload_of(ledger: LedgerSpan) -> tuple[bool, uuid.UUID | None]:
-    """Return whether another broker moved the ledger to cheaper storage, and the id of its last attempt."""
+class Offload(NamedTuple):
+    """The copy of a ledger that another broker made in tiered storage. ``attempt``: id of its last attempt, None
+    without any. ``driver``: name of the storage, empty when unknown."""
+
+    complete: bool
+    attempt: uuid.UUID | None
+    deleted_from_bookies: bool
+    driver: str
+
+
+def offload_of(ledger: LedgerSpan) -> Offload:
+    """Return what is stored of a ledger's copy in tiered storage."""
     info = pb.ManagedLedgerInfo.LedgerInfo(ledgerId=ledger.ledger_id)
     info.MergeFromString(ledger.extra)
     if not info.HasField("offloadContext"):
-        return False, None
-    halves = info.offloadContext.uidMsb, info.offloadContext.uidLsb
-    return info.offloadContext.complete, uuid.UUID(bytes=struct.pack(">qq", *halves))
+        return Offload(False, None, False, "")
+    context = info.offloadContext
+    attempt = uuid.UUID(bytes=struct.pack(">qq", context.uidMsb, context.uidLsb))
+    return Offload(
+        context.complete, attempt, context.bookkeeperDeleted, context.driverMetadata.name
+    )
 
 
 def _remaining_fields(message: Message, *known: str) -> bytes:

@@ -11,6 +11,7 @@ ROLLING = "engine/managed/writing/rolling.py"
 STORE = "engine/managed/cursors/cursor_store.py"
 HELD = "unit/managed/test_held_reads.py"
 HELD_TOPIC = "unit/broker/test_held_reads.py"
+OPENING = "unit/managed/reading/test_entry_reader.py"
 APPENDER = "engine/managed/writing/appender.py"
 
 EDITS = (
@@ -520,5 +521,19 @@ EDITS = (
         "last = self.log.last_readable",
         "last = self.log.last_confirmed",
         (f"{HELD_TOPIC}::test_the_last_message_is_the_last_readable_one",),
+    ),
+    Edit(
+        "readers-of-others-topics-fence-them",
+        "engine/managed/reading/entry_reader.py::open_entries",
+        "if owner and not reader.closed:",
+        "if not reader.closed:",
+        (f"{OPENING}::test_only_the_owner_closes_a_ledger_that_a_crash_left_open",),
+    ),
+    Edit(
+        "an-offloaded-ledger-counts-as-lost",
+        "engine/managed/reading/entry_reader.py::open_entries",
+        "if span.extra and (offload := offload_of(span)).deleted_from_bookies:",
+        "if False:",
+        (f"{OPENING}::test_an_offloaded_ledger_is_read_from_the_bookies_while_they_keep_it",),
     ),
 )

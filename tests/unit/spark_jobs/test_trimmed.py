@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from engine.ledger.errors import NoSuchEntryError, NoSuchLedgerError
+from engine.managed.errors import OffloadedError
 from engine.managed.ledger import InitialPosition, ManagedLedger
+from engine.wire import mledger_pb2 as pb
 from engine.wire.batches import Message, pack_entry
 from spark_jobs.jobs.kit import reading
 from spark_jobs.jobs.kit.cells import CELLS
@@ -111,6 +113,20 @@ async def test_a_ledger_that_is_lost_is_no_trimmed_one(
     [first, *_] = await planning._plan(OPTIONS)
     await brokers.cluster.client().delete(first.ledger_id)
     with pytest.raises(NoSuchLedgerError):
+        await read(first)
+
+
+async def test_an_offloaded_ledger_that_left_the_bookies_is_no_trimmed_one(
+    topic: tuple[Brokers, ManagedLedger],
+) -> None:
+    brokers, ledger = topic
+    info = pb.ManagedLedgerInfo.LedgerInfo()
+    info.offloadContext.bookkeeperDeleted = True
+    ledger.line.ledgers[0].extra = info.SerializePartialToString()
+    await ledger.update_properties({"stored": "again"})
+    [first, *_] = await planning._plan(OPTIONS)
+    await brokers.cluster.client().delete(first.ledger_id)
+    with pytest.raises(OffloadedError):
         await read(first)
 
 
