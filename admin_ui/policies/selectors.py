@@ -1,6 +1,7 @@
 """The policies in force on a namespace or topic, and the level that each value is from."""
 
 import asyncio
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from engine.base.errors import Unsupported
@@ -9,6 +10,7 @@ from engine.metadata.records import Stored
 from engine.tenancy.namespaces import get_policies
 from engine.tenancy.policies.in_force import of_cluster
 from engine.tenancy.policies.policy import Level, Policy, completed, find
+from engine.tenancy.policies.policy_calls import ToolCommand
 from engine.tenancy.policies.table import POLICIES
 from gateway.http.errors import describe
 from gateway.services import policies
@@ -89,11 +91,11 @@ def _on_topic(values: Body) -> PolicyValues:
 async def topic(engine: Engine, name: TopicName) -> Body:
     """Return all rows of a topic. Raises as ``on_topic``."""
     values = await on_topic(engine, name)
-    return {"policies": [row(policy, values[policy.name]) for policy in OF_TOPICS]}
+    return {"policies": [row(policy, Level.TOPIC, values[policy.name]) for policy in OF_TOPICS]}
 
 
-def row(policy: Policy, values: PolicyValues) -> Body:
-    """Return the row of a policy as it is shown."""
+def row(policy: Policy, place: Level, values: PolicyValues) -> Body:
+    """Return the row of a policy as it is shown at a namespace or topic."""
     return {
         "name": policy.name,
         "title": policy.title,
@@ -105,6 +107,28 @@ def row(policy: Policy, values: PolicyValues) -> Body:
         "own": exact(values.own),
         "inherited": exact(values.inherited),
         "inherited_level": values.inherited_level.value,
+        "rest": _rest(policy, place),
+        "commands": [_command(command) for command in policy.commands_at(place)],
+    }
+
+
+def _rest(policy: Policy, place: Level) -> Body:
+    route = policy.route_at(place)
+    assert route is not None, policy.name
+    return {
+        "path": f"{route.path}?{route.query}" if route.query else route.path,
+        "method": route.method,
+        "value_query": route.value_query,
+        "removal": None if route.removal is None else asdict(route.removal),
+    }
+
+
+def _command(command: ToolCommand) -> Body:
+    return {
+        "tool": command.tool.value,
+        "set": command.set,
+        "remove": command.remove,
+        "options": [asdict(option) for option in command.options],
     }
 
 

@@ -9,7 +9,7 @@ from admin_ui.policies.effects import Effects, OwnValues, Seen
 from admin_ui.policies.selectors import PolicyValues, exact
 from engine.base.errors import Conflict, NotReady
 from engine.base.names import NamespaceName, TopicName
-from engine.tenancy.policies.policy import Policy, completed
+from engine.tenancy.policies.policy import Level, Policy, completed
 from engine.tenancy.policies.table import SIZE_QUOTA
 from gateway.services import policies
 from gateway.services.clock import now_ms
@@ -39,7 +39,7 @@ async def preview(engine: Engine, place: Place, policy: Policy, user: str, value
     return {
         "token": confirming.sign(KIND, content),
         "at": at,
-        "row": selectors.row(policy, values),
+        "row": selectors.row(policy, _level(place), values),
         "effects": None if effects_now is None else effects_now.as_json(),
         "overriding": [
             {"name": name, "value": exact(own_value)}
@@ -72,9 +72,13 @@ async def apply(engine: Engine, place: Place, policy: Policy, user: str, token: 
     after, _ = await _values(engine, place, policy)
     return {
         "at": now_ms(),
-        "row": selectors.row(policy, after),
+        "row": selectors.row(policy, _level(place), after),
         "effects": None if effects_now is None else effects_now.as_json(),
     }
+
+
+def _level(place: Place) -> Level:
+    return Level.TOPIC if isinstance(place, TopicName) else Level.NAMESPACE
 
 
 async def _values(engine: Engine, place: Place, policy: Policy) -> tuple[PolicyValues, str]:

@@ -8,6 +8,7 @@ from rest_framework import serializers as s
 
 from admin_ui.shapes import ChangeBody
 from engine.tenancy.policies.policy import Level
+from engine.tenancy.policies.policy_calls import Tool
 
 LEVELS = tuple(level.value for level in Level)
 
@@ -22,6 +23,43 @@ class PolicyPart(s.Serializer[object]):
     maximum = s.CharField(required=False)
     unit = s.CharField(required=False)
     enum = s.ListField(child=s.CharField(), required=False)
+
+
+class PolicyRemoval(s.Serializer[object]):
+    method = s.ChoiceField(choices=("DELETE", "POST", "PUT"))
+    body = s.JSONField(allow_null=True, help_text="JSON value to send, unless by DELETE")
+
+
+class PolicyRest(s.Serializer[object]):
+    """The calls of Pulsar's REST interface that set and remove the policy here."""
+
+    path = s.CharField(help_text="below the path of the namespace or topic, with its query")
+    method = s.ChoiceField(choices=("POST", "PUT"), help_text="method that sets it")
+    value_query = s.CharField(help_text="query parameter for the value; empty: it is the body")
+    removal = PolicyRemoval(allow_null=True, help_text="null: no call removes it")
+
+
+class PolicyOption(s.Serializer[object]):
+    """An option for one field of the value. A field that the value lacks is left out."""
+
+    flag = s.CharField(help_text="word before the field's value")
+    field = s.CharField(help_text="name of the field; empty for a value without parts")
+    suffix = s.CharField(help_text="unit after a number of 0 or more")
+    divisor = s.IntegerField(help_text="divides a number, or the tool cannot express it")
+    cases = s.DictField(
+        child=s.ListField(child=s.CharField()),
+        allow_null=True,
+        help_text="words for each value that the tool can express, instead of the flag",
+    )
+
+
+class PolicyCommand(s.Serializer[object]):
+    """The commands of one tool that set and remove the policy here; the place's name is the last word."""
+
+    tool = s.ChoiceField(choices=tuple(tool.value for tool in Tool))
+    set = s.ListField(child=s.CharField(), help_text="words before those of the options")
+    remove = s.ListField(child=s.CharField(), help_text="empty: the tool cannot remove it")
+    options = PolicyOption(many=True)
 
 
 class PolicyRow(s.Serializer[object]):
@@ -39,6 +77,8 @@ class PolicyRow(s.Serializer[object]):
         allow_null=True, help_text="value in force without own; null: not known"
     )
     inherited_level = s.ChoiceField(choices=LEVELS, help_text="level of the inherited value")
+    rest = PolicyRest()
+    commands = PolicyCommand(many=True, help_text="at most one of each tool")
 
 
 class TopicPoliciesAnswer(s.Serializer[object]):

@@ -86,7 +86,9 @@ async def namespace(engine: Engine, name: NamespaceName) -> Body:
         "first_topics": topics[:FIRST_TOPICS],
         "unknown": unknown,
         "properties": dict(stored.get("properties") or {}),
-        "policies": [policies.row(policy, values[policy.name]) for policy in OF_NAMESPACES],
+        "policies": [
+            policies.row(policy, Level.NAMESPACE, values[policy.name]) for policy in OF_NAMESPACES
+        ],
     }
 
 

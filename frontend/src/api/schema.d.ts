@@ -1895,6 +1895,15 @@ export interface components {
             token?: string;
             value?: unknown;
         };
+        /** @description The commands of one tool that set and remove the policy here; the place's name is the last word. */
+        PolicyCommand: {
+            tool: components["schemas"]["ToolEnum"];
+            /** @description words before those of the options */
+            set: string[];
+            /** @description empty: the tool cannot remove it */
+            remove: string[];
+            options: components["schemas"]["PolicyOption"][];
+        };
         /** @description Losses among the topics that brokers have loaded. Lists hold the first entries. */
         PolicyEffects: {
             /** @description stored topics that the value applies to; a partitioned one counts once */
@@ -1931,6 +1940,21 @@ export interface components {
          * @enum {string}
          */
         PolicyLevelEnum: "broker" | "namespace" | "global" | "topic";
+        /** @description An option for one field of the value. A field that the value lacks is left out. */
+        PolicyOption: {
+            /** @description word before the field's value */
+            flag: string;
+            /** @description name of the field; empty for a value without parts */
+            field: string;
+            /** @description unit after a number of 0 or more */
+            suffix: string;
+            /** @description divides a number, or the tool cannot express it */
+            divisor: number;
+            /** @description words for each value that the tool can express, instead of the flag */
+            cases: {
+                [key: string]: string[];
+            } | null;
+        };
         /** @description A part of a value, or a value that has no parts. */
         PolicyPart: {
             /** @description empty for a value without parts */
@@ -1974,6 +1998,40 @@ export interface components {
             /** @description effects as in the preview, counted again before saving */
             effects: components["schemas"]["PolicyEffects"] | null;
         };
+        PolicyRemoval: {
+            method: components["schemas"]["PolicyRemovalMethodEnum"];
+            /** @description JSON value to send, unless by DELETE */
+            body: unknown;
+        };
+        /**
+         * @description * `DELETE` - DELETE
+         *     * `POST` - POST
+         *     * `PUT` - PUT
+         * @enum {string}
+         */
+        PolicyRemovalMethodEnum: "DELETE" | "POST" | "PUT";
+        /** @description The calls of Pulsar's REST interface that set and remove the policy here. */
+        PolicyRest: {
+            /** @description below the path of the namespace or topic, with its query */
+            path: string;
+            /**
+             * @description method that sets it
+             *
+             *     * `POST` - POST
+             *     * `PUT` - PUT
+             */
+            method: components["schemas"]["PolicyRestMethodEnum"];
+            /** @description query parameter for the value; empty: it is the body */
+            value_query: string;
+            /** @description null: no call removes it */
+            removal: components["schemas"]["PolicyRemoval"] | null;
+        };
+        /**
+         * @description * `POST` - POST
+         *     * `PUT` - PUT
+         * @enum {string}
+         */
+        PolicyRestMethodEnum: "POST" | "PUT";
         PolicyRow: {
             name: string;
             title: string;
@@ -2006,6 +2064,9 @@ export interface components {
              *     * `topic` - topic
              */
             inherited_level: components["schemas"]["PolicyLevelEnum"];
+            rest: components["schemas"]["PolicyRest"];
+            /** @description at most one of each tool */
+            commands: components["schemas"]["PolicyCommand"][];
         };
         PositionRow: {
             /** @description null for a plain topic */
@@ -2555,6 +2616,12 @@ export interface components {
             to: number;
             from: number;
         };
+        /**
+         * @description * `pulsar-admin` - pulsar-admin
+         *     * `pulsarctl` - pulsarctl
+         * @enum {string}
+         */
+        ToolEnum: "pulsar-admin" | "pulsarctl";
         TopicAnswer: {
             at: number;
             row: components["schemas"]["TopicRow"];

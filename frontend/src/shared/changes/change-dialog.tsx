@@ -6,7 +6,7 @@ import { ApiError } from "../../lib/errors";
 import { Dialog } from "../../ui/dialog";
 import { ErrorNotice } from "../../ui/states";
 import { CommandLines } from "../commands/command-lines";
-import type { Commands } from "../commands/commands";
+import type { Commands } from "../commands/shell";
 import styles from "../cursor/cursor.module.css";
 import { NotDone } from "./not-done";
 

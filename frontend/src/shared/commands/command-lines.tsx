@@ -1,7 +1,7 @@
 import { Command } from "../../ui/copy";
 import { ChevronIcon } from "../../ui/icons";
-import type { Commands, Line } from "./commands";
 import styles from "./commands.module.css";
+import type { Commands, Line } from "./shell";
 
 /** The same by the tools on a command line; closed until somebody wants it. */
 export function CommandLines({ of, note }: { of: Commands; note?: string | undefined }) {

@@ -1,8 +1,9 @@
 // @vitest-environment jsdom
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { COMMANDS, type Commands, type Line, QUESTIONS } from "./commands";
-import { line } from "./shell";
+import { COMMANDS, QUESTIONS } from "./commands";
+import type { PolicyCalls } from "./policy-commands";
+import { type Commands, type Line, line } from "./shell";
 import segments from "./subscription-segments.json";
 
 const document = JSON.parse(readFileSync("openapi.json", "utf8"));
@@ -15,6 +16,10 @@ const changing = methods
 const at = { domain: "persistent", tenant: "shop", namespace: "orders", topic: "100% it's" };
 const tenant = { admin_roles: ["ops", "dev"], allowed_clusters: ["here"] };
 const bundle = { tenant: "shop", namespace: "orders", bundle: "0x00000000_0x40000000" };
+const calls: PolicyCalls = {
+  rest: { path: "messageTTL", method: "POST", value_query: "", removal: null },
+  commands: [],
+};
 const ARGUMENTS: Record<string, unknown[]> = {
   createTenant: [{ ...tenant, name: "shop" }],
   updateTenant: [{ ...tenant, tenant: "shop" }],
@@ -27,13 +32,13 @@ const ARGUMENTS: Record<string, unknown[]> = {
   setTopicProperties: [at, { value: { a: "1" }, expected: { b: "2" } }],
   setNamespacePolicy: [
     { tenant: "shop", namespace: "orders" },
-    { policy: "messageTTL", value: 600 },
+    { policy: calls, value: 600 },
   ],
   setNamespaceProperties: [
     { tenant: "shop", namespace: "orders" },
     { value: { a: "1" }, expected: { b: "2" } },
   ],
-  setTopicPolicy: [at, { policy: "messageTTL", value: 600 }],
+  setTopicPolicy: [at, { policy: calls, value: 600 }],
   unloadBundle: [bundle],
   splitBundle: [bundle, { edges: [0x20000000], middle: true, unload: true }],
   unloadBroker: [{ cluster: "here", broker: "b:8080" }],

@@ -3,17 +3,10 @@
 
 import type { operations } from "../../api/schema";
 import { serverNow } from "../../lib/clock";
-import { type PolicyValue, policyCommands } from "./policy-commands";
-import { curl, line, path } from "./shell";
+import { type PolicyCalls, policyCommands } from "./policy-commands";
+import { type Commands, curl, line, path } from "./shell";
 
-/** A command, or why there is none. */
-export type Line = string | { why: string };
-
-export interface Commands {
-  curl: Line;
-  pulsarctl: Line;
-  pulsarAdmin: Line;
-}
+export type { Commands } from "./shell";
 
 export interface TopicPath {
   domain: string;
@@ -342,12 +335,12 @@ export const COMMANDS = {
   /** `value` null removes it. */
   setNamespacePolicy: (
     at: { tenant: string; namespace: string },
-    { policy, value }: { policy: string; value: PolicyValue },
-  ) => policyCommands(namespaceOf(at), `${at.tenant}/${at.namespace}`, "namespace", policy, value),
+    { policy, value }: { policy: PolicyCalls; value: unknown },
+  ) => policyCommands(namespaceOf(at), `${at.tenant}/${at.namespace}`, policy, value),
   setNamespaceProperties: namespaceProperties,
   /** `value` null removes it. */
-  setTopicPolicy: (at: TopicPath, { policy, value }: { policy: string; value: PolicyValue }) =>
-    policyCommands(restOf(at), nameOf(at), "topic", policy, value),
+  setTopicPolicy: (at: TopicPath, { policy, value }: { policy: PolicyCalls; value: unknown }) =>
+    policyCommands(restOf(at), nameOf(at), policy, value),
   createTopic: topicCreation,
   deleteTopic: topicDeletion,
   terminateTopic: (at: TopicPath): Commands => ({

@@ -1,41 +1,45 @@
 // @vitest-environment jsdom
+import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { policyCommands } from "./policy-commands";
+import { type PolicyCalls, policyCommands } from "./policy-commands";
+import type { Commands } from "./shell";
 
-const REST = "/admin/v2/namespaces/shop/orders";
-const TOPIC = "/admin/v2/persistent/shop/orders/t";
+interface Group {
+  policy: string;
+  level: "namespace" | "topic";
+  calls: PolicyCalls;
+  cases: (Commands & { value: unknown })[];
+}
 
-test("a value becomes the options of each tool", () => {
-  const value = { retentionTimeInMinutes: 60, retentionSizeInMB: -1 };
-  const made = policyCommands(REST, "shop/orders", "namespace", "retention", value);
-  expect(made.curl).toContain(`-d '{"retentionTimeInMinutes":60,"retentionSizeInMB":-1}'`);
-  expect(made.curl).toContain(`${REST}/retention`);
-  expect(made.pulsarAdmin).toBe("pulsar-admin namespaces set-retention --time 60m --size -1 shop/orders");
-  expect(made.pulsarctl).toBe("pulsarctl namespaces set-retention --time 60m --size -1 shop/orders");
+// tests/unit/admin_ui/policies/test_policy_rows.py checks that rows have these calls, and what pulsar-admin sends for its commands.
+const GROUPS: Group[] = readFileSync("../tests/golden/policies/tool_calls.jsonl", "utf8")
+  .trim()
+  .split("\n")
+  .map((text) => JSON.parse(text));
+const PLACES = {
+  namespace: { parent: "/admin/v2/namespaces/shop/orders", name: "shop/orders" },
+  topic: { parent: "/admin/v2/persistent/shop/orders/t", name: "persistent://shop/orders/t" },
+};
+
+test.each(GROUPS)("$policy of a $level has its commands", ({ level, calls, cases }) => {
+  const { parent, name } = PLACES[level];
+  for (const { value, curl, pulsarctl, pulsarAdmin } of cases) {
+    const made = policyCommands(parent, name, calls, value);
+    const relative = typeof made.curl === "string" ? made.curl.replace(location.origin, "") : made.curl;
+    expect({ ...made, curl: relative }).toEqual({ curl, pulsarctl, pulsarAdmin });
+  }
 });
 
-test("a topic's policies have words and paths of their own", () => {
-  const made = policyCommands(TOPIC, "persistent://shop/orders/t", "topic", "maxProducersPerTopic", 3);
-  expect(made.curl).toMatch(/orders\/t\/maxProducers$/);
-  expect(made.pulsarAdmin).toBe(
-    "pulsar-admin topicPolicies set-max-producers --max-producers 3 persistent://shop/orders/t",
-  );
+const rest = { path: "p", method: "POST" as const, value_query: "", removal: null };
+const option = { flag: "--n", field: "", suffix: "s", divisor: 1000, cases: null };
+const seconds = { tool: "pulsar-admin" as const, set: ["set"], remove: [], options: [option] };
+
+test("a large number that came as text is divided exactly", () => {
+  const made = policyCommands("/a", "n", { rest, commands: [seconds] }, "9007199254740993000");
+  expect(made.pulsarAdmin).toBe("pulsar-admin set --n 9007199254740993s n");
 });
 
-test("a quota names its type, also where it is removed", () => {
-  const policy = "backlogQuota.message_age";
-  const value = { limitTime: 60, policy: "producer_exception" };
-  expect(policyCommands(REST, "shop/orders", "namespace", policy, value).pulsarAdmin).toBe(
-    "pulsar-admin namespaces set-backlog-quota --limitTime 60 --policy producer_exception --type message_age shop/orders",
-  );
-  const gone = policyCommands(REST, "shop/orders", "namespace", policy, null);
-  expect(gone.curl).toMatch(/-X DELETE \S+backlogQuota\?backlogQuotaType=message_age/);
-  expect(gone.pulsarAdmin).toBe(
-    "pulsar-admin namespaces remove-backlog-quota --type message_age shop/orders",
-  );
-});
-
-test("what a tool cannot do is said", () => {
-  const made = policyCommands(REST, "shop/orders", "namespace", "schemaValidationEnforced", null);
-  for (const one of Object.values(made)) expect(one).toHaveProperty("why");
+test("what no call can do says why", () => {
+  const made = policyCommands("/a", "n", { rest, commands: [seconds] }, null);
+  for (const line of Object.values(made)) expect(line).toHaveProperty("why");
 });

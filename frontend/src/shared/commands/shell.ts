@@ -1,4 +1,13 @@
-// Words of a command line for a POSIX shell.
+// Command lines for a POSIX shell, of their words.
+
+/** A command, or why there is none. */
+export type Line = string | { why: string };
+
+export interface Commands {
+  curl: Line;
+  pulsarctl: Line;
+  pulsarAdmin: Line;
+}
 
 export function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`;

@@ -4,7 +4,7 @@ import { useServerNow } from "../../lib/clock";
 import { dateTime, duration, plural } from "../../lib/format";
 import { CheckIcon } from "../../ui/icons";
 import { CommandLines } from "../commands/command-lines";
-import type { Commands } from "../commands/commands";
+import type { Commands } from "../commands/shell";
 import styles from "./cursor.module.css";
 import { inEntries, loses, outcome, repeats } from "./cursor-words";
 

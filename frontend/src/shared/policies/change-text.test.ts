@@ -13,6 +13,8 @@ const ttl: Policy = {
   own: null,
   inherited: 0,
   inherited_level: "broker",
+  rest: { path: "messageTTL", method: "POST", value_query: "", removal: null },
+  commands: [],
 };
 const set: Policy = { ...ttl, value: 600, level: "namespace", own: 600 };
 

@@ -33,6 +33,8 @@ const ttl: Policy = {
   own: null,
   inherited: 0,
   inherited_level: "broker",
+  rest: { path: "messageTTL", method: "POST", value_query: "", removal: null },
+  commands: [],
 };
 const nothing: PolicyEffects = {
   ...{ topics: 3, counted: 3, at_rest: 0, bytes: 0, subscriptions: [], subscriptions_total: 0 },

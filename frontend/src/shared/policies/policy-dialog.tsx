@@ -7,7 +7,8 @@ import { Dialog } from "../../ui/dialog";
 import { CheckIcon } from "../../ui/icons";
 import { ErrorNotice, Notice } from "../../ui/states";
 import { CommandLines } from "../commands/command-lines";
-import { COMMANDS, type Commands } from "../commands/commands";
+import { COMMANDS } from "../commands/commands";
+import type { Commands } from "../commands/shell";
 import { nameOf } from "../topic/use-topic";
 import { changeOf, setterOf } from "./change-text";
 import { lossesOf, receiptOf, saveLabel } from "./effect-words";
@@ -141,7 +142,7 @@ function OneChange({
             </p>
             {save.data.effects && <p>{receiptOf(save.data.effects)}</p>}
           </div>
-          <CommandLines of={commandsOf(place, opened.name, save.data.row.own)} />
+          <CommandLines of={commandsOf(place, save.data.row, save.data.row.own)} />
           <div className={styles.buttons}>
             <Button variant="default" onClick={() => onBack(wayBack(save.data.row, shown.own as Value))}>
               Restore the previous value…
@@ -206,7 +207,7 @@ function OneChange({
               onRetry={save.error ? undefined : () => found.refetch()}
             />
           )}
-          {change?.changes && <CommandLines of={commandsOf(place, opened.name, next)} />}
+          {change?.changes && <CommandLines of={commandsOf(place, shown, next)} />}
           <div className={styles.buttons}>
             <Button variant="default" onClick={onClose}>
               Cancel
@@ -231,7 +232,7 @@ function wayBack(saved: Policy, before: Value): Turn {
   return before === null ? { policy: saved, remove: true } : { policy: saved, remove: false, value: before };
 }
 
-function commandsOf(place: PolicyPlace, policy: string, value: unknown): Commands {
+function commandsOf(place: PolicyPlace, policy: Policy, value: unknown): Commands {
   return place.level === "topic"
     ? COMMANDS.setTopicPolicy(place.id, { policy, value })
     : COMMANDS.setNamespacePolicy(place.id, { policy, value });

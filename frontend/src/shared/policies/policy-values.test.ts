@@ -32,6 +32,8 @@ const policy = (parts: Part[], more: Partial<Policy> = {}): Policy => ({
   own: null,
   inherited: null,
   inherited_level: "broker",
+  rest: { path: "messageTTL", method: "POST", value_query: "", removal: null },
+  commands: [],
   ...more,
 });
 

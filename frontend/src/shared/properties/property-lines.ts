@@ -1,6 +1,6 @@
 // Properties of topics and namespaces as lines of text, and what changes between two of them.
 
-import type { Commands } from "../commands/commands";
+import type { Commands } from "../commands/shell";
 
 export type Properties = Record<string, string>;
 
