@@ -75,7 +75,7 @@ CLOSE_DEADLINE_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class BrokerResources:
-    """Settings and clients that a broker needs, created by ``engine.wiring``."""
+    """Settings and clients that a broker needs, created by ``engine.programs.broker``."""
 
     node: NodeSettings
     data_path: DataPathSettings

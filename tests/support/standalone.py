@@ -14,8 +14,8 @@ from engine.base.entropy import RandomEntropy
 from engine.broker.service import BrokerService
 from engine.metadata.memory import MemoryServer
 from engine.net.network import LoopNetwork
+from engine.programs.broker import build_broker
 from engine.settings import load
-from engine.wiring import build_broker
 
 T = TypeVar("T")
 

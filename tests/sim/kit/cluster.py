@@ -20,10 +20,10 @@ from engine.ledger.settings import LedgerSettings
 from engine.managed.settings import ManagedSettings
 from engine.metadata.memory import MemoryStore
 from engine.metadata.store import SessionExpiredError, StoreUnavailableError
+from engine.programs.broker import build_broker
 from engine.settings import Settings
 from engine.tenancy.policies.values import WHEN_NO_SUBSCRIPTIONS
 from engine.tenancy.settings import PolicySettings
-from engine.wiring import build_broker
 from tests.sim.kit.disk import Crashed, FaultDisk, InlineLane
 from tests.sim.kit.followers import FollowedServer
 from tests.sim.kit.loop import Node, SimLoop

@@ -13,9 +13,9 @@ from engine.base.names import TopicName
 from engine.broker.service import BrokerService
 from engine.broker.topics.topic import Topic
 from engine.net.network import LoopNetwork
+from engine.programs.broker import build_broker
 from engine.settings import load
 from engine.wire import pulsar_pb2 as pb
-from engine.wiring import build_broker
 from gateway.services.engine_link import Engine
 from tests.support.admin.direct import DirectAdmin
 from tests.support.ledger_cluster import Cluster, run_of

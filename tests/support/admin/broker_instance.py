@@ -9,9 +9,9 @@ from engine.base.names import TopicName
 from engine.broker.service import BrokerService
 from engine.metadata.memory import MemoryStore
 from engine.net.network import LoopNetwork
+from engine.programs.broker import build_broker
 from engine.settings import load
 from engine.wire import pulsar_pb2 as pb
-from engine.wiring import build_broker
 from tests.support.ledger_cluster import Cluster, run_of
 from tests.support.managed_cluster import Sink
 

@@ -9,8 +9,8 @@ from engine.broker.control.topic_policies import PolicyLog
 from engine.broker.service import BrokerService
 from engine.metadata.store import MetadataStore
 from engine.net.network import LoopNetwork
+from engine.programs.broker import build_broker
 from engine.settings import load
-from engine.wiring import build_broker
 from tests.support.ledger_cluster import Cluster
 
 TOKEN = "tests-only-tests-only"

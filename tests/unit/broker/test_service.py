@@ -13,9 +13,9 @@ from engine.base.entropy import RandomEntropy
 from engine.broker.service import BrokerService
 from engine.metadata.memory import MemoryServer
 from engine.net.network import LoopNetwork
+from engine.programs.broker import build_broker
 from engine.settings import load
 from engine.wire import pulsar_pb2 as pb
-from engine.wiring import build_broker
 
 TEXT = "Reached the maximum number of connections"
 

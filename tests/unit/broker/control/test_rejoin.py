@@ -16,8 +16,8 @@ from engine.metadata import memory, paths
 from engine.metadata.memory import MemoryServer
 from engine.metadata.store import SessionExpiredError, StoreUnavailableError
 from engine.net.network import LoopNetwork
+from engine.programs.broker import build_broker
 from engine.settings import load
-from engine.wiring import build_broker
 from tests.support.stores.losing import LosingStore
 
 STEPS = 7

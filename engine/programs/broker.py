@@ -1,4 +1,4 @@
-"""Composition of a broker from the seams, without logic of its own. The simulator calls it with its own seams."""
+"""The broker: its composition from the seams, which the simulator calls with its own, and its program."""
 
 from dataclasses import replace
 
@@ -10,11 +10,12 @@ from engine.ledger.client import LedgerClient
 from engine.managed.factory import ManagedLedgerFactory
 from engine.metadata.store import MetadataStore
 from engine.net.network import Network
-from engine.settings import Settings
+from engine.programs.program import EngineProgram
+from engine.settings import Settings, load
 
 
 def build_broker(
-    settings: Settings, *, clock: Clock, entropy: Entropy, network: Network, store: MetadataStore
+    settings: Settings, /, *, clock: Clock, entropy: Entropy, network: Network, store: MetadataStore
 ) -> BrokerService:
     """Build a broker without starting it. Call it inside a running event loop. Raises TokenError."""
     ledgers = LedgerClient(
@@ -47,3 +48,14 @@ def build_broker(
             ),
         )
     )
+
+
+BROKER = EngineProgram(
+    load=load,
+    build=build_broker,
+    session_timeout_s=lambda settings: settings.node.metadata_store_session_timeout_millis / 1000,
+    ports=lambda settings: (
+        f"ports {settings.node.broker_port} and {settings.node.broker_http_port}"
+        f" on {settings.node.bind_address}"
+    ),
+)

@@ -1,0 +1,136 @@
+"""A server of the engine as a process: settings, log, a session with the metadata store, a drain on SIGTERM and
+SIGINT."""
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+from engine.auth.internal import TokenError
+from engine.base import log as logs
+from engine.base.clock import Clock, SystemClock
+from engine.base.entropy import Entropy, RandomEntropy
+from engine.base.log import LogSettings
+from engine.base.loop import EventLoop, shorten_collections
+from engine.base.settings import SettingsError
+from engine.metadata.connect import connect
+from engine.metadata.layout import LayoutError
+from engine.metadata.settings import MetadataSettings
+from engine.metadata.store import MetadataStore, StoreUnavailableError
+from engine.net.network import LoopNetwork, Network, raise_socket_limit
+from engine.net.tls import TlsFileError
+
+log = logging.getLogger("engine")
+
+
+class StartError(Exception):
+    """The server cannot start; the text is one line for the operator."""
+
+
+class EngineSettings(Protocol):
+    """Groups of settings that every program has."""
+
+    @property
+    def log(self) -> LogSettings: ...
+
+    @property
+    def metadata(self) -> MetadataSettings: ...
+
+
+class EngineServer(Protocol):
+    """A server that a program runs."""
+
+    async def start(self) -> None:
+        """Listen, then serve. Raises TokenError, TlsFileError, LayoutError, and OSError when it cannot listen."""
+
+    async def drain(self) -> None:
+        """Stop serving, also after a failed start."""
+
+
+S = TypeVar("S", bound=EngineSettings)
+S_contra = TypeVar("S_contra", contravariant=True)
+
+
+class BuildServer(Protocol[S_contra]):
+    """Builds a server from its settings and the seams, inside a running event loop. Raises TokenError."""
+
+    def __call__(
+        self,
+        settings: S_contra,
+        /,
+        *,
+        clock: Clock,
+        entropy: Entropy,
+        network: Network,
+        store: MetadataStore,
+    ) -> EngineServer: ...
+
+
+@dataclass(frozen=True, slots=True)
+class EngineProgram(Generic[S]):
+    """Program that ``python -m engine <name>`` runs.
+
+    ``load`` raises SettingsError. ``ports`` names the ports that the server listens on, for the operator.
+    """
+
+    load: Callable[[Mapping[str, str], Path], S]
+    build: BuildServer[S]
+    session_timeout_s: Callable[[S], float]
+    ports: Callable[[S], str]
+
+
+async def serve(program: EngineProgram[S], settings: S) -> None:
+    """Run the server until SIGTERM or SIGINT. Raises StartError."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    url = settings.metadata.store_url
+    try:
+        store = await connect(url, session_timeout_s=program.session_timeout_s(settings))
+    except StoreUnavailableError as error:
+        raise StartError(f"cannot reach the metadata store {url}: {error}") from error
+    try:
+        server = program.build(
+            settings,
+            clock=SystemClock(),
+            entropy=RandomEntropy(),
+            network=LoopNetwork(),
+            store=store,
+        )
+        try:
+            await server.start()
+            shorten_collections()
+            await stop.wait()
+        finally:
+            await server.drain()
+    except (TokenError, TlsFileError, LayoutError) as error:
+        raise StartError(str(error)) from error
+    except OSError as error:
+        raise StartError(f"cannot listen on {program.ports(settings)}: {error}") from error
+    finally:
+        await store.close()
+
+
+def run(program: EngineProgram[S]) -> int:
+    """Run a program and return its exit status: 0 after a drain, 1 when the server could not start, 78 (EX_CONFIG) for
+    invalid settings."""
+    logs.keep_private()
+    logs.configure()
+    raise_socket_limit()
+    try:
+        settings = program.load(os.environ, Path.cwd())
+        logs.configure(settings.log)
+        with asyncio.Runner(loop_factory=EventLoop) as runner:
+            runner.run(serve(program, settings))
+    except SettingsError as error:
+        log.critical("cannot start: %s", error)
+        return os.EX_CONFIG  # a restart will not help
+    except StartError as error:
+        log.critical("cannot start: %s", error)
+        return 1
+    return 0
