@@ -191,7 +191,7 @@ class Upkeep:
         await self._run_for_topics(
             "expiry",
             (
-                (topic, topic.expire(topic.context.clock.wall_ms() - ttl_s * 1000))
+                (topic, topic.subscriptions.expire(topic.context.clock.wall_ms() - ttl_s * 1000))
                 for topic in self._registry
                 if (ttl_s := topic.policies.message_ttl_s) and not topic.closing
             ),

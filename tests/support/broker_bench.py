@@ -23,7 +23,7 @@ from engine.broker.settings import DataPathSettings
 from engine.broker.topics.publish import Producer, Publish
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import SchemaRules
-from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.broker.topics.topic import Topic
 from engine.broker.upkeep import Upkeep
 from engine.client.broker_link import BrokerLink, LinkSettings
@@ -279,7 +279,7 @@ class Bench:
             now_ms=0,
             priority=priority,
         )
-        subscription = await self.topic.subscribe(
+        subscription = await self.topic.subscriptions.attach(
             consumer, "s", durable=True, initial=InitialPosition.EARLIEST, properties={}
         )
         if permits:

@@ -23,7 +23,11 @@ from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.broker.ports import BrokerIdentity, TopicPolicies
 from engine.broker.settings import DataPathSettings
 from engine.broker.topics.rates import BrokerRates, RatesHost, TopicRates
-from engine.broker.topics.subscription import Subscription, SubscriptionHost
+from engine.broker.topics.subscriptions.subscription import (
+    Subscription,
+    SubscriptionHost,
+    SubscriptionOwner,
+)
 from engine.ledger.errors import NoSuchEntryError, NoSuchLedgerError, NotEnoughBookiesError
 from engine.managed.ack_state import AckState
 from engine.managed.cursors.cursor import Cursor
@@ -193,12 +197,15 @@ class Reading:
             closing=False,
             terminated=False,
             touched=lambda: None,
+        )
+        owner = SimpleNamespace(
             check_room=lambda _: None,
             abandoned=lambda _: None,
             abandoned_later=lambda _: None,
         )
         topic.rates = self.rates = TopicRates(cast(RatesHost, topic), BrokerRates(context))
-        self.subscription = Subscription(cast(SubscriptionHost, topic), self.cursor, context)
+        host, siblings = cast(SubscriptionHost, topic), cast(SubscriptionOwner, owner)
+        self.subscription = Subscription(host, siblings, self.cursor)
         self._joined = 0
 
     @property

@@ -8,7 +8,7 @@ message, which is the least that it holds.
 
 from typing import NamedTuple
 
-from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.broker.topics.topic import Topic
 
 

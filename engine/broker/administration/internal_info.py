@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from engine.admin.api.arguments import JsonObject
 from engine.base.ids import Position
 from engine.broker.administration.reports import iso
-from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.broker.topics.topic import Topic
 from engine.managed.positions import LedgerSpan
 from engine.managed.stats import CursorStats

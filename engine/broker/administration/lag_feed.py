@@ -18,7 +18,7 @@ from engine.broker.context import Context
 from engine.broker.control.row_log import Row, RowLog
 from engine.broker.dispatch.consumer import Consumer
 from engine.broker.topics.registry import TopicRegistry
-from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.broker.topics.topic import Topic
 
 SWEEP_ROUNDS = 30
@@ -96,7 +96,7 @@ class LagFeed(ChangeFeed):
                     None if watch is None else self._lag(topic, subscription, watch, now_s, now_ms)
                 )
                 row.append([title, backlog, round(rate * 1000), lag])
-        for title, why in topic.unread.items():
+        for title, why in topic.subscriptions.unread.items():
             seen = Sighting(now_s, 0, unread=True)
             watch = watched[title] = _watched_with(before.get(title), seen)
             row.append([title, None, 0, _unread(topic, watch, why, now_s, now_ms)])

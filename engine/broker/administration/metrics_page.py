@@ -24,7 +24,7 @@ from engine.broker.control.written import LATENCIES_MS, MINUTE_S, SIZES, Minute
 from engine.broker.ports import BrokerIdentity
 from engine.broker.topics.rates import Groups
 from engine.broker.topics.registry import TopicRegistry, Totals
-from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.broker.topics.topic import Topic
 
 TOPICS_A_TURN = 50
@@ -421,7 +421,7 @@ def _topic_values(topic: Topic) -> Sequence[float]:
         messages_out += messages
         bytes_out += size
         backlog += subscription.cursor.backlog_entries()
-    unread = topic.unread
+    unread = topic.subscriptions.unread
     if unread:  # a cursor that cannot be read now may have acknowledged nothing
         backlog += len(unread) * topic.log.stats().entries
     published = topic.published

@@ -18,8 +18,9 @@ from engine.broker.dispatch.choose.sticky import KeyStats
 from engine.broker.dispatch.consumer import Consumer
 from engine.broker.topics.limits import is_system
 from engine.broker.topics.publish import Producer
-from engine.broker.topics.subscription import Subscription
-from engine.broker.topics.topic import RESERVED_CURSORS, Topic
+from engine.broker.topics.subscriptions.subscription import Subscription
+from engine.broker.topics.subscriptions.subscriptions import RESERVED_CURSORS
+from engine.broker.topics.topic import Topic
 from engine.managed.stats import CursorStats
 from engine.managed.stored.resting import LogAtRest
 from engine.schema.kinds import version_of
@@ -73,9 +74,11 @@ def topic_stats(topic: Topic, flags: TopicStats, owner: str) -> JsonObject:
         name: _subscription(topic, subscription, cursors.get(name), flags, means)
         for name, subscription in sorted(topic.subscriptions.items())
     }
-    subscriptions |= {name: _unread(why, ledger.entries) for name, why in topic.unread.items()}
+    subscriptions |= {
+        name: _unread(why, ledger.entries) for name, why in topic.subscriptions.unread.items()
+    }
     published = topic.published
-    messages_out, bytes_out = topic.total_out
+    messages_out, bytes_out = topic.subscriptions.total_out
     out: JsonObject = {
         "msgRateIn": published.messages.per_second,
         "msgThroughputIn": published.bytes.per_second,
@@ -389,7 +392,7 @@ UNKNOWN = (None, None, None)
 def topic_row(topic: Topic) -> list[object]:
     """Return the topic's row: its name, then ``ROW_COLUMNS``."""
     subscriptions = topic.subscriptions.values()
-    unread = topic.unread
+    unread = topic.subscriptions.unread
     out = [rate_out(subscription) for subscription in subscriptions]
     waiting = None if unread else measure_topic(topic)
     return [
@@ -410,7 +413,7 @@ def topic_row(topic: Topic) -> list[object]:
 
 def _oldest_at(topic: Topic) -> int:
     """Return ``oldest_at`` of the topic's row."""
-    oldest_ms = None if topic.unread else topic.quotas.oldest_ms()
+    oldest_ms = None if topic.subscriptions.unread else topic.quotas.oldest_ms()
     return OLDEST_UNKNOWN if oldest_ms is None else oldest_ms
 
 

@@ -12,7 +12,7 @@ from engine.base.errors import InvalidNameError, PreconditionFailed
 from engine.base.names import check_subscription
 from engine.broker.errors import MetadataError, NotAllowed, ProducerBusy
 from engine.broker.topics.publishers import NAME_BYTES_MAX
-from engine.broker.topics.topic import RESERVED_CURSORS
+from engine.broker.topics.subscriptions.subscriptions import RESERVED_CURSORS
 from engine.tenancy.checks import check_properties_size
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.varints import INT64_MAX

@@ -34,7 +34,7 @@ from engine.broker.errors import (
 from engine.broker.outlet import ClientConnection
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import SchemaRules
-from engine.broker.topics.subscription import CompactionSubscription, Subscription
+from engine.broker.topics.subscriptions.subscription import CompactionSubscription, Subscription
 from engine.broker.topics.topic import Topic
 from engine.managed.errors import InvalidPositionError
 from engine.managed.ledger import InitialPosition
@@ -146,7 +146,7 @@ class ConsumeCommands:
             await topic.compaction.ready()
         schema = body.schema if body.HasField("schema") else None
         consumer.schema_version = await self._schemas.for_consumer(topic, schema)
-        subscription = await topic.subscribe(
+        subscription = await topic.subscriptions.attach(
             consumer,
             body.subscription,
             durable=body.durable,
@@ -295,7 +295,7 @@ class ConsumeCommands:
         if not subscription.durable and not subscription.consumers:
             return commands.success(body.request_id)  # it was deleted with its last consumer
         try:
-            await attached.topic.delete_subscription(subscription.name, force=body.force)
+            await attached.topic.subscriptions.delete(subscription.name, force=body.force)
         except ConsumerBusy as error:
             self._close_after_refusal(consumer)
             raise MetadataError(
@@ -342,14 +342,14 @@ class ConsumeCommands:
         attached = self._attached(body.consumer_id)
         if attached is None:
             return self._read_last_message_id(body)
-        last = attached.topic.last_message_at_hand(compacted=attached.consumer.read_compacted)
+        last = attached.topic.last_message.at_hand(compacted=attached.consumer.read_compacted)
         if last is None:
             return self._read_last_message_id(body)
         return _last_message_id(body, attached, last)
 
     async def _read_last_message_id(self, body: pb.CommandGetLastMessageId) -> bytes:
         attached = self._find(body.consumer_id)
-        last = await attached.topic.last_message(compacted=attached.consumer.read_compacted)
+        last = await attached.topic.last_message.read(compacted=attached.consumer.read_compacted)
         return _last_message_id(body, attached, last)
 
     def stats(self, body: pb.CommandConsumerStats) -> bytes:

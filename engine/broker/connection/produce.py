@@ -105,7 +105,7 @@ class ProduceCommands:
         if body.initial_subscription_name and name.persistent:
             if not topic.policies.auto_subscription:
                 raise NotAllowed("Could not create the initial subscription: not allowed by policy")
-            await topic.create_subscription(
+            await topic.subscriptions.create(
                 body.initial_subscription_name, InitialPosition.EARLIEST, {}
             )
         producer = Producer(

@@ -84,7 +84,7 @@ class Inactivity:
             if name not in expired(topic, topic.policies, self._clock.wall_ms()):
                 continue  # used while others were deleted
             try:
-                await topic.delete_subscription(name)
+                await topic.subscriptions.delete(name)
             except (ConsumerBusy, SubscriptionNotFound) as error:
                 log.debug("subscription stays topic=%s name=%s: %s", topic.name, name, error)
             else:

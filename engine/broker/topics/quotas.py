@@ -17,7 +17,8 @@ from engine.broker.errors import BacklogExceeded, BacklogHeld, BrokerError
 from engine.broker.ports import QuotaAction, TopicPolicies
 from engine.broker.topics.ports import Log
 from engine.broker.topics.publish import Producer
-from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.subscriptions.subscription import Subscription
+from engine.broker.topics.subscriptions.subscriptions import Subscriptions
 
 log = logging.getLogger(__name__)
 
@@ -31,17 +32,12 @@ class QuotaHost(Protocol):
     name: TopicName
     log: Log
     policies: TopicPolicies
-    subscriptions: dict[str, Subscription]
+    subscriptions: Subscriptions
 
     @property
     def producers(self) -> Mapping[str, Producer]: ...
 
-    @property
-    def unread(self) -> Mapping[str, str]: ...
-
     def touched(self) -> None: ...
-
-    async def expire(self, before_ms: int) -> None: ...
 
 
 class Oldest(NamedTuple):
@@ -107,7 +103,7 @@ class BacklogQuotas:
         if self._is_too_old:
             if quota.action is QuotaAction.EVICT:
                 self.evicted_for_age += 1
-                await self._host.expire(self._clock.wall_ms() - quota.limit * 1000)
+                await self._host.subscriptions.expire(self._clock.wall_ms() - quota.limit * 1000)
             else:
                 self._disconnect_producers("old")
 
@@ -115,7 +111,7 @@ class BacklogQuotas:
         """Return whether the largest backlog has reached ``limit`` bytes; None while a subscription cannot be read."""
         if limit < 0:
             return False
-        if self._host.unread:
+        if self._host.subscriptions.unread:
             return None
         slowest = self._slowest()
         mark_delete = None if slowest is None else slowest.cursor.mark_delete
@@ -127,7 +123,7 @@ class BacklogQuotas:
 
         None while a subscription cannot be read. Raises the log's errors; then nothing has changed.
         """
-        if self._host.unread:
+        if self._host.subscriptions.unread:
             return None
         slowest = self._slowest()
         if slowest is None:

@@ -54,7 +54,7 @@ class Totals(NamedTuple):
 
     def plus(self, topic: Topic) -> "Totals":
         """Return these sums plus those of ``topic`` since it was loaded."""
-        bytes_in, bytes_out = topic.published.bytes.total, topic.total_out[1]
+        bytes_in, bytes_out = topic.published.bytes.total, topic.subscriptions.total_out[1]
         quotas = topic.quotas
         of_topic = (
             *(

@@ -2,64 +2,44 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 
-from engine.base.errors import MagnetarError, Refusal, WorldError
+from engine.base.errors import WorldError
 from engine.base.ids import EARLIEST, Position
 from engine.base.names import TopicName
 from engine.base.slices import Slice
 from engine.base.tasks import TaskScope, contained
 from engine.broker.compaction.ports import CompactionCursor
-from engine.broker.compaction.topic_compaction import CURSOR as COMPACTION
 from engine.broker.compaction.topic_compaction import TopicCompaction
 from engine.broker.context import Context
 from engine.broker.control.counters import Traffic
 from engine.broker.control.written import Written
-from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.broker.errors import (
-    BrokerError,
-    ConsumerBusy,
-    NotAllowed,
     ServiceNotReady,
-    SubscriptionNotFound,
     TopicTerminated,
 )
 from engine.broker.ports import TopicPolicies
+from engine.broker.topics.counted_lock import CountedLock
 from engine.broker.topics.deduplication import Deduplication
-from engine.broker.topics.ephemeral import EphemeralSubscription
-from engine.broker.topics.limits import DelayLimit, binding, reached
-from engine.broker.topics.ports import Log, SubscriptionCursor
+from engine.broker.topics.limits import DelayLimit, binding
+from engine.broker.topics.ports import Log
 from engine.broker.topics.publish import Producer, Publish, Stage, in_order
 from engine.broker.topics.publishers import Publishers
 from engine.broker.topics.quotas import BacklogQuotas
 from engine.broker.topics.rates import BrokerRates, TopicRates
 from engine.broker.topics.recovered import RecoveredEntries
-from engine.broker.topics.subscription import CompactionSubscription, Subscription
-from engine.ledger.errors import LedgerError
+from engine.broker.topics.subscriptions.last_message import LastMessage
+from engine.broker.topics.subscriptions.subscriptions import Subscriptions
 from engine.managed.errors import (
-    CursorNotFoundError,
-    InvalidPositionError,
-    InvalidPropertyError,
-    ManagedLedgerClosedError,
     ManagedLedgerError,
     ManagedLedgerFencedError,
 )
-from engine.managed.ledger import InitialPosition
 from engine.managed.settings import LedgerConfig
-from engine.wire.batches import last_batch_index
 
 logger = logging.getLogger(__name__)
 
 NOTES_OF_AN_AGE = 16
 """Notes of the log's end within the shortest age at which messages are removed: the precision of their arrival time."""
-RESERVED_CURSORS = ("pulsar.repl", "pulsar.dedup")
-"""Prefixes of the names of cursors that belong to the broker."""
-
-PROPERTIES = ""
-"""Key of the lock for the topic's properties, among the locks that are named by subscription."""
-RETURN_GRACE_S = 60.0
-"""Seconds for which a non-durable subscription without consumers is kept after a seek."""
 CONFIRM_GRACE_S = 3.0
 """Seconds for which a closing topic waits for pending entries before it disconnects its producers."""
 
@@ -69,11 +49,7 @@ class Topic:
 
     __slots__ = (
         "_delay_limit",
-        "_deletions",
-        "_last_message",
-        "_locks",
-        "_opening",
-        "_out_before",
+        "_properties_lock",
         "_stop_listening",
         "_touched",
         "closing",
@@ -81,6 +57,7 @@ class Topic:
         "context",
         "deduplication",
         "fetched",
+        "last_message",
         "loaded_ms",
         "log",
         "name",
@@ -117,7 +94,6 @@ class Topic:
         self.policies = binding(name, policies)
         self.context = context
         self.scope = TaskScope(name.full)
-        self.subscriptions: dict[str, Subscription] = {}
         self.stages: tuple[Stage, ...] = ()
         self.closing = False
         self.loaded_ms = context.clock.wall_ms()
@@ -128,8 +104,6 @@ class Topic:
         """Entries, not messages, that were read from storage because they were not in memory."""
         self.written: Written | None = None
         """Sizes and latencies of stored entries; None before the first one and for non-persistent topics."""
-        self._out_before = (0, 0)
-        """Messages and bytes sent by subscriptions that were deleted since."""
         self.publishers = Publishers(self)
         self.recovered = RecoveredEntries(self)
         self.deduplication = Deduplication(self)
@@ -138,18 +112,10 @@ class Topic:
         self.quotas = BacklogQuotas(self, context.clock)
         self.rates = TopicRates(self, rates)
         self.rates.apply()
-        self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
-        """Locks by subscription name (or PROPERTIES), with the number of tasks that hold or await each."""
-        self._deletions: dict[str, asyncio.Task[None]] = {}
-        """Deletions of abandoned cursors by name: a consumer of the same name must not receive the old cursor."""
-        self._opening = 0
-        """Number of cursors being opened or created."""
-        self._last_message = (EARLIEST, -1)
+        self.last_message = LastMessage(log, self.compaction, persistent=name.persistent)
+        self._properties_lock = CountedLock()
         self._touched = touched
-        for cursor_name in sorted(log.cursors):
-            if not cursor_name.startswith(RESERVED_CURSORS):
-                self._add_subscription(log.cursors[cursor_name])
-        log.on_cursor_read(self._add_read_cursor)
+        self.subscriptions = Subscriptions(self)
         log.on_trimmed(self.touched)
         self._stop_listening = log.on_readable(self._wake)
         log.on_fenced(lambda: reload(self))
@@ -173,25 +139,24 @@ class Topic:
 
     @property
     def in_use(self) -> bool:
-        return bool(self.producers or self.subscription_names)
+        return bool(self.producers or self.subscriptions.names)
 
     def is_unused(self, *, caught_up: bool) -> bool:
         """Return whether the topic has no producer, no pending change or entry, and no subscription.
 
         With ``caught_up``, subscriptions without a consumer and without a backlog are permitted.
         """
-        if self.closing or self.publishers.busy or self._opening:
+        if self.closing or self.publishers.busy or self.subscriptions.busy:
             return False
-        subscriptions = self.subscriptions.values()
-        if not caught_up and (subscriptions or self.unread):
+        if not caught_up and self.subscriptions.names:
             return False
         # The backlog of a cursor that cannot be read is unknown, so the topic counts as used.
-        if self.unread or any(
+        if self.subscriptions.unread or any(
             subscription.consumers or subscription.cursor.backlog_entries()
-            for subscription in subscriptions
+            for subscription in self.subscriptions.values()
         ):
             return False
-        return not self._locks and not self.log.stats().pending_entries
+        return not self._properties_lock.users and not self.log.stats().pending_entries
 
     def close_unused(self, *, caught_up: bool) -> bool:
         """Close the topic to new clients if it is unused, and return whether it was; the caller unloads it next."""
@@ -215,36 +180,11 @@ class Topic:
     @property
     def use(self) -> str:
         """The number of producers and subscriptions, as text for the refusal of a deletion."""
-        return f"{len(self.producers)} producers and {len(self.subscription_names)} subscriptions"
-
-    @property
-    def unread(self) -> dict[str, str]:
-        """Reasons by name of the subscriptions that may be stored but cannot be used now.
-
-        The managed ledger reads their cursors again until it succeeds, then the subscriptions are added.
-        """
-        reasons = self.log.unread_cursors
-        return {
-            name: reasons[name] for name in sorted(reasons) if not name.startswith(RESERVED_CURSORS)
-        }
-
-    @property
-    def subscription_names(self) -> list[str]:
-        """Sorted names of all subscriptions, including those that cannot be used now."""
-        return sorted({**self.subscriptions, **self.unread})
+        return f"{len(self.producers)} producers and {len(self.subscriptions.names)} subscriptions"
 
     @property
     def terminated(self) -> bool:
         return self.log.terminated is not None
-
-    @property
-    def total_out(self) -> tuple[int, int]:
-        """Messages and bytes sent since the topic was loaded, including those of deleted subscriptions."""
-        messages, size = self._out_before
-        for subscription in self.subscriptions.values():
-            messages_out, bytes_out = subscription.total_out
-            messages, size = messages + messages_out, size + bytes_out
-        return messages, size
 
     @property
     def backlog_bytes(self) -> int:
@@ -320,309 +260,9 @@ class Topic:
 
     # --- subscriptions --------------------------------------------------------------------------
 
-    async def subscribe(
-        self,
-        consumer: Consumer,
-        name: str,
-        *,
-        durable: bool,
-        initial: Position | InitialPosition,
-        properties: dict[str, str],
-        replicated: bool = False,
-        rolls_back: bool = False,
-    ) -> Subscription:
-        """Attach ``consumer`` to the subscription ``name``, which is created when it is missing.
-
-        ``initial`` is where a new subscription begins. With ``rolls_back`` it is a position, to which a subscription
-        that exists is reset as well. ``replicated`` marks the subscription as replicated from now on.
-
-        Raises ConsumerBusy, NotAllowed (durability differs from the existing subscription's, too many subscriptions),
-        SubscriptionNotFound (must not be created), ServiceNotReady. Cancel-safe: the subscription may remain, without
-        the consumer.
-        """
-        durable = durable and self.name.persistent
-        self.check_type(consumer.kind)
-        self.rates.check_subscribe(consumer)
-        # The subscription may be deleted before the consumer is attached: then it is created again.
-        while True:
-            present = self.subscriptions.get(name)
-            subscription = await self._ensure_subscription(name, durable, initial, properties)
-            if subscription.durable != durable:
-                kind = "Durable" if subscription.durable else "NonDurable"
-                raise NotAllowed(f"{kind} subscription with the same name already exists.")
-            try:
-                if rolls_back and subscription is present:
-                    assert isinstance(initial, Position)
-                    await subscription.reset(initial)
-                if await subscription.attach(consumer):
-                    if replicated and durable:
-                        subscription.replicate(True)
-                    return subscription
-            finally:
-                if not subscription.consumers:
-                    # It may have been created for this consumer, which then was not attached.
-                    self.abandoned(subscription)
-
-    def check_type(self, kind: SubscriptionType) -> None:
-        """Raise NotAllowed unless the policies permit subscriptions of this type."""
-        if kind.title not in self.policies.subscription_types:
-            raise NotAllowed(f"Topic[{{{self.name}}}] doesn't support {kind.title} sub type!")
-
-    def check_room(self, subscription: Subscription | None = None) -> None:
-        """Raise ConsumerBusy when ``subscription``, or a new one when None, must not get one more consumer."""
-        policies, subscriptions = self.policies, self.subscriptions.values()
-        consumers = sum(len(present.consumers) for present in subscriptions)
-        if reached(policies.max_consumers, consumers):
-            raise ConsumerBusy("Topic reached max consumers limit")
-        own = 0 if subscription is None else len(subscription.consumers)
-        if reached(policies.max_consumers_per_subscription, own):
-            raise ConsumerBusy("Subscription reached max consumers limit")
-
-    @asynccontextmanager
-    async def _changing(self, name: str) -> AsyncIterator[None]:
-        """Hold the lock of the subscription ``name`` (or of PROPERTIES) while it is created, changed or deleted.
-
-        There is one lock per name because storage may not answer for long, which must not delay other subscriptions.
-        """
-        lock, users = self._locks.get(name) or (asyncio.Lock(), 0)
-        self._locks[name] = lock, users + 1
-        try:
-            async with lock:
-                yield
-        finally:
-            lock, users = self._locks.pop(name)
-            if users > 1:
-                self._locks[name] = lock, users - 1
-
-    async def _ensure_subscription(
-        self,
-        name: str,
-        durable: bool,
-        initial: Position | InitialPosition,
-        properties: dict[str, str],
-    ) -> Subscription:
-        self.check_open()
-        subscription = self.subscriptions.get(name)
-        # A closed one is still listed while its cursor is deleted: its lock is held until that has ended.
-        if subscription is not None and not subscription.closed:
-            return subscription
-        while True:
-            # A new subscription of the name must not be given the cursor that is being deleted.
-            deletion = self._deletions.get(name)
-            if deletion is not None:
-                await asyncio.wait([deletion])
-            async with self._changing(name):
-                self.check_open()
-                subscription = self.subscriptions.get(name)
-                if subscription is not None:
-                    return subscription
-                if name in self._deletions:
-                    continue  # abandoned again while this call waited for the lock
-                if durable and not self.policies.auto_subscription:
-                    raise SubscriptionNotFound("Subscription does not exist")
-                self.check_room()
-                return await self._make_subscription(name, durable, initial, properties)
-
-    async def create_subscription(
-        self, name: str, initial: Position | InitialPosition, properties: dict[str, str]
-    ) -> Subscription | None:
-        """Create a durable subscription for an administrator and return it; None when it exists.
-
-        Raises NotAllowed at the limit and for a reserved name, ServiceNotReady when it is not known whether the
-        subscription exists now: the caller tries again.
-        """
-        if name.startswith(RESERVED_CURSORS):
-            raise NotAllowed(f"Subscription name {name} is reserved for the broker")
-        self.check_open()
-        async with self._changing(name):
-            self.check_open()
-            if name in self.subscriptions:
-                return None
-            cursor = await self._open_cursor(name, True, initial, properties)
-            # A cursor that had been unreadable is added by _add_read_cursor before the call returns.
-            return None if name in self.subscriptions else self._add_subscription(cursor)
-
-    async def set_subscription_properties(self, name: str, properties: dict[str, str]) -> None:
-        """Replace the properties of a subscription; those of a durable one are durable when the call returns.
-
-        Raises SubscriptionNotFound, and ServiceNotReady when it is not known whether they are stored.
-        """
-        # A write to the node of a subscription that was deleted meanwhile would look like another owner's write.
-        async with self._changing(name):
-            self.check_open()
-            subscription = self.subscriptions.get(name)
-            if subscription is None:
-                raise SubscriptionNotFound("Subscription not found")
-            try:
-                await subscription.cursor.update_cursor_properties(properties)
-            except (LedgerError, WorldError, ManagedLedgerError) as error:
-                raise ServiceNotReady(f"Properties of {name} may not be stored: {error}") from error
-
-    async def _make_subscription(
-        self,
-        name: str,
-        durable: bool,
-        initial: Position | InitialPosition,
-        properties: dict[str, str],
-    ) -> Subscription:
-        cursor = await self._open_cursor(name, durable, initial, properties)
-        return self.subscriptions.get(name) or self._add_subscription(cursor)
-
-    async def _open_cursor(
-        self,
-        name: str,
-        durable: bool,
-        initial: Position | InitialPosition,
-        properties: dict[str, str],
-    ) -> SubscriptionCursor:
-        """Create the cursor ``name``, or open one that could not be read until now.
-
-        The subscription of the latter is added meanwhile, by ``_add_read_cursor``.
-        """
-        if name == COMPACTION and self.name.persistent:
-            # Entries before this cursor count as compacted, so it must begin with the first entry (M11).
-            if not durable:
-                raise NotAllowed(f"Subscription {name} is the compaction's, which is durable")
-            initial = InitialPosition.EARLIEST
-        present = len(self.subscription_names) + self._opening
-        if name not in self.unread and reached(self.policies.max_subscriptions, present):
-            raise NotAllowed(
-                f"Exceed the maximum number of subscriptions of the topic: {self.name}"
-            )
-        self._opening += 1
-        try:
-            return await self.log.open_cursor(
-                name, initial, durable=durable, cursor_properties=properties
-            )
-        except InvalidPropertyError as error:
-            raise NotAllowed(f"Subscription {name}: {error}") from error
-        except (WorldError, ManagedLedgerError) as error:
-            raise ServiceNotReady(f"Subscription {name} cannot be used now: {error}") from error
-        finally:
-            self._opening -= 1
-            self.touched()
-
     def compaction_made(self, cursor: CompactionCursor) -> None:
         """Add the subscription of the compaction's cursor, when the first compaction begins."""
-        if cursor.name not in self.subscriptions:
-            self._add_subscription(self.log.cursors[cursor.name])
-            self.touched()
-
-    def _add_read_cursor(self, cursor: SubscriptionCursor) -> None:
-        if not cursor.name.startswith(RESERVED_CURSORS) and not self.closing:
-            self._add_subscription(cursor)
-
-    def _add_subscription(self, cursor: SubscriptionCursor) -> Subscription:
-        kind = Subscription if self.name.persistent else EphemeralSubscription
-        if self.name.persistent and cursor.name == COMPACTION:
-            kind = CompactionSubscription
-        subscription = kind(self, cursor, self.context)
-        self.subscriptions[cursor.name] = subscription
-        return subscription
-
-    async def delete_subscription(
-        self, name: str, *, force: bool = False, check: Callable[[], None] = lambda: None
-    ) -> None:
-        """Delete the subscription ``name`` and its cursor.
-
-        ``check`` is called when nothing else can change the subscription any more; a Refusal that it raises is raised,
-        and nothing is deleted. Raises SubscriptionNotFound, ConsumerBusy (consumers attached and not ``force``),
-        ServiceNotReady. After ServiceNotReady the subscription is deleted or exists again with its whole state, and
-        its consumers connect again; the caller deletes it again to be sure. Cancel-safe: the deletion continues.
-        """
-        task = self.scope.spawn(f"delete {name}", self._delete_named(name, force, check))
-        try:
-            refusal = await asyncio.shield(task)
-        except asyncio.CancelledError:
-            # The scope cancels the task when the topic is closed; otherwise the caller itself was cancelled.
-            if task.cancelled():
-                raise ServiceNotReady(f"Topic {self.name} is being unloaded") from None
-            raise
-        if refusal is not None:
-            raise refusal
-
-    async def _delete_named(
-        self, name: str, force: bool, check: Callable[[], None]
-    ) -> BrokerError | Refusal | None:
-        async with self._changing(name):
-            subscription = self.subscriptions.get(name)
-            try:
-                if subscription is not None:
-                    await subscription.close(force=force, check=check)
-                    await self._delete(subscription)
-                elif name in self.unread:
-                    check()
-                    await self._delete_unread(name)
-                else:
-                    return SubscriptionNotFound("Subscription not found")
-            except (BrokerError, Refusal) as error:
-                return error
-            except (WorldError, ManagedLedgerError) as error:
-                return ServiceNotReady(f"Subscription {name} is not known to be deleted: {error}")
-        return None
-
-    async def _delete_unread(self, name: str) -> None:
-        """Delete a cursor that cannot be read. A read of it in progress is awaited and may add its subscription."""
-        try:
-            await self.log.delete_cursor(name)
-        except CursorNotFoundError:
-            logger.debug("cursor was gone topic=%s cursor=%s", self.name, name)
-        finally:
-            subscription = self.subscriptions.pop(name, None)
-            if subscription is not None:
-                await subscription.close(force=True)
-
-    async def _delete(self, subscription: Subscription) -> None:
-        try:
-            await self.log.delete_cursor(subscription.name)
-        except CursorNotFoundError:
-            logger.debug("cursor was gone topic=%s cursor=%s", self.name, subscription.name)
-        finally:
-            if self.subscriptions.get(subscription.name) is subscription:
-                self._remove_subscription(subscription)
-            self.touched()
-
-    def _remove_subscription(self, subscription: Subscription) -> None:
-        del self.subscriptions[subscription.name]
-        messages, size = subscription.total_out
-        self._out_before = self._out_before[0] + messages, self._out_before[1] + size
-
-    def abandoned(self, subscription: Subscription) -> None:
-        """Delete a non-durable subscription whose last consumer left.
-
-        It is removed at once, so that the next consumer of the name gets a new one; its cursor is deleted in the
-        background.
-        """
-        present = self.subscriptions.get(subscription.name) is subscription
-        if subscription.durable or self.closing or not present:
-            return
-        self._remove_subscription(subscription)
-        subscription.end()
-        self.touched()
-        name = subscription.name
-        self._deletions[name] = self.scope.spawn(
-            f"delete {name}", self._delete_abandoned(subscription)
-        )
-
-    async def _delete_abandoned(self, subscription: Subscription) -> None:
-        try:
-            async with self._changing(subscription.name):
-                await self._delete(subscription)
-        except (ManagedLedgerFencedError, ManagedLedgerClosedError) as error:
-            # Cursors that are not durable end with their owner's log.
-            logger.debug("cursor ended with its log topic=%s: %s", self.name, error)
-        finally:
-            del self._deletions[subscription.name]
-
-    def abandoned_later(self, subscription: Subscription) -> None:
-        """Delete a subscription whose consumers were disconnected by a seek, unless one attaches in RETURN_GRACE_S."""
-        if not self.closing:
-            self.scope.spawn(f"wait for {subscription.name}", self._delete_if_unused(subscription))
-
-    async def _delete_if_unused(self, subscription: Subscription) -> None:
-        await asyncio.sleep(RETURN_GRACE_S)
-        if not subscription.consumers:
-            self.abandoned(subscription)
+        self.subscriptions.add_compaction(cursor)
 
     async def first_since(self, publish_ms: int) -> Position:
         """Return the position of the first entry published at ``publish_ms`` or later.
@@ -630,43 +270,6 @@ class Topic:
         Raises LedgerError when the entries that decide it cannot be read.
         """
         return self.log.next_position(await self.log.find_by_time(publish_ms))
-
-    async def last_message(self, *, compacted: bool = False) -> tuple[Position, int]:
-        """Return the position of the last entry and the index of its last message (-1: no batch).
-
-        The position is -1:-1 when no entry is kept. ``compacted``: of the compacted topic. Cancel-safe. Raises
-        LedgerError when the entry cannot be read.
-        """
-        last_message = self.last_message_at_hand(compacted=compacted)
-        if last_message is not None:
-            return last_message
-        # The last entry of the topic may have been compacted away, so the compacted ledger is opened for its last one.
-        if compacted and self.compaction.holds_all and (await self.compaction.ledger()) is not None:
-            return await self.last_message(compacted=True)
-        last = self.log.last_readable
-        try:
-            entry = await self.log.read_entry(last)
-        except InvalidPositionError:
-            return EARLIEST, -1  # trimmed
-        self._last_message = (last, last_batch_index(entry.entry(0)))
-        return self._last_message
-
-    def last_message_at_hand(self, *, compacted: bool = False) -> tuple[Position, int] | None:
-        """Return what ``last_message`` returns; None when an entry has to be read, and of a non-persistent topic."""
-        if not self.name.persistent:
-            return None
-        if compacted and self.compaction.holds_all:
-            ledger = self.compaction.at_hand
-            return None if ledger is None else ledger.last
-        last = self.log.last_readable
-        if last.entry_id < 0:
-            return EARLIEST, -1
-        if last != self._last_message[0]:
-            entry = self.log.entry_at_hand(last)
-            if entry is None:
-                return None
-            self._last_message = (last, last_batch_index(entry.entry(0)))
-        return self._last_message
 
     # --- upkeep ---------------------------------------------------------------------------------
 
@@ -688,22 +291,6 @@ class Topic:
         self.rates.apply()
         for subscription in self.subscriptions.values():
             subscription.apply()
-
-    async def expire(self, before_ms: int) -> None:
-        """Acknowledge what was published before ``before_ms`` in every durable subscription (D11).
-
-        Raises the first of the log's errors after the other subscriptions are done. Cancel-safe.
-        """
-        failed: MagnetarError | None = None
-        for subscription in list(self.subscriptions.values()):
-            try:
-                # Entries that the compaction's cursor passed would count as compacted (M11).
-                if subscription.durable and subscription.name != COMPACTION:
-                    await subscription.expire(before_ms)
-            except MagnetarError as error:
-                failed = failed or error
-        if failed is not None:
-            raise failed
 
     # --- life -----------------------------------------------------------------------------------
 
@@ -771,7 +358,7 @@ class Topic:
         ``check`` receives the present properties and raises when the change must not be made. Raises ServiceNotReady
         when it is not known whether the change is stored.
         """
-        async with self._changing(PROPERTIES):
+        async with self._properties_lock:
             # Under the lock: of two concurrent changes the second one is checked against the first one's result.
             check(self.log.properties)
             try:

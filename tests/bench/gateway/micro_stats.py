@@ -50,7 +50,7 @@ async def load(bench: Bench, count: int) -> list[Topic]:
             for attempt in range(ATTEMPTS_MAX):
                 try:
                     topic = await bench.registry.get(name, create=True)
-                    await topic.create_subscription("s", InitialPosition.EARLIEST, {})
+                    await topic.subscriptions.create("s", InitialPosition.EARLIEST, {})
                     break
                 except BrokerError:  # a busy machine: its session suffered
                     if attempt + 1 == ATTEMPTS_MAX:

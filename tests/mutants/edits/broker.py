@@ -49,7 +49,7 @@ EDITS = (
     ),
     Edit(
         "flow-wakes-nobody",
-        "engine/broker/topics/subscription.py::Subscription.flow",
+        "engine/broker/topics/subscriptions/subscription.py::Subscription.flow",
         "self.wake()",
         "pass",
         (f"{DISPATCH}::test_permits_count_messages_and_a_batch_may_overdraw_them",),
@@ -312,10 +312,10 @@ EDITS = (
     ),
     Edit(
         "part-of-a-batch-ignored-by-a-seek",
-        "engine/broker/topics/subscription.py::Subscription.reset",
+        "engine/broker/topics/subscriptions/subscription.py::Subscription.reset",
         "self.cursor.acknowledge_batch(position, ack_set)",
         "pass",
-        ("unit/broker/topics/test_reset.py::test_to_a_place_inside_a_batch",),
+        ("unit/broker/topics/subscriptions/test_reset.py::test_to_a_place_inside_a_batch",),
         "D7",
     ),
     Edit(
@@ -323,12 +323,12 @@ EDITS = (
         "engine/broker/dispatch/dispatcher.py::deliver",
         "if partial == 0:",
         "if False:",
-        ("unit/broker/topics/test_reset.py::test_to_a_place_inside_a_batch",),
+        ("unit/broker/topics/subscriptions/test_reset.py::test_to_a_place_inside_a_batch",),
         "D7",
     ),
     Edit(
         "two-exclusive-consumers",
-        "engine/broker/topics/subscription.py::Subscription._obstacle",
+        "engine/broker/topics/subscriptions/subscription.py::Subscription._obstacle",
         "return self._dispatcher.conflict(consumer)",
         "return None",
         ("unit/broker/dispatch/test_one_active.py::test_a_second_exclusive_consumer_is_refused",),
@@ -671,7 +671,7 @@ EDITS = (
     ),
     Edit(
         "roll-back-forgets-who-is-there",
-        "engine/broker/topics/topic.py::Topic.subscribe",
+        "engine/broker/topics/subscriptions/subscriptions.py::Subscriptions.attach",
         "if rolls_back and subscription is present:",
         "if False:",
         (
@@ -700,11 +700,11 @@ EDITS = (
     ),
     Edit(
         "subscription-given-out-while-it-is-deleted",
-        "engine/broker/topics/topic.py::Topic._ensure_subscription",
+        "engine/broker/topics/subscriptions/subscriptions.py::Subscriptions._ensure",
         "if subscription is not None and not subscription.closed:",
         "if subscription is not None:",
         (
-            "unit/broker/topics/test_unsure_subscriptions.py"
+            "unit/broker/topics/subscriptions/test_unsure_subscriptions.py"
             "::test_who_subscribes_during_a_deletion_waits_for_its_end_and_holds_nobody_up",
         ),
     ),
@@ -737,7 +737,7 @@ EDITS = (
     ),
     Edit(
         "one-failed-expiry-stops-the-others",
-        "engine/broker/topics/topic.py::Topic.expire",
+        "engine/broker/topics/subscriptions/subscriptions.py::Subscriptions.expire",
         "failed = failed or error",
         "raise",
         (
@@ -748,7 +748,7 @@ EDITS = (
     Edit(
         "the-unread-have-no-backlog",
         "engine/broker/topics/quotas.py::BacklogQuotas.is_large",
-        "if self._host.unread:",
+        "if self._host.subscriptions.unread:",
         "if False:",
         (f"{TOPICS}/test_quotas.py::test_what_is_not_known_evicts_nobody_and_refuses_nobody_anew",),
         "D12",

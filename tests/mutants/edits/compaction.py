@@ -76,14 +76,14 @@ EDITS = (
     ),
     Edit(
         "emptied-topic-has-its-last-message-still",
-        "engine/broker/topics/topic.py::Topic.last_message_at_hand",
-        "compacted and self.compaction.holds_all",
+        "engine/broker/topics/subscriptions/last_message.py::LastMessage.at_hand",
+        "compacted and self._compaction.holds_all",
         "False",
         (f"{TOPIC}::test_the_last_message_is_that_of_the_compacted_topic",),
     ),
     Edit(
         "compaction-expires",
-        "engine/broker/topics/topic.py::Topic.expire",
+        "engine/broker/topics/subscriptions/subscriptions.py::Subscriptions.expire",
         "subscription.durable and subscription.name != COMPACTION",
         "subscription.durable",
         (f"{TOPIC}::test_its_cursor_is_no_backlog_and_nothing_of_it_expires",),

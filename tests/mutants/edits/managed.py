@@ -374,7 +374,7 @@ EDITS = (
         'self._mark_unread(name, f"its deletion is not confirmed: {_reason(error)}")',
         "pass",
         (
-            "unit/broker/topics/test_unsure_subscriptions.py"
+            "unit/broker/topics/subscriptions/test_unsure_subscriptions.py"
             "::test_after_a_failed_deletion_the_subscription_is_whole_or_gone",
         ),
     ),
@@ -384,7 +384,7 @@ EDITS = (
         'self._mark_unread(name, f"its creation is not confirmed: {_reason(error)}")',
         "del self.by_name[name]",
         (
-            "unit/broker/topics/test_unsure_subscriptions.py"
+            "unit/broker/topics/subscriptions/test_unsure_subscriptions.py"
             "::test_a_subscription_whose_creation_got_no_answer_is_whole_or_not_there",
         ),
     ),
@@ -517,9 +517,9 @@ EDITS = (
     ),
     Edit(
         "the-last-message-cannot-be-read-yet",
-        "engine/broker/topics/topic.py::Topic.last_message_at_hand",
-        "last = self.log.last_readable",
-        "last = self.log.last_confirmed",
+        "engine/broker/topics/subscriptions/last_message.py::LastMessage.at_hand",
+        "last = self._log.last_readable",
+        "last = self._log.last_confirmed",
         (f"{HELD_TOPIC}::test_the_last_message_is_the_last_readable_one",),
     ),
     Edit(

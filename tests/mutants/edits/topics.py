@@ -374,7 +374,7 @@ EDITS = (
     Edit(
         "properties-are-looked-at-before-others-changed-them",
         "engine/broker/topics/topic.py::Topic.change_properties",
-        "async with self._changing(PROPERTIES):",
+        "async with self._properties_lock:",
         "if True:",
         (
             "unit/broker/administration/operations/test_topics.py::"
@@ -438,7 +438,7 @@ EDITS = (
     ),
     Edit(
         "a-preview-is-not-checked-when-a-subscription-goes",
-        "engine/broker/topics/subscription.py::Subscription.close",
+        "engine/broker/topics/subscriptions/subscription.py::Subscription.close",
         "check()",
         "pass",
         (

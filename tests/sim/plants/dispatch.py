@@ -6,7 +6,7 @@ from engine.broker.dispatch import single
 from engine.broker.dispatch.choose.sticky import Sticky
 from engine.broker.dispatch.single import SingleDispatcher
 from engine.broker.topics.ephemeral import EphemeralSubscription
-from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.subscriptions.subscription import Subscription
 from tests.sim.plants.planting import Patches
 
 

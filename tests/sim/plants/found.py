@@ -8,7 +8,7 @@ from engine.admin import partitions
 from engine.broker.dispatch import source
 from engine.broker.dispatch.core import SharingDispatcher
 from engine.broker.dispatch.single import SingleDispatcher
-from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.ledger.cluster import choice
 from engine.ledger.writing.writer import LedgerWriter
 from engine.managed.cursors.cursor import Cursor

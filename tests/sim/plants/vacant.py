@@ -12,7 +12,7 @@ def backlogs_do_not_count() -> Patches:
 
     def is_unused(self: Topic, *, caught_up: bool) -> bool:
         there = any(one.consumers for one in self.subscriptions.values())
-        return not (self.closing or self.publishers.busy or self._opening or there)
+        return not (self.closing or self.publishers.busy or self.subscriptions.busy or there)
 
     return [(Topic, "is_unused", is_unused)]
 

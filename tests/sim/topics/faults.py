@@ -16,7 +16,7 @@ from engine.base.names import TopicName
 from engine.broker.administration.previews import cursor_changes
 from engine.broker.ports import BacklogQuota, MaxRate, QuotaAction
 from engine.broker.service import BrokerService
-from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.broker.topics.topic import Topic
 from engine.ownership.division import WHERE_ASKED
 from tests.sim.kit.cluster import Machine
@@ -193,7 +193,7 @@ async def outlive(o: Observer, topic: Topic, age_ms: int | None) -> None:
     policies = topic.policies
     try:
         if age_ms is not None:
-            await topic.expire(topic.context.clock.wall_ms() - age_ms)
+            await topic.subscriptions.expire(topic.context.clock.wall_ms() - age_ms)
         else:
             size = max((log.bytes_behind(each.cursor.mark_delete) for each in durable), default=0)
             quota = BacklogQuota(size // 2, QuotaAction.EVICT)

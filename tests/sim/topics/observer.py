@@ -2,7 +2,7 @@
 
 from engine.base.ids import Position
 from engine.base.names import TopicName
-from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.broker.topics.topic import Topic
 from tests.sim.kit.cluster import Cluster, Machine
 from tests.sim.kit.loop import Node

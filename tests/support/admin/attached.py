@@ -27,7 +27,7 @@ async def attach(
         partition=topic.partition,
         now_ms=connected_ms,
     )
-    made = await loaded.subscribe(
+    made = await loaded.subscriptions.attach(
         consumer, subscription, durable=True, initial=InitialPosition.EARLIEST, properties={}
     )
     if permits:

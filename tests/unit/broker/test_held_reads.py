@@ -47,15 +47,15 @@ async def test_the_last_message_is_the_last_readable_one(bench: Bench) -> None:
     log.hold_reads(LATEST)
     await bench.publish(2)
     expected = Position(log.last_confirmed.ledger_id, 1), -1
-    assert topic.last_message_at_hand() == await topic.last_message() == expected
+    assert topic.last_message.at_hand() == await topic.last_message.read() == expected
     log.release_reads()
-    assert await topic.last_message() == (log.last_confirmed, -1)
+    assert await topic.last_message.read() == (log.last_confirmed, -1)
 
 
 async def test_expiry_and_skips_pass_entries_that_are_not_readable(bench: Bench) -> None:
     bench.topic.policies = TopicPolicies(message_ttl_s=100)
     for name in ("expires", "skips"):
-        await bench.topic.create_subscription(name, InitialPosition.EARLIEST, {})
+        await bench.topic.subscriptions.create(name, InitialPosition.EARLIEST, {})
     log_of(bench).hold_reads(LATEST)
     await bench.publish(3)
     await bench.topic.subscriptions["skips"].skip(2)

@@ -165,7 +165,7 @@ async def test_a_topic_that_is_used_is_deleted_whole_or_not_at_all(bench: AdminB
         partition=1,
         now_ms=0,
     )
-    await topic.subscribe(
+    await topic.subscriptions.attach(
         consumer, "s", durable=True, initial=InitialPosition.EARLIEST, properties={}
     )
     with pytest.raises(Refusal, match=r"active producers/subscriptions \(.*pt-partition-1"):

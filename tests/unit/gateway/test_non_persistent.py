@@ -66,7 +66,7 @@ async def use(bench: AdminBench, name: TopicName) -> Consumer:
     )
     await lookup.owner_of(bench.engine, name)
     topic = await bench.broker.running.registry.get(name, create=True)
-    await topic.subscribe(
+    await topic.subscriptions.attach(
         consumer, "s", durable=True, initial=InitialPosition.LATEST, properties={}
     )
     return consumer

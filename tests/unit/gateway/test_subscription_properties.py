@@ -154,7 +154,7 @@ async def use(bench: AdminBench, name: TopicName, *, durable: bool) -> None:
     )  # fmt: skip
     await lookup.owner_of(bench.engine, name)
     topic = await bench.broker.running.registry.get(name, create=True)
-    await topic.subscribe(
+    await topic.subscriptions.attach(
         consumer, "r", durable=durable, initial=InitialPosition.LATEST, properties={}
     )
 
@@ -175,13 +175,13 @@ async def test_a_deletion_at_the_same_time_does_not_look_like_another_owner(
     topic = await bench.loaded(PLAIN)
     for turns in range(20):
         await subscribe(bench, PLAIN, "s")
-        deleting = asyncio.ensure_future(topic.delete_subscription("s"))
+        deleting = asyncio.ensure_future(topic.subscriptions.delete("s"))
         for _ in range(turns):
             await asyncio.sleep(0)
         with suppress(SubscriptionNotFound):
-            await topic.set_subscription_properties("s", {"a": "b"})
+            await topic.subscriptions.set_properties("s", {"a": "b"})
         await deleting
-        assert topic.subscription_names == []
+        assert topic.subscriptions.names == []
         assert not topic.log.ended
 
 

@@ -29,7 +29,7 @@ from engine.broker.administration.backlog_scan import scan
 from engine.broker.administration.operations.owned_topics import OwnedTopics
 from engine.broker.administration.previews import cursor_changes
 from engine.broker.topics.ephemeral import A_CHANGE
-from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.broker.topics.topic import Topic
 from engine.managed.errors import InvalidPositionError
 from engine.rpc.operation import Handlers, bind

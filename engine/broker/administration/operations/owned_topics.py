@@ -5,7 +5,7 @@ from engine.base.errors import NotFound, NotReady, Unsupported
 from engine.base.names import TopicName
 from engine.broker.control.assignment import BundleAssignment
 from engine.broker.topics.registry import TopicRegistry
-from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.broker.topics.topic import Topic
 from engine.metadata.store import MetadataStore
 from engine.rpc.server import MovedError
@@ -58,8 +58,10 @@ class OwnedTopics:
 def subscription_of(topic: Topic, name: str) -> Subscription:
     """Return the subscription. Raises NotReady for one that cannot be read now, NotFound without it."""
     subscription = topic.subscriptions.get(name)
-    if subscription is None and name in topic.unread:
-        raise NotReady(f"Subscription {name} cannot be used now: {topic.unread[name]}")
+    if subscription is None and name in topic.subscriptions.unread:
+        raise NotReady(
+            f"Subscription {name} cannot be used now: {topic.subscriptions.unread[name]}"
+        )
     if subscription is None:
         raise NotFound(f"Subscription {name} not found for topic {topic.name}")
     return subscription

@@ -65,11 +65,11 @@ class SubscriptionOperations:
         )
 
     async def subscriptions(self, args: OnTopic) -> list[str]:
-        return (await self._topics.get(args.topic)).subscription_names
+        return (await self._topics.get(args.topic)).subscriptions.names
 
     async def durable_subscriptions(self, args: OnTopic) -> dict[str, dict[str, str]]:
         topic = await self._topics.get(args.topic)
-        for name, why in topic.unread.items():
+        for name, why in topic.subscriptions.unread.items():
             raise NotReady(f"Subscription {name} of {args.topic} cannot be read: {why}")
         return {
             name: _users_properties(subscription.cursor.cursor_properties)
@@ -92,7 +92,7 @@ class SubscriptionOperations:
         if args.position is not None:
             initial = args.position.position
         try:
-            created = await topic.create_subscription(args.subscription, initial, args.properties)
+            created = await topic.subscriptions.create(args.subscription, initial, args.properties)
         except NotAllowed as error:
             raise Conflict(str(error)) from error
         if created is None:
@@ -103,7 +103,7 @@ class SubscriptionOperations:
 
     async def delete_subscription(self, args: DeleteSubscription) -> JsonObject:
         topic, name = await self._topics.get(args.topic), args.subscription
-        if name not in topic.unread:
+        if name not in topic.subscriptions.unread:
             subscription_of(topic, name)  # raises NotFound with Pulsar's text
         answer: JsonObject = {}
 
@@ -115,12 +115,12 @@ class SubscriptionOperations:
         if args.dry:
             check()
             return {}
-        await topic.delete_subscription(name, force=args.force, check=check)
+        await topic.subscriptions.delete(name, force=args.force, check=check)
         return answer
 
     async def subscription_holdings(self, args: OnSubscription) -> JsonObject:
         topic = await self._topics.get(args.topic)
-        if args.subscription not in topic.unread:
+        if args.subscription not in topic.subscriptions.unread:
             subscription_of(topic, args.subscription)
         return await subscription_holdings.of(topic, args.subscription, self._clock.wall_ms())
 
@@ -148,7 +148,7 @@ class SubscriptionOperations:
         check_new_properties(args.properties, INTERNAL_PREFIX)
         topic = await self._topics.get(args.topic)
         subscription_of(topic, args.subscription)  # raises NotFound with Pulsar's text
-        await topic.set_subscription_properties(args.subscription, args.properties)
+        await topic.subscriptions.set_properties(args.subscription, args.properties)
         return {"before": before}
 
     async def replicated(self, args: OnSubscription) -> bool:

@@ -35,7 +35,7 @@ from engine.broker.control.catalog import Catalog
 from engine.broker.errors import MetadataError, NotServedHere, TopicIsPartitioned
 from engine.broker.topics.ephemeral import COMPACTION
 from engine.broker.topics.registry import Forget, TopicRegistry
-from engine.broker.topics.subscription import CompactionSubscription
+from engine.broker.topics.subscriptions.subscription import CompactionSubscription
 from engine.managed.stored.records import OWN_PREFIX, LogRecord
 from engine.metadata.cached import fresh
 from engine.metadata.store import MetadataStore
@@ -197,8 +197,8 @@ class TopicOperations:
 
     async def truncate(self, args: OnTopic) -> None:
         topic = await self._topics.persistent(args.topic, "Truncate")
-        if topic.unread:
-            name, why = next(iter(topic.unread.items()))
+        if topic.subscriptions.unread:
+            name, why = next(iter(topic.subscriptions.unread.items()))
             raise NotReady(f"Subscription {name} cannot be used now: {why}")
         for subscription in list(topic.subscriptions.values()):
             # the compaction has to read its backlog

@@ -18,7 +18,7 @@ from engine.base.ranges import RangeSet
 from engine.base.slices import Slice
 from engine.broker.dispatch.facts import facts_of
 from engine.broker.topics.ports import SubscriptionCursor
-from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.managed.cursors.last_change import KEPT_MS, SPENT_MAX, STATES_BYTES_MAX, LastChange
 from engine.managed.cursors.moves import Effect
 from engine.managed.errors import StoredRecordError

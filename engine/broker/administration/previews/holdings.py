@@ -9,7 +9,7 @@ from engine.base.errors import Conflict, InvalidField
 from engine.base.ids import Position
 from engine.broker.administration.previews import cursor_changes
 from engine.broker.topics.ephemeral import COMPACTION
-from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.broker.topics.topic import Topic
 
 AGAIN = "; nothing was deleted"
@@ -43,7 +43,7 @@ async def of(topic: Topic, now_ms: int) -> JsonObject:
             }
             for reader, messages in zip(readers, lost, strict=True)
         ],
-        "unread": sorted(topic.unread),
+        "unread": sorted(topic.subscriptions.unread),
         "seen": seen,
     }
 
@@ -104,6 +104,6 @@ def _seen(topic: Topic) -> Mapping[str, Any]:
     ]
     return {
         "last": list(topic.log.stats().last_confirmed),
-        "unread": unread | dict.fromkeys(topic.unread, 0),
+        "unread": unread | dict.fromkeys(topic.subscriptions.unread, 0),
         "users": sorted([*(f"producer {name}" for name in topic.producers), *consumers]),
     }

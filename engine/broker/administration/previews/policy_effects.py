@@ -13,7 +13,7 @@ from engine.broker.ports import QuotaAction, TopicPolicies
 from engine.broker.settings import DataPathSettings
 from engine.broker.topics.ephemeral import COMPACTION
 from engine.broker.topics.inactivity import expired, is_unused, wait_s
-from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.broker.topics.topic import Topic
 from engine.managed.settings import LedgerConfig
 from engine.tenancy.policies.policy import EffectKind
@@ -62,7 +62,7 @@ async def of(
     ``config``: that of the topic's log under ``after``.
     """
     change = _Change(topic, after, settings, now_ms)
-    effects = _Effects(unknown=dict(topic.unread))
+    effects = _Effects(unknown=dict(topic.subscriptions.unread))
     if topic.name.persistent:
         await _find(effect, change, effects)
     size, last = topic.log.freed(config, effects.passed, effects.gone)

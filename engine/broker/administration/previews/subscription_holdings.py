@@ -10,7 +10,7 @@ from engine.admin.api.arguments import JsonObject
 from engine.base.errors import Conflict, InvalidField
 from engine.base.ids import Position
 from engine.broker.administration.previews import cursor_changes
-from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.broker.topics.topic import Topic
 
 AGAIN = "; nothing was deleted"
@@ -22,7 +22,12 @@ async def of(topic: Topic, name: str, now_ms: int) -> JsonObject:
     subscription = topic.subscriptions.get(name)
     if subscription is None:
         nothing = {"entries": None, "messages": None, "exact": False}
-        about = {"durable": True, "type": "", "unread": topic.unread.get(name, ""), "consumers": []}
+        about = {
+            "durable": True,
+            "type": "",
+            "unread": topic.subscriptions.unread.get(name, ""),
+            "consumers": [],
+        }
         return about | nothing | {"seen": _seen(topic, None)}
     # Before the messages are counted: entries published meanwhile are not part of the preview.
     seen = _seen(topic, subscription)

@@ -22,7 +22,7 @@ FIRST = InitialPosition.EARLIEST
 @pytest.fixture
 async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
     async with opened(tmp_path) as made:
-        await made.topic.create_subscription("s", FIRST, {})
+        await made.topic.subscriptions.create("s", FIRST, {})
         yield made
 
 
@@ -30,7 +30,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
 async def uncached(tmp_path: Path) -> AsyncIterator[Bench]:
     """No entry is in memory once it is stored."""
     async with opened(tmp_path, settings=ManagedSettings(cache_bytes_max=1)) as made:
-        await made.topic.create_subscription("s", FIRST, {})
+        await made.topic.subscriptions.create("s", FIRST, {})
         yield made
 
 
@@ -73,7 +73,7 @@ async def test_messages_that_came_again_and_are_stored_once_count_once(bench: Be
 
 
 async def test_backlogs_of_subscriptions_add_up(bench: Bench) -> None:
-    await bench.topic.create_subscription("t", FIRST, {})
+    await bench.topic.subscriptions.create("t", FIRST, {})
     await bench.publish(2, num_messages=50)
     await bench.publish(2)
     await bench.subscription.skip(1)

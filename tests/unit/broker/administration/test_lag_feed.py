@@ -93,7 +93,7 @@ async def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 
 async def waiting(found: Found, count: int = 500, keys: Sequence[str] = ()) -> None:
     """A subscription with a backlog."""
-    await found.bench.topic.create_subscription("s", InitialPosition.EARLIEST, {})
+    await found.bench.topic.subscriptions.create("s", InitialPosition.EARLIEST, {})
     await found.bench.publish(count, keys=keys)
 
 
@@ -170,7 +170,9 @@ async def test_so_much_is_out_that_nothing_more_is_sent(found: Found) -> None:
     )
     topic = found.bench.topic
     start = InitialPosition.EARLIEST
-    made = await topic.subscribe(consumer, "s", durable=True, initial=start, properties={})
+    made = await topic.subscriptions.attach(
+        consumer, "s", durable=True, initial=start, properties={}
+    )
     made.flow(consumer, 1000)
     await found.live(20)
     found.expect(LagCause.UNACKED_LIMIT, limit=50, unacked=50)
@@ -204,7 +206,9 @@ async def test_the_key_of_one_consumer_holds_what_waits(found: Found) -> None:
             keys=KeyPolicy(),
         )
         start = InitialPosition.EARLIEST
-        await found.bench.topic.subscribe(consumer, "s", durable=True, initial=start, properties={})
+        await found.bench.topic.subscriptions.attach(
+            consumer, "s", durable=True, initial=start, properties={}
+        )
         made.append((consumer, client))
     (fast, client), (stuck, _) = made
     subscription = found.bench.subscription
@@ -219,7 +223,7 @@ async def test_the_key_of_one_consumer_holds_what_waits(found: Found) -> None:
 
 
 async def test_messages_for_later_are_no_problem(found: Found) -> None:
-    await found.bench.topic.create_subscription("s", InitialPosition.EARLIEST, {})
+    await found.bench.topic.subscriptions.create("s", InitialPosition.EARLIEST, {})
     await found.bench.publish(50, found.clock.wall_ms() + 3_600_000)
     await found.bench.join(SubscriptionType.SHARED)
     await until(lambda: found.bench.subscription.state.delayed == 50)
@@ -231,7 +235,7 @@ async def test_a_subscription_that_cannot_be_read(found: Found, monkeypatch: Any
     await waiting(found)
     del found.bench.topic.subscriptions["s"]
     unread = {"s": "its ledger cannot be read"}
-    monkeypatch.setattr(type(found.bench.topic), "unread", unread)
+    monkeypatch.setattr(type(found.bench.topic.subscriptions), "unread", unread)
     await found.live(20)
     assert found.rows[FULL][0][1] is None, "its backlog is not known"
     assert found.expect(LagCause.STORAGE, reason="its ledger cannot be read").severity == "error"

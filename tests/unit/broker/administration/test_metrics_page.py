@@ -175,8 +175,8 @@ async def test_totals_of_the_broker_do_not_fall_when_a_topic_or_subscription_goe
         before = totals(await families(bench))
         assert before[0] > 0 == before[1]
         assert before[2] > 0 == before[3]
-        assert await bench.topic.delete_subscription("s", force=True) is None
-        went = bench.topic.total_out
+        assert await bench.topic.subscriptions.delete("s", force=True) is None
+        went = bench.topic.subscriptions.total_out
         assert (went[0], totals(await families(bench))) == (3, before)
         await bench.registry.unload(B.NAME)
         assert totals(await families(bench)) == before

@@ -82,7 +82,7 @@ async def test_each_thing_that_a_row_shows_is_told_when_it_changes(followed: Fol
 
     await topic.publishers.admit(bench.producer)
     await told("producers", 1)
-    made = await topic.create_subscription("s", InitialPosition.EARLIEST, {})
+    made = await topic.subscriptions.create("s", InitialPosition.EARLIEST, {})
     assert made is not None
     await told("subscriptions", 1)
     await bench.publish(10)
@@ -112,7 +112,7 @@ async def test_each_thing_that_a_row_shows_is_told_when_it_changes(followed: Fol
     await told("consumers", 0)
     await bench.subscription.reset(client.received[5])
     await told("backlog", 6)
-    await topic.delete_subscription("s")
+    await topic.subscriptions.delete("s")
     await told("subscriptions", 0)
     bench.producer.leave()
     await told("producers", 0)
@@ -129,7 +129,7 @@ async def test_a_subscription_that_goes_with_its_consumer_is_told(followed: Foll
         partition=-1,
         now_ms=0,
     )
-    subscription = await topic.subscribe(
+    subscription = await topic.subscriptions.attach(
         consumer, "r", durable=False, initial=InitialPosition.LATEST, properties={}
     )
     await followed.check()

@@ -45,16 +45,16 @@ def backlog(count: int) -> Callable[[Bench], bool]:
 
 
 async def create(bench: Bench) -> None:
-    await bench.topic.create_subscription("n", FIRST, {})
+    await bench.topic.subscriptions.create("n", FIRST, {})
 
 
 async def delete(bench: Bench) -> None:
-    await bench.topic.delete_subscription("s")
+    await bench.topic.subscriptions.delete("s")
 
 
 async def delete_forced(bench: Bench) -> None:
     await bench.join(SubscriptionType.SHARED)
-    await bench.topic.delete_subscription("s", force=True)
+    await bench.topic.subscriptions.delete("s", force=True)
 
 
 async def delete_topic(bench: Bench) -> None:
@@ -81,11 +81,11 @@ VERBS = {
             and bench.topic.subscriptions["n"].cursor.backlog_entries() == 4
         ),
     ),
-    "delete": Verb(delete, lambda bench: bench.topic.subscription_names == []),
-    "delete, forced": Verb(delete_forced, lambda bench: bench.topic.subscription_names == []),
+    "delete": Verb(delete, lambda bench: bench.topic.subscriptions.names == []),
+    "delete, forced": Verb(delete_forced, lambda bench: bench.topic.subscriptions.names == []),
     "delete the topic": Verb(
         delete_topic,
-        lambda bench: not bench.topic.subscription_names and not bench.topic.log.stats().entries,
+        lambda bench: not bench.topic.subscriptions.names and not bench.topic.log.stats().entries,
     ),
     "unload": Verb(unload, backlog(3)),
     "reset": Verb(lambda bench: bench.subscription.reset(EARLIEST), backlog(4)),
@@ -120,7 +120,7 @@ async def bench(tmp_path: Path, silence: Silence) -> AsyncIterator[Bench]:
 
 async def prepare(bench: Bench, name: TopicName) -> None:
     await bench.load(name)
-    await bench.topic.create_subscription("s", FIRST, {})
+    await bench.topic.subscriptions.create("s", FIRST, {})
     await bench.publish(4)
     cursor = bench.subscription.cursor
     cursor.acknowledge([bench.topic.log.next_position(EARLIEST)])
@@ -143,15 +143,15 @@ async def attempt(bench: Bench, verb: Verb) -> bool:
 async def can_be_used_and_deleted(bench: Bench) -> None:
     """Its subscription keeps what is acknowledged, and both go without a trace."""
     topic = bench.topic
-    await topic.create_subscription("s", FIRST, {})
+    await topic.subscriptions.create("s", FIRST, {})
     if not topic.terminated:
         await bench.publish(1)
     await bench.subscription.clear()
     await bench.kill()
     await bench.load(topic.name)
     assert backlog(0)(bench)
-    for name in bench.topic.subscription_names:
-        await bench.topic.delete_subscription(name)
+    for name in bench.topic.subscriptions.names:
+        await bench.topic.subscriptions.delete(name)
     await bench.registry.delete(topic.name, force=False)
     store = bench.cluster.store
     assert await store.exists(paths.managed_ledger(topic.name.managed_ledger_name)) is None

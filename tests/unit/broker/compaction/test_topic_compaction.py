@@ -177,7 +177,7 @@ async def test_the_compacted_ledger_goes_with_its_subscription(rig: Rig) -> None
     await rig.put(("a", b"1"), ("a", b"2"))
     await rig.compact()
     ledger = rig.bench.topic.compaction.ledger_id
-    await rig.bench.topic.delete_subscription(CURSOR)
+    await rig.bench.topic.subscriptions.delete(CURSOR)
     assert ledger not in rig.ledgers()
     assert await rig.seen() == [("a", b"1"), ("a", b"2")]
     await rig.compact()
@@ -189,7 +189,7 @@ async def test_the_compactions_subscription_does_not_expire(rig: Rig) -> None:
     await rig.compact()
     topic = rig.bench.topic
     policies = replace(topic.policies, subscription_expiration_minutes=1)
-    await topic.create_subscription("idle", LATEST, {})
+    await topic.subscriptions.create("idle", LATEST, {})
     assert expired(topic, policies, rig.bench.context.clock.wall_ms() + 120_000) == ["idle"]
 
 
@@ -318,15 +318,15 @@ async def test_a_durable_subscription_begins_with_what_was_kept_and_goes_on(rig:
 async def test_the_last_message_is_that_of_the_compacted_topic(rig: Rig) -> None:
     first, last = await rig.put([("a", b"1"), ("b", b"1"), ("c", b"")], ("b", b""))
     topic = rig.bench.topic
-    assert await topic.last_message(compacted=True) == (last, -1)
+    assert await topic.last_message.read(compacted=True) == (last, -1)
     await rig.compact()
-    assert topic.last_message_at_hand(compacted=True) == (first, 0)
-    assert await topic.last_message() == (last, -1)
+    assert topic.last_message.at_hand(compacted=True) == (first, 0)
+    assert await topic.last_message.read() == (last, -1)
     await reloaded(rig)
-    assert await rig.bench.topic.last_message(compacted=True) == (first, 0)
+    assert await rig.bench.topic.last_message.read(compacted=True) == (first, 0)
     await rig.put(("a", b""))
     await rig.compact()
-    assert await rig.bench.topic.last_message(compacted=True) == (EARLIEST, -1)
+    assert await rig.bench.topic.last_message.read(compacted=True) == (EARLIEST, -1)
     assert await rig.seen() == []
 
 
@@ -341,7 +341,7 @@ async def test_entries_that_are_not_readable_are_not_compacted(rig: Rig) -> None
     assert rig.bench.topic.compaction.holds_all
     log.release_reads()
     assert not rig.bench.topic.compaction.holds_all
-    assert await rig.bench.topic.last_message(compacted=True) == (held, -1)
+    assert await rig.bench.topic.last_message.read(compacted=True) == (held, -1)
     assert await rig.seen() == [("a", b"2"), ("a", b"3")]
 
 
@@ -391,7 +391,7 @@ async def test_deleting_the_subscription_under_a_compaction_ends_both(rig: Rig) 
     assert compaction.start()
     await asyncio.sleep(0)
     async with asyncio.timeout(60):
-        await rig.bench.topic.delete_subscription(CURSOR)
+        await rig.bench.topic.subscriptions.delete(CURSOR)
         await until(lambda: compaction.status != "RUNNING")
     assert len(await rig.seen()) in (1, 3)
     assert await rig.compact() == "SUCCESS"
@@ -438,7 +438,7 @@ async def test_its_cursor_is_no_backlog_and_nothing_of_it_expires(rig: Rig) -> N
     quota = BacklogQuota(10, QuotaAction.EVICT)
     bench.topic.policies = replace(bench.topic.policies, size_quota=quota)
     await bench.topic.quotas.check()
-    await bench.topic.expire(1 << 60)
+    await bench.topic.subscriptions.expire(1 << 60)
     subscription = bench.topic.subscriptions[CURSOR]
     assert (subscription.cursor.backlog_entries(), subscription.expired_ms) == (2, 0)
     assert bench.topic.quotas.oldest is None

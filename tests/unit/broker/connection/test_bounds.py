@@ -72,7 +72,7 @@ async def test_the_brokers_own_cursors_are_no_subscriptions_of_administrators(
 ) -> None:
     async with opened(tmp_path) as bench:
         with pytest.raises(NotAllowed, match="reserved for the broker"):
-            await bench.topic.create_subscription("pulsar.dedup", InitialPosition.LATEST, {})
+            await bench.topic.subscriptions.create("pulsar.dedup", InitialPosition.LATEST, {})
         assert not bench.topic.log.cursors
 
 

@@ -11,7 +11,7 @@ from engine.broker.connection.consume import ConsumeCommands, key_policy
 from engine.broker.dispatch.choose.keys import KeyPolicy
 from engine.broker.dispatch.consumer import SubscriptionType
 from engine.broker.errors import ConsumerAssignError
-from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.client.broker_link import BrokerLink
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.commands import command_frame

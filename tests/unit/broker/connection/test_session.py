@@ -179,7 +179,7 @@ async def test_the_last_message_of_a_batch_that_claims_no_messages_has_no_index(
         async with asyncio.timeout(120):
             while not bench.publisher.receipts:
                 await asyncio.sleep(0.001)
-        assert await bench.topic.last_message() == (bench.topic.log.last_confirmed, -1)
+        assert await bench.topic.last_message.read() == (bench.topic.log.last_confirmed, -1)
 
 
 async def test_a_connection_that_is_gone_leaves_nothing_to_the_garbage_collector(

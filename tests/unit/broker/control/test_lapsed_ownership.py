@@ -92,7 +92,7 @@ def test_no_acknowledgement_is_confirmed_after_the_session_may_have_ended(seed: 
         stage = Stage(loop)
         first, topic = await stage.open()
         assert first.node is not None
-        await loop.spawn(first.node, topic.create_subscription("s", InitialPosition.EARLIEST, {}))
+        await loop.spawn(first.node, topic.subscriptions.create("s", InitialPosition.EARLIEST, {}))
         cursor = topic.subscriptions["s"].cursor
         cursor.acknowledge([topic.log.last_confirmed])
         confirming = loop.spawn(first.node, cursor.persisted())

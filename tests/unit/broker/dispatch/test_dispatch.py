@@ -13,7 +13,7 @@ from engine.base.names import TopicName
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.broker.errors import ProducerBusy, TopicTerminated
 from engine.broker.topics.publish import Producer, Publish
-from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import ManagedSettings
 from engine.wire.kernels import SendRun
@@ -243,7 +243,7 @@ async def join_as_reader(bench: Bench, client: Client) -> tuple[Consumer, Subscr
         partition=-1,
         now_ms=0,
     )
-    subscription = await bench.topic.subscribe(
+    subscription = await bench.topic.subscriptions.attach(
         consumer, "r", durable=False, initial=InitialPosition.EARLIEST, properties={}
     )
     return consumer, subscription
@@ -269,7 +269,7 @@ async def test_a_reader_that_leaves_a_fenced_log_is_no_error(
     consumer, subscription = await join_as_reader(bench, Client())
     bench.topic.log.abandon()
     subscription.detach(consumer)
-    await until(lambda: not bench.topic._deletions)
+    await until(lambda: not bench.topic.subscriptions._deletions)
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 

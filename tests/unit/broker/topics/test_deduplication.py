@@ -556,7 +556,7 @@ async def test_a_producer_named_as_a_property_of_the_broker_deletes_no_ledger_an
     bench: Bench,
 ) -> None:
     """The state is the cursor's properties, among which the broker names ledgers to be deleted."""
-    await bench.topic.create_subscription("s", InitialPosition.EARLIEST, {})
+    await bench.topic.subscriptions.create("s", InitialPosition.EARLIEST, {})
     (victim,) = (one.ledger_id for one in bench.topic.log.stats().ledgers)
     names = (f"magnetar.doomed-ledger.{victim}", "CompactedTopicLedger", "#magnetar.dedup:x")
     for name in names:

@@ -53,7 +53,7 @@ async def join(
         keys=keys,
         acknowledges=False,
     )
-    found = await bench.topic.subscribe(
+    found = await bench.topic.subscriptions.attach(
         consumer, subscription, durable=True, initial=InitialPosition.EARLIEST, properties={}
     )
     if permits:
@@ -195,18 +195,18 @@ async def test_a_subscription_goes_with_its_last_consumer(bench: Bench) -> None:
     subscription = bench.subscription
     assert not subscription.durable
     subscription.detach(consumer)
-    assert bench.topic.subscription_names == []
+    assert bench.topic.subscriptions.names == []
     bench.send(1)
     _, client = await join(bench, SubscriptionType.SHARED, 10)  # another type of the same name
     assert client.received == []
-    assert bench.topic.subscription_names == ["s"]
+    assert bench.topic.subscriptions.names == ["s"]
 
 
 async def test_what_needs_kept_messages_is_refused(bench: Bench) -> None:
     log = bench.topic.log
     _, _ = await join(bench, SubscriptionType.EXCLUSIVE, 1)
     for refused in (
-        bench.topic.last_message(),
+        bench.topic.last_message.read(),
         bench.topic.terminate(),
         bench.topic.first_since(1),
         log.read_entry(EARLIEST),
@@ -229,7 +229,7 @@ async def test_an_unloaded_topic_takes_nothing_more_and_begins_anew(bench: Bench
     assert publisher.receipts == 0
     again = await bench.load(TOPIC)
     assert again is not old
-    assert again.subscription_names == []
+    assert again.subscriptions.names == []
 
 
 async def test_its_clients_are_sent_away_when_its_bundle_is_lost(bench: Bench) -> None:
@@ -242,9 +242,9 @@ async def test_its_clients_are_sent_away_when_its_bundle_is_lost(bench: Bench) -
 
 
 async def test_it_has_no_last_message(bench: Bench) -> None:
-    assert bench.topic.last_message_at_hand() is None
+    assert bench.topic.last_message.at_hand() is None
     with pytest.raises(NotAllowed, match="GetLastMessageId on a non-persistent topic"):
-        await bench.topic.last_message()
+        await bench.topic.last_message.read()
 
 
 async def test_deleting_it_needs_no_ledger(bench: Bench) -> None:

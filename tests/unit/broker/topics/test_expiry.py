@@ -12,7 +12,7 @@ from engine.base.ids import EARLIEST
 from engine.broker.administration import reports
 from engine.broker.dispatch.consumer import SubscriptionType
 from engine.broker.ports import TopicPolicies
-from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.ledger.errors import LedgerError
 from engine.managed.ledger import InitialPosition
 from engine.managed.reading import search
@@ -37,7 +37,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
 
 async def subscribe(bench: Bench, *names: str) -> None:
     for name in names:
-        await bench.topic.create_subscription(name, FIRST, {})
+        await bench.topic.subscriptions.create(name, FIRST, {})
 
 
 def backlogs(bench: Bench) -> dict[str, int]:
@@ -184,7 +184,7 @@ async def test_entries_without_metadata_are_as_old_as_the_next_or_as_their_ledge
     bench.topic.policies = TTL
     closed_ms = bench.topic.log.stats().ledgers[0].timestamp_ms
     assert await bench.topic.quotas.is_old(100, closed_ms + 100_001) is True
-    await bench.topic.expire(closed_ms + 1)
+    await bench.topic.subscriptions.expire(closed_ms + 1)
     assert backlogs(bench) == {"s": 0}
 
 
@@ -198,7 +198,7 @@ async def test_fresh_messages_stay_where_clocks_of_some_publishers_are_wrong(ben
     await round_of(bench, "expiry")
     assert backlogs(bench) == {"s": 102}
     assert await bench.topic.quotas.is_old(100, now_ms) is False
-    await bench.topic.expire(bench.context.clock.wall_ms() + 1)
+    await bench.topic.subscriptions.expire(bench.context.clock.wall_ms() + 1)
     assert backlogs(bench) == {"s": 0}
 
 

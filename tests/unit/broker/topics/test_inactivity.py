@@ -13,6 +13,7 @@ from engine.broker.errors import ServiceNotReady
 from engine.broker.ports import InactiveTopics, TopicPolicies
 from engine.broker.topics.inactivity import RETURN_MS, Inactivity
 from engine.broker.topics.publish import Producer
+from engine.broker.topics.subscriptions.subscriptions import Subscriptions
 from engine.broker.topics.topic import Topic
 from engine.managed.ledger import InitialPosition
 from engine.metadata import paths
@@ -121,9 +122,9 @@ async def test_producers_and_subscriptions_hold_a_topic(bench: Bench, looks: Loo
     await bench.topic.publishers.admit(bench.producer)
     assert not await looks.due()
     bench.producer.leave()
-    await bench.topic.create_subscription("s", InitialPosition.LATEST, {})
+    await bench.topic.subscriptions.create("s", InitialPosition.LATEST, {})
     assert not await looks.due()
-    await bench.topic.delete_subscription("s")
+    await bench.topic.subscriptions.delete("s")
     assert await looks.due()
 
 
@@ -160,9 +161,9 @@ async def test_who_comes_during_the_deletion_gets_a_new_topic(bench: Bench, look
     with pytest.raises(ServiceNotReady):
         await topic.publishers.admit(bench.producer)
     with pytest.raises(ServiceNotReady):
-        await topic.create_subscription("s", InitialPosition.EARLIEST, {})
+        await topic.subscriptions.create("s", InitialPosition.EARLIEST, {})
     with pytest.raises(ServiceNotReady):
-        await topic.subscribe(
+        await topic.subscriptions.attach(
             Consumer(
                 Client(),
                 1,
@@ -185,7 +186,7 @@ async def test_who_comes_during_the_deletion_gets_a_new_topic(bench: Bench, look
 
 async def test_a_subscription_being_made_holds_it(bench: Bench) -> None:
     making = asyncio.ensure_future(
-        bench.topic.create_subscription("s", InitialPosition.EARLIEST, {})
+        bench.topic.subscriptions.create("s", InitialPosition.EARLIEST, {})
     )
     await asyncio.sleep(0)
     assert not bench.topic.close_unused(caught_up=True)
@@ -203,23 +204,23 @@ async def test_a_subscription_without_a_consumer_goes_after_its_time(
     bench.topic.policies = TopicPolicies(subscription_expiration_minutes=10)
     looks.clock.now_s = bench.context.clock.wall_ms() / 1000
     await bench.join(SubscriptionType.EXCLUSIVE)
-    await bench.topic.create_subscription("unused", InitialPosition.LATEST, {})
+    await bench.topic.subscriptions.create("unused", InitialPosition.LATEST, {})
     for seconds, expected in ((599, ["s", "unused"]), (3, ["s"])):
         looks.clock.now_s += seconds
         await looks.inactivity.expire_subscriptions(bench.topic)
-        assert bench.topic.subscription_names == expected
+        assert bench.topic.subscriptions.names == expected
 
 
 async def test_consumers_may_come_again_after_a_crash(bench: Bench, looks: Looks) -> None:
     bench.topic.policies = TopicPolicies(subscription_expiration_minutes=10)
-    await bench.topic.create_subscription("s", InitialPosition.LATEST, {})
+    await bench.topic.subscriptions.create("s", InitialPosition.LATEST, {})
     looks.clock.now_s = bench.context.clock.wall_ms() / 1000 + 100_000
     bench.topic.loaded_ms = looks.clock.wall_ms() - RETURN_MS + 1
     await looks.inactivity.expire_subscriptions(bench.topic)
-    assert bench.topic.subscription_names == ["s"]
+    assert bench.topic.subscriptions.names == ["s"]
     bench.topic.loaded_ms -= 1
     await looks.inactivity.expire_subscriptions(bench.topic)
-    assert bench.topic.subscription_names == []
+    assert bench.topic.subscriptions.names == []
 
 
 async def test_a_subscription_that_was_used_while_others_went_stays(
@@ -227,15 +228,15 @@ async def test_a_subscription_that_was_used_while_others_went_stays(
 ) -> None:
     bench.topic.policies = TopicPolicies(subscription_expiration_minutes=10)
     for name in ("a", "b"):
-        await bench.topic.create_subscription(name, InitialPosition.LATEST, {})
+        await bench.topic.subscriptions.create(name, InitialPosition.LATEST, {})
     looks.clock.now_s = bench.context.clock.wall_ms() / 1000 + 100_000
     bench.topic.loaded_ms = 0
-    delete = Topic.delete_subscription
+    delete = Subscriptions.delete
 
-    async def delete_while_b_is_used(self: Topic, name: str) -> None:
+    async def delete_while_b_is_used(self: Subscriptions, name: str) -> None:
         await delete(self, name)
-        self.subscriptions["b"].left_ms = looks.clock.wall_ms()
+        self["b"].left_ms = looks.clock.wall_ms()
 
-    monkeypatch.setattr(Topic, "delete_subscription", delete_while_b_is_used)
+    monkeypatch.setattr(Subscriptions, "delete", delete_while_b_is_used)
     await looks.inactivity.expire_subscriptions(bench.topic)
-    assert bench.topic.subscription_names == ["b"]
+    assert bench.topic.subscriptions.names == ["b"]

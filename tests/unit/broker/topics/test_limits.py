@@ -56,7 +56,7 @@ async def consume(
     consumer = Consumer(
         Client(), 1, "c", kind, settings=bench.context.settings, partition=-1, now_ms=0
     )
-    await bench.topic.subscribe(
+    await bench.topic.subscriptions.attach(
         consumer, subscription, durable=durable, initial=FIRST, properties={}
     )
     return consumer
@@ -127,16 +127,16 @@ async def test_readers_count_as_subscriptions_and_administrators_are_bound_as_we
         with refused(NotAllowed, text):
             await consume(bench, "t", durable=durable)
     with refused(NotAllowed, text):
-        await bench.topic.create_subscription("t", FIRST, {})
+        await bench.topic.subscriptions.create("t", FIRST, {})
     await consume(bench, "s")
     bench.topic.subscriptions["r"].detach(reader)
-    assert await bench.topic.create_subscription("t", FIRST, {})
+    assert await bench.topic.subscriptions.create("t", FIRST, {})
 
 
 async def test_subscriptions_made_at_the_same_time_do_not_exceed_the_limit(bench: Bench) -> None:
     bench.topic.policies = TopicPolicies(max_subscriptions=3)
     made = await asyncio.gather(
-        *(bench.topic.create_subscription(f"s{i}", FIRST, {}) for i in range(6)),
+        *(bench.topic.subscriptions.create(f"s{i}", FIRST, {}) for i in range(6)),
         return_exceptions=True,
     )
     assert len(bench.topic.subscriptions) == 3
@@ -209,5 +209,5 @@ async def test_a_subscription_with_properties_that_are_not_stored_is_refused_for
         ({"#pulsar.internal.x": "1"}, "names with #pulsar.internal. are reserved"),
     ):
         with pytest.raises(NotAllowed, match=why):
-            await bench.topic.create_subscription("t", FIRST, properties)
+            await bench.topic.subscriptions.create("t", FIRST, properties)
     assert "t" not in bench.topic.subscriptions

@@ -56,7 +56,7 @@ async def bench(tmp_path: Path, silent: Silent) -> AsyncIterator[Bench]:
 
 async def subscribe(bench: Bench, *names: str) -> None:
     for name in names:
-        await bench.topic.create_subscription(name, FIRST, {})
+        await bench.topic.subscriptions.create(name, FIRST, {})
 
 
 async def publish(bench: Bench, count: int, age_s: int = 0) -> int:
@@ -84,8 +84,8 @@ async def make_unread(bench: Bench, silent: Silent) -> None:
     await subscribe(bench, "u")
     silent.failing.fail_at(1, calls=1_000_000)
     with pytest.raises(ServiceNotReady):
-        await bench.topic.delete_subscription("u")
-    assert "u" in bench.topic.unread
+        await bench.topic.subscriptions.delete("u")
+    assert "u" in bench.topic.subscriptions.unread
 
 
 @BLOCKING
@@ -231,7 +231,7 @@ async def test_who_was_refused_stays_refused_while_nothing_is_known(
     with pytest.raises(BacklogHeld):
         await bench.topic.quotas.admit()
     silent.failing.heal()
-    await bench.topic.delete_subscription("u")
+    await bench.topic.subscriptions.delete("u")
     await bench.topic.quotas.admit()
 
 

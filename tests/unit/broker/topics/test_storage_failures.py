@@ -14,6 +14,7 @@ from engine.broker.ports import TopicPolicies
 from engine.broker.topics.deduplication import Deduplication
 from engine.broker.topics.publish import Producer
 from engine.broker.topics.quotas import BacklogQuotas
+from engine.broker.topics.subscriptions.subscriptions import Subscriptions
 from engine.broker.topics.topic import Topic
 from engine.broker.upkeep import Upkeep
 from engine.ledger.client import LedgerClient
@@ -103,7 +104,7 @@ async def test_a_topic_waits_for_a_bookie_that_is_about_to_be_back(bench: Bench)
 
 async def test_a_topic_cannot_be_made_anew_before_all_of_it_is_deleted(bench: Bench) -> None:
     await bench.publish(5)
-    await bench.topic.create_subscription("s", InitialPosition.EARLIEST, {})
+    await bench.topic.subscriptions.create("s", InitialPosition.EARLIEST, {})
     deleting = asyncio.ensure_future(bench.registry.delete(NAME, force=True))
     refused = 0
     while True:
@@ -122,7 +123,7 @@ async def test_a_topic_cannot_be_made_anew_before_all_of_it_is_deleted(bench: Be
     assert again.subscriptions == {}
     assert again.log.stats().entries == 0
     with pytest.raises(SubscriptionNotFound):
-        await again.delete_subscription("s")
+        await again.subscriptions.delete("s")
 
 
 async def test_changed_retention_reaches_a_loaded_topic_without_traffic(bench: Bench) -> None:
@@ -162,7 +163,9 @@ async def test_upkeep_of_other_topics_goes_on_when_one_fails_unexpectedly(
             next(
                 one.name
                 for one in (bench.topic, other)
-                if of in (one, one.quotas, one.deduplication)
+                if any(
+                    of is part for part in (one, one.subscriptions, one.quotas, one.deduplication)
+                )
             )
         )
         rounds[name] = rounds.get(name, 0) + 1
@@ -172,7 +175,7 @@ async def test_upkeep_of_other_topics_goes_on_when_one_fails_unexpectedly(
     async def slowly(of: object, *args: object) -> None:
         planted(of)
 
-    for kind, method in ((Topic, "expire"), (BacklogQuotas, "check"), (Topic, "apply")):
+    for kind, method in ((Subscriptions, "expire"), (BacklogQuotas, "check"), (Topic, "apply")):
         monkeypatch.setattr(kind, method, slowly)
     monkeypatch.setattr(Deduplication, "check", planted)
     everything = bench.everything

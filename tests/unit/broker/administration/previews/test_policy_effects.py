@@ -84,7 +84,7 @@ async def test_a_reader_loses_what_retention_frees_before_it(bench: AdminBench) 
     await topic.log.cursors["s"].persisted()
     await bench.publish(TOPIC, 2)
     reader = await topic.log.open_cursor("r", EARLIEST, durable=False, cursor_properties={})
-    topic._add_subscription(reader)
+    topic.subscriptions._add(reader)
     (lost,) = (await effect(bench, "retention", NOTHING))["subscriptions"]
     assert (lost["name"], lost["entries"], lost["messages"]) == ("r", 12, 12)
     assert (await effect(bench, "retention", KEEP))["subscriptions"] == []
@@ -104,7 +104,7 @@ async def test_what_outlives_a_ttl_is_counted_by_subscription_and_goes(bench: Ad
     assert (await effect(bench, "messageTTL", 3, at_ms=10_000, measured=False))["subscriptions"][0][
         "messages"
     ] is None
-    await topic.expire(10_000 - 3_000)
+    await topic.subscriptions.expire(10_000 - 3_000)
     assert topic.subscriptions["s"].cursor.backlog_entries() == 6
     assert (await effect(bench, "messageTTL", 0))["subscriptions"] == []
 

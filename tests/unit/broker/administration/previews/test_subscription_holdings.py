@@ -120,8 +120,8 @@ async def test_a_subscription_that_cannot_be_read_is_seen_so_or_not_deleted(
     topic = await bench.loaded(TOPIC)
     readable = (await held(bench))["seen"]
     with monkeypatch.context() as patch:
-        patch.setattr(topic, "subscriptions", {})
-        patch.setattr(type(topic), "unread", {"s": "a bookie is away"})
+        patch.delitem(topic.subscriptions, "s")
+        patch.setattr(type(topic.subscriptions), "unread", {"s": "a bookie is away"})
         said = await held(bench)
         assert (said["unread"], said["entries"], said["messages"]) == (
             *("a bookie is away", None, None),

@@ -51,6 +51,9 @@ class SubscriptionHost(Protocol):
     def name(self) -> TopicName: ...
 
     @property
+    def context(self) -> Context: ...
+
+    @property
     def closing(self) -> bool:
         """True when no consumer can attach any more."""
         ...
@@ -75,6 +78,10 @@ class SubscriptionHost(Protocol):
     def touched(self) -> None:
         """Note that the statistics may have changed."""
         ...
+
+
+class SubscriptionOwner(Protocol):
+    """The subscriptions of a topic, as one of them uses them."""
 
     def check_room(self, subscription: "Subscription") -> None:
         """Raise ConsumerBusy when one more consumer would exceed a limit."""
@@ -102,6 +109,7 @@ class Subscription:
         "_keys",
         "_mark",
         "_moving",
+        "_owner",
         "_rate",
         "_scope",
         "_seek_position",
@@ -127,9 +135,11 @@ class Subscription:
     )
 
     def __init__(
-        self, host: SubscriptionHost, cursor: SubscriptionCursor, context: Context
+        self, host: SubscriptionHost, owner: SubscriptionOwner, cursor: SubscriptionCursor
     ) -> None:
+        context = host.context
         self._host = host
+        self._owner = owner
         self.cursor = cursor
         self.name = cursor.name
         self.durable = cursor.durable
@@ -310,7 +320,7 @@ class Subscription:
                     raise ServiceNotReady(f"Topic {self._host.name} is being unloaded")
                 holder = self._obstacle(consumer)
                 if holder is None:
-                    self._host.check_room(self)
+                    self._owner.check_room(self)
                     self._attach(consumer)
                     return True
             # Outside the lock: the probe of a dead connection takes long, and the holder may leave meanwhile.
@@ -413,7 +423,7 @@ class Subscription:
         if consumer.attached:
             self._detach(consumer)
             if not self.consumers:
-                self._host.abandoned(self)
+                self._owner.abandoned(self)
 
     def _detach(self, consumer: Consumer) -> None:
         consumer.detach()
@@ -432,15 +442,15 @@ class Subscription:
         for consumer in list(self.consumers):
             self._drop(consumer)
         if not moving:
-            self._host.abandoned(self)
+            self._owner.abandoned(self)
         elif not self.durable:
-            self._host.abandoned_later(self)
+            self._owner.abandoned_later(self)
 
     def disconnect_one(self, consumer: Consumer) -> None:
         """Disconnect an attached consumer; its client may connect again. Its unacknowledged entries are redelivered."""
         self._drop(consumer)
         if not self.consumers and not self.durable:
-            self._host.abandoned_later(self)
+            self._owner.abandoned_later(self)
 
     def _drop(self, consumer: Consumer) -> None:
         self._detach(consumer)
@@ -637,7 +647,7 @@ class Subscription:
         self.kind = self._keys = None
 
     def end(self) -> None:
-        """End the subscription without waiting: no consumer can attach any more. See ``Topic.abandoned``."""
+        """End the subscription without waiting: no consumer can attach any more. See ``Subscriptions.abandoned``."""
         self._closed = True
         self.stop()
 

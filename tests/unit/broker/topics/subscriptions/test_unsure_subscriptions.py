@@ -65,7 +65,7 @@ async def bench(tmp_path: Path, away: Away) -> AsyncIterator[Bench]:
 
 async def durable(bench: Bench) -> None:
     """What is acknowledged on "s" outlives a kill, and so does what is not."""
-    await bench.topic.create_subscription("s", FIRST, {})
+    await bench.topic.subscriptions.create("s", FIRST, {})
     cursor = bench.subscription.cursor
     await cursor.clear()
     await bench.publish(3)
@@ -88,9 +88,9 @@ async def test_after_a_failed_deletion_the_subscription_is_whole_or_gone(
     await bench.subscription.cursor.persisted()
     away.now(lost_answer=lost_answer)
     with pytest.raises(ServiceNotReady, match="not known to be deleted"):
-        await bench.topic.delete_subscription("s", force=True)
+        await bench.topic.subscriptions.delete("s", force=True)
     assert client.dropped == [1], "its client was told to come again"
-    assert bench.topic.subscription_names == ["s"]
+    assert bench.topic.subscriptions.names == ["s"]
     stats = reports.topic_stats(bench.topic, TopicStats(NAME), "b")["subscriptions"]["s"]
     assert stats["msgBacklog"] == 5
     assert "no answer" in stats["blockedBy"]
@@ -106,31 +106,31 @@ async def test_after_a_failed_deletion_the_subscription_is_whole_or_gone(
 async def test_a_subscription_comes_back_by_itself_if_its_deletion_did_not_happen(
     bench: Bench, away: Away, lost_answer: bool
 ) -> None:
-    await bench.topic.create_subscription("s", FIRST, {})
+    await bench.topic.subscriptions.create("s", FIRST, {})
     away.now(lost_answer=lost_answer)
     with pytest.raises(ServiceNotReady):
-        await bench.topic.delete_subscription("s")
+        await bench.topic.subscriptions.delete("s")
     away.over()
-    await until(lambda: not bench.topic.unread)
+    await until(lambda: not bench.topic.subscriptions.unread)
     assert list(bench.topic.subscriptions) == ([] if lost_answer else ["s"])
 
 
 @LOST
 async def test_deleting_again_deletes(tmp_path: Path, away: Away, lost_answer: bool) -> None:
     async with opened(tmp_path, settings=PATIENT, wrap=away.wrap) as bench:
-        await bench.topic.create_subscription("s", FIRST, {})
+        await bench.topic.subscriptions.create("s", FIRST, {})
         await bench.publish(1)
         away.now(lost_answer=lost_answer)
         for _ in range(2):
             with pytest.raises(ServiceNotReady):
-                await bench.topic.delete_subscription("s")
+                await bench.topic.subscriptions.delete("s")
             await bench.topic.log.trim()
             assert bench.topic.log.stats().entries == 1
         away.over()
-        await bench.topic.delete_subscription("s")
-        assert bench.topic.subscription_names == []
+        await bench.topic.subscriptions.delete("s")
+        assert bench.topic.subscriptions.names == []
         with pytest.raises(SubscriptionNotFound):
-            await bench.topic.delete_subscription("s")
+            await bench.topic.subscriptions.delete("s")
         assert await bench.cluster.store.exists(NODE) is None
 
 
@@ -142,11 +142,11 @@ async def test_a_subscription_whose_creation_got_no_answer_is_whole_or_not_there
     away.now(lost_answer=lost_answer)
     with pytest.raises(ServiceNotReady):
         await bench.join(SHARED)
-    assert bench.topic.subscription_names == ["s"]
+    assert bench.topic.subscriptions.names == ["s"]
     assert await bench.cluster.store.exists(NODE) is not None or not lost_answer
     await bench.topic.log.trim()
     away.over()
-    await until(lambda: not bench.topic.unread)
+    await until(lambda: not bench.topic.subscriptions.unread)
     assert list(bench.topic.subscriptions) == (["s"] if lost_answer else [])
     await durable(bench)
 
@@ -163,16 +163,16 @@ async def test_nobody_waits_for_the_storage_of_another_subscription(
         return await real(self, *given)
 
     async with opened(tmp_path, settings=PATIENT, wrap=away.wrap) as bench:
-        await bench.topic.create_subscription("s", FIRST, {})
+        await bench.topic.subscriptions.create("s", FIRST, {})
         away.now(lost_answer=False)
         with pytest.raises(ServiceNotReady):
-            await bench.topic.delete_subscription("s")
+            await bench.topic.subscriptions.delete("s")
         away.over()
         monkeypatch.setattr(CursorStore, "take", take)
         joining = asyncio.ensure_future(bench.join(SHARED))
         await asked.wait()
-        await bench.topic.create_subscription("other", FIRST, {})
-        await bench.topic.delete_subscription("other")
+        await bench.topic.subscriptions.create("other", FIRST, {})
+        await bench.topic.subscriptions.delete("other")
         assert not joining.done()
         answered.set()
         await joining
@@ -184,9 +184,9 @@ async def test_an_administrators_creation_can_be_repeated(
 ) -> None:
     away.now(lost_answer=lost_answer)
     with pytest.raises(ServiceNotReady):
-        await bench.topic.create_subscription("s", FIRST, {})
+        await bench.topic.subscriptions.create("s", FIRST, {})
     away.over()
-    made = await bench.topic.create_subscription("s", FIRST, {})
+    made = await bench.topic.subscriptions.create("s", FIRST, {})
     assert (made is None) == lost_answer
     await durable(bench)
 
@@ -194,11 +194,11 @@ async def test_an_administrators_creation_can_be_repeated(
 async def test_a_client_that_leaves_does_not_cut_off_the_deletion_it_asked_for(
     bench: Bench,
 ) -> None:
-    await bench.topic.create_subscription("s", FIRST, {})
-    asked = asyncio.ensure_future(bench.topic.delete_subscription("s"))
+    await bench.topic.subscriptions.create("s", FIRST, {})
+    asked = asyncio.ensure_future(bench.topic.subscriptions.delete("s"))
     await asyncio.sleep(0)
     asked.cancel()
-    await until(lambda: not bench.topic.subscription_names)
+    await until(lambda: not bench.topic.subscriptions.names)
     assert await bench.cluster.store.exists(NODE) is None
     await durable(bench)
 
@@ -221,7 +221,7 @@ async def test_who_subscribes_during_a_deletion_waits_for_its_end_and_holds_nobo
         await delete(name)
 
     monkeypatch.setattr(ManagedLedger, "delete_cursor", slowly)
-    deletion = asyncio.ensure_future(bench.topic.delete_subscription("s", force=True))
+    deletion = asyncio.ensure_future(bench.topic.subscriptions.delete("s", force=True))
     await asked.wait()
     coming = asyncio.ensure_future(bench.join(SHARED))
     await bench.publish(1)  # the loop is free for others

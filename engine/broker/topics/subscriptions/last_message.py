@@ -1,0 +1,60 @@
+"""The last message of a topic."""
+
+from engine.base.ids import EARLIEST, Position
+from engine.broker.compaction.topic_compaction import TopicCompaction
+from engine.broker.topics.ports import Log
+from engine.managed.errors import InvalidPositionError
+from engine.wire.batches import last_batch_index
+
+
+class LastMessage:
+    """The last message of one topic, with the last entry that was looked at."""
+
+    __slots__ = ("_compaction", "_known", "_log", "_persistent")
+
+    def __init__(self, log: Log, compaction: TopicCompaction, *, persistent: bool) -> None:
+        self._log = log
+        self._compaction = compaction
+        self._persistent = persistent
+        self._known = (EARLIEST, -1)
+
+    async def read(self, *, compacted: bool = False) -> tuple[Position, int]:
+        """Return the position of the last entry and the index of its last message (-1: no batch).
+
+        The position is -1:-1 when no entry is kept. ``compacted``: of the compacted topic. Cancel-safe. Raises
+        LedgerError when the entry cannot be read.
+        """
+        known = self.at_hand(compacted=compacted)
+        if known is not None:
+            return known
+        # The last entry of the topic may have been compacted away, so the compacted ledger is opened for its last one.
+        if (
+            compacted
+            and self._compaction.holds_all
+            and (await self._compaction.ledger()) is not None
+        ):
+            return await self.read(compacted=True)
+        last = self._log.last_readable
+        try:
+            entry = await self._log.read_entry(last)
+        except InvalidPositionError:
+            return EARLIEST, -1  # trimmed
+        self._known = (last, last_batch_index(entry.entry(0)))
+        return self._known
+
+    def at_hand(self, *, compacted: bool = False) -> tuple[Position, int] | None:
+        """Return what ``read`` returns; None when an entry has to be read, and of a non-persistent topic."""
+        if not self._persistent:
+            return None
+        if compacted and self._compaction.holds_all:
+            ledger = self._compaction.at_hand
+            return None if ledger is None else ledger.last
+        last = self._log.last_readable
+        if last.entry_id < 0:
+            return EARLIEST, -1
+        if last != self._known[0]:
+            entry = self._log.entry_at_hand(last)
+            if entry is None:
+                return None
+            self._known = (last, last_batch_index(entry.entry(0)))
+        return self._known
