@@ -9,14 +9,14 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework import serializers
 
-from admin_ui.params import Params, require_served
+from admin_ui.params import Params
 from engine.base.errors import InvalidField
 from engine.base.names import DOMAINS
+from gateway.clusters.cluster import Cluster
 from gateway.http.bodies import JsonText, json_answer, object_body
 from gateway.http.json_bodies import decode_body
 from gateway.http.view import RestView
-from gateway.services.collection.collector import collector
-from gateway.services.engine_link import Engine, Work, link
+from gateway.services.engine_link import Engine, Work
 
 Body = dict[str, Any]
 P = ParamSpec("P")
@@ -59,7 +59,8 @@ WINDOW = (
     Parameter("offset", "first row, from 0", int, default=0),
     Parameter("limit", "rows, 1 to 1000", int, default=100),
 )
-CLUSTER = Parameter("cluster", "the cluster that this gateway serves", place="path")
+OF_CLUSTER = Parameter("cluster", "a cluster that this gateway serves; without it the default")
+CLUSTER = Parameter("cluster", "a cluster that this gateway serves", place="path")
 TOPIC = "topics/<seg:domain>/<seg:tenant>/<seg:namespace>/<seg:topic>"
 TOPIC_PATH = (
     Parameter("domain", place="path", enum=DOMAINS),
@@ -80,7 +81,7 @@ class ConsoleView(RestView):
         which names the hop."""
         if self.request.method != "GET":
             return await super().work(work)
-        return await collector().read(work, principal=self.principal, topic=self.topic)
+        return await self.cluster.collector.read(work, principal=self.principal, topic=self.topic)
 
     topic = ""
     """The full name of the topic that the call is about, if any."""
@@ -97,12 +98,18 @@ class ClusterView(ConsoleView):
     async def dispatch(  # type: ignore[override]
         self, request: HttpRequest, *args: Any, cluster: str, **kwargs: Any
     ) -> HttpResponseBase:
-        self.cluster = cluster
-        return await super().dispatch(request, *args, **kwargs)
+        return await super().dispatch(request, *args, served_cluster=cluster, **kwargs)
 
-    async def admit(self, request: HttpRequest) -> None:
-        await super().admit(request)
-        require_served(self.cluster)
+
+class InstanceView(ConsoleView):
+    """Base of views that are about one cluster without naming it in their path: the one that the query's ``cluster``
+    names, else the default."""
+
+    async def dispatch(  # type: ignore[override]
+        self, request: HttpRequest, *args: Any, **kwargs: Any
+    ) -> HttpResponseBase:
+        name = request.GET.get("cluster", "")
+        return await super().dispatch(request, *args, served_cluster=name, **kwargs)
 
 
 class PreviewedView(ClusterView):
@@ -129,12 +136,12 @@ class PreviewedView(ClusterView):
 class SnapshotView(ClusterView):
     """Base of views that read the collector's last snapshot."""
 
-    selector: ClassVar[Callable[[Params], Awaitable[Body | JsonText]]]
+    selector: ClassVar[Callable[[Cluster, Params], Awaitable[Body | JsonText]]]
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        params = query(request)
+        cluster, params = self.cluster, query(request)
         # By the class: as an attribute of the view the function would be bound to it.
-        return json_answer(await link().on_loop(lambda: type(self).selector(params)))
+        return json_answer(await cluster.link.on_loop(lambda: type(self).selector(cluster, params)))
 
 
 def checked(shape: Shape, request: HttpRequest) -> Body:

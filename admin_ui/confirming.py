@@ -1,5 +1,5 @@
-"""Tokens that confirm previews. A token is signed and valid for a limited time; it holds the user, the subject and the
-content of the preview."""
+"""Tokens that confirm previews. A token is signed and valid for a limited time; it holds the cluster, the user, the
+subject and the content of the preview."""
 
 from typing import Any
 
@@ -13,13 +13,13 @@ TOKEN_BYTES_MAX = 768 << 10
 Json = dict[str, Any]
 
 
-def sign(kind: str, content: Json) -> str | None:
+def sign(cluster: str, kind: str, content: Json) -> str | None:
     """Return the token of this content; None when it is too long to be sent back."""
-    token = signing.dumps(content, salt=kind, compress=True)
+    token = signing.dumps({**content, "cluster": cluster}, salt=kind, compress=True)
     return token if len(token) <= TOKEN_BYTES_MAX else None
 
 
-def read(kind: str, token: str, about: Json) -> Json:
+def read(cluster: str, kind: str, token: str, about: Json) -> Json:
     """Return the content that was signed.
 
     ``about``: members that the content must have, ``user`` among them. Raises Conflict for a preview that is too old or
@@ -27,7 +27,8 @@ def read(kind: str, token: str, about: Json) -> Json:
     """
     try:
         content: Json = signing.loads(token, salt=kind, max_age=PREVIEW_AGE_MAX_S)
-        differing = [name for name, value in about.items() if content[name] != value]
+        bound = {**about, "cluster": cluster}
+        differing = [name for name, value in bound.items() if content[name] != value]
     except signing.SignatureExpired as error:
         raise Conflict(
             f"The preview is older than {PREVIEW_AGE_MAX_S // 60} minutes: request a new one"
@@ -38,4 +39,5 @@ def read(kind: str, token: str, about: Json) -> Json:
         raise Conflict("Another user made this preview: request your own")
     if differing:
         raise InvalidField("token", "is of a preview of another change")
+    del content["cluster"]
     return content

@@ -1,9 +1,9 @@
 """Bodies of the live feed, each made once for all of its watchers.
 
-A channel declares how its body is made. A feed is a channel with its parameters: it starts with the first watcher in
-this process and ends with the last. Its body is made at once, then whenever it may have changed; watchers are notified
-when it did. Each watcher takes the newest message when it is ready for it. A slow watcher misses the messages between
-and delays no other.
+A channel declares how its body is made. A feed is a channel with its parameters for one cluster: it starts with the
+first watcher in this process and ends with the last. Its body is made at once, then whenever it may have changed;
+watchers are notified when it did. Each watcher takes the newest message when it is ready for it. A slow watcher misses
+the messages between and delays no other.
 """
 
 import asyncio
@@ -14,18 +14,17 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary
 
 from channels.layers import get_channel_layer
 
-from admin_ui.params import Params, require_served
+from admin_ui.params import Params
 from engine.base.errors import InvalidField
 from engine.base.tasks import TaskScope
+from gateway.clusters.cluster import Cluster
 from gateway.http.bodies import JsonText
 from gateway.http.errors import describe, hop_of
 from gateway.services.clock import now_ms
-from gateway.services.collection.collector import collector
-from gateway.services.engine_link import link
+from gateway.services.collection.collector import Collector
 
 log = logging.getLogger(__name__)
 
@@ -49,8 +48,9 @@ Key = tuple[str, tuple[tuple[str, str], ...]]
 class Basis(Protocol):
     """The state that a body is made of."""
 
+    @property
     def version(self) -> object:
-        """Return a value that is cheap to compute and equal for as long as the body would be the same."""
+        """A value that is cheap to compute and equal for as long as the body would be the same."""
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Call ``changed``, from any thread, when the version may differ; return a function that ends this."""
@@ -58,25 +58,24 @@ class Basis(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A kind of body that sockets can watch. ``body(params)`` returns what the GET of the same parameters answers, as a
-    dictionary or as written text, and raises the same errors.
+    """A kind of body that sockets can watch. ``body(cluster, params)`` returns what the GET of the same parameters
+    answers, as a dictionary or as written text, and raises the same errors.
 
-    A new body is made every ``interval_s``; with a ``basis`` only when its version changed. ``group`` returns the name
-    of the channel-layer group in which a message means that the body of these parameters changed; it raises
-    InvalidField for wrong parameters.
+    A new body is made every ``interval_s``; with a ``basis`` only when the version of the cluster's changed. ``group``
+    returns the name of the channel-layer group in which a message means that the body of these parameters changed; it
+    raises InvalidField for wrong parameters.
     """
 
     name: str
-    body: Callable[[Params], Awaitable[Body | JsonText]]
+    body: Callable[[Cluster, Params], Awaitable[Body | JsonText]]
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     interval_s: float = 1.0
-    basis: Basis | None = None
+    basis: Callable[[Cluster], Basis] | None = None
     group: Callable[[Params], str] | None = None
 
     def checked(self, given: Any) -> Params:
-        """Return the parameters that a client sent. Raises InvalidField, and NotFound for a cluster that this gateway
-        does not serve."""
+        """Return the parameters that a client sent. Raises InvalidField."""
         if not isinstance(given, dict) or not all(isinstance(v, str | int) for v in given.values()):
             raise InvalidField("params", "must be an object of strings and numbers")
         params = {name: str(value) for name, value in given.items() if value != ""}
@@ -88,8 +87,6 @@ class Channel:
             )
         if missing := [name for name in self.required if name not in params]:
             raise InvalidField("params", f"{missing[0]} is missing")
-        if "cluster" in params:
-            require_served(params["cluster"])
         if self.group is not None:
             self.group(params)
         return params
@@ -100,19 +97,29 @@ def _key(channel: Channel, params: Params) -> Key:
 
 
 class Feed:
-    """One channel with its parameters, on the event loop of its watchers."""
+    """One channel with its parameters for a cluster, on the event loop of its watchers."""
 
-    def __init__(self, channel: Channel, params: Params) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        channel: Channel,
+        params: Params,
+        on_end: Callable[["Feed"], None],
+    ) -> None:
         self.channel = channel
         self.key = _key(channel, params)
+        self._cluster = cluster
+        self._on_end = on_end
         self.watches: set[FeedWatch] = set()
         self._params = params
         self._changed = asyncio.Event()
         self._text = ""
         self._seen: object = ""
-        self._basis: object = None
+        self._basis = channel.basis(cluster) if channel.basis is not None else None
+        self._version: object = None
+        """Version of the basis that the text was made of."""
         self._tasks = TaskScope(f"feed-{channel.name}")
-        self._unwatch = channel.basis.watch(self._wake()) if channel.basis is not None else None
+        self._unwatch = self._basis.watch(self._wake()) if self._basis is not None else None
         self._tasks.spawn("produce", self._produce())
         if channel.group is not None:
             self._tasks.spawn("listen", self._listen(channel.group(params)))
@@ -129,6 +136,7 @@ class Feed:
 
     async def close(self) -> None:
         """Stop making the body; the feed has no watchers."""
+        self._on_end(self)
         if self._unwatch is not None:
             self._unwatch()
         await self._tasks.close()
@@ -141,7 +149,7 @@ class Feed:
             except Exception as error:
                 self._fail(error)
                 has_changed = True
-            if self.channel.basis is not None:
+            if self._basis is not None:
                 await asyncio.sleep(GAP_S if has_changed else 0)
             elif has_changed:
                 await asyncio.sleep(self.channel.interval_s)
@@ -151,7 +159,7 @@ class Feed:
                     await self._changed.wait()
             except TimeoutError:
                 continue
-            if self.channel.basis is not None:
+            if self._basis is not None:
                 await asyncio.sleep(GATHER_S)
 
     def _wake(self) -> Callable[[], None]:
@@ -168,11 +176,11 @@ class Feed:
 
     async def _refresh(self) -> bool:
         """Make the body if it may have changed; return whether it did."""
-        basis = self.channel.basis.version() if self.channel.basis is not None else None
-        if basis is not None and basis == self._basis:
+        version = self._basis.version if self._basis is not None else None
+        if version is not None and version == self._version:
             return False
-        body = await self.channel.body(self._params)
-        self._basis = basis
+        body = await self.channel.body(self._cluster, self._params)
+        self._version = version
         if not isinstance(body, JsonText):
             text = _written(body)
             body = JsonText(body.get("at") or now_ms(), text, TIMES.sub("", text))
@@ -188,7 +196,7 @@ class Feed:
         status, reason = describe(error)
         if status == 500:
             log.error("feed channel=%s failed error=%r", self.channel.name, error, exc_info=error)
-        self._basis = None  # the next attempt makes the body although the version may be the same
+        self._version = None  # the next attempt makes the body although the version may be the same
         failure = {"reason": reason}
         if hop := hop_of(error):
             failure["hop"] = hop
@@ -257,49 +265,49 @@ class FeedWatch:
         self.feed.watches.discard(self)
         if self.feed.watches:
             return
-        feeds = _feeds[asyncio.get_running_loop()]
-        # A second end of the last watch must not remove a later feed of the same key.
-        if feeds.get(self.feed.key) is self.feed:
-            del feeds[self.feed.key]
         await self.feed.close()
 
 
-_feeds: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Key, Feed]] = WeakKeyDictionary()
+class Feeds:
+    """The feeds of a cluster, by channel and parameters: one of the cluster's parts, for one event loop."""
 
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._feeds: dict[Key, Feed] = {}
 
-def watch(channel: Channel, params: Params, wake: asyncio.Event) -> FeedWatch:
-    """Return a watch of the feed of ``channel`` with these checked parameters; its newest message can be taken at
-    once."""
-    feeds = _feeds.setdefault(asyncio.get_running_loop(), {})
-    feed = feeds.get(_key(channel, params))
-    if feed is None:
-        feed = Feed(channel, params)
-        feeds[feed.key] = feed
-    return FeedWatch(feed, wake)
+    def __len__(self) -> int:
+        return len(self._feeds)
+
+    def watch(self, channel: Channel, params: Params, wake: asyncio.Event) -> FeedWatch:
+        """Return a watch of the feed of ``channel`` with these checked parameters; its newest message can be taken at
+        once."""
+        key = _key(channel, params)
+        feed = self._feeds.get(key)
+        if feed is None:
+            feed = self._feeds[key] = Feed(self._cluster, channel, params, self._forget)
+        return FeedWatch(feed, wake)
+
+    def _forget(self, feed: Feed) -> None:
+        # A second end of the last watch must not remove a later feed of the same key.
+        if self._feeds.get(feed.key) is feed:
+            del self._feeds[feed.key]
 
 
 def snapshot_body(
-    selector: Callable[[Params], Awaitable[Body | JsonText]],
-) -> Callable[[Params], Awaitable[Body | JsonText]]:
-    """Return the body function of a channel whose ``selector`` reads the collector's snapshot; it runs on the engine
-    link's loop."""
+    selector: Callable[[Cluster, Params], Awaitable[Body | JsonText]],
+) -> Callable[[Cluster, Params], Awaitable[Body | JsonText]]:
+    """Return the body function of a channel whose ``selector`` reads the collector's snapshot; it runs on the loop of
+    the cluster's link."""
 
-    async def body(params: Params) -> Body | JsonText:
-        return await link().on_loop(lambda: selector(params))
+    async def body(cluster: Cluster, params: Params) -> Body | JsonText:
+        return await cluster.link.on_loop(lambda: selector(cluster, params))
 
     return body
 
 
-class CollectorBasis:
-    """The collector's snapshot as the basis of a body."""
-
-    def version(self) -> object:
-        """Return the number of the snapshot; None before the first."""
-        return collector().version
-
-    def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """See ``Basis``."""
-        return collector().watch(changed)
+def snapshot_basis(cluster: Cluster) -> Collector:
+    """Return the collector, whose snapshots are the basis of a body."""
+    return cluster.collector
 
 
 def _written(value: Any) -> str:

@@ -3,8 +3,8 @@
 A client subscribes to channels under ids of its own. The server sends each channel's body at once and then whenever it
 changed, at most five times a second. The bodies are those of the GETs, so a lost socket loses nothing. Sockets that
 watch the same body share its feed (``admin_ui.feeds``). A socket whose reader does not keep up is closed when 1 MiB
-waits for it. Once a second every socket receives the state of the instance, whatever it watches: one text, made once
-for all of them.
+waits for it. Once a second every socket receives the state of a cluster, whatever it watches: one text, made once for
+all of them. It is the cluster that the socket's ``?cluster=`` names, else the default.
 """
 
 import asyncio
@@ -13,18 +13,19 @@ import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, ClassVar
-from weakref import WeakKeyDictionary
+from urllib.parse import parse_qs
 
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 
 from admin_ui import feeds
 from admin_ui.resources import RESOURCES
-from engine.base.errors import InvalidField, Refusal
+from engine.base.errors import InvalidField, NotFound, Refusal
 from engine.base.tasks import TaskScope
+from gateway.clusters.cluster import Cluster
+from gateway.clusters.registry import clusters_of
 from gateway.http.refusal import refuse
 from gateway.http.socket_port import port_of
-from gateway.services.engine_link import link
 
 log = logging.getLogger(__name__)
 
@@ -43,9 +44,10 @@ Body = dict[str, Any]
 
 
 class Beat:
-    """The periodic message to all sockets of one event loop; ``make`` as ``Resource.beat``."""
+    """The periodic message to all sockets of a cluster; ``make`` as ``Resource.beat``."""
 
-    def __init__(self, make: Callable[[bool], Awaitable[Body]]) -> None:
+    def __init__(self, cluster: Cluster, make: Callable[[Cluster, bool], Awaitable[Body]]) -> None:
+        self._cluster = cluster
         self._make = make
         self._sockets: dict[LiveFeed, None] = {}
         self._tasks: TaskScope | None = None
@@ -77,11 +79,13 @@ class Beat:
                 socket.send_members(members)
 
     async def _members(self, waiting: bool) -> str:
-        body = await link().on_loop(partial(self._make, waiting))
+        body = await self._cluster.link.on_loop(partial(self._make, self._cluster, waiting))
         return json.dumps(body, separators=(",", ":"))[1:-1]
 
 
-_beats: WeakKeyDictionary[asyncio.AbstractEventLoop, list[Beat]] = WeakKeyDictionary()
+def beats(cluster: Cluster) -> tuple[Beat, ...]:
+    """Return the periodic messages of a cluster, which are one of its parts."""
+    return tuple(Beat(cluster, make) for make in BEATS)
 
 
 class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
@@ -94,7 +98,8 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def connect(self) -> None:
         """Accept the socket; with authentication enabled only for a signed-in user."""
         self.watches: dict[str, feeds.FeedWatch] = {}
-        self.beats: list[Beat] = []
+        self.beats: tuple[Beat, ...] = ()
+        self.clusters = clusters_of(self.scope)
         self.tasks = TaskScope("live")
         self.wake = asyncio.Event()
         self.cut_off = False
@@ -102,13 +107,18 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
         if settings.AUTHENTICATION_ENABLED and not (user and user.is_authenticated):
             await refuse(self.base_send, 401)
             return
+        try:
+            cluster = self.clusters.named(_cluster_name(self.scope))
+        except NotFound as error:
+            await refuse(self.base_send, 404, error.reason)
+            return
         await self.accept()
         self.tasks.spawn("push", self._push())
-        self.beats = _beats.setdefault(asyncio.get_running_loop(), [Beat(make) for make in BEATS])
+        self.beats = cluster.part(beats)
         for beat in self.beats:
             self.tasks.spawn("beat", beat.join(self))
         for opened in OPENED:
-            opened()
+            opened(self.clusters)
 
     async def disconnect(self, code: int) -> None:
         """End the work and all watches of a socket that is closed."""
@@ -156,11 +166,12 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
         if channel is None:
             raise InvalidField("channel", f"must be one of {', '.join(CHANNELS)}")
         params = channel.checked(request.get("params") or {})
+        watched = self.clusters.named(params.get("cluster", "")).part(feeds.Feeds)
         if key not in self.watches and len(self.watches) >= SUBSCRIPTIONS_MAX:
             raise InvalidField("id", f"at most {SUBSCRIPTIONS_MAX} subscriptions per socket")
         replaced = self.watches.get(key)
         # The new watch begins before the old one ends: the same feed then has a watcher all the time and continues.
-        self.watches[key] = feeds.watch(channel, params, self.wake)
+        self.watches[key] = watched.watch(channel, params, self.wake)
         if replaced is not None:
             await replaced.end()
 
@@ -193,6 +204,11 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
             log.warning("live feed closed: the reader is too slow")
             self.cut_off = True
             self.tasks.spawn("close", self.close(code=CLOSE_SLOW))
+
+
+def _cluster_name(scope: dict[str, Any]) -> str:
+    query: bytes = scope["query_string"]
+    return parse_qs(query.decode("latin-1")).get("cluster", [""])[-1]
 
 
 def _id(request: Body) -> str:

@@ -1,8 +1,6 @@
 """Parameters of the console's calls and channels: checks that GETs and the live feed share."""
 
-from django.conf import settings
-
-from engine.base.errors import InvalidField, NotFound
+from engine.base.errors import InvalidField
 from engine.base.names import DOMAINS, NamespaceName, TopicName
 
 LIMIT_DEFAULT = 100
@@ -10,13 +8,6 @@ LIMIT_MAX = 1_000
 OFFSET_MAX = 1 << 31
 Params = dict[str, str]
 """Values by name; an empty value counts as absent."""
-
-
-def require_served(cluster: str) -> None:
-    """Check that this gateway serves ``cluster``. Raises NotFound."""
-    served = settings.ENVIRONMENT.cluster_name
-    if cluster != served:
-        raise NotFound(f"This gateway serves the cluster {served}, not {cluster}")
 
 
 def window(params: Params, limit_max: int = LIMIT_MAX) -> tuple[int, int]:

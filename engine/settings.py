@@ -30,7 +30,8 @@ class Settings:
 
 ELSEWHERE = frozenset(
     {
-        *("allowed_hosts", "allowed_origins", "asgi_server", "control_socket", "redis_url"),
+        *("allowed_hosts", "allowed_origins", "asgi_server", "clusters", "control_socket"),
+        "redis_url",
         *("max_connections_per_address", "secret_key"),
         "status_file_path",
         "websocket_key_folder",

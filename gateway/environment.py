@@ -8,8 +8,11 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
+from engine.base.errors import InvalidNameError
 from engine.base.log import LogSettings
+from engine.base.names import check_entity
 from engine.base.settings import Program, SettingsError, count, flag, folder, port, text
+from engine.metadata.connect import MetadataUrl
 from engine.metadata.settings import MetadataSettings
 from engine.tenancy.settings import TenantLimits
 
@@ -27,7 +30,14 @@ class Environment:
     asgi_server: str = text("daphne", "the ASGI server", choices=("daphne", "uvicorn"))
     broker_port: int = port(6650, "Pulsar's protocol, as reported in a broker's configuration")
     redis_url: str = text("", "queue of the worker and fan-out between gateways; empty: none")
-    cluster_name: str = text("standalone", "the cluster it administers (clusterName)")
+    cluster_name: str = text(
+        "standalone", "the cluster that it serves where a path names none (clusterName)"
+    )
+    clusters: str = text(
+        "",
+        "further clusters that it serves, NAME=METADATA_URL with spaces between; the history of each, and its "
+        "internal-token where that differs, are in the folder clusters/NAME of data_dir; empty: none",
+    )
     internal_token: str = text(
         "", "authenticates the instance's processes to each other; empty: the file in data_dir"
     )
@@ -75,10 +85,45 @@ class Environment:
         if self.authentication_enabled:
             # No user could sign in, and the WebSocket endpoints do not check users.
             raise SettingsError("authentication_enabled must be false: not supported yet")
+        self.further_clusters()
         for origin in self.origins:
             if origin != "null" and not _ORIGIN.fullmatch(origin):
                 rule = "must be origins such as http://localhost:3000, or null, with commas between"
                 raise SettingsError(f"allowed_origins {rule}, not {origin!r}")
+
+    def further_clusters(self) -> dict[str, str]:
+        """Return the metadata URLs of the clusters besides ``cluster_name``, by name. Raises SettingsError."""
+        urls: dict[str, str] = {}
+        for entry in self.clusters.split():
+            name, _, url = entry.partition("=")
+            try:
+                check_entity("cluster", name)
+            except InvalidNameError as error:
+                raise SettingsError(
+                    f"clusters must be NAME=METADATA_URL with spaces between, not {entry!r}: {error}"
+                ) from error
+            if name in urls or name == self.cluster_name:
+                raise SettingsError(f"clusters must name each cluster once, not {name!r} again")
+            MetadataUrl.parse(url, f"clusters: the URL of {name}")
+            urls[name] = url
+        return urls
+
+    def served(self, metadata_url: str) -> "tuple[ClusterSettings, ...]":
+        """Return the clusters that a gateway serves; first ``cluster_name``, whose store has ``metadata_url``."""
+        own = ClusterSettings(
+            self.cluster_name,
+            metadata_url,
+            self.data_dir,
+            self.data_dir,
+            self.internal_token,
+            self.control_socket,
+        )
+        folder = self.data_dir / "clusters"
+        further = (
+            ClusterSettings(name, url, folder / name, self.data_dir, self.internal_token)
+            for name, url in self.further_clusters().items()
+        )
+        return (own, *further)
 
     @property
     def hosts(self) -> list[str]:
@@ -88,6 +133,22 @@ class Environment:
     def origins(self) -> list[str]:
         origins = (origin.strip().lower() for origin in self.allowed_origins.split(","))
         return [origin for origin in origins if origin]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """A cluster as its settings describe it to a gateway that serves it."""
+
+    name: str
+    metadata_url: str
+    folder: Path
+    """Holds the cluster's history, and its internal token where that differs from the gateway's."""
+    data_dir: Path
+    """The gateway's own."""
+    internal_token: str = ""
+    """The gateway's own; empty: the one in ``data_dir``."""
+    control_socket: str = ""
+    """The socket of the supervisor that starts the cluster's parts; empty: none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,13 @@
 """The gateway's process, ``python -m gateway.serve``: migrates the console's database, then serves the gateway."""
 
 import argparse
+import asyncio
 import fcntl
 import logging
 import os
 import socket
 import sys
+from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gateway.settings")
 
@@ -130,37 +132,34 @@ def preload_routes() -> None:
     shorten_collections()
 
 
-def record_history() -> None:
-    """Start to record the history at once, also while no console is open."""
-    from gateway.services.history import recorder
-
-    recorder.start()
-
-
 def serve(listeners: list[socket.socket]) -> None:
     """Serve by the configured server until SIGINT or SIGTERM; the other one is not imported."""
-    from gateway.services import engine_link
-
     limit = settings.ENVIRONMENT.max_connections_per_address
     if settings.ENVIRONMENT.asgi_server == "uvicorn":
         from gateway.servers import on_uvicorn
 
         loop = EventLoop()
-        engine_link.live_on(loop)
-        from gateway.asgi import application
-
-        preload_routes()
-        record_history()
+        application = opened(loop)
         on_uvicorn.serve(application, listeners, NAME, loop, connections_per_address=limit)
     else:
         from gateway.servers import on_daphne  # Installs Twisted's reactor.
 
-        engine_link.live_on(on_daphne.loop())
-        from gateway.asgi import application
-
-        preload_routes()
-        record_history()
+        application = opened(on_daphne.loop())
         on_daphne.serve(application, listeners, NAME, connections_per_address=limit)
+
+
+def opened(loop: asyncio.AbstractEventLoop) -> Any:
+    """Return the ASGI application with the configured clusters on ``loop``; their figures are recorded from the start
+    of the loop, also while no console is open."""
+    from gateway.asgi import application
+    from gateway.clusters.configured import configured_clusters
+    from gateway.clusters.registry import serving
+
+    clusters = configured_clusters(loop)
+    preload_routes()
+    for cluster in clusters:
+        cluster.record_history()
+    return serving(clusters, application)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,12 @@ async def _only_websockets(request: HttpRequest) -> HttpResponse:
 
 urlpatterns = [
     path("", include("gateway.rest.urls")),
-    re_path(r"^ws/(?:(?:v2/)?(?:producer|consumer|reader)|v3/consumer)/", _only_websockets),
+    re_path(
+        r"^(?:clusters/[^/]+/)?ws/(?:(?:v2/)?(?:producer|consumer|reader)|v3/consumer)/",
+        _only_websockets,
+    ),
     *(path("", include(routes)) for routes in app_attributes("http_routes")),
+    path("clusters/<seg:served_cluster>/", include("gateway.rest.urls")),
 ]
 
 handler404 = errors.not_found

@@ -8,6 +8,7 @@ from admin_ui.analyses import selectors
 from admin_ui.feeds import Channel
 from admin_ui.params import Params
 from engine.base.errors import InvalidField
+from gateway.clusters.cluster import Cluster
 
 
 def _group(params: Params) -> str:
@@ -19,7 +20,7 @@ def _group(params: Params) -> str:
     return f"run.{run_id}"
 
 
-async def _run(params: Params) -> dict[str, Any]:
+async def _run(cluster: Cluster, params: Params) -> dict[str, Any]:
     body: dict[str, Any] = await database_sync_to_async(selectors.run)(params["id"])
     return body
 

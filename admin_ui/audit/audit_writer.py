@@ -6,7 +6,6 @@ callers that arrive together wait for two. An entry is durable when ``begin`` re
 
 import asyncio
 import logging
-import os
 import queue
 import threading
 import time
@@ -19,6 +18,7 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from admin_ui.models import AuditEntry
+from gateway.clusters.registry import Clusters
 
 log = logging.getLogger(__name__)
 
@@ -53,10 +53,10 @@ class _Job(NamedTuple):
 
 
 class AuditWriter:
-    """Writes entries for coroutines of any event loop. The thread starts with the first entry and ends with the
-    process."""
+    """Writes entries for coroutines of any event loop: a part of the process's clusters, which it has once for all of
+    them. Its thread ends with the process."""
 
-    def __init__(self) -> None:
+    def __init__(self, clusters: Clusters) -> None:
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._late: deque[_Outcome] = deque(maxlen=LATE_MAX)
         self._failing_since: float | None = None
@@ -223,25 +223,3 @@ def _finish(jobs: Sequence[_Job], error: Exception | None) -> None:
     for job in jobs:
         if not job.done.done():
             job.done.set_result(error)
-
-
-_lock = threading.Lock()
-_current: tuple[int, AuditWriter] | None = None
-
-
-def writer() -> AuditWriter:
-    """Return this process's writer, made at first use. A forked child has its own: threads do not survive a fork."""
-    global _current
-    with _lock:
-        if _current is None or _current[0] != os.getpid():
-            _current = (os.getpid(), AuditWriter())
-        return _current[1]
-
-
-def close() -> None:
-    """End this process's writer; the next use makes another. For tests."""
-    global _current
-    with _lock:
-        previous, _current = _current, None
-    if previous is not None:
-        previous[1].close()

@@ -17,10 +17,11 @@ from asgiref.sync import markcoroutinefunction
 from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 
-from admin_ui.audit.audit_writer import NotRecordedError, writer
+from admin_ui.audit.audit_writer import AuditWriter, NotRecordedError
 from admin_ui.audit.changed import changes_text, given_text
 from admin_ui.models import AuditEntry
 from engine.metadata import account
+from gateway.clusters.registry import clusters_for
 from gateway.http.view import CHANGING_METHODS, view_of
 
 log = logging.getLogger(__name__)
@@ -73,15 +74,15 @@ class AuditRecorder:
             return await self._get_response(request)
         if not is_change(request):
             return await self._handle_read(request)
-        entry = await _entry_of(request)
+        entry, writer = await _entry_of(request), clusters_for(request).part(AuditWriter)
         try:
-            await writer().begin(entry)
+            await writer.begin(entry)
         except NotRecordedError:
             return JsonResponse({"reason": _REFUSAL}, status=503)
         request.audit_id = entry.request_id  # type: ignore[attr-defined]
         with account.opened() as accounted:
             answer = await self._get_response(request)
-        await writer().end(entry, answer.status_code, changes_text(accounted))
+        await writer.end(entry, answer.status_code, changes_text(accounted))
         answer["X-Request-Id"] = entry.request_id
         return answer
 
@@ -94,8 +95,9 @@ class AuditRecorder:
             entry = await _entry_of(request)
             log.error("a call that is declared as a read changed something target=%s", entry.target)
             with suppress(NotRecordedError):
-                await writer().begin(entry)
-                await writer().end(entry, answer.status_code, changes_text(accounted))
+                writer = clusters_for(request).part(AuditWriter)
+                await writer.begin(entry)
+                await writer.end(entry, answer.status_code, changes_text(accounted))
         return answer
 
 

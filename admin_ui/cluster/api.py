@@ -36,7 +36,7 @@ class BrokersView(ClusterView):
     calls = {"get": Call("listBrokers", shapes.BrokersAnswer)}
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        return json_answer(await self.work(selectors.brokers))
+        return json_answer(await self.work(lambda engine: selectors.brokers(self.cluster, engine)))
 
 
 class BundlesView(ClusterView):
@@ -58,7 +58,9 @@ class BundlesView(ClusterView):
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         params = query(request)
-        return json_answer(await self.work(lambda engine: selectors.listed(engine, params)))
+        return json_answer(
+            await self.work(lambda engine: selectors.listed(self.cluster, engine, params))
+        )
 
 
 class BookiesView(ClusterView):
@@ -67,7 +69,7 @@ class BookiesView(ClusterView):
     calls = {"get": Call("listBookies", shapes.BookiesAnswer)}
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        return json_answer(await self.work(selectors.bookies))
+        return json_answer(await self.work(lambda engine: selectors.bookies(self.cluster, engine)))
 
 
 def _changes(operation: str, body: Shape) -> dict[str, Call]:
@@ -99,8 +101,8 @@ class BundleChangeView(PreviewedView):
         options = {key: body[key] for key in ("algorithm", "unload") if key in body}
         return await self.previewed(
             body,
-            lambda engine: services.preview(engine, name, change, user, **options),
-            lambda engine, token: services.apply(engine, name, change, user, token),
+            lambda engine: services.preview(self.cluster, engine, name, change, user, **options),
+            lambda engine, token: services.apply(self.cluster, engine, name, change, user, token),
         )
 
 
@@ -138,8 +140,8 @@ class UnloadManyView(PreviewedView):
         user = actor_of(request)
         return await self.previewed(
             checked(shapes.BundleChangeBody, request),
-            lambda engine: unloading.preview(engine, scope, user),
-            lambda engine, token: unloading.apply(engine, scope, user, token),
+            lambda engine: unloading.preview(self.cluster, engine, scope, user),
+            lambda engine, token: unloading.apply(self.cluster, engine, scope, user, token),
         )
 
 

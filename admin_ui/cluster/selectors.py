@@ -10,9 +10,9 @@ from engine.admin.api.rows import ROW_COLUMNS
 from engine.base.errors import InvalidField
 from engine.base.names import HASH_TOP, BundleName
 from engine.tenancy.resources.racks import get_racks
+from gateway.clusters.cluster import Cluster
 from gateway.services import bundles
 from gateway.services.bundles import BundleMap, Owned
-from gateway.services.collection.collector import Collector, collector
 from gateway.services.collection.snapshot import Snapshot
 from gateway.services.engine_link import Engine
 from gateway.services.index.figures import Fold
@@ -28,29 +28,16 @@ SORTS = ("bundle", "owner", "topics", *SORTED_NUMBERS)
 DEFAULT_SORT = "bundle"
 _COLUMNS = [ROW_COLUMNS.index(name) for name in NUMBERS]
 
-_map_of: tuple[Collector, BundleMap] | None = None
-"""The collector, and the bundle map built from its topics; None before the first use."""
+
+def bundle_map(cluster: Cluster) -> BundleMap:
+    """Return the bundles with the topics of the cluster's index, which are one of its parts."""
+    return BundleMap(cluster.collector.topics)
 
 
-def _bundle_map(snapshot: Snapshot) -> BundleMap:
-    """Return the bundles of this process's collector."""
-    global _map_of
-    current = collector()
-    if _map_of is None or _map_of[0] is not current:
-        _map_of = (current, BundleMap(snapshot.topics))
-    return _map_of[1]
-
-
-def forget() -> None:
-    """Discard the cached bundles after a change, so that the next request reads them again."""
-    if _map_of is not None:
-        _map_of[1].forget()
-
-
-async def brokers(engine: Engine) -> Body:
+async def brokers(cluster: Cluster, engine: Engine) -> Body:
     """Return every broker that is registered, or was until a moment ago."""
-    snapshot = await collector().snapshot()
-    owned = await _bundle_map(snapshot).owned(engine.store)
+    snapshot = await cluster.collector.snapshot()
+    owned = await cluster.part(bundle_map).owned(engine.store)
     counts = Counter(url for namespace in owned for url in namespace.owners.values())
     total = sum(len(namespace.bundles) for namespace in owned)
     return {
@@ -60,10 +47,10 @@ async def brokers(engine: Engine) -> Body:
     }
 
 
-async def bookies(engine: Engine) -> Body:
+async def bookies(cluster: Cluster, engine: Engine) -> Body:
     """Return every bookie that ever registered and was not decommissioned."""
     racks = await get_racks(engine.store)
-    snapshot = await collector().snapshot()
+    snapshot = await cluster.collector.snapshot()
     placements = {
         bookie: {"rack": str(facts.get("rack") or ""), "group": group}
         for group, members in racks.items()
@@ -74,15 +61,15 @@ async def bookies(engine: Engine) -> Body:
     return {"at": snapshot.at, "rows": rows}
 
 
-async def listed(engine: Engine, params: Params) -> Body:
+async def listed(cluster: Cluster, engine: Engine, params: Params) -> Body:
     """Return a window of the selected bundles, in order. Raises InvalidField."""
     offset, limit = window(params)
     sort = params.get("sort") or DEFAULT_SORT
     if sort.removeprefix("-") not in SORTS:
         raise InvalidField("sort", f"must be one of {', '.join(SORTS)}, with '-' for descending")
-    snapshot = await collector().snapshot()
-    owned = await _bundle_map(snapshot).owned(engine.store)
-    folds = await _bundle_map(snapshot).sums(owned)
+    snapshot = await cluster.collector.snapshot()
+    owned = await cluster.part(bundle_map).owned(engine.store)
+    folds = await cluster.part(bundle_map).sums(owned)
     rows = _ordered(_chosen(_rows(owned, folds, snapshot), params), sort)
     shown = rows[offset : offset + limit]
     total = len(rows)
@@ -160,11 +147,11 @@ def _ordered(rows: list[Body], sort: str) -> list[Body]:
 
 
 async def with_parts(
-    bundle: BundleName, owner: str, cuts: Sequence[int]
+    cluster: Cluster, bundle: BundleName, owner: str, cuts: Sequence[int]
 ) -> tuple[Body, list[Body]]:
     """Return the row of a bundle that ``owner`` owns, and the parts that ``cuts`` divide it into; no parts without
     cuts."""
-    snapshot = await collector().snapshot()
+    snapshot = await cluster.collector.snapshot()
     edges = (bundle.lower, *cuts, bundle.upper)
     hashes = tuple(sorted({0, *edges, HASH_TOP}))
     folds = await bundles.sums(snapshot.topics, {str(bundle.namespace): hashes})
@@ -183,10 +170,10 @@ async def with_parts(
     return row, parts if cuts else []
 
 
-async def combined(owned: list[Owned], owners: Mapping[BundleName, str]) -> Body:
+async def combined(cluster: Cluster, owned: list[Owned], owners: Mapping[BundleName, str]) -> Body:
     """Return the brokers that own these bundles, and the sums of their numbers. ``owned``: the namespaces of the
     bundles."""
-    snapshot = await collector().snapshot()
+    snapshot = await cluster.collector.snapshot()
     edges = {str(namespace.bundles.namespace): namespace.bundles.edges for namespace in owned}
     folds = await bundles.sums(snapshot.topics, edges)
     lines = {line["url"]: line for line in snapshot.brokers}
@@ -214,24 +201,24 @@ def _sum(values: Iterable[float | None]) -> float | None:
     return sum(known) if len(known) == len(items) else None
 
 
-async def broker_names() -> dict[str, str]:
+async def broker_names(cluster: Cluster) -> dict[str, str]:
     """Return the ids of brokers by their addresses."""
-    snapshot = await collector().snapshot()
+    snapshot = await cluster.collector.snapshot()
     return {line["url"]: str(line["id"]) for line in snapshot.brokers}
 
 
-async def broker_of(url: str) -> str:
+async def broker_of(cluster: Cluster, url: str) -> str:
     """Id of the broker of this address; the address itself when there is none of it."""
-    return (await broker_names()).get(url, url)
+    return (await broker_names(cluster)).get(url, url)
 
 
-async def address_of(broker: str) -> str:
+async def address_of(cluster: Cluster, broker: str) -> str:
     """Return the address of the broker with this id; the id itself when there is none."""
-    names = await broker_names()
+    names = await broker_names(cluster)
     return next((url for url, name in names.items() if name == broker), broker)
 
 
-async def answering_brokers() -> int:
+async def answering_brokers(cluster: Cluster) -> int:
     """Return the number of brokers that answer now."""
-    snapshot = await collector().snapshot()
+    snapshot = await cluster.collector.snapshot()
     return sum(line["state"] == "up" for line in snapshot.brokers)

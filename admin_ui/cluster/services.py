@@ -10,6 +10,7 @@ from engine.admin.api.arguments import OnBundle
 from engine.admin.api.bundles import BUNDLE_CUTS, SPLIT_BUNDLE, UNLOAD_BUNDLE, SplitBundle
 from engine.base.errors import Conflict, MagnetarError, PreconditionFailed
 from engine.base.names import BundleName
+from gateway.clusters.cluster import Cluster
 from gateway.services import bundles, namespaces
 from gateway.services.clock import now_ms
 from gateway.services.engine_link import Engine
@@ -19,6 +20,7 @@ KIND = "bundle-change"
 
 
 async def preview(
+    cluster: Cluster,
     engine: Engine,
     bundle: BundleName,
     change: BundleChange,
@@ -34,36 +36,41 @@ async def preview(
     if change == "split":
         args = SplitBundle(bundle.namespace, bundle.range, ALGORITHMS[algorithm])
         cuts = await engine.call(BUNDLE_CUTS, args)
-    row, parts = await selectors.with_parts(bundle, owner, cuts)
+    row, parts = await selectors.with_parts(cluster, bundle, owner, cuts)
     content = _about(bundle, change, user) | {"owner": owner, "cuts": cuts, "unload": unload}
     has_effect = bool(cuts) if change == "split" else bool(owner)
     return {
-        "token": confirming.sign(KIND, content) if has_effect else None,
+        "token": confirming.sign(engine.cluster, KIND, content) if has_effect else None,
         "at": now_ms(),
         "row": row,
-        "brokers": await selectors.answering_brokers(),
+        "brokers": await selectors.answering_brokers(cluster),
         "parts": parts,
     }
 
 
 async def apply(
-    engine: Engine, bundle: BundleName, change: BundleChange, user: str, token: str
+    cluster: Cluster,
+    engine: Engine,
+    bundle: BundleName,
+    change: BundleChange,
+    user: str,
+    token: str,
 ) -> Json:
     """Make the previewed change. Raises Conflict when the bundle or its owner is not that of the preview; nothing is
     changed then."""
-    content = confirming.read(KIND, token, _about(bundle, change, user))
-    await _check_as_seen(engine, bundle, content["owner"])
-    before = await selectors.broker_of(content["owner"])
+    content = confirming.read(engine.cluster, KIND, token, _about(bundle, change, user))
+    await _check_as_seen(cluster, engine, bundle, content["owner"])
+    before = await selectors.broker_of(cluster, content["owner"])
     name, parts, owner = bundle.namespace, [], None
     try:
         if change == "unload":
             await engine.call(UNLOAD_BUNDLE, OnBundle(name, bundle.range))
-            owner = await _owner_after(engine, bundle)
+            owner = await _owner_after(cluster, engine, bundle)
         else:
             args = SplitBundle(name, bundle.range, WHERE_ASKED, content["cuts"], content["unload"])
             parts = await engine.call(SPLIT_BUNDLE, args)
     finally:
-        selectors.forget()
+        cluster.part(selectors.bundle_map).forget()
     return {
         "change": change,
         "at": now_ms(),
@@ -73,7 +80,7 @@ async def apply(
     }
 
 
-async def _check_as_seen(engine: Engine, bundle: BundleName, owner: str) -> None:
+async def _check_as_seen(cluster: Cluster, engine: Engine, bundle: BundleName, owner: str) -> None:
     try:
         await namespaces.one_bundle(engine, bundle.namespace, bundle.range)
     except PreconditionFailed as error:
@@ -81,19 +88,19 @@ async def _check_as_seen(engine: Engine, bundle: BundleName, owner: str) -> None
     current_owner = await bundles.owner_now(engine.store, bundle)
     if current_owner != owner:
         ownership = (
-            f"is owned by {await selectors.broker_of(current_owner)}"
+            f"is owned by {await selectors.broker_of(cluster, current_owner)}"
             if current_owner
             else "has no owner"
         )
         raise Conflict(f"The bundle {ownership} now, other than at the preview")
 
 
-async def _owner_after(engine: Engine, bundle: BundleName) -> str | None:
+async def _owner_after(cluster: Cluster, engine: Engine, bundle: BundleName) -> str | None:
     """Return the id of the new owner, empty for none. None when the metadata store does not answer: the change itself
     is made."""
     try:
         url = await bundles.owner_now(engine.store, bundle)
-        return await selectors.broker_of(url) if url else ""
+        return await selectors.broker_of(cluster, url) if url else ""
     except (MagnetarError, TimeoutError, OSError):
         return None
 

@@ -11,6 +11,7 @@ from admin_ui.cluster import selectors
 from admin_ui.confirming import Json
 from engine.base.errors import Conflict, MagnetarError, NotFound, NotReady, Unprocessable
 from engine.base.names import BundleName, NamespaceName
+from gateway.clusters.cluster import Cluster
 from gateway.services import bundles, unloading
 from gateway.services.bundles import Owned
 from gateway.services.clock import now_ms
@@ -56,10 +57,10 @@ class OwnedBundles:
         return {str(bundle): owner for bundle, owner in self.owners.items()}
 
 
-async def preview(engine: Engine, scope: Scope, user: str) -> Json:
+async def preview(cluster: Cluster, engine: Engine, scope: Scope, user: str) -> Json:
     """Return what would be unloaded, with the token that confirms exactly that. Raises NotFound, and Unprocessable for
     more bundles than can be confirmed at once."""
-    current = await _find(engine, scope)
+    current = await _find(cluster, engine, scope)
     total = len(current.owners)
     if total > BUNDLES_MAX:
         raise Unprocessable(
@@ -68,27 +69,27 @@ async def preview(engine: Engine, scope: Scope, user: str) -> Json:
         )
     content = _about(scope, user) | {"owners": current.named}
     return {
-        "token": confirming.sign(KIND, content) if total else None,
+        "token": confirming.sign(engine.cluster, KIND, content) if total else None,
         "at": now_ms(),
         "total": total,
         "unowned": current.unowned,
         "first": [str(bundle) for bundle in islice(current.owners, NAMED)],
-        "brokers": await selectors.answering_brokers(),
-        **await selectors.combined(current.owned, current.owners),
+        "brokers": await selectors.answering_brokers(cluster),
+        **await selectors.combined(cluster, current.owned, current.owners),
     }
 
 
-async def apply(engine: Engine, scope: Scope, user: str, token: str) -> Json:
+async def apply(cluster: Cluster, engine: Engine, scope: Scope, user: str, token: str) -> Json:
     """Unload exactly the previewed bundles. Raises Conflict when the bundles or their owners are not those of the
     preview; nothing is done then. Raises Conflict or NotReady, too, when no bundle is known to be unloaded."""
     until = asyncio.get_running_loop().time() + APPLY_S
-    content = confirming.read(KIND, token, _about(scope, user))
-    current = await _find(engine, scope)
+    content = confirming.read(engine.cluster, KIND, token, _about(scope, user))
+    current = await _find(cluster, engine, scope)
     _check_as_seen(content["owners"], current.named)
     try:
         results = await unloading.give_up(engine, current.owners, until)
     finally:
-        selectors.forget()
+        cluster.part(selectors.bundle_map).forget()
     done = [bundle for bundle, result in results.items() if result.outcome is Outcome.DONE]
     new_owners = await _new_owners(engine, done)
     for bundle, owner in (new_owners or {}).items():
@@ -97,15 +98,16 @@ async def apply(engine: Engine, scope: Scope, user: str, token: str) -> Json:
             results[bundle] = Ended(Outcome.LEFT, "It was split meanwhile")
     if all(result.outcome is not Outcome.DONE for result in results.values()):
         raise _nothing_done(results)
-    return await _receipt(current, results, new_owners)
+    return await _receipt(cluster, current, results, new_owners)
 
 
 async def _receipt(
+    cluster: Cluster,
     previewed: OwnedBundles,
     results: dict[BundleName, Ended],
     new_owners: dict[BundleName, str | None] | None,
 ) -> Json:
-    names = await selectors.broker_names()
+    names = await selectors.broker_names(cluster)
     counts = Counter(result.outcome for result in results.values())
     not_done = [
         {
@@ -132,7 +134,7 @@ async def _receipt(
     }
 
 
-async def _find(engine: Engine, scope: Scope) -> OwnedBundles:
+async def _find(cluster: Cluster, engine: Engine, scope: Scope) -> OwnedBundles:
     """Return the bundles that have an owner, by the stored records and not by the cache that pages are shown from."""
     if scope.namespace is not None:
         namespace = await bundles.owned_in(engine.store, scope.namespace)
@@ -144,7 +146,7 @@ async def _find(engine: Engine, scope: Scope) -> OwnedBundles:
             if bundle.range in namespace.owners
         }
         return OwnedBundles([namespace], owners, len(namespace.bundles) - len(owners))
-    url = await selectors.address_of(scope.broker)
+    url = await selectors.address_of(cluster, scope.broker)
     namespaces = await bundles.all_owned(engine.store)
     owners = {
         bundle: url

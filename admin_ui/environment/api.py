@@ -2,18 +2,18 @@
 
 from django.http import HttpRequest, HttpResponse
 
-from admin_ui.calls import Call, ConsoleView, http_url
+from admin_ui.calls import OF_CLUSTER, Call, InstanceView, http_url
 from admin_ui.environment import selectors, shapes
 from gateway.http.bodies import json_answer
 
 
-class EnvironmentView(ConsoleView):
+class EnvironmentView(InstanceView):
     """The cluster, addresses and version of the instance, and the user."""
 
-    calls = {"get": Call("getEnvironment", shapes.EnvironmentAnswer)}
+    calls = {"get": Call("getEnvironment", shapes.EnvironmentAnswer, (OF_CLUSTER,), errors=(404,))}
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        body = await selectors.environment(self.work)
+        body = await selectors.environment(self.cluster, self.work)
         body["http_url"] = http_url(request)
         user = request.user
         body["user"] = (

@@ -8,6 +8,7 @@ from django.conf import settings
 
 from engine.base.errors import MagnetarError
 from engine.tenancy.nodes import children
+from gateway.clusters.cluster import Cluster
 from gateway.services import brokers
 from gateway.services.clock import now_ms
 from gateway.services.engine_link import Engine
@@ -17,7 +18,12 @@ READ_TIMEOUT_S = 0.4
 
 Body = dict[str, Any]
 
-_read_last: Body = {"clusters": [], "broker_url": ""}
+
+class ReadLast:
+    """The stored part as it was read last: one of the cluster's parts."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.body: Body = {"clusters": [cluster.name], "broker_url": ""}
 
 
 async def stored(engine: Engine) -> Body:
@@ -30,25 +36,26 @@ async def stored(engine: Engine) -> Body:
 
 
 async def environment(
+    cluster: Cluster,
     read: Callable[[Callable[[Engine], Awaitable[Body]]], Awaitable[Body]],
 ) -> Body:
-    """Return the environment, without the user and the gateway's own address, which only the request has.
+    """Return the environment of a cluster, without the user and the gateway's own address, which only the request has.
 
     ``read`` runs ``stored`` on the engine. When that fails or takes longer than ``READ_TIMEOUT_S``, the answer has the
     values that were read last: the console's health reports the part that does not answer, and nothing else here
     depends on it.
     """
+    last = cluster.part(ReadLast)
     try:
         async with asyncio.timeout(READ_TIMEOUT_S):
-            _read_last.update(await read(stored))
+            last.body = await read(stored)
     except (TimeoutError, MagnetarError):
         pass
-    configured = settings.ENVIRONMENT
     return {
-        "cluster": configured.cluster_name,
-        "clusters": _read_last["clusters"] or [configured.cluster_name],
+        "cluster": cluster.name,
+        "clusters": last.body["clusters"] or [cluster.name],
         "version": settings.VERSION,
-        "broker_url": _read_last["broker_url"],
+        "broker_url": last.body["broker_url"],
         "authentication": settings.AUTHENTICATION_ENABLED,
         "now": now_ms(),
     }

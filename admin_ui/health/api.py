@@ -2,16 +2,16 @@
 
 from django.http import HttpRequest, HttpResponse
 
-from admin_ui.calls import Call, ConsoleView
+from admin_ui.calls import OF_CLUSTER, Call, InstanceView
 from admin_ui.health import selectors, shapes
 from gateway.http.bodies import json_answer
-from gateway.services.engine_link import link
 
 
-class HealthView(ConsoleView):
+class HealthView(InstanceView):
     """The state of each part of the instance. The answer never waits for any of them."""
 
-    calls = {"get": Call("getHealth", shapes.HealthAnswer)}
+    calls = {"get": Call("getHealth", shapes.HealthAnswer, (OF_CLUSTER,), errors=(404,))}
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        return json_answer(await link().on_loop(selectors.health))
+        cluster = self.cluster
+        return json_answer(await cluster.link.on_loop(lambda: selectors.health(cluster)))

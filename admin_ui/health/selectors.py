@@ -2,17 +2,17 @@
 
 from typing import Any
 
+from gateway.clusters.cluster import Cluster
 from gateway.services.clock import now_ms
-from gateway.services.collection.collector import collector
 
 BEAT_S = 1.0
 Body = dict[str, Any]
 
 
-async def health() -> Body:
+async def health(cluster: Cluster) -> Body:
     """Return all hops. Only a hop that is probed for the first time is waited for, at most 0.4 s. Runs on the engine
     link's loop."""
-    source = collector()
+    source = cluster.collector
     source.start()
     checks = source.health.checks
     checks.note_viewer()
@@ -24,10 +24,10 @@ async def health() -> Body:
     }
 
 
-async def beat(waiting: bool) -> Body:
-    """Return the message for every live socket: the hops that do not answer. It is returned at once, or with
-    ``waiting`` after a change, at most ``BEAT_S`` later. Runs on the engine link's loop. Cancel-safe."""
-    source = collector()
+async def beat(cluster: Cluster, waiting: bool) -> Body:
+    """Return the message for every live socket of a cluster: the hops that do not answer. It is returned at once, or
+    with ``waiting`` after a change, at most ``BEAT_S`` later. Runs on the engine link's loop. Cancel-safe."""
+    source = cluster.collector
     source.start()
     source.health.checks.note_viewer()
     if waiting:

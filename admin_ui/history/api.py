@@ -27,4 +27,4 @@ class HistoryView(ClusterView):
     }
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        return json_answer(await selectors.history(query(request)))
+        return json_answer(await selectors.history(self.cluster, query(request)))

@@ -6,11 +6,12 @@ from typing import Any
 from admin_ui.params import Params, number
 from engine.base.errors import InvalidField
 from engine.base.names import TopicName
-from gateway.services.history.readings import DAY_MINUTES, HOUR_MINUTES, reading
+from gateway.clusters.cluster import Cluster
+from gateway.services.history.readings import DAY_MINUTES, HOUR_MINUTES
 from gateway.services.history.slots import COLUMNS, RATES
 
 
-async def history(params: Params) -> dict[str, Any]:
+async def history(cluster: Cluster, params: Params) -> dict[str, Any]:
     """Return the points in the shape of the console API. Raises InvalidField, InvalidNameError."""
     topic, subscription = params.get("topic", ""), params.get("subscription", "")
     if subscription and not topic:
@@ -18,7 +19,7 @@ async def history(params: Params) -> dict[str, Any]:
     name = str(TopicName.parse(topic)) if topic else ""
     limit = HOUR_MINUTES if topic else DAY_MINUTES
     minutes = number(params, "minutes", HOUR_MINUTES, 1, limit)
-    past = await reading(name, subscription, minutes)
+    past = await cluster.history.reading(name, subscription, minutes)
     points = [
         [
             at,

@@ -1,8 +1,8 @@
 """The channel of the first page."""
 
-from admin_ui.feeds import Channel, CollectorBasis, snapshot_body
+from admin_ui.feeds import Channel, snapshot_basis, snapshot_body
 from admin_ui.overview import selectors
 
 OVERVIEW_CHANNEL = Channel(
-    "overview", snapshot_body(selectors.overview), required=("cluster",), basis=CollectorBasis()
+    "overview", snapshot_body(selectors.overview), required=("cluster",), basis=snapshot_basis
 )

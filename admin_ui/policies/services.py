@@ -37,7 +37,7 @@ async def preview(engine: Engine, place: Place, policy: Policy, user: str, value
         "counted": [] if effects_now is None else effects_now.counted,
     }
     return {
-        "token": confirming.sign(KIND, content),
+        "token": confirming.sign(engine.cluster, KIND, content),
         "at": at,
         "row": selectors.row(policy, _level(place), values),
         "effects": None if effects_now is None else effects_now.as_json(),
@@ -53,7 +53,7 @@ async def preview(engine: Engine, place: Place, policy: Policy, user: str, value
 async def apply(engine: Engine, place: Place, policy: Policy, user: str, token: str) -> Json:
     """Save what was previewed. Raises Conflict when the values have changed or more would be lost, NotReady when that
     is not known; nothing is changed then."""
-    content = confirming.read(KIND, token, _about(place, policy, user))
+    content = confirming.read(engine.cluster, KIND, token, _about(place, policy, user))
     values, unknown = await _values(engine, place, policy)
     if unknown and content["inherited"] is not None:
         raise NotReady(f"{unknown.rstrip('.')}{UNSAVED}")

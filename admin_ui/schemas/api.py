@@ -12,7 +12,6 @@ from engine.base.errors import InvalidField
 from engine.base.names import TopicName
 from gateway.http.bodies import json_answer
 from gateway.services import schemas
-from gateway.services.collection.collector import collector
 from gateway.services.engine_link import Work
 
 T = TypeVar("T")
@@ -28,7 +27,7 @@ class _SchemaView(ClusterView):
 
     async def read(self, work: Work[T]) -> T:
         """Return the result of a POST that only reads. As for a GET, a hop that does not answer is named."""
-        return await collector().read(work, principal=self.principal, topic=self.topic)
+        return await self.cluster.collector.read(work, principal=self.principal, topic=self.topic)
 
 
 def _candidate(name: TopicName, body: Body) -> GivenSchema:

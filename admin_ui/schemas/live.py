@@ -5,15 +5,15 @@ from typing import Any
 from admin_ui.feeds import Channel
 from admin_ui.params import Params, topic_name
 from admin_ui.schemas import selectors
-from gateway.services.collection.collector import collector
+from gateway.clusters.cluster import Cluster
 
 PLACE = ("domain", "tenant", "namespace", "topic")
 INTERVAL_S = 2.0
 
 
-async def _newest(params: Params) -> dict[str, Any]:
+async def _newest(cluster: Cluster, params: Params) -> dict[str, Any]:
     name = topic_name(**{part: params[part] for part in PLACE})
-    return await collector().read(
+    return await cluster.collector.read(
         lambda engine: selectors.versions(engine, name, {}), topic=str(name)
     )
 

@@ -74,7 +74,9 @@ class CursorView(PreviewedView):
     async def _apply(
         self, request: HttpRequest, name: TopicName, subscription: str, token: str
     ) -> HttpResponse:
-        confirmed = tokens.read(token, str(name), subscription, self.change, actor_of(request))
+        confirmed = tokens.read(
+            self.cluster.name, token, str(name), subscription, self.change, actor_of(request)
+        )
         result = await self.work(lambda engine: services.apply(engine, name, confirmed))
         return json_answer(result.body, result.status)
 

@@ -44,7 +44,7 @@ async def preview(
         "seen": {str(index): holding["seen"] for index, holding in held.items()},
     }
     return {
-        "token": confirming.sign(KIND, content),
+        "token": confirming.sign(engine.cluster, KIND, content),
         "at": now_ms(),
         "force": force,
         "partitions": 0 if WHOLE in parts else len(held),
@@ -73,7 +73,7 @@ async def apply(
     answer, with the result of each partition. Raises Conflict when partitions were added since, NotFound when the
     subscription is deleted everywhere.
     """
-    content = confirming.read(KIND, token, about(topic, subscription, user))
+    content = confirming.read(engine.cluster, KIND, token, about(topic, subscription, user))
     parts = await members(engine, topic)
     if len(parts) != content["count"]:
         raise Conflict(

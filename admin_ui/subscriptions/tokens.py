@@ -27,16 +27,18 @@ class Confirmed:
     id: str = field(default_factory=lambda: secrets.token_hex(8))
 
 
-def sign(confirmed: Confirmed) -> str | None:
+def sign(cluster: str, confirmed: Confirmed) -> str | None:
     """Return the token; None when the states of the cursor make it too long to be sent back."""
-    return confirming.sign(KIND, asdict(confirmed))
+    return confirming.sign(cluster, KIND, asdict(confirmed))
 
 
-def read(token: str, topic: str, subscription: str, change: CursorChange, user: str) -> Confirmed:
+def read(
+    cluster: str, token: str, topic: str, subscription: str, change: CursorChange, user: str
+) -> Confirmed:
     """Return the confirmed preview. Raises Conflict for a preview that is too old or of another user, InvalidField for
     a token that is of no such change."""
     about = {"topic": topic, "subscription": subscription, "change": change, "user": user}
     try:
-        return Confirmed(**confirming.read(KIND, token, about))
+        return Confirmed(**confirming.read(cluster, KIND, token, about))
     except TypeError as error:
         raise InvalidField("token", "must be as the preview answered it") from error

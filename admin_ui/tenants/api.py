@@ -33,7 +33,9 @@ class TenantsView(ClusterView):
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         params = query(request)
-        return json_answer(await self.work(lambda engine: selectors.tenants(engine, params)))
+        return json_answer(
+            await self.work(lambda engine: selectors.tenants(self.cluster, engine, params))
+        )
 
     async def post(self, request: HttpRequest) -> HttpResponse:
         body = checked(shapes.NewTenant, request)

@@ -16,8 +16,8 @@ from engine.tenancy.nodes import find_node
 from engine.tenancy.policies.in_force import of_cluster
 from engine.tenancy.policies.policy import Level, Policy, find
 from engine.tenancy.tenants import get_tenant, list_tenants
+from gateway.clusters.cluster import Cluster
 from gateway.services import catalog
-from gateway.services.collection.collector import collector
 from gateway.services.engine_link import Engine
 from gateway.services.index.tenant_sums import TenantSums
 
@@ -28,11 +28,11 @@ _INITIAL_POLICIES = of_cluster(new_policies([], {}, ""), "")
 """Policies of a namespace as it is created."""
 
 
-async def tenants(engine: Engine, params: Params) -> Body:
+async def tenants(cluster: Cluster, engine: Engine, params: Params) -> Body:
     """Return a window of the tenants whose names contain ``q``. Raises InvalidField."""
     names, answer = _window_of(await list_tenants(engine.store), params)
     rows = await catalog.each(names, lambda name: _tenant(engine, name))
-    sums = await _sums()
+    sums = await _sums(cluster)
     listed = [
         {**row, "numbers": None if sums is None else sums.of(row["name"])}
         for row in rows
@@ -41,11 +41,11 @@ async def tenants(engine: Engine, params: Params) -> Body:
     return {**answer, "rows": listed}
 
 
-async def _sums() -> TenantSums | None:
+async def _sums(cluster: Cluster) -> TenantSums | None:
     """Return the sums of topics. None when no numbers are known, for whatever reason: tenants are then listed without
     numbers."""
     try:
-        return (await collector().snapshot()).topics.tenants
+        return (await cluster.collector.snapshot()).topics.tenants
     except (MagnetarError, RuntimeError):
         return None
 

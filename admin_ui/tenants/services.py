@@ -41,9 +41,8 @@ async def make_namespace(engine: Engine, name: NamespaceName, *, bundles: int) -
     """Create a namespace and return its page. Raises NotFound without the tenant, AlreadyExists, and Forbidden when the
     tenant may not use this cluster."""
     given = {"bundles": {"numBundles": bundles}}
-    cluster = settings.ENVIRONMENT.cluster_name
     await create_namespace(
-        engine.store, name, given, cluster=cluster, limits=settings.TENANT_LIMITS
+        engine.store, name, given, cluster=engine.cluster, limits=settings.TENANT_LIMITS
     )
     return await selectors.namespace(engine, name)
 

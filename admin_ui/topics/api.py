@@ -83,9 +83,9 @@ class TopicsFileView(ClusterView):
         params = query(request)
         name = export.format_of(params)
         file_format = export.FORMATS[name]
-        names = await self.work(lambda engine: export.names_of(params))
+        names = await self.work(lambda engine: export.names_of(self.cluster, params))
         answer = StreamingHttpResponse(
-            export.pieces(names, file_format), content_type=file_format.media
+            export.pieces(self.cluster, names, file_format), content_type=file_format.media
         )
         answer["Content-Disposition"] = f'attachment; filename="topics.{name}"'
         return answer
@@ -122,7 +122,9 @@ class TopicDetailView(ClusterView):
     async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
         name = topic_name(**where)
         self.topic = str(name)
-        return json_answer(await self.work(lambda engine: selectors.topic(engine, name)))
+        return json_answer(
+            await self.work(lambda engine: selectors.topic(self.cluster, engine, name))
+        )
 
 
 def _changes(operation: str, body: Shape) -> dict[str, Call]:

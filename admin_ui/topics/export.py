@@ -15,8 +15,8 @@ from admin_ui.params import Params
 from admin_ui.topics.selectors import chosen_of
 from engine.admin.api.rows import ROW_COLUMNS
 from engine.base.errors import InvalidField
-from gateway.services.collection.collector import collector
-from gateway.services.engine_link import Engine, link
+from gateway.clusters.cluster import Cluster
+from gateway.services.engine_link import Engine
 from gateway.services.index.rows import Row
 
 ROWS_PER_PIECE = 500
@@ -70,24 +70,26 @@ def format_of(params: Params) -> str:
     return name
 
 
-async def names_of(params: Params) -> list[str]:
+async def names_of(cluster: Cluster, params: Params) -> list[str]:
     """Return the names of all topics that pass the filter, in order. Raises InvalidField. Runs on the engine link's
     loop."""
     chosen = chosen_of(params)
-    return (await collector().snapshot()).select(chosen).names()
+    return (await cluster.collector.snapshot()).select(chosen).names()
 
 
-async def pieces(names: list[str], file_format: Format) -> AsyncIterator[bytes]:
+async def pieces(cluster: Cluster, names: list[str], file_format: Format) -> AsyncIterator[bytes]:
     """Yield the file, as UTF-8."""
     yield file_format.head.encode()
     first = True
     for start in range(0, len(names), ROWS_PER_PIECE):
-        rows = await link().arun(partial(_rows, names[start : start + ROWS_PER_PIECE]))
+        rows = await cluster.link.arun(
+            partial(_rows, cluster, names[start : start + ROWS_PER_PIECE])
+        )
         text = file_format.write(rows, first)
         first = first and not rows
         yield text.encode()
     yield file_format.tail.encode()
 
 
-async def _rows(names: list[str], engine: Engine) -> list[Row]:
-    return list((await collector().snapshot()).rows_of(names))
+async def _rows(cluster: Cluster, names: list[str], engine: Engine) -> list[Row]:
+    return list((await cluster.collector.snapshot()).rows_of(names))

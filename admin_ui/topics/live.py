@@ -2,23 +2,25 @@
 
 from typing import Any
 
-from admin_ui.feeds import Channel, CollectorBasis, snapshot_body
+from admin_ui.feeds import Channel, snapshot_basis, snapshot_body
 from admin_ui.params import Params, topic_name
 from admin_ui.topics import selectors
+from gateway.clusters.cluster import Cluster
 from gateway.http.bodies import JsonText
-from gateway.services.collection.collector import collector
 
 ROWS_MAX = 200
 PLACE = ("domain", "tenant", "namespace", "topic")
 
 
-async def _window(params: Params) -> JsonText:
-    return await selectors.topics(params, limit_max=ROWS_MAX)
+async def _window(cluster: Cluster, params: Params) -> JsonText:
+    return await selectors.topics(cluster, params, limit_max=ROWS_MAX)
 
 
-async def _topic(params: Params) -> dict[str, Any]:
+async def _topic(cluster: Cluster, params: Params) -> dict[str, Any]:
     name = topic_name(**{part: params[part] for part in PLACE})
-    return await collector().read(lambda engine: selectors.topic(engine, name), topic=str(name))
+    return await cluster.collector.read(
+        lambda engine: selectors.topic(cluster, engine, name), topic=str(name)
+    )
 
 
 TOPICS_CHANNEL = Channel(
@@ -26,6 +28,6 @@ TOPICS_CHANNEL = Channel(
     snapshot_body(_window),
     required=("cluster",),
     optional=("q", "tenant", "namespace", "domain", "attention", "sort", "offset", "limit"),
-    basis=CollectorBasis(),
+    basis=snapshot_basis,
 )
 TOPIC_CHANNEL = Channel("topic", _topic, required=("cluster", *PLACE))

@@ -13,14 +13,14 @@ from engine.base.errors import Failed, InvalidField, MagnetarError, NotFound, No
 from engine.base.names import DOMAINS, TopicName
 from engine.tenancy.listing import all_namespaces
 from engine.tenancy.tenants import list_tenants
+from gateway.clusters.cluster import Cluster
 from gateway.http.bodies import JsonText
 from gateway.services import catalog
 from gateway.services.backlogs import Backlogs
 from gateway.services.clock import now_ms
-from gateway.services.collection.collector import collector
 from gateway.services.engine_link import Engine
 from gateway.services.health.hops import Kind
-from gateway.services.history.readings import Trend, trends
+from gateway.services.history.readings import Trend
 from gateway.services.index import rows
 from gateway.services.index.selection import Chosen, has_words, words_of
 
@@ -55,19 +55,21 @@ def chosen_of(params: Params) -> Chosen:
     )
 
 
-_texts = RowTexts()
+def _row_texts(cluster: Cluster) -> RowTexts:
+    return RowTexts()
 
 
-async def topics(params: Params, *, limit_max: int = LIMIT_MAX) -> JsonText:
+async def topics(cluster: Cluster, params: Params, *, limit_max: int = LIMIT_MAX) -> JsonText:
     """Return a window of the list of topics. ``params`` as in ``api.FILTERS``. Raises InvalidField."""
     offset, limit = window(params, limit_max)
     chosen = chosen_of(params)
-    snapshot = await collector().snapshot()
+    snapshot = await cluster.collector.snapshot()
     names = snapshot.select(chosen).names(offset, offset + limit)
-    trends_of = await _trends(names)
+    trends_of = await _trends(cluster, names)
     at, attention = snapshot.at, snapshot.attention
+    texts = cluster.part(_row_texts)
     rows = [
-        _texts.row(
+        texts.row(
             snapshot.topics, name, snapshot.taken, trends_of.get(name), attention.cause_of(name)
         )
         for name in names
@@ -95,35 +97,41 @@ async def scopes(engine: Engine, params: Params) -> Body:
     }
 
 
-async def _trends(names: list[str]) -> dict[str, Trend]:
+async def _trends(cluster: Cluster, names: list[str]) -> dict[str, Trend]:
     """Return the trends of topics. A topic without one has no readable history: its row is shown without a trend."""
     try:
-        return await trends(names)
+        return await cluster.history.trends(names)
     except NotReady as error:
         log.warning("rows are shown without trends error=%r", error)
         return {}
 
 
-_backlogs = Backlogs()
 STORE_TIMEOUT_S = 0.3
 PARTITION_TIMEOUT_S = 1.0
 """Longest wait for a partition's broker; then the partition is shown with its last known numbers."""
 
 
-async def topic(engine: Engine, name: TopicName) -> Body:
+def _backlogs(cluster: Cluster) -> Backlogs:
+    return Backlogs()
+
+
+async def topic(cluster: Cluster, engine: Engine, name: TopicName) -> Body:
     """Return a topic with its producers, subscriptions, ledgers and partitions.
 
     A partition that does not answer in time has only its row (``missing``). When none answers, the error of the first
     is raised. Raises NotFound.
     """
-    count = await _count(engine, name)
-    parts = await _partitions(engine, name, count) if count else [await _plain(engine, name)]
+    count = await _count(cluster, engine, name)
+    if count:
+        parts = await _partitions(cluster, engine, name, count)
+    else:
+        parts = [await _plain(cluster, engine, name)]
     at = now_ms()
     part_rows = [detail.part_row(part, at) for part in parts]
     merged = detail.subscriptions(parts)
     row = detail.summed(str(name), count, part_rows, len(merged), at)
     arriving = sum(float(part["msg_rate_in"] or 0.0) for part in part_rows)
-    source = collector()
+    source, backlogs = cluster.collector, cluster.part(_backlogs)
     source.start()  # lags are shown as far as they are known, and not waited for
     lags = source.attention.lags(str(name), (part.name for part in parts), at)
     for title, sub in merged.items():
@@ -131,7 +139,7 @@ async def topic(engine: Engine, name: TopicName) -> Body:
         # Rates count messages, and the net rate of a backlog counts entries.
         per_entry = sub["backlog_messages"] / sub["backlog"] if sub["backlog"] else 1.0
         entry_rate = (arriving - sub["msg_rate_out"]) / per_entry
-        net_rate = _backlogs.net_rate(str(name), title, at, sub["backlog"], entry_rate)
+        net_rate = backlogs.net_rate(str(name), title, at, sub["backlog"], entry_rate)
         sub["net_rate"] = round(net_rate, 3)
     owners = {part.owner for part in parts if part.owner}
     return {
@@ -147,9 +155,9 @@ async def topic(engine: Engine, name: TopicName) -> Body:
     }
 
 
-async def _count(engine: Engine, name: TopicName) -> int:
+async def _count(cluster: Cluster, engine: Engine, name: TopicName) -> int:
     """Return the number of partitions; the last known one while the metadata store does not answer."""
-    known = (await collector().snapshot()).topics.partitions(str(name))
+    known = (await cluster.collector.snapshot()).topics.partitions(str(name))
     try:
         async with asyncio.timeout(None if known is None else STORE_TIMEOUT_S):
             return await catalog.partition_count(engine.store, name)
@@ -159,20 +167,22 @@ async def _count(engine: Engine, name: TopicName) -> int:
         return known
 
 
-async def _plain(engine: Engine, name: TopicName) -> detail.TopicPart:
-    stats, internal = await _stats(engine, name)
+async def _plain(cluster: Cluster, engine: Engine, name: TopicName) -> detail.TopicPart:
+    stats, internal = await _stats(cluster, engine, name)
     return detail.TopicPart(str(name), None, stats, internal, True, None)
 
 
-async def _partitions(engine: Engine, name: TopicName, count: int) -> list[detail.TopicPart]:
-    snapshot = await collector().snapshot()
+async def _partitions(
+    cluster: Cluster, engine: Engine, name: TopicName, count: int
+) -> list[detail.TopicPart]:
+    snapshot = await cluster.collector.snapshot()
     failures: list[Exception] = []
 
     async def read_part(index: int) -> detail.TopicPart:
         member = name.partition_at(index)
         try:
             async with asyncio.timeout(PARTITION_TIMEOUT_S):
-                stats, internal = await _stats(engine, member)
+                stats, internal = await _stats(cluster, engine, member)
             return detail.TopicPart(str(member), index, stats, internal, True, None)
         except NotFound:
             return detail.TopicPart(str(member), index, None, {}, False, None)
@@ -187,16 +197,17 @@ async def _partitions(engine: Engine, name: TopicName, count: int) -> list[detai
     return parts
 
 
-async def _stats(engine: Engine, name: TopicName) -> tuple[Body, Body]:
+async def _stats(cluster: Cluster, engine: Engine, name: TopicName) -> tuple[Body, Body]:
     return await asyncio.gather(
-        _topic_stats(engine, name), engine.call(INTERNAL_STATS, InternalStats(name))
+        _topic_stats(cluster, engine, name),
+        engine.call(INTERNAL_STATS, InternalStats(name)),
     )
 
 
-async def _topic_stats(engine: Engine, name: TopicName) -> Body:
+async def _topic_stats(cluster: Cluster, engine: Engine, name: TopicName) -> Body:
     """Return the statistics with the age of the backlog, or without it when it cannot be read: it is the only number
     that needs a read from bookies."""
-    if not any(hop.kind is Kind.BOOKIE for hop in collector().health.hops.bad):
+    if not any(hop.kind is Kind.BOOKIE for hop in cluster.collector.health.hops.bad):
         try:
             args = TopicStats(name, earliest_time_in_backlog=True, schema_versions=True)
             return await engine.call(TOPIC_STATS, args)

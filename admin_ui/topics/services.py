@@ -53,7 +53,7 @@ async def preview(
     terminated = all(holding["terminated"] for holding in holdings) if holdings else False
     is_done = change == "terminate" and terminated
     return {
-        "token": None if is_done else confirming.sign(KIND, content),
+        "token": None if is_done else confirming.sign(engine.cluster, KIND, content),
         "at": now_ms(),
         "partitions": count,
         "partitions_after": partitions,
@@ -72,7 +72,7 @@ async def apply(
 ) -> Json:
     """Make the previewed change. Raises Conflict when the topic is not that of the preview any more; nothing is changed
     then."""
-    content = confirming.read(KIND, token, _about(name, change, user))
+    content = confirming.read(engine.cluster, KIND, token, _about(name, change, user))
     if await existence.partitions_of(engine, name) != content["count"]:
         raise Conflict("The number of partitions was changed since the preview")
     last: list[str] = []

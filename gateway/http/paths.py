@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote_plus
 from django.http import HttpRequest
 from django.urls import register_converter
 
-RAW_PREFIXES = ("/admin/", "/lookup/", "/api/", "/topics/", "/metrics")
+RAW_PREFIXES = ("/admin/", "/lookup/", "/api/", "/topics/", "/metrics", "/clusters/")
 
 
 def use_raw_path(request: HttpRequest) -> None:

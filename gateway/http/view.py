@@ -14,11 +14,13 @@ from django.urls import resolve
 from rest_framework import exceptions
 from rest_framework.views import APIView
 
+from gateway.clusters.cluster import Cluster
+from gateway.clusters.registry import clusters_for
 from gateway.http import container, errors
 from gateway.http.bodies import no_content
 from gateway.http.conditional import conditional
 from gateway.http.identity import identify
-from gateway.services.engine_link import CALL_TIMEOUT_S, Work, link
+from gateway.services.engine_link import CALL_TIMEOUT_S, Work
 
 FOR_PROGRAMS = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Magnetar</title></head>
 <body><h1>This address is for programs</h1>
@@ -44,6 +46,8 @@ class RestView(APIView):
     keeps_body = False
     """True for a view whose JSON bodies of changes are stored in the audit log."""
     request: HttpRequest  # type: ignore[assignment]
+    cluster: Cluster
+    """The cluster that the request is about."""
     principal = ""
     """The name of the signed-in user; empty for an anonymous request."""
 
@@ -53,11 +57,15 @@ class RestView(APIView):
         return request.method in CHANGING_METHODS and request.method not in cls.reading_methods
 
     async def dispatch(  # type: ignore[override]
-        self, request: HttpRequest, *args: Any, **kwargs: Any
+        self, request: HttpRequest, *args: Any, served_cluster: str = "", **kwargs: Any
     ) -> HttpResponseBase:
-        """Return the answer to the request, also when its method raises."""
+        """Return the answer to the request, also when its method raises.
+
+        ``served_cluster``: name of the cluster in the path, empty for the default; 404 for one that is not served.
+        """
         try:
             await self.admit(request)
+            self.cluster = clusters_for(request).named(served_cluster)
             name = (request.method or "").lower()
             method: Method | None = getattr(self, name, None)
             if method is None or name not in self.http_method_names:
@@ -84,7 +92,9 @@ class RestView(APIView):
 
     async def work(self, work: Work[T]) -> T:
         """Return the result of ``work(engine)``, run with the request's principal. Raises TimeoutError."""
-        return await link().arun(work, principal=self.principal, timeout_s=self.work_timeout_s)
+        return await self.cluster.link.arun(
+            work, principal=self.principal, timeout_s=self.work_timeout_s
+        )
 
     def refuse_method(self, request: HttpRequest) -> HttpResponseBase:
         """Return 405 with the allowed methods.

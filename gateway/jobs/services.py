@@ -131,26 +131,28 @@ def _send(task: str, arguments: tuple[Any, ...], **options: Any) -> bool:
     return True
 
 
-_warmed_ms = 0
-_warming = threading.Lock()
+class Warming:
+    """Requests that a worker start Spark: a part of the process's clusters, which it has once for all of them."""
 
+    def __init__(self, clusters: object) -> None:
+        self._sent_ms = 0
+        """Time when the last request was sent."""
+        self._sending = threading.Lock()
 
-def warm() -> None:
-    """Request a worker to start Spark and open its session, at most once in WARM_INTERVAL_MS.
+    def request(self) -> None:
+        """Request a worker to start Spark and open its session, at most once in WARM_INTERVAL_MS.
 
-    Returns at once; a failure is logged, and the next call sends the request again.
-    """
-    if now_ms() - _warmed_ms > WARM_INTERVAL_MS and _warming.acquire(blocking=False):
-        in_background(_send_warm)
+        Returns at once; a failure is logged, and the next call sends the request again.
+        """
+        if now_ms() - self._sent_ms > WARM_INTERVAL_MS and self._sending.acquire(blocking=False):
+            in_background(self._send)
 
-
-def _send_warm() -> None:
-    global _warmed_ms
-    try:
-        if _send(WARM, (), expires=60):
-            _warmed_ms = now_ms()
-    finally:
-        _warming.release()
+    def _send(self) -> None:
+        try:
+            if _send(WARM, (), expires=60):
+                self._sent_ms = now_ms()
+        finally:
+            self._sending.release()
 
 
 def cancel(*, run_id: str) -> JobRun:

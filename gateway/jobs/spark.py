@@ -131,7 +131,7 @@ def run_analysis(run: JobRun, staged: Path, progress: Any) -> dict[str, Any]:
     spark.addTag(tag(run))
     spark.registerProgressHandler(progress.sign)
     try:
-        context = {"metadata.url": settings.METADATA_URL}
+        context = {"metadata.url": settings.CLUSTERS[0].metadata_url}
         result = analysis.load()(
             spark, run.parameters, context, progress=progress, output_dir=staged
         )

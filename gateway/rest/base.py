@@ -1,5 +1,7 @@
 """The base of the resources of Pulsar's REST interface: views, one for each path of the table of routes."""
 
+from urllib.parse import quote
+
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
@@ -33,11 +35,13 @@ class AdminResource(RestView):
 
 
 def web_url(request: HttpRequest) -> str:
-    """Return the URL of the REST interface, with the host that the client sent.
+    """Return the URL of the REST interface of the request's cluster, with the host that the client sent.
 
     It stands for a broker's HTTP address: brokers serve only the private admin RPC, which clients cannot use.
     """
-    return f"{request.scheme}://{request.META['HTTP_HOST']}"
+    name = request.resolver_match.kwargs.get("served_cluster") if request.resolver_match else None
+    path = f"/clusters/{quote(name, safe='')}" if name else ""
+    return f"{request.scheme}://{request.META['HTTP_HOST']}{path}"
 
 
 class UnbuiltResource(AdminResource):

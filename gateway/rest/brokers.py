@@ -72,7 +72,7 @@ class InternalConfigurationResource(AdminResource):
     """The address of the metadata store, for tools that read it directly."""
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        url = settings.METADATA_URL
+        url = self.cluster.settings.metadata_url
         return json_answer(
             {
                 "zookeeperServers": url,
@@ -88,13 +88,13 @@ class RuntimeConfigurationResource(AdminResource):
     """The effective settings of a broker by Pulsar's names, as text, overridden by the gateway's own."""
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        environment = settings.ENVIRONMENT
+        environment, url = settings.ENVIRONMENT, self.cluster.settings.metadata_url
         return json_answer(
             {
                 **await self.work(brokers.runtime_settings),
-                "clusterName": environment.cluster_name,
-                "metadataStoreUrl": settings.METADATA_URL,
-                "configurationMetadataStoreUrl": settings.METADATA_URL,
+                "clusterName": self.cluster.name,
+                "metadataStoreUrl": url,
+                "configurationMetadataStoreUrl": url,
                 "brokerServicePort": str(environment.broker_port),
                 "webServicePort": str(environment.http_port),
                 "webSocketServiceEnabled": "true",

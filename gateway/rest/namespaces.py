@@ -75,7 +75,7 @@ class NamespaceResource(AdminResource):
     async def put(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         given = object_body(request)
         name = namespace_name(tenant, namespace)
-        cluster, limits = settings.ENVIRONMENT.cluster_name, settings.TENANT_LIMITS
+        cluster, limits = self.cluster.name, settings.TENANT_LIMITS
         await self.work(
             lambda engine: create_namespace(
                 engine.store, name, given, cluster=cluster, limits=limits

@@ -1,4 +1,4 @@
-"""The Pulsar client of this process for the cluster that it administers, shared by all endpoints of an event loop."""
+"""The Pulsar client of a cluster, which all endpoints of this process share."""
 
 import asyncio
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from engine.client.client import PulsarClient
 from engine.client.errors import NoBrokerError
 from engine.net.network import LoopNetwork
 from gateway.services import brokers
-from gateway.services.engine_link import link
+from gateway.services.engine_link import EngineLink
 
 OPERATION_TIMEOUT_S = 10.0
 KNOWN_FOR_S = 1.0
@@ -24,7 +24,8 @@ class RegisteredBrokers:
     While the metadata store is unavailable, the URLs read last are returned.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, link: EngineLink) -> None:
+        self._link = link
         self._known: list[str] = []
         self._until = 0.0
 
@@ -33,7 +34,7 @@ class RegisteredBrokers:
         now = asyncio.get_running_loop().time()
         if now >= self._until:
             try:
-                addresses = await link().arun(brokers.advertised)
+                addresses = await self._link.arun(brokers.advertised)
             except (MagnetarError, TimeoutError) as error:
                 if not self._known:
                     raise NoBrokerError(f"The metadata store does not answer: {error}") from error
@@ -45,20 +46,13 @@ class RegisteredBrokers:
         return self._known
 
 
-_clients: dict[asyncio.AbstractEventLoop, PulsarClient] = {}
-
-
-def client() -> PulsarClient:
-    """Return the client of the running loop, created at first use."""
-    loop = asyncio.get_running_loop()
-    client = _clients.get(loop)
-    if client is None:
-        client = _clients[loop] = PulsarClient(
-            network=LoopNetwork(),
-            clock=SystemClock(),
-            entropy=RandomEntropy(),
-            brokers=RegisteredBrokers(),
-            settings=LinkSettings(CLIENT_VERSION, request_timeout_s=OPERATION_TIMEOUT_S),
-            operation_timeout_s=OPERATION_TIMEOUT_S,
-        )
-    return client
+def client_of(link: EngineLink) -> PulsarClient:
+    """Return a client of the cluster behind ``link``, for use on the running loop."""
+    return PulsarClient(
+        network=LoopNetwork(),
+        clock=SystemClock(),
+        entropy=RandomEntropy(),
+        brokers=RegisteredBrokers(link),
+        settings=LinkSettings(CLIENT_VERSION, request_timeout_s=OPERATION_TIMEOUT_S),
+        operation_timeout_s=OPERATION_TIMEOUT_S,
+    )

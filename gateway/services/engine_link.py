@@ -1,29 +1,20 @@
-"""One metadata session and one admin client per process.
+"""One metadata session and one admin client for a cluster.
 
-They run on one event loop: the server's own (``live_on``), where a call costs nothing but its await, or one in a
-separate thread where no server runs (Celery, management commands, tests). ``arun`` is for coroutines on any loop,
-``run`` for threads without a loop; both raise what the work raised, or TimeoutError. A slow broker delays only the
-calls that need it.
+They run on one event loop: the server's own, where a call costs nothing but its await, or one in a separate thread
+where no server runs (tests). ``arun`` is for coroutines on any loop, ``run`` for threads without a loop; both raise
+what the work raised, or TimeoutError. A slow broker delays only the calls that need it.
 """
 
 import asyncio
-import os
 import threading
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
-from django.conf import settings
-
-from engine.admin.client import AdminClient, BrokerAddress
-from engine.auth.internal import load_token
-from engine.base.entropy import RandomEntropy
+from engine.admin.client import BrokerAddress
 from engine.base.errors import MagnetarError
 from engine.base.tasks import TaskScope
 from engine.metadata import account
-from engine.metadata.cached import CachedStore
-from engine.metadata.connect import connect
 from engine.metadata.store import MetadataStore, StoreUnavailableError
-from engine.net.network import LoopNetwork
 from engine.rpc.operation import A, Operation, R, to_json
 
 CALL_TIMEOUT_S = 15.0
@@ -37,11 +28,34 @@ FAILURES = (MagnetarError, TimeoutError, OSError)
 T = TypeVar("T")
 
 
+class Brokers(Protocol):
+    """The brokers of a cluster, as services use them. ``AdminClient`` reaches ours by their admin RPC.
+
+    A cluster of Apache Pulsar, which is reached by its REST interface, is another class of these methods: it performs
+    each operation by the REST calls for it. ``gateway.clusters.configured``
+    is where a cluster gets its class.
+    """
+
+    async def brokers(self) -> list[BrokerAddress]:
+        """Return the registered brokers. Errors of the metadata store pass through."""
+
+    async def call(self, operation: Operation[A, R], args: A, *, principal: str = "") -> R:
+        """Run ``operation`` on the owner of the topic or bundle of ``args``."""
+
+    async def call_on(
+        self, broker: BrokerAddress, operation: Operation[A, R], args: A, *, principal: str = ""
+    ) -> R:
+        """Run ``operation`` on this broker, whichever owns the topic or bundle."""
+
+    def close(self) -> None:
+        """Close the connections."""
+
+
 class Engine(NamedTuple):
-    """The argument of work: the metadata store and the client of the brokers' admin RPC, for use on the link's loop."""
+    """The argument of work: the metadata store and the brokers of a cluster, for use on the link's loop."""
 
     store: MetadataStore
-    admin: AdminClient
+    admin: Brokers
     cluster: str = "standalone"
     """The administered cluster."""
     principal: str = ""
@@ -77,14 +91,17 @@ class EngineLink:
     """Access to the engine from any thread or event loop.
 
     ``connect`` opens the engine; it runs on the link's loop at the first call, and again after a failure. ``loop`` is
-    the link's loop, which its owner runs and closes; without one the link runs a loop in a thread.
+    the link's loop, which its owner runs and closes; without one the link runs a loop in a thread. ``address``: that of
+    the metadata store, for messages.
     """
 
     def __init__(
         self,
         connect: Callable[[], Awaitable[Engine]],
         loop: asyncio.AbstractEventLoop | None = None,
+        address: str = "",
     ) -> None:
+        self.address = address
         self._connect = connect
         self._engine: Engine | None = None
         self._connecting: asyncio.Task[Exception | None] | None = None
@@ -108,7 +125,7 @@ class EngineLink:
         """Raise AssertionError on any loop but the link's, where an await of its events would never return. Callers on
         any loop use ``on_loop`` and ``arun``."""
         running = asyncio.get_running_loop()
-        assert running is self.loop, "to be awaited on the engine link's loop: use link().on_loop"
+        assert running is self.loop, "to be awaited on the engine link's loop: use on_loop"
 
     async def engine(self) -> Engine:
         """Return the open engine; only on the link's loop.
@@ -199,42 +216,3 @@ class EngineLink:
             self._engine.admin.close()
             await self._engine.store.close()
             self._engine = None
-
-
-async def connect_as_configured() -> Engine:
-    """Connect the engine as the settings specify."""
-    environment = settings.ENVIRONMENT
-    token = load_token(environment.data_dir, environment.internal_token, RandomEntropy())
-    store = await connect(
-        settings.METADATA_URL,
-        session_timeout_s=SESSION_TIMEOUT_S,
-        connect_timeout_s=CONNECT_TIMEOUT_S,
-    )
-    cached = CachedStore(store)
-    admin = AdminClient(cached, LoopNetwork(), token, timeout_s=CALL_TIMEOUT_S)
-    return Engine(cached, admin, environment.cluster_name)
-
-
-_lock = threading.Lock()
-_installed: tuple[int, EngineLink] | None = None
-
-
-def link() -> EngineLink:
-    """Return this process's link, created at first use. A forked child gets its own: threads do not survive a fork."""
-    global _installed
-    with _lock:
-        if _installed is None or _installed[0] != os.getpid():
-            _installed = (os.getpid(), EngineLink(connect_as_configured))
-        return _installed[1]
-
-
-def live_on(loop: asyncio.AbstractEventLoop) -> None:
-    """Have this process's link use ``loop``, the server's, which is about to run. To be called before its first use."""
-    install(EngineLink(connect_as_configured, loop))
-
-
-def install(other: EngineLink | None) -> None:
-    """Replace this process's link (tests install an engine of their own); after None the next use connects again."""
-    global _installed
-    with _lock:
-        _installed = (os.getpid(), other) if other is not None else None

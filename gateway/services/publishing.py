@@ -37,7 +37,6 @@ from engine.client.producing.partition_producer import (
 from engine.schema.kinds import Schema, SchemaKind, version_of
 from engine.schema.wire_form import to_wire
 from engine.wire import pulsar_pb2 as pb
-from gateway.services import clients
 
 PRODUCERS_MAX = 1_000
 """Shared producers at a time, one for each partition and schema."""
@@ -299,18 +298,6 @@ def _raise_refusal(error: MagnetarError | None) -> None:
     kind = _OF_REQUESTS.get(error.code)
     if kind is not None:
         raise kind(str(error) or error.code.name) from error
-
-
-_publishers: dict[asyncio.AbstractEventLoop, Publisher] = {}
-
-
-def publisher() -> Publisher:
-    """Return the publisher of the running loop, created at first use."""
-    loop = asyncio.get_running_loop()
-    publisher = _publishers.get(loop)
-    if publisher is None:
-        publisher = _publishers[loop] = Publisher(clients.client())
-    return publisher
 
 
 def failure_of(error: MagnetarError) -> tuple[int, str]:

@@ -16,13 +16,14 @@ from engine.base.names import TopicName
 from engine.base.regex.linear import LinearRegex
 from engine.base.regex.syntax import RegexSyntaxError, UnsupportedRegexError
 from engine.base.tasks import TaskScope
+from engine.client.client import PulsarClient
 from engine.client.consuming.attachment import ConsumerSettings
 from engine.client.consuming.incoming import Incoming
 from engine.client.consuming.topic_consumer import TopicConsumer
 from engine.client.consuming.topic_reader import TopicReader
 from engine.client.message_ids import EARLIEST_ID, LATEST_ID, MessageId, MessageIdError
+from gateway.clusters.cluster import Cluster
 from gateway.http.socket_port import SocketPort
-from gateway.services.clients import client
 from gateway.ws import sockets
 from gateway.ws.deliveries import DeliveryFrames, end_of_topic
 from gateway.ws.frames import QUEUE_MAX, SUBSCRIPTION_TYPES, HandshakeRefusedError, Query
@@ -54,20 +55,28 @@ Encrypted = Literal["FAIL", "DISCARD", "CONSUME"]
 
 
 async def consumer(
-    scope: sockets.Scope, receive: sockets.Receive, send: sockets.Send, target: Target
+    scope: sockets.Scope,
+    receive: sockets.Receive,
+    send: sockets.Send,
+    target: Target,
+    cluster: Cluster,
 ) -> None:
     """Serve the consumer endpoint."""
-    await sockets.run(scope, receive, send, lambda: _subscribe(scope, target))
+    await sockets.run(scope, receive, send, lambda: _subscribe(scope, target, cluster))
 
 
 async def reader(
-    scope: sockets.Scope, receive: sockets.Receive, send: sockets.Send, target: Target
+    scope: sockets.Scope,
+    receive: sockets.Receive,
+    send: sockets.Send,
+    target: Target,
+    cluster: Cluster,
 ) -> None:
     """Serve the reader endpoint. As in Pulsar, it too continues only after answers with ``{"messageId"}``."""
-    await sockets.run(scope, receive, send, lambda: _open_reader(scope, target))
+    await sockets.run(scope, receive, send, lambda: _open_reader(scope, target, cluster))
 
 
-async def _subscribe(scope: sockets.Scope, target: Target) -> "ConsumerEndpoint":
+async def _subscribe(scope: sockets.Scope, target: Target, cluster: Cluster) -> "ConsumerEndpoint":
     query = Query.parse(scope["query_string"])
     queue = _queue_size(query)
     kind = query.choice("subscriptionType", SUBSCRIPTION_TYPES, "Exclusive")
@@ -102,10 +111,10 @@ async def _subscribe(scope: sockets.Scope, target: Target) -> "ConsumerEndpoint"
     )
     endpoint = ConsumerEndpoint(queue, pull=query.flag("pullMode"))
     endpoint.consumer = await TopicConsumer.open(
-        client(),
+        cluster.client,
         topics,
         settings,
-        on_messages=endpoint.receiver(decode=query.flag("decode")),
+        on_messages=endpoint.receiver(cluster.client, decode=query.flag("decode")),
         on_end=endpoint.end,
         pattern=pattern,
     )
@@ -152,7 +161,7 @@ def _topics(query: Query, target: Target) -> tuple[list[str], bool]:
     return list(dict.fromkeys(topics)), False
 
 
-async def _open_reader(scope: sockets.Scope, target: Target) -> "ReaderEndpoint":
+async def _open_reader(scope: sockets.Scope, target: Target, cluster: Cluster) -> "ReaderEndpoint":
     """Open the endpoint of a reader. As in Pulsar, every error is answered with status 500, also the client's own."""
     try:
         query = Query.parse(scope["query_string"])
@@ -162,10 +171,10 @@ async def _open_reader(scope: sockets.Scope, target: Target) -> "ReaderEndpoint"
     endpoint = ReaderEndpoint(queue)
     try:
         endpoint.consumer = await TopicReader.open_at(
-            client(),
+            cluster.client,
             target.topic,
             _start_position((query.text("messageId") or "").strip() or "latest"),
-            on_messages=endpoint.receiver(decode=query.flag("decode")),
+            on_messages=endpoint.receiver(cluster.client, decode=query.flag("decode")),
             on_end=endpoint.end,
             name=query.text("readerName") or "",
             queue_size=min(queue, PREFETCH_MAX),
@@ -222,14 +231,16 @@ class ConsumerEndpoint:
 
     # --- messages to the client -------------------------------------------------------------------
 
-    def receiver(self, *, decode: bool) -> Callable[[Sequence[Incoming]], None]:
+    def receiver(
+        self, client: PulsarClient, *, decode: bool
+    ) -> Callable[[Sequence[Incoming]], None]:
         """Return the callback for messages of the consumer.
 
         ``decode``: messages are sent with their values, which may have to wait for a schema.
         """
         if not decode:
             return self.deliver
-        schemas = SchemaCache(client())
+        schemas = SchemaCache(client)
         self._frames = ValueFrames(schemas)
         queue = DecodeQueue(schemas, self.deliver)
 

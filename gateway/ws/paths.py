@@ -13,6 +13,7 @@ from engine.base.errors import InvalidNameError
 from engine.base.names import TopicName, check_subscription
 from gateway.ws.frames import HandshakeRefusedError
 
+PREFIX = b"/clusters/"
 KINDS = ("producer", "consumer", "reader")
 DOMAINS = ("persistent", "non-persistent")
 
@@ -24,6 +25,15 @@ class Target:
     kind: str
     topic: str
     subscription: str = ""
+
+
+def without_cluster(raw_path: bytes) -> tuple[str, bytes]:
+    """Return the cluster's name of a path ``/clusters/<cluster>/…`` and the rest of the path; an empty name, and the
+    whole path, for any other path. Raises HandshakeRefusedError."""
+    if not raw_path.startswith(PREFIX):
+        return "", raw_path
+    name, _, rest = raw_path.removeprefix(PREFIX).partition(b"/")
+    return _text(name.decode("latin-1")), b"/" + rest
 
 
 def parse(raw_path: bytes) -> Target:

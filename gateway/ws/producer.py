@@ -9,12 +9,13 @@ from collections.abc import Sequence
 
 from engine.base.budget import Budget
 from engine.base.tasks import TaskScope
+from engine.client.client import PulsarClient
 from engine.client.producing.outgoing import OutgoingMessage
 from engine.client.producing.partition_choice import Hashing, Routing
 from engine.client.producing.partition_producer import BatchSettings, ProducerSettings, SendResult
 from engine.client.producing.topic_producer import TopicProducer
+from gateway.clusters.cluster import Cluster
 from gateway.http.socket_port import SocketPort
-from gateway.services.clients import client
 from gateway.ws import frames, sockets
 from gateway.ws.encryption import COMPRESSIONS, key_fields
 from gateway.ws.frames import HandshakeRefusedError, Query
@@ -26,25 +27,32 @@ IN_FLIGHT_BYTES_MAX = 16 << 20
 IN_FLIGHT_BYTES_OWN = 64 << 10
 """Bytes of one socket that do not count against all sockets: messages of other topics may be pending for ever."""
 ALL_IN_FLIGHT_BYTES_MAX = 48 << 20
-"""Bytes of all sockets beyond IN_FLIGHT_BYTES_OWN each. It is below the unsent bytes at which a broker's connection is
-closed."""
+"""Bytes of all sockets of a cluster beyond IN_FLIGHT_BYTES_OWN each. It is below the unsent bytes at which a broker's
+connection is closed."""
 ROUTING = {
     "SinglePartition": Routing.SINGLE,
     "RoundRobinPartition": Routing.ROUND_ROBIN,
     "CustomPartition": Routing.SINGLE,
 }
 
-_all_in_flight = Budget(ALL_IN_FLIGHT_BYTES_MAX)
+
+def all_in_flight(cluster: Cluster) -> Budget:
+    """Return the budget of all sockets of a cluster, which is one of its parts."""
+    return Budget(ALL_IN_FLIGHT_BYTES_MAX)
 
 
 async def application(
-    scope: sockets.Scope, receive: sockets.Receive, send: sockets.Send, target: Target
+    scope: sockets.Scope,
+    receive: sockets.Receive,
+    send: sockets.Send,
+    target: Target,
+    cluster: Cluster,
 ) -> None:
     """Serve the producer endpoint."""
-    await sockets.run(scope, receive, send, lambda: _open(scope, target))
+    await sockets.run(scope, receive, send, lambda: _open(scope, target, cluster))
 
 
-async def _open(scope: sockets.Scope, target: Target) -> "ProducerEndpoint":
+async def _open(scope: sockets.Scope, target: Target, cluster: Cluster) -> "ProducerEndpoint":
     query = Query.parse(scope["query_string"])
     in_flight_max = IN_FLIGHT_MAX
     batching = None
@@ -80,7 +88,8 @@ async def _open(scope: sockets.Scope, target: Target) -> "ProducerEndpoint":
         if keys is None and "encryptionKeys" in query.values
         else None,
     )
-    endpoint = ProducerEndpoint(in_flight_max, keys)
+    budget = cluster.part(all_in_flight)
+    endpoint = ProducerEndpoint(cluster.client, budget, in_flight_max, keys)
     await endpoint.open(target.topic, settings)
     return endpoint
 
@@ -100,16 +109,23 @@ def _keys(query: Query) -> bytes | None:
 class ProducerEndpoint:
     """One socket and its producer."""
 
-    def __init__(self, in_flight_max: int, keys: bytes | None = None) -> None:
-        """Create the endpoint; ``keys`` are the serialized keys of a client that encrypts."""
+    def __init__(
+        self,
+        client: PulsarClient,
+        of_all: Budget,
+        in_flight_max: int,
+        keys: bytes | None = None,
+    ) -> None:
+        """Create the endpoint; ``of_all`` is the budget of all sockets, ``keys`` are the serialized keys of a client
+        that encrypts."""
         self._keys = keys
-        self._client = client()
+        self._client = client
         self._budget = Budget(
             IN_FLIGHT_BYTES_MAX,
             in_flight_max,
             on_high=self._pause_reading,
             on_low=self._resume_reading,
-            parent=_all_in_flight,
+            parent=of_all,
             share=IN_FLIGHT_BYTES_OWN,
         )
         self._producer: TopicProducer | None = None

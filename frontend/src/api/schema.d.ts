@@ -3059,7 +3059,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
             };
             cookie?: never;
@@ -3099,7 +3099,7 @@ export interface operations {
             path: {
                 /** @description its id */
                 bookie: string;
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
             };
             cookie?: never;
@@ -3173,7 +3173,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
             };
             cookie?: never;
@@ -3213,7 +3213,7 @@ export interface operations {
             path: {
                 /** @description its id, as in listBrokers */
                 broker: string;
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
             };
             cookie?: never;
@@ -3306,7 +3306,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
             };
             cookie?: never;
@@ -3354,7 +3354,7 @@ export interface operations {
             path: {
                 /** @description range of hashes, as 0x00000000_0x40000000 */
                 bundle: string;
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 namespace: string;
                 tenant: string;
@@ -3432,7 +3432,7 @@ export interface operations {
             path: {
                 /** @description range of hashes, as 0x00000000_0x40000000 */
                 bundle: string;
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 namespace: string;
                 tenant: string;
@@ -3515,7 +3515,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
             };
             cookie?: never;
@@ -3569,7 +3569,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
             };
             cookie?: never;
@@ -3614,7 +3614,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
             };
             cookie?: never;
@@ -3660,7 +3660,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
             };
             cookie?: never;
@@ -3698,7 +3698,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 /** @description its name in Pulsar */
                 setting: string;
@@ -3781,7 +3781,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
             };
             cookie?: never;
@@ -3827,7 +3827,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
             };
             cookie?: never;
@@ -3901,7 +3901,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 tenant: string;
             };
@@ -3968,7 +3968,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 tenant: string;
             };
@@ -4037,7 +4037,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 tenant: string;
             };
@@ -4092,7 +4092,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 tenant: string;
             };
@@ -4167,7 +4167,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 /** @description without the tenant */
                 namespace: string;
@@ -4216,7 +4216,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 /** @description without the tenant */
                 namespace: string;
@@ -4280,7 +4280,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 /** @description without the tenant */
                 namespace: string;
@@ -4375,7 +4375,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 /** @description without the tenant */
                 namespace: string;
@@ -4452,7 +4452,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 /** @description without the tenant */
                 namespace: string;
@@ -4554,7 +4554,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
             };
             cookie?: never;
@@ -4600,7 +4600,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
             };
             cookie?: never;
@@ -4682,7 +4682,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 domain: "non-persistent" | "persistent";
                 namespace: string;
@@ -4741,7 +4741,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 domain: "non-persistent" | "persistent";
                 namespace: string;
@@ -4808,7 +4808,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 domain: "non-persistent" | "persistent";
                 namespace: string;
@@ -4903,7 +4903,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 domain: "non-persistent" | "persistent";
                 namespace: string;
@@ -4998,7 +4998,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 domain: "non-persistent" | "persistent";
                 namespace: string;
@@ -5065,7 +5065,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 domain: "non-persistent" | "persistent";
                 namespace: string;
@@ -5162,7 +5162,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 domain: "non-persistent" | "persistent";
                 namespace: string;
@@ -5237,7 +5237,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 domain: "non-persistent" | "persistent";
                 namespace: string;
@@ -5337,7 +5337,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 domain: "non-persistent" | "persistent";
                 namespace: string;
@@ -5396,7 +5396,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 domain: "non-persistent" | "persistent";
                 namespace: string;
@@ -5486,7 +5486,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 domain: "non-persistent" | "persistent";
                 namespace: string;
@@ -5553,7 +5553,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 domain: "non-persistent" | "persistent";
                 namespace: string;
@@ -5614,7 +5614,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 domain: "non-persistent" | "persistent";
                 namespace: string;
@@ -5701,7 +5701,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 domain: "non-persistent" | "persistent";
                 namespace: string;
@@ -5780,7 +5780,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 domain: "non-persistent" | "persistent";
                 namespace: string;
@@ -5852,7 +5852,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 domain: "non-persistent" | "persistent";
                 namespace: string;
@@ -5924,7 +5924,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 domain: "non-persistent" | "persistent";
                 namespace: string;
@@ -6004,7 +6004,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 domain: "non-persistent" | "persistent";
                 namespace: string;
@@ -6084,7 +6084,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 domain: "non-persistent" | "persistent";
                 namespace: string;
@@ -6164,7 +6164,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 domain: "non-persistent" | "persistent";
                 namespace: string;
@@ -6244,7 +6244,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 domain: "non-persistent" | "persistent";
                 namespace: string;
@@ -6339,7 +6339,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
                 domain: "non-persistent" | "persistent";
                 namespace: string;
@@ -6448,7 +6448,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description the cluster that this gateway serves */
+                /** @description a cluster that this gateway serves */
                 cluster: string;
             };
             cookie?: never;
@@ -6492,7 +6492,10 @@ export interface operations {
     };
     getEnvironment: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description a cluster that this gateway serves; without it the default */
+                cluster?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -6507,6 +6510,14 @@ export interface operations {
                     "application/json": components["schemas"]["EnvironmentAnswer"];
                 };
             };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6519,7 +6530,10 @@ export interface operations {
     };
     getHealth: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description a cluster that this gateway serves; without it the default */
+                cluster?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -6532,6 +6546,14 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HealthAnswer"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
                 };
             };
             503: {

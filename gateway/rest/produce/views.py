@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 
 from engine.base.errors import InvalidField, InvalidRequest, NotFound, Unprocessable
 from engine.base.names import TopicName
+from engine.client.client import PulsarClient
 from engine.client.errors import RefusedError, ServerError
 from engine.client.producing.outgoing import OutgoingMessage
 from engine.client.producing.partition_producer import SendResult
@@ -22,10 +23,9 @@ from gateway.http.bodies import json_answer, object_body
 from gateway.rest.base import AdminResource
 from gateway.rest.produce.request import GivenMessage, ProduceRequest, parse_request
 from gateway.rest.topics import TopicPathResource
-from gateway.services import clients
 from gateway.services.admin import existence
 from gateway.services.engine_link import Engine
-from gateway.services.publishing import Outgoing, failure_of, publisher
+from gateway.services.publishing import Outgoing, failure_of
 
 TURN_CHARS = 64 << 10
 """Characters of payloads that are encoded on the loop; more are encoded in a thread, so that other requests run."""
@@ -46,11 +46,11 @@ class ProduceResource(TopicPathResource):
 
     async def publish(self, request: HttpRequest, name: TopicName, members: Any) -> HttpResponse:
         """Publish the messages of a request; ``members`` is work that returns the topics to distribute them over."""
-        given = parse_request(object_body(request), clients.client().clock.wall_ms())
+        given = parse_request(object_body(request), self.cluster.client.clock.wall_ms())
         targets: list[TopicName] = await self.work(members)
-        schema = await _schema(name.partitioned, given)
+        schema = await _schema(self.cluster.client, name.partitioned, given)
         messages = await _messages(given, schema)
-        published = await publisher().publish(targets, messages, schema, given.name)
+        published = await self.cluster.publisher.publish(targets, messages, schema, given.name)
         version = published.schema_version
         results = [
             _answer(result, partition, version)
@@ -97,11 +97,10 @@ async def _member(engine: Engine, name: TopicName, number: int) -> list[TopicNam
     return [members[number]]
 
 
-async def _schema(topic: TopicName, given: ProduceRequest) -> Schema:
+async def _schema(client: PulsarClient, topic: TopicName, given: ProduceRequest) -> Schema:
     """Return the schema that the messages are encoded by. Raises NotFound, Unprocessable."""
     if given.schema_version is None:
         return given.schema
-    client = clients.client()
     version = version_bytes(given.schema_version)
     try:
         body = await client.patiently(

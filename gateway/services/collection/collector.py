@@ -1,5 +1,5 @@
-"""The console's figures: one collector per process follows every broker and the metadata store, and indexes their
-reports.
+"""The console's figures: a cluster's one collector in a process follows every broker and the metadata store, and
+indexes their reports.
 
 Only the collector requests lists from brokers: REST windows and live pushes all read the index. It starts at the first
 use, or with the history, and runs for the life of the process. Figures of a broker, bookie or metadata store that does
@@ -8,7 +8,6 @@ not answer stay as last known, and ``health`` names it.
 
 import asyncio
 import logging
-import threading
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -27,7 +26,7 @@ from gateway.services.collection.resting import RestingReads
 from gateway.services.collection.snapshot import Snapshot
 from gateway.services.collection.stored_topics import StoredTopics
 from gateway.services.collection.turns import in_turns
-from gateway.services.engine_link import FAILURES, Engine, EngineLink, Work, link
+from gateway.services.engine_link import FAILURES, Engine, EngineLink, Work
 from gateway.services.health.hops import HopError, HopState, Kind
 from gateway.services.health.watch import Health
 from gateway.services.index.figures import Values
@@ -97,6 +96,11 @@ class Collector:
     def latest(self) -> Snapshot | None:
         """The last snapshot, for any thread; None before the first."""
         return self._snapshot
+
+    @property
+    def topics(self) -> TopicIndex:
+        """The index, whose contents change with the reports of brokers."""
+        return self._topics
 
     @property
     def version(self) -> object:
@@ -320,18 +324,3 @@ class Collector:
             # Brokers are judged in any case; the round raises the error at its end.
             return error
         return None
-
-
-_lock = threading.Lock()
-_current: tuple[EngineLink, Collector] | None = None
-
-
-def collector() -> Collector:
-    """Return the collector on this process's link, created at first use."""
-    global _current
-    with _lock:
-        present = link()
-        # Another link means that tests installed one, or that this is a forked child.
-        if _current is None or _current[0] is not present:
-            _current = (present, Collector(present))
-        return _current[1]

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
-from django.conf import settings
 from redis import asyncio as redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
@@ -49,7 +48,7 @@ class Store:
         except TimeoutError:
             opened = self._link.opened
             if opened is None or opened.store.state is not SessionState.CONNECTED:
-                raise UnwellError(f"({settings.METADATA_URL}) cannot be reached") from None
+                raise UnwellError(f"({self._link.address}) cannot be reached") from None
             raise
         self.answered_ms = began
 

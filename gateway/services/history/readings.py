@@ -1,15 +1,13 @@
-"""Queries of history, for any process. The points of a slot are available about a second after its end."""
+"""Queries of a cluster's history, for any process. The points of a slot are available about a second after its end."""
 
 import asyncio
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
-
-from django.conf import settings
 
 from engine.base.errors import NotReady
 from gateway.services.attention.memory import RecordedProblem
@@ -50,14 +48,14 @@ class Reading(NamedTuple):
     points: list[tuple[int, Point]]
 
 
-class _Reader:
-    """The thread and the SQLite connection by which this process reads the history.
+class History:
+    """The thread and the SQLite connection by which this process reads the history file of a cluster.
 
     The file is opened again after an error, and when its inode changes: the writer puts a damaged file aside.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / NAME
         self._thread = ThreadPoolExecutor(1, "history-reads")
         self._file: HistoryFile | None = None
         self._trends: dict[str, tuple[int, Trend]] = {}
@@ -65,7 +63,7 @@ class _Reader:
         self._wanted: dict[str, None] = {}
         """Topics whose trends are to be read, of all concurrent callers."""
 
-    async def read(self, query: Callable[[HistoryFile], T]) -> T | None:
+    async def _query(self, query: Callable[[HistoryFile], T]) -> T | None:
         """Return the query's result; None while there is no file. Raises NotReady when the file cannot be read."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, self._read, query)
@@ -94,13 +92,17 @@ class _Reader:
             self._file.close()
             self._file = None
 
-    async def trends(self, names: Sequence[str], now: int) -> dict[str, Trend]:
-        minute = (now - LATE_MS) // 60_000
+    async def trends(self, names: Sequence[str]) -> dict[str, Trend]:
+        """Return the backlogs of topics at the ends of the last ``TREND_MINUTES`` minutes, oldest first.
+
+        None stands for an unknown backlog. The file is read at most once a minute per topic.
+        """
+        minute = (now_ms() - LATE_MS) // 60_000
         wanted = [name for name in names if self._trends.get(name, (0,))[0] != minute]
         if wanted:
             with self._lock:
                 self._wanted |= dict.fromkeys(wanted)
-            trends = await self.read(partial(self._read_wanted, minute)) or {}
+            trends = await self._query(partial(self._read_wanted, minute)) or {}
             for name, trend in trends.items():
                 # Insertion order is the age of the entries, by which the oldest are dropped.
                 self._trends.pop(name, None)
@@ -123,51 +125,49 @@ class _Reader:
             for name, slots in zip(wanted, points, strict=True)
         }
 
+    async def reading(self, topic: str, subscription: str, minutes: int) -> Reading:
+        """Read the last ``minutes`` of the totals (no topic), a topic by its full name, or one of its subscriptions.
 
-@cache
-def _reader(path: Path) -> _Reader:
-    return _Reader(path)
+        A step is a slot up to an hour, above it a minute. Raises NotReady when the file cannot be read.
+        """
+        now = now_ms()
+        last = now // SLOT_MS - 1
+        first = last - minutes * MINUTE_SLOTS + 1
+        subjects = [Subject(topic)]
+        if subscription:
+            subjects.append(Subject(topic, subscription))
 
+        def query(file: HistoryFile) -> tuple[int | None, list[list[Point]]]:
+            return file.last_slot(), file.points(subjects, first, last)
 
-def _here() -> _Reader:
-    return _reader(settings.ENVIRONMENT.data_dir / NAME)
+        recorded, by_subject = await self._query(query) or (None, [])
+        if recorded is None:
+            return Reading(None, SLOT_MS, [])
+        points = by_subject[0] if not subscription else list(map(_of_subscription, *by_subject))
+        if recorded < last and now - (last + 1) * SLOT_MS < LATE_MS:
+            points.pop()
+        count = 1 if minutes <= HOUR_MINUTES else MINUTE_SLOTS
+        if count > 1:
+            skipped = -first % count  # steps are minutes of the clock
+            first, points = first + skipped, list(joined(points[skipped:], count))
+        step_ms = count * SLOT_MS
+        begin = _first_known(points)
+        return Reading(
+            (recorded + 1) * SLOT_MS,
+            step_ms,
+            [
+                ((first + index * count + count) * SLOT_MS, points[index])
+                for index in range(begin, len(points))
+            ],
+        )
 
+    async def last_figures(self) -> dict[str, tuple[int, Values]]:
+        """Return by full topic name the last complete recorded figures, with their time in ms."""
+        return await self._query(HistoryFile.figures) or {}
 
-async def reading(topic: str, subscription: str, minutes: int) -> Reading:
-    """Read the last ``minutes`` of the totals (no topic), a topic by its full name, or one of its subscriptions.
-
-    A step is a slot up to an hour, above it a minute. Raises NotReady when the file cannot be read.
-    """
-    now = now_ms()
-    last = now // SLOT_MS - 1
-    first = last - minutes * MINUTE_SLOTS + 1
-    subjects = [Subject(topic)]
-    if subscription:
-        subjects.append(Subject(topic, subscription))
-
-    def query(file: HistoryFile) -> tuple[int | None, list[list[Point]]]:
-        return file.last_slot(), file.points(subjects, first, last)
-
-    recorded, by_subject = await _here().read(query) or (None, [])
-    if recorded is None:
-        return Reading(None, SLOT_MS, [])
-    points = by_subject[0] if not subscription else list(map(_of_subscription, *by_subject))
-    if recorded < last and now - (last + 1) * SLOT_MS < LATE_MS:
-        points.pop()
-    count = 1 if minutes <= HOUR_MINUTES else MINUTE_SLOTS
-    if count > 1:
-        skipped = -first % count  # steps are minutes of the clock
-        first, points = first + skipped, list(joined(points[skipped:], count))
-    step_ms = count * SLOT_MS
-    begin = _first_known(points)
-    return Reading(
-        (recorded + 1) * SLOT_MS,
-        step_ms,
-        [
-            ((first + index * count + count) * SLOT_MS, points[index])
-            for index in range(begin, len(points))
-        ],
-    )
+    async def last_causes(self) -> list[RecordedProblem]:
+        """Return the problems with their beginnings as they were last recorded."""
+        return await self._query(HistoryFile.causes) or []
 
 
 def _first_known(points: Sequence[Point]) -> int:
@@ -180,21 +180,3 @@ def _of_subscription(topic: Point, own: Point) -> Point:
     if topic[_RATE_OUT] is None:
         return NOT_KNOWN
     return (topic[0], own[_RATE_OUT], topic[2], None, own[_BACKLOG])
-
-
-async def trends(names: Sequence[str]) -> dict[str, Trend]:
-    """Return the backlogs of topics at the ends of the last ``TREND_MINUTES`` minutes, oldest first.
-
-    None stands for an unknown backlog. The file is read at most once a minute per topic.
-    """
-    return await _here().trends(names, now_ms())
-
-
-async def last_figures() -> dict[str, tuple[int, Values]]:
-    """Return by full topic name the last complete recorded figures, with their time in ms."""
-    return await _here().read(HistoryFile.figures) or {}
-
-
-async def last_causes() -> list[RecordedProblem]:
-    """Return the problems with their beginnings as they were last recorded."""
-    return await _here().read(HistoryFile.causes) or []

@@ -18,15 +18,11 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TypeVar
 
-from django.conf import settings
-
 from engine.base.errors import MagnetarError
 from gateway.services.attention.memory import RecordedProblem
 from gateway.services.clock import now_ms
-from gateway.services.collection.collector import LATE_MS, Collector, collector
-from gateway.services.engine_link import link
+from gateway.services.collection.collector import LATE_MS, Collector
 from gateway.services.history.history_file import DAMAGED, NAME, HistoryFile, Values, is_damaged
-from gateway.services.history.readings import last_causes, last_figures
 from gateway.services.history.slots import (
     IDLE,
     SLOT_MS,
@@ -252,9 +248,3 @@ def put_aside(path: Path, error: Exception) -> None:
     path.replace(aside)
     for suffix in ("-wal", "-shm", DAMAGED):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
-
-
-def start() -> None:
-    """Record for the life of this process; called before or while the link's loop runs."""
-    collector().recall, collector().recall_causes = last_figures, last_causes
-    link().start(Recorder(settings.ENVIRONMENT.data_dir, collector()).run)

@@ -5,6 +5,7 @@ from tests.mutants.edit import Edit
 ATTEMPTS = "unit/gateway/jobs/test_attempts.py"
 CONSUMING = "unit/client/consuming"
 FEEDS = "unit/admin_ui/test_feeds.py"
+TWO_CLUSTERS = "unit/gateway/clusters/test_two_clusters.py"
 RECOVERY = "unit/gateway/jobs/test_recovery.py"
 SERVICES = "gateway/jobs/services.py"
 SERVERS = "unit/gateway/servers/test_both_servers.py"
@@ -299,7 +300,7 @@ EDITS = (
         "admin_ui/audit/recording.py::AuditRecorder.__call__",
         """
         try:
-            await writer().begin(entry)
+            await writer.begin(entry)
         except NotRecordedError:
             return JsonResponse({"reason": _REFUSAL}, status=503)
         request.audit_id = entry.request_id
@@ -311,7 +312,7 @@ EDITS = (
         with account.opened() as accounted:
             answer = await self._get_response(request)
         try:
-            await writer().begin(entry)
+            await writer.begin(entry)
         except NotRecordedError:
             return JsonResponse({"reason": _REFUSAL}, status=503)
         """,
@@ -366,7 +367,7 @@ EDITS = (
     ),
     Edit(
         "feed-of-each-socket-its-own",
-        "admin_ui/feeds.py::watch",
+        "admin_ui/feeds.py::Feeds.watch",
         "if feed is None:",
         "if True:",
         (f"{FEEDS}::test_all_who_watch_the_same_share_one_producer",),
@@ -393,10 +394,47 @@ EDITS = (
     ),
     Edit(
         "any-cluster-answered",
-        "admin_ui/params.py::require_served",
-        "if cluster != served:",
-        "if not cluster:",
+        "gateway/clusters/registry.py::Clusters.named",
+        "self._by_name.get(name)",
+        "self._by_name.get(name, self.default)",
         ("unit/gateway/test_console_api.py::test_a_cluster_that_is_not_served_is_404_and_named",),
+    ),
+    Edit(
+        "rest-of-the-default-cluster",
+        "gateway/http/view.py::RestView.dispatch",
+        "clusters_for(request).named(served_cluster)",
+        "clusters_for(request).default",
+        (f"{TWO_CLUSTERS}::test_rest_finds_the_cluster_by_its_path_and_without_one_the_default",),
+    ),
+    Edit(
+        "feed-of-the-default-cluster",
+        "admin_ui/live.py::LiveFeed._subscribe",
+        'self.clusters.named(params.get("cluster", ""))',
+        "self.clusters.default",
+        (f"{TWO_CLUSTERS}::test_a_socket_watches_each_cluster_by_its_own_feed",),
+    ),
+    Edit(
+        "history-of-the-default-cluster",
+        "gateway/clusters/cluster.py::Cluster.__init__",
+        "History(settings.folder)",
+        "History(settings.data_dir)",
+        (f"{TWO_CLUSTERS}::test_history_is_that_of_the_cluster_alone",),
+    ),
+    Edit(
+        "preview-confirms-in-another-cluster",
+        "admin_ui/confirming.py::read",
+        '{**about, "cluster": cluster}',
+        "about",
+        (
+            "unit/admin_ui/test_subscriptions.py::test_a_token_is_of_one_change_of_one_user_and_for_a_while",
+        ),
+    ),
+    Edit(
+        "websocket-of-the-default-cluster",
+        "gateway/ws/routing.py::_cluster",
+        "clusters_of(scope).named(name)",
+        "clusters_of(scope).default",
+        ("unit/gateway/ws/test_producer.py::test_a_path_names_the_cluster_that_is_published_to",),
     ),
     Edit(
         "policies-cached-for-ever",
@@ -549,7 +587,7 @@ EDITS = (
     ),
     Edit(
         "readers-stay-with-the-old-history",
-        "gateway/services/history/readings.py::_Reader._read",
+        "gateway/services/history/readings.py::History._read",
         "self._file.inode != inode",
         "not inode",
         (f"{HISTORY}::test_a_file_damaged_inside_is_put_aside_and_readers_follow",),

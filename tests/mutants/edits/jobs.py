@@ -36,8 +36,8 @@ EDITS = (
     ),
     Edit(
         "every-console-that-opens-asks-redis",
-        "gateway/jobs/services.py::warm",
-        "_warming.acquire(blocking=False)",
+        "gateway/jobs/services.py::Warming.request",
+        "self._sending.acquire(blocking=False)",
         "True",
         (f"{SILENT}::test_consoles_that_open_wait_for_no_redis_and_ask_once",),
     ),

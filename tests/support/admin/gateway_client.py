@@ -2,14 +2,16 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import pytest
 from asgiref.sync import sync_to_async
 from django.db import OperationalError, connections
 
-from admin_ui.audit import audit_writer
+from admin_ui.audit.audit_writer import AuditWriter
 from admin_ui.models import AuditEntry
 from engine.admin.client import AdminClient
 from engine.metadata.cached import CachedStore
@@ -17,8 +19,10 @@ from engine.metadata.memory import MemoryServer
 from engine.metadata.records import decode_json
 from engine.net.network import LoopNetwork
 from engine.tenancy.namespaces import bootstrap
-from gateway.services import engine_link
+from gateway.clusters.cluster import Cluster
+from gateway.clusters.registry import Application, Clusters, serving
 from gateway.services.engine_link import Engine, EngineLink
+from tests.support.admin.clusters import cluster_of
 
 HOST = "127.0.0.1:8080"
 
@@ -47,9 +51,7 @@ class Answer(NamedTuple):
         return json.loads(self.body)
 
 
-async def _drive(scope: dict[str, Any], body: bytes) -> Answer:
-    from gateway.asgi import application
-
+async def _drive(application: Application, scope: dict[str, Any], body: bytes) -> Answer:
     sent: list[dict[str, Any]] = []
     incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
     incoming.put_nowait({"type": "http.request", "body": body, "more_body": False})
@@ -63,18 +65,42 @@ async def _drive(scope: dict[str, Any], body: bytes) -> Answer:
     return Answer(start["status"], headers, b"".join(part.get("body", b"") for part in sent[1:]))
 
 
-def request(
+class Gateway:
+    """A gateway that serves these clusters; a call of it is one HTTP request."""
+
+    def __init__(self, default: Cluster, *others: Cluster) -> None:
+        from gateway.asgi import application
+
+        self.clusters = Clusters(default, *others)
+        self.application = serving(self.clusters, application)
+
+    def close(self) -> None:
+        """End the thread of its audit log."""
+        self.clusters.part(AuditWriter).close()
+
+    def __call__(
+        self,
+        method: str,
+        target: str,
+        body: Any = None,
+        *,
+        content_type: str | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Answer:
+        """Answer a request with ``target`` exactly as given. A body that is no bytes is sent as JSON without a
+        Content-Type, unless one is given."""
+        scope, data = scope_of(method, target, body, content_type, headers)
+        return asyncio.run(_drive(self.application, scope, data))
+
+
+def scope_of(
     method: str,
     target: str,
-    body: Any = None,
-    *,
-    content_type: str | None = None,
-    headers: dict[str, str] | None = None,
-) -> Answer:
-    """One HTTP request with ``target`` exactly as given. A body that is no bytes is sent as JSON without a
-    Content-Type, unless one is given."""
-    from urllib.parse import unquote
-
+    body: Any,
+    content_type: str | None,
+    headers: dict[str, str] | None,
+) -> tuple[dict[str, Any], bytes]:
+    """Return the ASGI scope of a request, and its body."""
     path, _, query = target.partition("?")
     data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
     fields = {"host": HOST, **(headers or {})}
@@ -96,13 +122,13 @@ def request(
         "client": ("127.0.0.1", 40000),
         "server": ("127.0.0.1", 8080),
     }
-    return asyncio.run(_drive(scope, data))
+    return scope, data
 
 
-@pytest.fixture
-def engine() -> Iterator[EngineLink]:
-    """A link on a cached metadata store in memory that holds a fresh instance and no broker. Nobody may have
-    changed what the cache gave him."""
+@contextmanager
+def memory_link(cluster: str = "standalone") -> Iterator[EngineLink]:
+    """A link on a cached metadata store in memory that holds a fresh instance and no broker. At the end, checks that
+    nobody has changed what the cache returned."""
     stores: list[CachedStore] = []
 
     async def connect() -> Engine:
@@ -110,31 +136,47 @@ def engine() -> Iterator[EngineLink]:
         stores.append(store)
         await bootstrap(
             store,
-            cluster="standalone",
+            cluster=cluster,
             broker_url="pulsar://127.0.0.1:6650",
             web_url="http://127.0.0.1:8080",
         )
-        return Engine(
-            store, AdminClient(store, LoopNetwork(), "a-token-for-tests-only", timeout_s=2.0)
-        )
+        admin = AdminClient(store, LoopNetwork(), "a-token-for-tests-only", timeout_s=2.0)
+        return Engine(store, admin, cluster)
 
     link = EngineLink(connect)
-    engine_link.install(link)
     yield link
     for store in stores:
         for path, entry in store._entries.items():
             if ("get", decode_json) in entry.answers:
                 value, _ = entry.answers["get"]
                 assert entry.answers["get", decode_json] == decode_json(value, path), path
-    link.close()  # first: what still runs on its loop would have another link opened
-    engine_link.install(None)
+    link.close()
 
 
 @pytest.fixture
-def call(engine: EngineLink, transactional_db: None) -> Iterator[Callable[..., Answer]]:
+def engine() -> Iterator[EngineLink]:
+    """The link of ``memory_link``."""
+    with memory_link() as link:
+        yield link
+
+
+@pytest.fixture
+def cluster(engine: EngineLink) -> Cluster:
+    """The cluster behind ``engine``."""
+    return cluster_of(engine)
+
+
+@pytest.fixture
+def gateway(cluster: Cluster) -> Gateway:
+    """A gateway of the cluster; its database is not set up."""
+    return Gateway(cluster)
+
+
+@pytest.fixture
+def call(gateway: Gateway, transactional_db: None) -> Iterator[Gateway]:
     """``call(method, target, body=None, …)`` on the gateway."""
-    yield request
-    audit_writer.close()
+    yield gateway
+    gateway.close()
     asyncio.run(sync_to_async(let_go_of_connections)())
 
 

@@ -1,7 +1,7 @@
 """Both ends of a WebSocket in this event loop: the gateway's real connection, and a client without I/O."""
 
 import asyncio
-from typing import Any
+from typing import Any, Self
 
 from websockets.client import ClientProtocol
 from websockets.frames import Frame, Opcode
@@ -100,7 +100,7 @@ class SocketPair:
         self.client.send_request(request)
         self.push()
 
-    async def opened(self) -> "SocketPair":
+    async def opened(self) -> Self:
         """Wait for the answer to the handshake, whatever it is."""
         await asyncio.wait_for(self._answered.wait(), TIMEOUT_S)
         return self

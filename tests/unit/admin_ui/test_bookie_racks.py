@@ -9,7 +9,7 @@ import pytest
 from admin_ui.models import AuditEntry
 from engine.tenancy.resources.racks import all_bookies, get_racks, set_rack
 from gateway.services import brokers
-from tests.support.admin.gateway_client import Answer, request
+from tests.support.admin.gateway_client import Answer, Gateway
 from tests.unit.admin_ui.test_tenants import BenchLink, bench_link
 
 API = "/api/v1/clusters/standalone/bookies"
@@ -24,7 +24,7 @@ def link(tmp_path: Path) -> Iterator[BenchLink]:
 
 @pytest.fixture
 def call(link: BenchLink, transactional_db: None) -> Call:
-    return request
+    return Gateway(link.cluster)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from engine.admin.client import BrokerAddress
 from engine.metadata import paths
 from gateway.services import brokers
 from gateway.services.engine_link import Engine
-from tests.support.admin.gateway_client import Answer, request
+from tests.support.admin.gateway_client import Answer, Gateway
 from tests.unit.admin_ui.test_tenants import BenchLink, bench_link
 
 API = "/api/v1/clusters/standalone/settings"
@@ -32,7 +32,7 @@ def link(tmp_path: Path) -> Iterator[BenchLink]:
 
 @pytest.fixture
 def call(link: BenchLink, transactional_db: None) -> Call:
-    return request
+    return Gateway(link.cluster)
 
 
 def row(call: Call, name: str = NAME) -> Any:

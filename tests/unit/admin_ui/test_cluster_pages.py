@@ -19,9 +19,9 @@ from engine.tenancy.namespaces import get_bundles
 from engine.tenancy.resources.racks import set_rack
 from gateway.services.admin import topics
 from gateway.services.bundles import owner_now
-from gateway.services.collection.collector import collector
 from gateway.services.engine_link import Engine
-from tests.support.admin.gateway_client import Answer, request
+from tests.support.admin.clusters import cluster_without_link
+from tests.support.admin.gateway_client import Answer, Gateway
 from tests.unit.admin_ui.test_tenants import BenchLink, bench_link
 
 API = "/api/v1/clusters/standalone"
@@ -45,7 +45,7 @@ async def filled(engine: Engine) -> None:
 
 @pytest.fixture
 def call(link: BenchLink, transactional_db: None) -> Call:
-    return request
+    return Gateway(link.cluster)
 
 
 def settled(call: Call, path: str, enough: Callable[[Any], bool]) -> Any:
@@ -226,7 +226,7 @@ async def test_who_owns_it_by_now_is_not_known_while_the_store_is_away(tmp_path:
             raise NotReady("away")
 
     bundle = BundleName(DEFAULT, 0, 1)
-    assert await services._owner_after(Engine(Away(), None), bundle) is None  # type: ignore[arg-type]
+    assert await services._owner_after(cluster_without_link(), Engine(Away(), None), bundle) is None  # type: ignore[arg-type]
 
 
 def test_the_names_of_algorithms_are_those_of_brokers() -> None:
@@ -237,8 +237,8 @@ def test_an_owner_that_changed_since_the_preview_is_named(link: BenchLink) -> No
     bundle = bundle_of(link, PLAIN)
 
     async def other(engine: Engine) -> None:
-        collector().start()
-        await services._check_as_seen(engine, bundle, "pulsar://other:1")
+        link.cluster.collector.start()
+        await services._check_as_seen(link.cluster, engine, bundle, "pulsar://other:1")
 
     link.run(lambda engine: engine.call(LAST_MESSAGE_ID, OnTopic(PLAIN)))
     with pytest.raises(Conflict, match=r"is owned by .* now, other than"):

@@ -5,6 +5,7 @@ from typing import Any
 
 from admin_ui.environment import selectors
 from engine.metadata.store import StoreUnavailableError
+from tests.support.admin.clusters import cluster_without_link
 
 READ = {"clusters": ["standalone", "west"], "broker_url": "pulsar://10.0.0.7:6650"}
 
@@ -23,10 +24,11 @@ async def hangs(_: Any) -> dict[str, Any]:
 
 
 async def test_a_store_that_is_away_holds_nobody_and_hides_nothing() -> None:
-    assert (await selectors.environment(told))["broker_url"] == READ["broker_url"]
+    cluster = cluster_without_link()
+    assert (await selectors.environment(cluster, told))["broker_url"] == READ["broker_url"]
     for away in (refused, hangs):
         async with asyncio.timeout(30):
-            found = await selectors.environment(away)
+            found = await selectors.environment(cluster, away)
         assert found["cluster"] == "standalone"
         assert found["clusters"] == READ["clusters"]
         assert found["broker_url"] == READ["broker_url"]

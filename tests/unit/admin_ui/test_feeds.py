@@ -3,20 +3,27 @@
 import asyncio
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from channels.layers import get_channel_layer
 
 from admin_ui import feeds
-from admin_ui.feeds import Channel, FeedWatch
+from admin_ui.feeds import Channel, Feeds, FeedWatch
 from admin_ui.params import Params
 from engine.base.errors import NotFound
+from gateway.clusters.cluster import Cluster
 from gateway.http.bodies import JsonText
+from tests.support.admin.clusters import cluster_without_link
 from tests.support.waiting import stays
 
 INTERVAL_S = 0.01
 TIMEOUT_S = 60.0
+
+
+@pytest.fixture(autouse=True)
+def feeds_of_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Watcher, "feeds", Feeds(cluster_without_link()), raising=False)
 
 
 class Source:
@@ -27,7 +34,7 @@ class Source:
         self.error: Exception | None = None
         self.asked: list[Params] = []
 
-    async def body(self, params: Params) -> dict[str, Any]:
+    async def body(self, cluster: Cluster, params: Params) -> dict[str, Any]:
         self.asked.append(params)
         if self.error is not None:
             raise self.error
@@ -40,9 +47,12 @@ class Source:
 class Watcher:
     """Somebody who watches a channel."""
 
+    feeds: ClassVar[Feeds]
+    """Those of the test."""
+
     def __init__(self, channel: Channel, params: Params | None = None) -> None:
         self._wake = asyncio.Event()
-        self.watch: FeedWatch = feeds.watch(channel, params or {}, self._wake)
+        self.watch: FeedWatch = self.feeds.watch(channel, params or {}, self._wake)
 
     async def hear(self) -> dict[str, Any]:
         async with asyncio.timeout(TIMEOUT_S):
@@ -139,6 +149,7 @@ class Told:
         self.now = 0
         self.watchers: list[Callable[[], None]] = []
 
+    @property
     def version(self) -> object:
         return self.now
 
@@ -154,7 +165,7 @@ class Told:
 
 async def test_without_a_new_basis_no_body_is_made() -> None:
     source, basis = Source(), Told()
-    watcher = Watcher(source.channel(basis=basis))
+    watcher = Watcher(source.channel(basis=lambda _: basis))
     await watcher.value()
     source.value = 1
     await stays(lambda: len(source.asked) == 1, 2 * feeds.GAP_S)
@@ -166,7 +177,7 @@ async def test_without_a_new_basis_no_body_is_made() -> None:
 
 async def test_a_change_is_told_at_once_and_not_at_the_next_interval() -> None:
     source, basis = Source(), Told()
-    watcher = Watcher(source.channel(basis=basis, interval_s=3600.0))
+    watcher = Watcher(source.channel(basis=lambda _: basis, interval_s=3600.0))
     await watcher.value()
     for value in (1, 2, 3):
         source.value = value
@@ -177,7 +188,7 @@ async def test_a_change_is_told_at_once_and_not_at_the_next_interval() -> None:
 
 async def test_times_alone_are_no_news_and_texts_that_look_like_them_are() -> None:
     source, basis = Source(), Told()
-    watcher = Watcher(source.channel(basis=basis))
+    watcher = Watcher(source.channel(basis=lambda _: basis))
     await watcher.value()
     source.value = {"at": 1, "rows": [{"at": 2}]}
     basis.change()
@@ -199,12 +210,12 @@ async def test_of_what_is_written_already_the_maker_says_what_is_news() -> None:
     made = [JsonText(at, f'{{"at":{at},"n":{at // 3}}}', at // 3) for at in range(1, 5)]
     basis, asked = Told(), 0
 
-    async def body(params: Params) -> JsonText:
+    async def body(cluster: Cluster, params: Params) -> JsonText:
         nonlocal asked
         asked += 1
         return made[asked - 1]
 
-    watcher = Watcher(Channel("test", body, basis=basis))
+    watcher = Watcher(Channel("test", body, basis=lambda _: basis))
     assert (await watcher.hear())["data"] == {"at": 1, "n": 0}
     basis.change()
     async with asyncio.timeout(TIMEOUT_S):

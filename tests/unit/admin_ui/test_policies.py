@@ -17,7 +17,7 @@ from engine.tenancy.policies.table import BY_NAME, POLICIES
 from gateway.services import policies
 from gateway.services.admin import partitioned_topics, topics
 from gateway.services.engine_link import Engine
-from tests.support.admin.gateway_client import Answer, request
+from tests.support.admin.gateway_client import Answer, Gateway
 from tests.unit.admin_ui.test_tenants import BenchLink, bench_link
 
 NAMESPACE = NamespaceName.of("public", "default")
@@ -46,7 +46,7 @@ async def filled(engine: Engine) -> None:
 
 @pytest.fixture
 def call(link: BenchLink, transactional_db: None) -> Call:
-    return request
+    return Gateway(link.cluster)
 
 
 def publish(link: BenchLink, name: Any, count: int, age_s: int = 0) -> None:

@@ -22,7 +22,7 @@ from engine.rpc.operation import Operation
 from gateway.services.admin import partitioned_topics, topics
 from gateway.services.engine_link import Engine
 from tests.support.admin.attached import attach
-from tests.support.admin.gateway_client import Answer, request
+from tests.support.admin.gateway_client import Answer, Gateway
 from tests.unit.admin_ui.test_tenants import BenchLink, bench_link
 
 NAMESPACE = NamespaceName.of("public", "default")
@@ -52,7 +52,7 @@ async def subscribe(engine: Engine, name: TopicName) -> None:
 
 @pytest.fixture
 def call(link: BenchLink, transactional_db: None) -> Call:
-    return request
+    return Gateway(link.cluster)
 
 
 def publish(link: BenchLink, name: TopicName, count: int) -> None:

@@ -44,7 +44,7 @@ async def bench(tmp_path: Path, clock: ShiftedClock) -> AsyncIterator[AdminBench
 
 
 def confirmed(said: dict[str, Any], topic: TopicName, change: Any) -> tokens.Confirmed:
-    return tokens.read(said["token"], str(topic), "s", change, "alice")
+    return tokens.read("standalone", said["token"], str(topic), "s", change, "alice")
 
 
 async def preview(bench: AdminBench, topic: TopicName, change: Any, **how: Any) -> dict[str, Any]:
@@ -230,22 +230,24 @@ def test_a_token_is_of_one_change_of_one_user_and_for_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made = tokens.Confirmed(str(PLAIN), "s", "skip-all", "alice", {"-1": {"lost": 1}})
-    token = tokens.sign(made)
+    token = tokens.sign("standalone", made)
     assert token is not None
-    assert tokens.read(token, str(PLAIN), "s", "skip-all", "alice") == made
+    assert tokens.read("standalone", token, str(PLAIN), "s", "skip-all", "alice") == made
     with pytest.raises(Conflict, match="Another user"):
-        tokens.read(token, str(PLAIN), "s", "skip-all", "bob")
+        tokens.read("standalone", token, str(PLAIN), "s", "skip-all", "bob")
     for wrong in ((str(MANY), "s", "skip-all"), (str(PLAIN), "t", "skip-all")):
         with pytest.raises(InvalidField, match="another change"):
-            tokens.read(token, wrong[0], wrong[1], "skip-all", "alice")
+            tokens.read("standalone", token, wrong[0], wrong[1], "skip-all", "alice")
     with pytest.raises(InvalidField, match="another change"):
-        tokens.read(token, str(PLAIN), "s", "reset", "alice")
+        tokens.read("standalone", token, str(PLAIN), "s", "reset", "alice")
+    with pytest.raises(InvalidField, match="another change"):
+        tokens.read("west", token, str(PLAIN), "s", "skip-all", "alice")
     with pytest.raises(InvalidField, match="as the preview answered"):
-        tokens.read(token[:-1] + "x", str(PLAIN), "s", "skip-all", "alice")
+        tokens.read("standalone", token[:-1] + "x", str(PLAIN), "s", "skip-all", "alice")
     with pytest.raises(InvalidField, match="as the preview answered"):
-        tokens.read(signing.dumps({"a": 1}), str(PLAIN), "s", "skip-all", "alice")
+        tokens.read("standalone", signing.dumps({"a": 1}), str(PLAIN), "s", "skip-all", "alice")
     monkeypatch.setattr(confirming, "PREVIEW_AGE_MAX_S", -1)
     with pytest.raises(Conflict, match="older than"):
-        tokens.read(token, str(PLAIN), "s", "skip-all", "alice")
+        tokens.read("standalone", token, str(PLAIN), "s", "skip-all", "alice")
     monkeypatch.setattr(confirming, "TOKEN_BYTES_MAX", 10)
-    assert tokens.sign(made) is None
+    assert tokens.sign("standalone", made) is None

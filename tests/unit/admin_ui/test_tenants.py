@@ -16,12 +16,12 @@ from engine.base.names import NamespaceName
 from engine.metadata.store import StoreUnavailableError
 from engine.tenancy.namespaces import get_policies, update_policies
 from engine.tenancy.policies.table import POLICIES
-from gateway.services import engine_link
 from gateway.services.admin import partitioned_topics, topics
 from gateway.services.collection.collector import Collector
 from gateway.services.engine_link import Engine, EngineLink
 from tests.support.admin.bench import AdminBench
-from tests.support.admin.gateway_client import Answer, request
+from tests.support.admin.clusters import cluster_of
+from tests.support.admin.gateway_client import Answer, Gateway
 from tests.support.waiting import until_blocking
 
 API = "/api/v1/clusters/standalone/tenants"
@@ -43,6 +43,7 @@ class BenchLink(EngineLink):
             return self.bench.engine
 
         super().__init__(connect)
+        self.cluster = cluster_of(self)
 
     async def _close(self) -> None:
         await self._tasks.close()
@@ -68,15 +69,13 @@ async def _nothing(_: Engine) -> None: ...
 def bench_link(
     directory: Path, *filling: Callable[[Engine], Awaitable[object]]
 ) -> Iterator[BenchLink]:
-    """The gateway's link while it lasts, and what ``filling`` makes behind it."""
+    """The link while it lasts, and what ``filling`` makes behind it."""
     made = BenchLink(directory)
-    engine_link.install(made)
     until_blocking(made.opened)
     for fill in filling:
         made.run(fill)
     yield made
     made.close()
-    engine_link.install(None)
 
 
 @pytest.fixture
@@ -92,7 +91,7 @@ async def topics_of_default(engine: Engine) -> None:
 
 @pytest.fixture
 def call(link: BenchLink, transactional_db: None) -> Call:
-    return request
+    return Gateway(link.cluster)
 
 
 def row(body: dict[str, Any], name: str) -> dict[str, Any]:

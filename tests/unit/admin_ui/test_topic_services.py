@@ -15,7 +15,7 @@ from engine.base.names import NamespaceName
 from gateway.services.admin import existence, partitioned_topics, topics
 from gateway.services.engine_link import Engine
 from tests.support.admin.bench import AdminBench
-from tests.support.admin.gateway_client import Answer, request
+from tests.support.admin.gateway_client import Answer, Gateway
 from tests.unit.admin_ui.test_tenants import BenchLink, bench_link
 
 API = "/api/v1/clusters/standalone/topics"
@@ -45,7 +45,7 @@ async def subscribe(engine: Engine, name: Any, title: str) -> None:
 
 @pytest.fixture
 def call(link: BenchLink, transactional_db: None) -> Call:
-    return request
+    return Gateway(link.cluster)
 
 
 def publish(link: BenchLink, name: Any, count: int) -> None:

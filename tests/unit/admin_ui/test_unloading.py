@@ -23,7 +23,8 @@ from gateway.services import unloading
 from gateway.services.admin import topics
 from gateway.services.engine_link import Engine
 from gateway.services.unloading import Outcome
-from tests.support.admin.gateway_client import request
+from tests.support.admin.clusters import cluster_without_link
+from tests.support.admin.gateway_client import Gateway
 from tests.unit.admin_ui.test_cluster_pages import (
     API,
     DEFAULT,
@@ -52,7 +53,7 @@ async def all_owned(engine: Engine) -> None:
 
 @pytest.fixture
 def call(link: BenchLink, transactional_db: None) -> Call:
-    return request
+    return Gateway(link.cluster)
 
 
 def owned(link: BenchLink) -> list[BundleName]:
@@ -307,7 +308,7 @@ async def test_more_than_can_be_confirmed_is_refused_with_the_limit(
 
     monkeypatch.setattr(pages, "_find", found)
     with pytest.raises(Unprocessable, match=r"10001 .* at most 10000"):
-        await pages.preview(None, pages.Scope(broker="b"), "u")  # type: ignore[arg-type]
+        await pages.preview(cluster_without_link(), None, pages.Scope(broker="b"), "u")  # type: ignore[arg-type]
 
 
 async def test_who_has_them_now_is_not_known_while_the_store_is_away() -> None:

@@ -1,6 +1,6 @@
 """The gateway in this process, for the tests of this folder."""
 
 from tests.support.admin.bench import bench
-from tests.support.admin.gateway_client import call, engine
+from tests.support.admin.gateway_client import call, cluster, engine, gateway
 
-__all__ = ["bench", "call", "engine"]
+__all__ = ["bench", "call", "cluster", "engine", "gateway"]

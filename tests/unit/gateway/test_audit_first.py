@@ -5,10 +5,11 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.core.handlers.wsgi import WSGIRequest
 from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
@@ -18,6 +19,8 @@ from admin_ui.audit.audit_writer import AuditWriter, NotRecordedError
 from admin_ui.audit.recording import AuditRecorder
 from admin_ui.models import AuditEntry
 from engine.metadata import account
+from gateway.clusters.registry import KEY, Clusters
+from tests.support.admin.clusters import cluster_without_link
 from tests.support.admin.gateway_client import audited, let_go_of_connections
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -25,9 +28,11 @@ Handle = Callable[[HttpRequest], Awaitable[HttpResponse]]
 
 
 @pytest.fixture
-def database(transactional_db: None) -> Iterator[None]:
+def database(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    clusters = Clusters(cluster_without_link())
+    monkeypatch.setattr(Change, "clusters", clusters, raising=False)
     yield
-    audit_writer.close()
+    clusters.part(AuditWriter).close()
     asyncio.run(sync_to_async(let_go_of_connections)())
 
 
@@ -35,14 +40,23 @@ class Signed:
     is_authenticated = False
 
 
-async def changed(handle: Handle, path: str = "/admin/v2/persistent/public/default/t") -> int:
-    """Status of a changing call that ``handle`` handles."""
-    request = RequestFactory().put(path)
+class Change(WSGIRequest):
+    """A changing call to a gateway."""
 
-    async def auser() -> Any:
+    clusters: ClassVar[Clusters]
+    """Those of the test."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(RequestFactory().put(path).environ)
+        self.scope = {KEY: self.clusters}
+
+    async def auser(self) -> Any:
         return Signed()
 
-    request.auser = auser
+
+async def changed(handle: Handle, path: str = "/admin/v2/persistent/public/default/t") -> int:
+    """Status of a changing call that ``handle`` handles."""
+    request = Change(path)
     return (await AuditRecorder(handle)(request)).status_code
 
 
@@ -144,11 +158,11 @@ def test_an_outcome_that_cannot_be_written_changes_no_answer_and_is_written_late
 class HeldWriter(AuditWriter):
     """Whose commits wait for ``go``; ``groups`` counts what each held."""
 
-    def __init__(self) -> None:
+    def __init__(self, clusters: Clusters) -> None:
         self.go = threading.Event()
         self.held = threading.Event()
         self.groups: list[tuple[int, int]] = []
-        super().__init__()
+        super().__init__(clusters)
 
     def _commit(self, entries: Any, outcomes: Any) -> None:
         self.held.set()
@@ -159,7 +173,7 @@ class HeldWriter(AuditWriter):
 
 def test_those_who_wait_are_one_transaction() -> None:
     """Whatever comes while a group is held is the next one: fifty at once are two transactions at most."""
-    writer = HeldWriter()
+    writer = HeldWriter(Clusters(cluster_without_link()))
 
     async def together(*calls: Coroutine[Any, Any, None]) -> None:
         writer.go.clear()
@@ -182,7 +196,7 @@ def test_those_who_wait_are_one_transaction() -> None:
 
 
 def test_one_who_gives_up_holds_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    writer = HeldWriter()
+    writer = HeldWriter(Clusters(cluster_without_link()))
 
     async def play() -> None:
         first = asyncio.get_running_loop().create_task(writer.begin(entry(1)))
@@ -198,7 +212,7 @@ def test_one_who_gives_up_holds_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_more_wait_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_writer, "WAITING_MAX", 3)
-    writer = HeldWriter()
+    writer = HeldWriter(Clusters(cluster_without_link()))
 
     async def play() -> None:
         loop = asyncio.get_running_loop()
@@ -252,7 +266,7 @@ def test_old_entries_are_removed_in_parts_and_no_others(monkeypatch: pytest.Monk
     monkeypatch.setattr(audit_writer, "PRUNED_AT_ONCE", 4)
     day = audit_writer.DAY_MS
     AuditEntry.objects.bulk_create(entry(number * day) for number in range(10))
-    writer = KeepingWriter()
+    writer = KeepingWriter(Clusters(cluster_without_link()))
 
     def left(days: int, entries_max: int) -> list[int]:
         writer.kept = (days, entries_max)
@@ -273,7 +287,7 @@ def test_the_log_is_pruned_in_the_background_and_a_failure_of_that_refuses_no_ch
 ) -> None:
     monkeypatch.setattr(audit_writer, "FIRST_PRUNE_S", 0.0)
     monkeypatch.setattr(KeepingWriter, "kept", (0, 2))
-    writer = KeepingWriter()
+    writer = KeepingWriter(Clusters(cluster_without_link()))
 
     async def write(count: int) -> None:
         for number in range(count):
@@ -283,7 +297,7 @@ def test_the_log_is_pruned_in_the_background_and_a_failure_of_that_refuses_no_ch
     writer.close()
     assert AuditEntry.objects.count() in (2, 3)
     monkeypatch.setattr(KeepingWriter, "_prune", lambda self, now_ms: 1 // 0)
-    writer = KeepingWriter()
+    writer = KeepingWriter(Clusters(cluster_without_link()))
     asyncio.run(write(2))
     writer.close()
     assert "old entries of the audit log are not removed" in caplog.text

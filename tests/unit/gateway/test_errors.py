@@ -12,7 +12,7 @@ from engine.metadata.store import StoreUnavailableError
 from gateway.http.errors import describe
 from gateway.http.view import RestView
 from gateway.jobs import services
-from tests.support.admin.gateway_client import request
+from tests.support.admin.gateway_client import Gateway
 
 STATUSES = {
     "InvalidRequest": 400,
@@ -49,16 +49,15 @@ def test_a_run_that_does_not_exist_is_refused_as_the_rest() -> None:
     assert describe(refused.value) == (404, "there is no run 'nope'")
 
 
-@pytest.mark.usefixtures("call")
 def test_a_failure_outside_the_rest_views_is_logged_with_its_trace(
-    settings: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    call: Gateway, settings: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "index.html").mkdir()
     settings.FRONT_END_DIR = tmp_path
     log = logging.getLogger("gateway.http.errors")
     log.addHandler(caplog.handler)  # the application's own set-up of logging replaces pytest's
     try:
-        answer = request("GET", "/")
+        answer = call("GET", "/")
     finally:
         log.removeHandler(caplog.handler)
     assert answer.status == 500
@@ -69,10 +68,9 @@ def test_a_failure_outside_the_rest_views_is_logged_with_its_trace(
     assert record.exc_info[0] is IsADirectoryError
 
 
-@pytest.mark.usefixtures("call")
 @pytest.mark.parametrize("error", [TimeoutError(), StoreUnavailableError("x"), ConnectionError()])
 def test_a_change_that_met_no_answer_says_that_its_outcome_is_unknown(
-    monkeypatch: pytest.MonkeyPatch, error: Exception
+    call: Gateway, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     """Skipping five messages twice skips ten: only what reads, by method or by declaration, may just be tried again."""
 
@@ -82,7 +80,7 @@ def test_a_change_that_met_no_answer_says_that_its_outcome_is_unknown(
     monkeypatch.setattr(RestView, "work", fail)
     topic = "/admin/v2/persistent/public/default/t"
     position = {"ledgerId": 1, "entryId": 1}
-    skipped = request("POST", f"{topic}/subscription/s/skip/5")
+    skipped = call("POST", f"{topic}/subscription/s/skip/5")
     assert skipped.status == 503
     assert skipped.json["reason"].endswith(
         "the change may have been made: look before repeating it"
@@ -91,6 +89,6 @@ def test_a_change_that_met_no_answer_says_that_its_outcome_is_unknown(
         ("GET", f"{topic}/subscriptions", None),
         ("PUT", f"{topic}/backlogSize", position),
     ):
-        answer = request(method, path, body)
+        answer = call(method, path, body)
         assert answer.status == 503
         assert answer.json["reason"].endswith("; try again")

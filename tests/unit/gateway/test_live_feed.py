@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from admin_ui import live
-from gateway.asgi import application
+from gateway.clusters.cluster import Cluster
 from gateway.services.engine_link import EngineLink
+from tests.support.admin.gateway_client import Gateway
 from tests.support.net.socket_pair import SocketPair
 
 CLUSTER = {"cluster": "standalone"}
@@ -43,8 +44,8 @@ class Feed:
 
 
 @pytest.fixture
-async def feed(engine: EngineLink) -> AsyncIterator[Feed]:
-    made = Feed(await SocketPair(application, "/api/v1/live").opened())
+async def feed(gateway: Gateway) -> AsyncIterator[Feed]:
+    made = Feed(await SocketPair(gateway.application, "/api/v1/live").opened())
     yield made
     await made.socket.hang_up()
 
@@ -124,13 +125,13 @@ async def test_how_things_stand_is_told_again_and_again_without_asking(feed: Fee
 
 
 async def test_a_beat_is_made_once_for_all_sockets(
-    engine: EngineLink, monkeypatch: pytest.MonkeyPatch
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[bool] = []
     news: list[None] = []
     under_way: list[bool] = []
 
-    async def make(waiting: bool) -> dict[str, Any]:
+    async def make(cluster: Cluster, waiting: bool) -> dict[str, Any]:
         under_way.append(waiting)
         try:
             while waiting and not news:  # on the link's loop, which is another
@@ -143,7 +144,7 @@ async def test_a_beat_is_made_once_for_all_sockets(
         return {"op": "beat", "number": len(made)}
 
     monkeypatch.setattr(live, "BEATS", [make])
-    feeds = [Feed(await SocketPair(application, "/api/v1/live").opened()) for _ in range(3)]
+    feeds = [Feed(await SocketPair(gateway.application, "/api/v1/live").opened()) for _ in range(3)]
     async with asyncio.timeout(30):
         assert [(await feed.beat())["number"] for feed in feeds] == [1, 2, 3], "each at once"
         for number in (4, 5):
@@ -157,8 +158,10 @@ async def test_a_beat_is_made_once_for_all_sockets(
     assert made == [False] * 3 + [True] * 2, "without a socket no beat is made"
 
 
-async def test_a_socket_that_takes_nothing_holds_no_other_and_is_closed(feed: Feed) -> None:
-    slow = Feed(await SocketPair(application, "/api/v1/live").opened())
+async def test_a_socket_that_takes_nothing_holds_no_other_and_is_closed(
+    gateway: Gateway, feed: Feed
+) -> None:
+    slow = Feed(await SocketPair(gateway.application, "/api/v1/live").opened())
     slow.socket.reads = False
     slow.socket.transport.set_write_buffer_limits(1000, 500)
     while not slow.socket.connection.closed:
@@ -190,16 +193,16 @@ async def test_subscriptions_per_socket_are_bounded(feed: Feed) -> None:
     ],
 )
 async def test_a_foreign_page_cannot_open_the_feed(
-    engine: EngineLink, headers: dict[str, str]
+    gateway: Gateway, headers: dict[str, str]
 ) -> None:
-    socket = await SocketPair(application, "/api/v1/live", headers).opened()
+    socket = await SocketPair(gateway.application, "/api/v1/live", headers).opened()
     assert socket.response is not None
     assert socket.response.status_code == 403
     await socket.hang_up()
 
 
-async def test_an_unknown_path_is_refused(engine: EngineLink) -> None:
-    socket = await SocketPair(application, "/nothing/here").opened()
+async def test_an_unknown_path_is_refused(gateway: Gateway) -> None:
+    socket = await SocketPair(gateway.application, "/nothing/here").opened()
     assert socket.response is not None
     assert socket.response.status_code == 404
     await socket.hang_up()

@@ -25,6 +25,17 @@ def test_environment_goes_before_table_before_top_level_before_default(tmp_path:
     assert found.data_dir == Path("data")
 
 
+def test_the_served_clusters_are_the_own_one_and_those_of_the_list(tmp_path: Path) -> None:
+    clusters = "west=zk:w1:2181,w2:2181/p  east=zk:e:2181"
+    environ = {"MAGNETAR_CLUSTERS": clusters, "MAGNETAR_CLUSTER_NAME": "home"}
+    loaded = load(environ | {"MAGNETAR_DATA_DIR": str(tmp_path)}, tmp_path)
+    home, west, east = loaded.environment.served(loaded.metadata.store_url)
+    assert [home.name, west.name, east.name] == ["home", "west", "east"]
+    assert home.metadata_url == "zk:127.0.0.1:2181"
+    assert (west.metadata_url, east.metadata_url) == ("zk:w1:2181,w2:2181/p", "zk:e:2181")
+    assert (home.folder, west.folder) == (tmp_path, tmp_path / "clusters" / "west")
+
+
 @pytest.mark.parametrize(
     ("environ", "file", "words"),
     [
@@ -49,6 +60,15 @@ def test_environment_goes_before_table_before_top_level_before_default(tmp_path:
         ({}, "[gateway]\nhttp_prot = 1", "unknown setting http_prot"),
         ({}, "gateway = 1", "must be a table"),
         ({"MAGNETAR_METADATA_URL": "etcd:x"}, "", "metadata_url must be zk:host:port"),
+        ({"MAGNETAR_CLUSTERS": "west=etcd:x"}, "", "clusters: the URL of west must be zk:host"),
+        ({"MAGNETAR_CLUSTERS": "west"}, "", "clusters: the URL of west must be zk:host"),
+        ({"MAGNETAR_CLUSTERS": "../x=zk:w:1"}, "", "clusters must be NAME=METADATA_URL with"),
+        (
+            {"MAGNETAR_CLUSTERS": "standalone=zk:w:1"},
+            "",
+            "name each cluster once, not 'standalone'",
+        ),
+        ({"MAGNETAR_CLUSTERS": "a=zk:w:1 a=zk:w:2"}, "", "name each cluster once, not 'a'"),
     ],
 )
 def test_nonsense_is_named(environ: dict[str, str], file: str, words: str, tmp_path: Path) -> None:

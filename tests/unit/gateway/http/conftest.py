@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -12,10 +12,10 @@ from engine.metadata.memory import MemoryServer
 from engine.metadata.store import MetadataStore
 from engine.net.network import LoopNetwork
 from engine.tenancy.namespaces import bootstrap
-from gateway.asgi import application
-from gateway.services import engine_link
+from gateway.clusters.registry import Application
 from gateway.services.engine_link import Engine, EngineLink
-from tests.support.admin.gateway_client import let_go_of_connections
+from tests.support.admin.clusters import cluster_of
+from tests.support.admin.gateway_client import Gateway, let_go_of_connections
 
 Message = dict[str, Any]
 HOST = (b"host", b"127.0.0.1:8080")
@@ -47,6 +47,9 @@ class HeldStore:
 class Client:
     """One request, message by message as a server would bring it."""
 
+    application: ClassVar[Application]
+    """That of ``store``."""
+
     def __init__(self, method: str, target: str, *headers: tuple[bytes, bytes]) -> None:
         path, _, query = target.partition("?")
         self.scope = {
@@ -77,7 +80,7 @@ class Client:
         self.sent.append(message)
 
     async def served(self) -> "Client":
-        await application(self.scope, self._receive, self._send)
+        await self.application(self.scope, self._receive, self._send)
         return self
 
     @property
@@ -95,7 +98,9 @@ class Client:
 
 
 @pytest.fixture
-async def store(transactional_db: None) -> AsyncIterator[HeldStore]:
+async def store(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[HeldStore]:
     """The store of the gateway that ``Client`` calls."""
     held = HeldStore(MemoryServer().session())
     await bootstrap(
@@ -109,9 +114,10 @@ async def store(transactional_db: None) -> AsyncIterator[HeldStore]:
         return Engine(held, AdminClient(held, LoopNetwork(), "a-token-for-tests-only"))
 
     link = EngineLink(connect, asyncio.get_running_loop())
-    engine_link.install(link)
+    gateway = Gateway(cluster_of(link))
+    monkeypatch.setattr(Client, "application", staticmethod(gateway.application), raising=False)
     yield held
     held.open.set()
     await asyncio.to_thread(link.close)
-    engine_link.install(None)
+    await asyncio.to_thread(gateway.close)
     await sync_to_async(let_go_of_connections)()

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY, get_user_model
 from django.contrib.sessions.backends.db import SessionStore
 
-from tests.support.admin.gateway_client import request
+from tests.support.admin.gateway_client import Gateway
 from tests.unit.gateway.http.conftest import Client
 
 TENANTS = "/admin/v2/tenants"
@@ -34,11 +34,10 @@ async def call(method: str, target: str, cookie: str = "", token: str = "") -> C
     return await Client(method, target, *headers).say(TENANT).served()
 
 
-@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("cookie", ["", "other=1"])
-def test_without_a_sessions_cookie_no_database_is_asked(cookie: str) -> None:
+def test_without_a_sessions_cookie_no_database_is_asked(gateway: Gateway, cookie: str) -> None:
     """pytest-django refuses its use to a test that does not ask for it."""
-    assert request("GET", TENANTS, headers={"cookie": cookie}).status == 200
+    assert gateway("GET", TENANTS, headers={"cookie": cookie}).status == 200
 
 
 @pytest.mark.usefixtures("store")

@@ -15,7 +15,8 @@ from django.db import connections
 
 from gateway.jobs import outputs, services, spark, tasks
 from gateway.jobs.models import JobRun, RunState
-from tests.support.admin.gateway_client import Answer, request
+from tests.support.admin.clusters import cluster_without_link
+from tests.support.admin.gateway_client import Answer, Gateway
 
 OVER = (RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED)
 FILES = ("a.parquet", "b.parquet")
@@ -161,13 +162,14 @@ class Shown:
     """What the REST API shows of a run."""
 
     def __init__(self, run: JobRun) -> None:
-        answer: Answer = request("GET", f"/api/v1/runs/{run.id}")
+        call = Gateway(cluster_without_link())
+        answer: Answer = call("GET", f"/api/v1/runs/{run.id}")
         assert answer.status == 200, answer
         self.body: dict[str, Any] = answer.json
         self.state = self.body["state"]
         self.files: dict[str, str] = {}
         for item in self.body["downloads"]:
-            answer = request("GET", item["href"])
+            answer = call("GET", item["href"])
             assert answer.status == 200, answer
             assert len(answer.body) == item["bytes"], "the size that is told is the file's"
             self.files[item["name"]] = answer.body.decode()

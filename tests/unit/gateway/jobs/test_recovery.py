@@ -205,9 +205,9 @@ def test_every_waiting_run_is_told_of_once_the_broker_is_back(bench: Bench) -> N
 
 @pytest.mark.usefixtures("broker_gone")
 def test_spark_is_asked_for_again_when_nobody_could_be_asked(bench: Bench) -> None:
-    bench.patch.setattr(services, "_warmed_ms", 0)
-    services.warm()
+    warming = services.Warming(None)
+    warming.request()
     broker_back(bench)
-    services.warm()
-    services.warm()  # just asked
+    warming.request()
+    warming.request()  # just asked
     assert bench.warmed == [1]

@@ -75,16 +75,15 @@ def test_consoles_that_open_wait_for_no_redis_and_ask_once(
     bench: Bench, silent: SilentRedis
 ) -> None:
     bench.patch.setattr(services, "in_background", bench.real_in_background)
-    bench.patch.setattr(services, "_warmed_ms", 0)
+    warming = services.Warming(None)
     for _ in range(40):
-        services.warm()
+        warming.request()
     assert not silent.broken
     until(lambda: silent.connections() == 1)
     assert services._sender._work_queue.qsize() == 0
     silent.break_off()
     idle()
-    assert services._warming.acquire(blocking=False), "the next console asks again"
-    services._warming.release()
+    assert warming._sending.acquire(blocking=False), "the next console asks again"
 
 
 def test_telling_the_workers_has_a_time_out(bench: Bench, silent: SilentRedis) -> None:

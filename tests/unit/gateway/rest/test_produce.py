@@ -17,6 +17,7 @@ from engine.client.producing.partition_producer import SendResult, SendTimeoutEr
 from engine.schema.kinds import Schema, SchemaKind, key_value
 from engine.tenancy import topics as metadata
 from engine.wire import pulsar_pb2 as pb
+from gateway.clusters.cluster import Cluster
 from gateway.rest.produce import views
 from gateway.rest.produce.request import MESSAGES_MAX, ProduceRequest, parse_request
 from gateway.services.engine_link import EngineLink
@@ -187,12 +188,12 @@ class Publisher:
 
 
 @pytest.fixture
-def publisher(monkeypatch: pytest.MonkeyPatch, engine: EngineLink) -> Publisher:
+def publisher(cluster: Cluster, engine: EngineLink) -> Publisher:
     """Beside the topic of PATH."""
     path = metadata.ledger_path(TopicName.parse("persistent://public/default/t"))
     engine.run(lambda known: known.store.create(path, b"", make_parents=True))
     made = Publisher()
-    monkeypatch.setattr(views, "publisher", lambda: made)
+    cluster.publisher = made  # type: ignore[assignment]
     return made
 
 

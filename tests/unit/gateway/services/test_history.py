@@ -8,9 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -371,10 +369,9 @@ def test_the_recorder_keeps_when_problems_began(
         await asyncio.gather(run, return_exceptions=True)
         await made._tasks.close()
         again = Collector(engine)
-        again.recall_causes = readings.last_causes
+        reader = readings.History(tmp_path)
+        again.recall_causes = reader.last_causes
         with pytest.MonkeyPatch.context() as patch:
-            reader = readings._Reader(tmp_path / NAME)
-            patch.setattr(readings, "_here", lambda: reader)
             patch.setattr("gateway.services.collection.collector.now_ms", times)
             await again._recall()
             [recalled] = again.attention.recorded()
@@ -389,14 +386,14 @@ def test_a_file_damaged_inside_is_put_aside_and_readers_follow(
 ) -> None:
     monkeypatch.setattr(recorder, "PAUSE_S", 0.01)
     path, minute = tmp_path / NAME, times.now // 60_000
-    reader = readings._Reader(path)
+    reader = readings.History(tmp_path)
     file = HistoryFile(path)
     file.write(minute * 6 - 1, [Recorded(TOPIC, QUIET, False)], {})
     file.close()
     assert reader._read(HistoryFile.last_slot) == minute * 6 - 1
     overwrite_inside(path, "known")
     with pytest.raises(NotReady):
-        readings._Reader(path)._read(HistoryFile.last_slot)
+        readings.History(tmp_path)._read(HistoryFile.last_slot)
 
     async def work() -> None:
         collector = Collector(engine)
@@ -417,7 +414,7 @@ def test_a_page_that_only_readers_look_at_is_told_to_who_writes(tmp_path: Path) 
     writer = HistoryFile(path)
     writer.write(1, [Recorded(TOPIC, QUIET, False)], {})
     writer.check_marked()
-    reader = readings._Reader(path)
+    reader = readings.History(tmp_path)
 
     def broken(file: HistoryFile) -> None:
         error = sqlite3.DatabaseError("database disk image is malformed")
@@ -442,24 +439,20 @@ def test_a_disk_or_lock_that_fails_is_no_damage(code: int) -> None:
     assert not is_damaged(error)
 
 
-def test_trends_are_backlogs_at_the_ends_of_minutes(
-    tmp_path: Path, times: Times, settings: Any
-) -> None:
-    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, data_dir=tmp_path)
+def test_trends_are_backlogs_at_the_ends_of_minutes(tmp_path: Path, times: Times) -> None:
     minute = times.now // 60_000
     file = HistoryFile(tmp_path / NAME)
     for slot in range((minute - 3) * 6, minute * 6):
         file.write(slot, [Recorded(TOPIC, (0, 0, 0, 0, slot), False)], {})
     file.close()
-    (found,) = asyncio.run(readings.trends([TOPIC.topic])).values()
+    (found,) = asyncio.run(readings.History(tmp_path).trends([TOPIC.topic])).values()
     minutes = [(minute - back) * 6 - 1 for back in (2, 1, 0)]
     assert found == (*[None] * (readings.TREND_MINUTES - 3), *minutes)
 
 
 def test_trends_that_are_asked_for_together_are_read_together(
-    tmp_path: Path, times: Times, settings: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, times: Times, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, data_dir=tmp_path)
     names = [f"persistent://public/default/{number}" for number in range(40)]
     slot = times.now // 60_000 * 6 - 1
     file = HistoryFile(tmp_path / NAME)
@@ -475,7 +468,8 @@ def test_trends_that_are_asked_for_together_are_read_together(
     monkeypatch.setattr(HistoryFile, "points", counted)
 
     async def ask() -> list[dict[str, readings.Trend]]:
-        return await asyncio.gather(*(readings.trends([name]) for name in names))
+        history = readings.History(tmp_path)
+        return await asyncio.gather(*(history.trends([name]) for name in names))
 
     assert [found[name][-1] for name, found in zip(names, asyncio.run(ask()), strict=True)] == [
         5

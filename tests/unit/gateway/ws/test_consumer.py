@@ -20,10 +20,9 @@ from engine.client.consuming.topic_consumer import TopicConsumer
 from engine.client.message_ids import MessageId
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import Message
-from gateway.services import clients
 from gateway.ws import consumer, sockets
 from gateway.ws.replies import PERMITS_MAX
-from gateway.ws.routing import application
+from tests.support.admin.cluster_socket import ClusterSocket, cluster_with
 from tests.support.broker_bench import NAME, Bench, served
 from tests.support.net.socket_pair import SocketPair
 from tests.unit.client.consuming.client_bench import Publisher, until
@@ -269,18 +268,17 @@ async def test_a_reader_goes_on_with_any_answer_but_never_beyond_its_size() -> N
 
 
 @asynccontextmanager
-async def opened(directory: Path, *paths: str) -> AsyncIterator[tuple[Bench, list[SocketPair]]]:
+async def opened(directory: Path, *paths: str) -> AsyncIterator[tuple[Bench, list[ClusterSocket]]]:
     """Sockets of a real broker."""
     async with served(directory) as (bench, _, url):
-        loop = asyncio.get_running_loop()
-        clients._clients[loop] = client_of(url, operation_timeout_s=5.0)
-        pairs = [await SocketPair(application, f"/ws/v2/{path}").opened() for path in paths]
+        cluster = cluster_with(client_of(url, operation_timeout_s=5.0))
+        pairs = [await ClusterSocket(cluster, f"/ws/v2/{path}").opened() for path in paths]
         try:
             yield bench, pairs
         finally:
             for pair in pairs:
                 await pair.hang_up()
-            await clients._clients.pop(loop).close()
+            await cluster.client.close()
 
 
 async def test_messages_of_every_form_are_one_frame_each(tmp_path: Path) -> None:
@@ -289,7 +287,7 @@ async def test_messages_of_every_form_are_one_frame_each(tmp_path: Path) -> None
         f"reader/{TOPIC}?messageId=earliest",
     )
     async with opened(tmp_path, *paths) as (_, pairs):
-        publisher = await Publisher.to(clients.client())
+        publisher = await Publisher.to(pairs[0].cluster.client)
         await publisher.entry(Message(b"one", "k", properties={"a": 'ü"\\'}, event_ms=1000))
         await publisher.entry(b"two", b"three", compression=1)
         for index in range(2):

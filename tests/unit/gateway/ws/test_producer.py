@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from engine.broker.errors import NotAllowed, TopicTerminated
-from gateway.services import clients
 from gateway.ws import producer
-from gateway.ws.routing import application
+from tests.support.admin.cluster_socket import ClusterSocket, cluster_with
 from tests.support.broker_bench import NAME, Bench, served, until
 from tests.support.net.socket_pair import SocketPair
 from tests.support.waiting import stays
@@ -28,17 +27,16 @@ def frame(content: bytes, **more: Any) -> str:
 
 
 @asynccontextmanager
-async def opened(directory: Path, query: str = "") -> AsyncIterator[tuple[Bench, SocketPair]]:
+async def opened(directory: Path, query: str = "") -> AsyncIterator[tuple[Bench, ClusterSocket]]:
     async with served(directory) as (bench, _, url):
-        loop = asyncio.get_running_loop()
-        clients._clients[loop] = client_of(url, operation_timeout_s=5.0)
-        pair = await SocketPair(application, f"{PATH}{query}").opened()
+        cluster = cluster_with(client_of(url, operation_timeout_s=5.0))
+        pair = await ClusterSocket(cluster, f"{PATH}{query}").opened()
         try:
             yield bench, pair
         finally:
             await pair.hang_up()
-            assert producer._all_in_flight.items == 0
-            await clients._clients.pop(loop).close()
+            assert cluster.part(producer.all_in_flight).items == 0
+            await cluster.client.close()
 
 
 async def answers(pair: SocketPair, count: int) -> list[dict[str, Any]]:
@@ -202,13 +200,13 @@ async def test_what_a_message_holds_beside_its_payload_counts(
 
 async def test_all_sockets_together_are_bounded(tmp_path: Path) -> None:
     async with opened(tmp_path) as (bench, pair):
-        producer._all_in_flight.take(producer.ALL_IN_FLIGHT_BYTES_MAX, 1)
+        pair.cluster.part(producer.all_in_flight).take(producer.ALL_IN_FLIGHT_BYTES_MAX, 1)
         held = Held(bench)
         pair.send(frame(b"a" * producer.IN_FLIGHT_BYTES_OWN))
         pair.send(frame(b"b"))
         await until(lambda: held.count == 1)
         assert not pair.transport.reading
-        producer._all_in_flight.give(producer.ALL_IN_FLIGHT_BYTES_MAX, 1)
+        pair.cluster.part(producer.all_in_flight).give(producer.ALL_IN_FLIGHT_BYTES_MAX, 1)
         await until(lambda: held.count == 2)
         held.go()
         await answers(pair, 2)
@@ -217,7 +215,7 @@ async def test_all_sockets_together_are_bounded(tmp_path: Path) -> None:
 async def test_messages_that_wait_for_ever_stop_no_other_socket(tmp_path: Path) -> None:
     """What all sockets share is full of messages that no topic takes."""
     async with opened(tmp_path) as (_, pair):
-        producer._all_in_flight.take(producer.ALL_IN_FLIGHT_BYTES_MAX, 1)
+        pair.cluster.part(producer.all_in_flight).take(producer.ALL_IN_FLIGHT_BYTES_MAX, 1)
         for number in range(5):
             pair.send(frame(b"%d" % number, properties={"large": "x" * 300_000}))
             pair.send(frame(b"small"))
@@ -226,7 +224,7 @@ async def test_messages_that_wait_for_ever_stop_no_other_socket(tmp_path: Path) 
         pair.send(large)
         pair.send(large)
         assert [one["result"] for one in await answers(pair, 2)] == ["ok", "ok"]
-        producer._all_in_flight.give(producer.ALL_IN_FLIGHT_BYTES_MAX, 1)
+        pair.cluster.part(producer.all_in_flight).give(producer.ALL_IN_FLIGHT_BYTES_MAX, 1)
 
 
 async def test_a_client_that_reads_no_answers_is_not_read_from(tmp_path: Path) -> None:
@@ -284,13 +282,31 @@ async def test_a_bad_parameter_refuses_the_handshake(
 
 
 async def test_a_name_that_is_taken_is_a_conflict(tmp_path: Path) -> None:
-    async with opened(tmp_path, "?producerName=mine") as (bench, _):
-        other = await SocketPair(application, f"{PATH}?producerName=mine").opened()
+    async with opened(tmp_path, "?producerName=mine") as (bench, pair):
+        other = await ClusterSocket(pair.cluster, f"{PATH}?producerName=mine").opened()
         assert other.response is not None
         assert other.response.status_code == 409
         assert "already connected" in other.response.body.decode()
         await other.hang_up()
         assert list(bench.topic.producers) == ["mine"]
+
+
+async def test_a_path_names_the_cluster_that_is_published_to(tmp_path: Path) -> None:
+    async with served(tmp_path) as (bench, _, url):
+        west = cluster_with(client_of(url, operation_timeout_s=5.0), "west")
+        east = cluster_with(client_of("pulsar://127.0.0.1:1", operation_timeout_s=0.1), "east")
+        pair = await ClusterSocket(east, f"/clusters/west{PATH}", west).opened()
+        assert pair.response is not None
+        assert pair.response.status_code == 101
+        assert len(bench.topic.producers) == 1
+        moon = await ClusterSocket(east, f"/clusters/moon{PATH}", west).opened()
+        assert moon.response is not None
+        assert moon.response.status_code == 404
+        assert "serves the clusters east, west, not moon" in moon.response.body.decode()
+        for each in (pair, moon):
+            await each.hang_up()
+        for cluster in (east, west):
+            await cluster.client.close()
 
 
 async def test_nothing_is_left_of_a_socket_that_ended(tmp_path: Path) -> None:

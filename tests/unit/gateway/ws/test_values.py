@@ -14,7 +14,6 @@ from engine.schema.kinds import Schema, SchemaKind, joined, version_bytes
 from engine.schema.stored_versions import Version
 from engine.tenancy.strategy import Strategy
 from engine.wire.batches import Message
-from gateway.services import clients
 from gateway.ws import values
 from tests.support.broker_bench import NAME, Bench
 from tests.support.net.socket_pair import SocketPair
@@ -65,7 +64,7 @@ def encoded(content: bytes) -> str:
 async def test_values_are_beside_payloads_and_others_see_no_difference(tmp_path: Path) -> None:
     async with opened(tmp_path, *PATHS) as (bench, [consumer, reader, plain]):
         await registered(bench, AVRO, TEXT, PAIR)
-        publisher = await Publisher.to(clients.client())
+        publisher = await Publisher.to(consumer.cluster.client)
         await publisher.entry(b"\x06", b"\x08", **by(0))
         await publisher.entry("ä".encode(), **by(1))
         await publisher.entry(Message(b"\x07", key="aw==", key_is_base64=True), **by(2))
@@ -105,13 +104,13 @@ async def test_a_version_is_asked_for_once_until_the_consumer_comes_again(
             return await version(name, number)
 
         monkeypatch.setattr(bench.schemas, "version", counted)
-        publisher = await Publisher.to(clients.client())
+        publisher = await Publisher.to(pair.cluster.client)
         for number in (0, 1, 0, 1):
             await publisher.entry(b"\x06", b"\x06", **by(number))
         values_seen = [one["value"] for one in await received(pair, 8)]
         assert values_seen == [{"a": 3}] * 2 + ["\x06"] * 2 + [{"a": 3}] * 2 + ["\x06"] * 2
         assert asked == [0, 1]
-        for link in list(clients.client()._links._open.values()):
+        for link in list(pair.cluster.client._links._open.values()):
             link.abort()
         again = await received(pair, 8)
         assert [one["value"] for one in again] == values_seen, "none was acknowledged"
@@ -125,7 +124,7 @@ async def test_what_takes_long_waits_its_turn_and_keeps_its_place(
     monkeypatch.setattr(values, "VALUE_BYTES_MAX", 6)
     async with opened(tmp_path, PATHS[0]) as (bench, [pair]):
         await registered(bench, TEXT)
-        publisher = await Publisher.to(clients.client())
+        publisher = await Publisher.to(pair.cluster.client)
         texts = [f"{number:04}" for number in range(50)]
         await publisher.entry(*map(str.encode, texts), **by(0))
         await publisher.entry(b"long text", **by(0))
@@ -144,7 +143,7 @@ async def test_messages_whose_schema_nobody_gives_are_delivered_and_do_not_ask_e
 ) -> None:
     async with opened(tmp_path, PATHS[0]) as (bench, [pair]):
         await registered(bench, TEXT)
-        clients.client().operation_timeout_s = 0.3
+        pair.cluster.client.operation_timeout_s = 0.3
         asked: list[object] = []
 
         async def silent(name: Any, number: int | None) -> Version | None:
@@ -153,7 +152,7 @@ async def test_messages_whose_schema_nobody_gives_are_delivered_and_do_not_ask_e
 
         monkeypatch.setattr(bench.schemas, "version", silent)
         monkeypatch.setattr(values, "RETRY_AFTER_S", 3600.0)
-        publisher = await Publisher.to(clients.client())
+        publisher = await Publisher.to(pair.cluster.client)
         for _ in range(5):
             await publisher.entry(b"a", **by(0))
         said = {"payload": "YQ==", "schemaVersion": 0}
@@ -171,8 +170,8 @@ async def test_a_schema_that_nobody_gave_is_asked_for_again(
     monkeypatch.setattr(values, "RETRY_AFTER_S", 0.05)
     async with opened(tmp_path, PATHS[0]) as (bench, [pair]):
         await registered(bench, TEXT)
-        clients.client().operation_timeout_s = 0.3
-        publisher = await Publisher.to(clients.client())
+        pair.cluster.client.operation_timeout_s = 0.3
+        publisher = await Publisher.to(pair.cluster.client)
         with monkeypatch.context() as patched:
             patched.setattr(bench.schemas, "version", no_answer)
             await publisher.entry(b"a", **by(0))
@@ -192,7 +191,7 @@ async def test_a_failure_nobody_expected_while_a_schema_is_asked_for_ends_the_so
 
     monkeypatch.setattr(values.SchemaCache, "learn", broken)
     async with opened(tmp_path, PATHS[0]) as (_, [pair]):
-        publisher = await Publisher.to(clients.client())
+        publisher = await Publisher.to(pair.cluster.client)
         await publisher.entry(b"a", **by(0))
         await asyncio.wait_for(pair.ended.wait(), 60)
         assert pair.closed() == (1011, "internal error: ZeroDivisionError")
@@ -212,7 +211,7 @@ async def test_sockets_share_what_decodes_by_one_schema(
     own = Schema(SchemaKind.STRING, b"", {"__charset": "US-ASCII"})
     async with opened(tmp_path, *PATHS[:2]) as (bench, pairs):
         await registered(bench, own)
-        publisher = await Publisher.to(clients.client())
+        publisher = await Publisher.to(pairs[0].cluster.client)
         await publisher.entry(b"a", **by(0))
         for pair in pairs:
             assert (await received(pair, 1))[0]["value"] == "a"

@@ -1,0 +1,1 @@
+"""The clusters that this process serves, and everything that it holds for each."""

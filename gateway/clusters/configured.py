@@ -1,0 +1,56 @@
+"""The clusters of the settings, each with the link to it.
+
+A second kind of cluster, an Apache Pulsar that is reached by its REST interface, would be chosen in ``_link`` by the
+scheme of its address: with an ``Engine`` whose ``admin`` is another ``Brokers``, and whose store is the cluster's
+ZooKeeper, where Apache Pulsar keeps the same records.
+"""
+
+import asyncio
+
+from django.conf import settings
+
+from engine.admin.client import AdminClient
+from engine.auth.internal import TOKEN_FILE, load_token
+from engine.base.entropy import RandomEntropy
+from engine.metadata.cached import CachedStore
+from engine.metadata.connect import connect
+from engine.net.network import LoopNetwork
+from gateway.clusters.cluster import Cluster
+from gateway.clusters.registry import Clusters
+from gateway.environment import ClusterSettings
+from gateway.services.engine_link import (
+    CALL_TIMEOUT_S,
+    CONNECT_TIMEOUT_S,
+    SESSION_TIMEOUT_S,
+    Engine,
+    EngineLink,
+)
+
+
+def configured_clusters(loop: asyncio.AbstractEventLoop) -> Clusters:
+    """Return the clusters of the settings on ``loop``, the server's, which may not run yet."""
+    default, *others = (Cluster(item, _link(item, loop)) for item in settings.CLUSTERS)
+    return Clusters(default, *others)
+
+
+def _link(cluster: ClusterSettings, loop: asyncio.AbstractEventLoop) -> EngineLink:
+    async def open_engine() -> Engine:
+        token = internal_token(cluster)
+        store = await connect(
+            cluster.metadata_url,
+            session_timeout_s=SESSION_TIMEOUT_S,
+            connect_timeout_s=CONNECT_TIMEOUT_S,
+        )
+        cached = CachedStore(store)
+        admin = AdminClient(cached, LoopNetwork(), token, timeout_s=CALL_TIMEOUT_S)
+        return Engine(cached, admin, cluster.name)
+
+    return EngineLink(open_engine, loop, cluster.metadata_url)
+
+
+def internal_token(cluster: ClusterSettings) -> str:
+    """Return the token that authenticates the gateway to the cluster's brokers: the cluster's own if its folder holds
+    one, else the gateway's. Raises TokenError."""
+    if cluster.folder != cluster.data_dir and (cluster.folder / TOKEN_FILE).exists():
+        return load_token(cluster.folder, "", RandomEntropy())
+    return load_token(cluster.data_dir, cluster.internal_token, RandomEntropy())

@@ -1,0 +1,29 @@
+"""Clusters for tests, over links that they make."""
+
+from pathlib import Path
+
+from django.conf import settings
+
+from gateway.clusters.cluster import Cluster
+from gateway.environment import ClusterSettings
+from gateway.services.engine_link import EngineLink
+
+URL = "zk:127.0.0.1:2181"
+
+
+def cluster_of(link: EngineLink, name: str = "standalone", folder: Path | None = None) -> Cluster:
+    """Return a cluster behind ``link``, whose history is in ``folder`` or else in the data directory."""
+    data_dir = settings.ENVIRONMENT.data_dir
+    return Cluster(ClusterSettings(name, URL, folder or data_dir, data_dir), link)
+
+
+class NoLink(EngineLink):
+    """A link that is used for nothing, on no loop and without a thread."""
+
+    def __init__(self) -> None:
+        self.address = URL
+
+
+def cluster_without_link(name: str = "standalone") -> Cluster:
+    """Return a cluster whose engine is not used."""
+    return cluster_of(NoLink(), name)

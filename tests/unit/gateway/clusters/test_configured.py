@@ -1,0 +1,46 @@
+"""The clusters of the settings."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.auth.internal import TOKEN_FILE
+from gateway.clusters.configured import configured_clusters, internal_token
+from gateway.environment import ClusterSettings
+
+OWN, THEIRS = "a" * 32, "b" * 32
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> tuple[ClusterSettings, ClusterSettings]:
+    """The default cluster and a further one, of which the first has a token."""
+    folder = tmp_path / "clusters" / "west"
+    folder.mkdir(parents=True)
+    (tmp_path / TOKEN_FILE).write_text(OWN)
+    return (
+        ClusterSettings("home", "zk:h:2181", tmp_path, tmp_path),
+        ClusterSettings("west", "zk:w:2181", folder, tmp_path),
+    )
+
+
+def test_each_is_served_with_a_link_to_its_own_store(
+    two: tuple[ClusterSettings, ClusterSettings], settings: Any
+) -> None:
+    settings.CLUSTERS = two
+    loop = asyncio.new_event_loop()
+    clusters = configured_clusters(loop)
+    assert clusters.names == ["home", "west"]
+    assert [cluster.link.address for cluster in clusters] == ["zk:h:2181", "zk:w:2181"]
+    assert [cluster.link.loop for cluster in clusters] == [loop, loop]
+    loop.close()
+
+
+def test_a_further_cluster_has_the_token_of_its_folder_or_else_the_gateways(
+    two: tuple[ClusterSettings, ClusterSettings],
+) -> None:
+    home, west = two
+    assert (internal_token(home), internal_token(west)) == (OWN, OWN)
+    (west.folder / TOKEN_FILE).write_text(THEIRS)
+    assert (internal_token(home), internal_token(west)) == (OWN, THEIRS)
