@@ -17,14 +17,14 @@ from engine.base.errors import MagnetarError, MisuseError
 from engine.base.log import bound
 from engine.base.names import BundleName, TopicName
 from engine.base.tasks import TaskScope, contained
-from engine.broker.administration.lag_feed import LagFeed
 from engine.broker.administration.metrics_page import Levels, metrics_page
 from engine.broker.administration.operations.admin_operations import (
     AdminOperations,
     Collaborators,
 )
 from engine.broker.administration.refusals import refusal_of
-from engine.broker.administration.row_feed import RowFeed
+from engine.broker.administration.subscription_feed import SubscriptionFeed
+from engine.broker.administration.topic_feed import TopicFeed
 from engine.broker.connection.session import Session
 from engine.broker.connection.sessions import Sessions
 from engine.broker.context import Context
@@ -149,11 +149,11 @@ class Running:
         self.sessions = Sessions(context, self.registry, owned, namespaces, rules)
         incarnation = f"{record.id}-{instance}"
 
-        rows = RowFeed(self.registry, base.clock, incarnation)
-        lags = LagFeed(self.registry, context, incarnation)
+        topic_feed = TopicFeed(self.registry, base.clock, incarnation)
+        subscription_feed = SubscriptionFeed(self.registry, context, incarnation)
         self.upkeep = Upkeep(
             *(self.registry, namespaces, base.ledger_config, base.data_path),
-            counted=(rows.count, lags.count),
+            counted=(topic_feed.count, subscription_feed.count),
             inactivity=Inactivity(self.registry, base.clock),
         )
         self.catalog.on_change = self.upkeep.policies_changed
@@ -171,8 +171,8 @@ class Running:
                 assignment=self.assignment,
                 ownership=self.ownership,
                 catalog=self.catalog,
-                rows=rows,
-                lags=lags,
+                topic_feed=topic_feed,
+                subscription_feed=subscription_feed,
                 resting=RestingLogs(base.store, base.ledgers),
                 schemas=schemas,
                 dynamic=self.dynamic,

@@ -30,7 +30,7 @@ from engine.admin.api.cursors import (
     Skip,
 )
 from engine.admin.api.messages import LAST_MESSAGE_ID, PEEK, Peek
-from engine.admin.api.rows import TOPIC_ROWS, TopicRows
+from engine.admin.api.rows import TOPIC_ROWS, RowsSince
 from engine.admin.api.statistics import INTERNAL_STATS, TOPIC_STATS, InternalStats, TopicStats
 from engine.admin.api.subscriptions import (
     CREATE_SUBSCRIPTION,
@@ -159,7 +159,7 @@ async def test_any_broker_knows_the_owner_and_a_drained_one_hands_over(
     (left,) = await admin.brokers()
     until = time.monotonic() + 30
     while True:  # rows are of the last count, up to a second ago
-        rows = (await admin.call_on(left, TOPIC_ROWS, TopicRows()))["rows"]
+        rows = (await admin.call_on(left, TOPIC_ROWS, RowsSince()))["rows"]
         if sorted(row[0] for row in rows) == sorted(map(str, names)):
             break
         assert time.monotonic() < until, rows

@@ -17,10 +17,16 @@ class LoadedTopics:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicRows:
-    """Position in a feed of rows, which selects the changes since an earlier answer.
+class RowsSince:
+    """Position in a feed of rows, which selects the changes since an earlier answer: ``after`` returns it.
 
     All rows are sent without an earlier answer, and when the broker has been restarted since.
+
+    The answer of a feed's operation is ``{"at": ms, "incarnation": text, "revision": number, "begun": number, "whole":
+    bool, "more": bool, "rows": [[name, …]], "gone": [name]}``. ``at`` is the time of the measurement; ``gone`` are
+    names that have no row any more. ``whole``: a complete list begins here, and names that it does not have up to its
+    end have no row either. With ``more`` the next request is answered at once, otherwise after the broker has measured
+    again, which it does once a second.
     """
 
     incarnation: str = ""
@@ -32,7 +38,7 @@ class TopicRows:
         within("begun", self.begun, 0, LONG_MAX)
 
     @classmethod
-    def after(cls, answer: JsonObject) -> "TopicRows":
+    def after(cls, answer: JsonObject) -> "RowsSince":
         """Return the arguments of the call that follows an answer. Raises KeyError, TypeError, ValueError."""
         return cls(str(answer["incarnation"]), int(answer["revision"]), int(answer["begun"]))
 
@@ -62,19 +68,15 @@ ROW_COLUMNS = (
 ``backlog_unmeasured``: those of unknown size, which are in ``backlog_messages`` as one message each. ``oldest_at``:
 when the first unacknowledged entry was published, ms; 0: nothing is unacknowledged, ``OLDEST_UNKNOWN``: not known."""
 OLDEST_UNKNOWN = -1
-TOPIC_ROWS = Operation("topic_rows", TopicRows, JsonObject, AdminAccess.SUPERUSER, reads=True)
-"""Rows of the loaded topics: ``{"at": ms, "incarnation": text, "revision": number, "begun": number, "whole": bool,
-"more": bool, "rows": [[name, *ROW_COLUMNS]], "gone": [name]}``. ``at`` is the time of the measurement; ``gone`` are
-topics that are no longer loaded. ``whole``: a complete list begins here, and topics that are not named up to its end
-are no longer loaded either. The next call has ``incarnation``, ``revision`` and ``begun`` of this answer. With ``more``
-it is answered at once, otherwise after the broker has measured again, which it does once a second. Rates are whole
-thousandths per second; null is unknown."""
+TOPIC_ROWS = Operation("topic_rows", RowsSince, JsonObject, AdminAccess.SUPERUSER, reads=True)
+"""Rows of the loaded topics, see RowsSince: ``[name, *ROW_COLUMNS]``. Rates are whole thousandths per second; null is
+unknown."""
 SUBSCRIPTION_ROWS = Operation(
-    "subscription_rows", TopicRows, JsonObject, AdminAccess.SUPERUSER, reads=True
+    "subscription_rows", RowsSince, JsonObject, AdminAccess.SUPERUSER, reads=True
 )
-"""Backlogs of the loaded topics and their causes, in the form of TOPIC_ROWS. A row is ``[topic, [subscription, backlog,
-messages out per second in thousandths, lag], …]`` with the subscriptions that have a backlog or a message rate; a topic
-without such subscriptions has no row. A backlog of null is unknown. ``lag`` is null or the fields of ``lag.Lag``."""
+"""Backlogs of the loaded topics and their causes, see RowsSince. A row is ``[topic, [subscription, backlog, messages
+out per second in thousandths, lag], …]`` with the subscriptions that have a backlog or a message rate; a topic without
+such subscriptions has no row. A backlog of null is unknown. ``lag`` is null or the fields of ``lag.Lag``."""
 TOPICS_AT_REST = Operation(
     "topics_at_rest", TopicsAtRest, JsonObject, AdminAccess.SUPERUSER, reads=True
 )

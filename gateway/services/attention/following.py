@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.admin.api.arguments import NoArguments
 from engine.admin.api.brokers import REPLICATION
-from engine.admin.api.rows import SUBSCRIPTION_ROWS, TopicRows
+from engine.admin.api.rows import SUBSCRIPTION_ROWS, RowsSince
 from engine.admin.client import BrokerAddress
 from engine.base.errors import MagnetarError
 from engine.base.tasks import TaskScope
@@ -69,7 +69,7 @@ class Following:
         self._findings.forget(broker_id)
 
     async def _poll(self, engine: Engine, broker_id: str) -> None:
-        request, failing, needs_due = TopicRows(), False, 0.0
+        request, failing, needs_due = RowsSince(), False, 0.0
         while True:
             address, began = self._addresses[broker_id], time.monotonic()
             try:
@@ -77,7 +77,7 @@ class Following:
                     answer = await engine.call_on(address, SUBSCRIPTION_ROWS, request)
                 before = self._findings.version
                 self._findings.apply(broker_id, answer)
-                request, failing = TopicRows.after(answer), False
+                request, failing = RowsSince.after(answer), False
                 if answer["whole"]:
                     self._complete.discard(broker_id)
                 if not answer["more"]:
@@ -98,7 +98,7 @@ class Following:
                 if not failing:
                     log.exception("broker reports its lags in an unknown form broker=%s", broker_id)
                 # The failed answer may be applied in part: only a complete list is consistent again.
-                request, failing, pause_s = TopicRows(), True, RETRY_S
+                request, failing, pause_s = RowsSince(), True, RETRY_S
             if pause_s > 0:
                 await asyncio.sleep(pause_s)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from engine.admin.api.rows import TOPIC_ROWS, TopicRows
+from engine.admin.api.rows import TOPIC_ROWS, RowsSince
 from engine.admin.client import BrokerAddress
 from engine.base.tasks import TaskScope
 from gateway.services.attention.following import Following
@@ -48,7 +48,7 @@ class Followed:
 
     def __init__(self, address: BrokerAddress) -> None:
         self.address = address
-        self.request = TopicRows()
+        self.request = RowsSince()
         """The next request."""
         self.since = now_ms()
         """Time from which it is followed, ms."""
@@ -195,7 +195,7 @@ class FollowedBrokers:
                 if not followed.failures:
                     log.exception("broker reports topics in an unknown form broker=%s", broker_id)
                 # The failed answer may be applied in part: the next request is for everything.
-                followed.request = TopicRows()
+                followed.request = RowsSince()
                 followed.error = "answers in another form: is it of another version?"
                 followed.failures += 1
             self._judge(followed, now_ms())
@@ -209,7 +209,7 @@ class FollowedBrokers:
             if piece["more"]:
                 await asyncio.sleep(0)
         # Only now: an answer that failed or was cancelled midway is requested again.
-        followed.request = TopicRows.after(answer)
+        followed.request = RowsSince.after(answer)
         followed.failures = 0
         counted = int(answer["at"])
         followed.has_reported_all = followed.has_reported_all or not answer["more"]

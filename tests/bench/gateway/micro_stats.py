@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
-from engine.admin.api.rows import TOPIC_ROWS, TopicRows
+from engine.admin.api.rows import TOPIC_ROWS, RowsSince
 from engine.admin.client import AdminClient, BrokerAddress
 from engine.base.names import TopicName
-from engine.broker.administration import row_feed
-from engine.broker.administration.row_feed import RowFeed
+from engine.broker.administration import change_feed
+from engine.broker.administration.topic_feed import TopicFeed
 from engine.broker.errors import BrokerError
 from engine.broker.topics.topic import Topic
 from engine.managed.ledger import InitialPosition
@@ -82,11 +82,16 @@ class Costs:
 
 
 async def seconds_of(
-    title: str, seconds: int, bench: Bench, feed: RowFeed, index: TopicIndex, busy: Iterable[Topic]
+    title: str,
+    seconds: int,
+    bench: Bench,
+    feed: TopicFeed,
+    index: TopicIndex,
+    busy: Iterable[Topic],
 ) -> None:
     """So many seconds in which the ``busy`` topics are published to."""
     costs, told = Costs(), 0
-    asked = TopicRows(feed._incarnation, feed._log.revision)
+    asked = RowsSince(feed._incarnation, feed._log.revision)
     for _ in range(seconds):
         for topic in busy:
             topic.published.messages.total += 50
@@ -101,7 +106,7 @@ async def seconds_of(
         heard = json.loads(body)["result"]
         costs.of("index", partial(hear, index, body))
         costs.of("window", lambda: window(index))
-        asked = TopicRows(heard["incarnation"], heard["revision"], heard["begun"])
+        asked = RowsSince(heard["incarnation"], heard["revision"], heard["begun"])
     costs.report(title, seconds, told)
 
 
@@ -117,24 +122,24 @@ def window(index: TopicIndex) -> str:
     return json.dumps({"rows": rows, "totals": index.totals})
 
 
-async def whole(feed: RowFeed, index: TopicIndex) -> None:
+async def whole(feed: TopicFeed, index: TopicIndex) -> None:
     """What a gateway hears at its start."""
-    asked, told, began = TopicRows(), 0, time.process_time()
+    asked, told, began = RowsSince(), 0, time.process_time()
     while True:
         answer = await feed.since(asked)
         body = json_response(200, answer).body
         told += len(body)
         heard = json.loads(body)
         index.apply("b", heard)
-        asked = TopicRows(heard["incarnation"], heard["revision"], heard["begun"])
+        asked = RowsSince(heard["incarnation"], heard["revision"], heard["begun"])
         if not heard["more"]:
             break
     print(f"{'everything, once':<34} {(time.process_time() - began) * 1e3:.0f} ms, {told} bytes")
 
 
-async def over_http(feed: RowFeed) -> None:
+async def over_http(feed: TopicFeed) -> None:
     """Both sides of a call that has nothing to tell."""
-    asked = TopicRows(feed._incarnation, feed._log.revision, feed._log.revision)
+    asked = RowsSince(feed._incarnation, feed._log.revision, feed._log.revision)
 
     async def answer(request: Request) -> Response:
         changes = feed._log.since(asked.revision, asked.begun)
@@ -158,10 +163,10 @@ def grown(before: int) -> float:
 
 
 async def measure(directory: Path, count: int, seconds: int) -> None:
-    row_feed.WAIT_MAX_S = 0.0  # nobody waits here for the next count
+    change_feed.WAIT_MAX_S = 0.0  # nobody waits here for the next count
     async with opened(directory) as bench:
         topics = await load(bench, count)
-        feed, index = RowFeed(bench.registry, bench.context.clock, "b-1"), TopicIndex()
+        feed, index = TopicFeed(bench.registry, bench.context.clock, "b-1"), TopicIndex()
         for _ in range(90):
             bench.registry.tick(1.0)
         for topic in topics:
@@ -170,10 +175,10 @@ async def measure(directory: Path, count: int, seconds: int) -> None:
         before = tracemalloc.get_traced_memory()[0]
         feed.count(bench.registry.tick(1.0))
         print(f"{'broker: rows':<34} {grown(before):.1f} MB")
-        answers = [await feed.since(TopicRows())]
+        answers = [await feed.since(RowsSince())]
         while answers[-1]["more"]:
             last = answers[-1]
-            asked = TopicRows(last["incarnation"], last["revision"], last["begun"])
+            asked = RowsSince(last["incarnation"], last["revision"], last["begun"])
             answers.append(await feed.since(asked))
         texts = [json.dumps(answer) for answer in answers]
         before = tracemalloc.get_traced_memory()[0]

@@ -91,10 +91,12 @@ EDITS = (
     ),
     Edit(
         "entries-that-wait-are-compared-with-messages-that-are-sent",
-        "engine/broker/administration/lag_feed.py::_sighting",
+        "engine/broker/administration/subscription_feed.py::_sighting",
         "rate * backlog / messages if messages else rate",
         "rate",
-        ("unit/broker/administration/test_lag_feed.py::test_more_arrives_than_is_acknowledged",),
+        (
+            "unit/broker/administration/test_subscription_feed.py::test_more_arrives_than_is_acknowledged",
+        ),
     ),
     Edit(
         "few-batches-are-few-messages",

@@ -13,7 +13,7 @@ from engine.admin.api.cursors import (
     ExpireMessages,
     ResetCursor,
 )
-from engine.admin.api.rows import TopicRows
+from engine.admin.api.rows import RowsSince
 from engine.base.errors import (
     AlreadyExists,
     InvalidRequest,
@@ -111,7 +111,7 @@ async def test_its_statistics_are_those_of_its_kind(bench: AdminBench) -> None:
     assert not any(internal["cursors"]["s"].values())
     assert "ledgers" not in internal
     operations = bench.broker.running.operations
-    (row,) = (await operations.rows.topic_rows(TopicRows()))["rows"]
+    (row,) = (await operations.rows._topic_feed.since(RowsSince()))["rows"]
     assert (row[0], row[-2:]) == (str(PLAIN), [0, 0])
 
 

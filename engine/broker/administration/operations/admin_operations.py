@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.base.clock import Clock
-from engine.broker.administration.lag_feed import LagFeed
 from engine.broker.administration.operations.brokers import BrokerOperations
 from engine.broker.administration.operations.bundles import BundleOperations
 from engine.broker.administration.operations.cursors import CursorOperations
@@ -17,7 +16,8 @@ from engine.broker.administration.operations.schemas import SchemaOperations
 from engine.broker.administration.operations.statistics import StatisticsOperations
 from engine.broker.administration.operations.subscriptions import SubscriptionOperations
 from engine.broker.administration.operations.topics import TopicOperations
-from engine.broker.administration.row_feed import RowFeed
+from engine.broker.administration.subscription_feed import SubscriptionFeed
+from engine.broker.administration.topic_feed import TopicFeed
 from engine.broker.control.assignment import BundleAssignment
 from engine.broker.control.catalog import Catalog
 from engine.broker.control.dynamic_settings import DynamicSettings
@@ -44,8 +44,8 @@ class Collaborators:
     assignment: BundleAssignment
     ownership: BundleOwnership
     catalog: Catalog
-    rows: RowFeed
-    lags: LagFeed
+    topic_feed: TopicFeed
+    subscription_feed: SubscriptionFeed
     resting: RestingLogs
     schemas: SchemaRegistry
     dynamic: DynamicSettings
@@ -67,7 +67,9 @@ class AdminOperations:
             *(owned, registry, parts.assignment, store, parts.catalog, clock, parts.forget)
         )
         self.statistics = StatisticsOperations(owned, store, parts.schemas, clock, parts.record)
-        self.rows = RowOperations(registry, parts.rows, parts.lags, parts.resting, clock)
+        self.rows = RowOperations(
+            *(registry, parts.topic_feed, parts.subscription_feed, parts.resting, clock)
+        )
         self.subscriptions = SubscriptionOperations(owned, registry, clock)
         self.cursors = CursorOperations(owned, clock)
         self.messages = MessageOperations(owned)

@@ -7,13 +7,12 @@ from engine.admin.api.rows import (
     TOPICS,
     TOPICS_AT_REST,
     LoadedTopics,
-    TopicRows,
     TopicsAtRest,
 )
 from engine.base.clock import Clock
 from engine.broker.administration import reports
-from engine.broker.administration.lag_feed import LagFeed
-from engine.broker.administration.row_feed import RowFeed
+from engine.broker.administration.subscription_feed import SubscriptionFeed
+from engine.broker.administration.topic_feed import TopicFeed
 from engine.broker.topics.registry import TopicRegistry
 from engine.managed.stored.resting import RestingLogs
 from engine.rpc.operation import Handlers, bind
@@ -25,14 +24,14 @@ class RowOperations:
     def __init__(
         self,
         registry: TopicRegistry,
-        rows: RowFeed,
-        lags: LagFeed,
+        topic_feed: TopicFeed,
+        subscription_feed: SubscriptionFeed,
         resting: RestingLogs,
         clock: Clock,
     ) -> None:
         self._registry = registry
-        self._rows = rows
-        self._lags = lags
+        self._topic_feed = topic_feed
+        self._subscription_feed = subscription_feed
         self._resting = resting
         self._clock = clock
 
@@ -41,18 +40,12 @@ class RowOperations:
         """The handlers by operation."""
         return dict(
             [
-                bind(TOPIC_ROWS, self.topic_rows),
-                bind(SUBSCRIPTION_ROWS, self.subscription_rows),
+                bind(TOPIC_ROWS, self._topic_feed.since),
+                bind(SUBSCRIPTION_ROWS, self._subscription_feed.since),
                 bind(TOPICS_AT_REST, self.topics_at_rest),
                 bind(TOPICS, self.topics),
             ]
         )
-
-    async def topic_rows(self, args: TopicRows) -> JsonObject:
-        return await self._rows.since(args)
-
-    async def subscription_rows(self, args: TopicRows) -> JsonObject:
-        return await self._lags.since(args)
 
     async def topics_at_rest(self, args: TopicsAtRest) -> JsonObject:
         at = self._clock.wall_ms()

@@ -1,26 +1,21 @@
-"""The feed of rows of the topics that are loaded here: the changed rows, at every count of the broker.
+"""The feed of a kind of rows: the rows that changed, at every count of the broker, which counts once a second.
 
 Only topics that can have changed are read, and only rows that differ are sent. Gateways request changes repeatedly,
 each from the revision that it has; the broker keeps no state for them.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from engine.admin.api.arguments import JsonObject
-from engine.admin.api.rows import TopicRows
+from engine.admin.api.rows import RowsSince
 from engine.base.clock import Clock
 from engine.base.errors import NotReady
-from engine.base.names import TopicName
-from engine.broker.administration.reports import topic_row
 from engine.broker.control.row_log import RowLog
-from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.topic import Topic
 
 WAIT_MAX_S = 1.5
 """Time after which an answer is sent without a new count; it has the time of the last one."""
-SWEEP_ROUNDS = 60
-"""Rounds in which every topic is read once, whether or not it was touched."""
 
 
 class ChangeFeed:
@@ -39,8 +34,8 @@ class ChangeFeed:
         counted, self._counted = self._counted, asyncio.Event()
         counted.set()
 
-    async def since(self, request: TopicRows) -> JsonObject:
-        """Return the changes since a revision, see ``TOPIC_ROWS``; without any, wait for the next count. Cancel-safe.
+    async def since(self, request: RowsSince) -> JsonObject:
+        """Return the changes since a revision, see ``RowsSince``; without any, wait for the next count. Cancel-safe.
         Raises NotReady before the first count."""
         revision, begun = 0, 0
         if request.incarnation == self._incarnation:
@@ -57,36 +52,21 @@ class ChangeFeed:
         return {"at": self._at, "incarnation": self._incarnation, **changes._asdict()}
 
 
-class RowFeed(ChangeFeed):
-    """The rows of topics."""
+class Sweep:
+    """Visits to all of ``topics`` in turn, for changes that touch no topic."""
 
-    def __init__(self, registry: TopicRegistry, clock: Clock, incarnation: str) -> None:
-        super().__init__(RowLog(), clock, incarnation)
-        self._registry = registry
-        self._swept: Iterator[Topic] = iter(())
+    def __init__(self, topics: Callable[[], Iterable[Topic]]) -> None:
+        self._topics = topics
+        self._ahead: Iterator[Topic] = iter(())
         self._due = 0.0
-        """Number of topics that the sweep has to read now."""
 
-    def count(self, touched: list[Topic]) -> None:
-        """Update the rows of touched topics, once a second; ``touched`` is what the registry's tick returned."""
-        for name in dict.fromkeys(topic.name for topic in touched):
-            self._update(name)
-        self._sweep()
-        self._notify()
-
-    def _sweep(self) -> None:
-        self._due += len(self._log) / SWEEP_ROUNDS
+    def visit(self, share: float) -> Iterator[Topic]:
+        """Yield the next topics of a round that visits ``share`` topics on average. They may have been unloaded."""
+        self._due += share
         while self._due >= 1:
             self._due -= 1
-            topic = next(self._swept, None)
+            topic = next(self._ahead, None)
             if topic is None:
-                self._swept = iter(self._registry)
-            elif self._registry.loaded(topic.name) is topic:
-                self._update(topic.name)
-
-    def _update(self, name: TopicName) -> None:
-        topic = self._registry.loaded(name)
-        if topic is None:
-            self._log.drop(name.full)
-        else:
-            self._log.put(topic_row(topic))
+                self._ahead = iter(self._topics())
+            else:
+                yield topic

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from engine.admin.api.rows import ROW_COLUMNS, TopicRows
+from engine.admin.api.rows import ROW_COLUMNS, RowsSince
 from engine.base.errors import NotReady
 from engine.base.names import TopicName
-from engine.broker.administration import row_feed
+from engine.broker.administration import change_feed, topic_feed
 from engine.broker.administration.reports import topic_row
-from engine.broker.administration.row_feed import RowFeed
+from engine.broker.administration.topic_feed import TopicFeed
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.managed.ledger import InitialPosition
 from tests.support.broker_bench import Bench, Client, opened, until
@@ -26,9 +26,9 @@ class Followed:
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
-        self.feed = RowFeed(bench.registry, bench.context.clock, "b-1")
+        self.feed = TopicFeed(bench.registry, bench.context.clock, "b-1")
         self.rows: dict[str, list[Any]] = {}
-        self.asked = TopicRows()
+        self.asked = RowsSince()
 
     def count(self) -> None:
         self.feed.count(self.bench.registry.tick(1.0))
@@ -40,7 +40,7 @@ class Followed:
             self.rows[row[0]] = row
         for name in answer["gone"]:
             self.rows.pop(name, None)
-        self.asked = TopicRows(answer["incarnation"], answer["revision"], answer["begun"])
+        self.asked = RowsSince(answer["incarnation"], answer["revision"], answer["begun"])
         return answer
 
     async def settle(self) -> None:
@@ -58,8 +58,10 @@ class Followed:
 
 @pytest.fixture
 async def followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Followed]:
-    monkeypatch.setattr(row_feed, "SWEEP_ROUNDS", 1 << 30)  # all that changes must touch its topic
-    monkeypatch.setattr(row_feed, "WAIT_MAX_S", 0.001)
+    monkeypatch.setattr(
+        topic_feed, "SWEEP_ROUNDS", 1 << 30
+    )  # all that changes must touch its topic
+    monkeypatch.setattr(change_feed, "WAIT_MAX_S", 0.001)
     async with opened(tmp_path) as bench:
         made = Followed(bench)
         await made.hear()
@@ -186,7 +188,7 @@ async def test_a_topic_that_nothing_touched_is_looked_at_now_and_then(
     followed: Followed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     followed.bench.topic.producers["unseen"] = followed.bench.producer
-    monkeypatch.setattr(row_feed, "SWEEP_ROUNDS", 1)
+    monkeypatch.setattr(topic_feed, "SWEEP_ROUNDS", 1)
     await followed.hear()
     await followed.hear()
     assert number(followed, "producers") == 1
@@ -195,7 +197,7 @@ async def test_a_topic_that_nothing_touched_is_looked_at_now_and_then(
 async def test_who_is_up_to_date_waits_for_the_next_count(
     followed: Followed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_feed, "WAIT_MAX_S", 30.0)
+    monkeypatch.setattr(change_feed, "WAIT_MAX_S", 30.0)
     asking = asyncio.ensure_future(followed.feed.since(followed.asked))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -203,16 +205,16 @@ async def test_who_is_up_to_date_waits_for_the_next_count(
     followed.count()
     answer = await asking
     assert (answer["rows"], answer["gone"], answer["more"]) == ([], [], False)
-    other = TopicRows("another-life", followed.asked.revision, followed.asked.begun)
+    other = RowsSince("another-life", followed.asked.revision, followed.asked.begun)
     everything = await followed.feed.since(other)
     assert everything["whole"]
     assert [row[0] for row in everything["rows"]] == ["persistent://public/default/d"]
 
 
 async def test_before_the_first_count_nothing_is_said(followed: Followed) -> None:
-    fresh = RowFeed(followed.bench.registry, followed.bench.context.clock, "b-2")
+    fresh = TopicFeed(followed.bench.registry, followed.bench.context.clock, "b-2")
     with pytest.raises(NotReady):
-        await fresh.since(TopicRows())
+        await fresh.since(RowsSince())
 
 
 async def test_a_subscription_that_cannot_be_read_makes_the_backlog_unknown(

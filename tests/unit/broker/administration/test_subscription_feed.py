@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from engine.admin.api.rows import TopicRows
+from engine.admin.api.rows import RowsSince
 from engine.admin.lag import EVIDENCE, Lag, LagCause
 from engine.base.clock import SystemClock
 from engine.base.names import TopicName
-from engine.broker.administration import lag_feed, row_feed
-from engine.broker.administration.lag_feed import LagFeed
+from engine.broker.administration import change_feed, subscription_feed
+from engine.broker.administration.subscription_feed import SubscriptionFeed
 from engine.broker.dispatch.choose.keys import KeyPolicy
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.broker.errors import ConsumerBusy
@@ -42,9 +42,11 @@ class Found:
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
         self.clock = Ahead()
-        self.feed = LagFeed(bench.registry, replace(bench.context, clock=self.clock), "b-1")
+        self.feed = SubscriptionFeed(
+            bench.registry, replace(bench.context, clock=self.clock), "b-1"
+        )
         self.rows: dict[str, list[Any]] = {}
-        self.asked = TopicRows()
+        self.asked = RowsSince()
         self.looked: list[int] = []
 
     async def hear(self) -> dict[str, Any]:
@@ -55,7 +57,7 @@ class Found:
             self.rows[name] = subscriptions
         for name in answer["gone"]:
             self.rows.pop(name, None)
-        self.asked = TopicRows.after(answer)
+        self.asked = RowsSince.after(answer)
         return answer
 
     async def live(self, seconds: int, each: Callable[[], object] = lambda: None) -> None:
@@ -85,8 +87,8 @@ class Found:
 
 @pytest.fixture
 async def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Found]:
-    monkeypatch.setattr(lag_feed, "SWEEP_ROUNDS", 1 << 30)  # nothing is found by chance
-    monkeypatch.setattr(row_feed, "WAIT_MAX_S", 0.001)
+    monkeypatch.setattr(subscription_feed, "SWEEP_ROUNDS", 1 << 30)  # nothing is found by chance
+    monkeypatch.setattr(change_feed, "WAIT_MAX_S", 0.001)
     async with opened(tmp_path) as bench:
         yield Found(bench)
 
@@ -283,7 +285,7 @@ async def test_what_stands_still_is_not_looked_at(found: Found, monkeypatch: Any
     monkeypatch.setattr(found.feed, "_update", lambda topic, *now: looks.append(topic))
     await found.live(60)
     assert looks == []
-    monkeypatch.setattr(lag_feed, "SWEEP_ROUNDS", 30)
+    monkeypatch.setattr(subscription_feed, "SWEEP_ROUNDS", 30)
     await found.live(60)
     assert len(looks) == 1 or len(looks) == 2, "but now and then"
 

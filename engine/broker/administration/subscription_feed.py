@@ -1,19 +1,19 @@
-"""The feed of subscriptions that are behind, with the cause: the changes, at every count of the broker.
+"""The feed of rows of subscriptions: those that are behind, with the cause, and those that deliver messages.
 
 Work is proportional to the number of touched topics, and of those whose causes may begin or end by now
 (``Watch.next_s``). Besides, each topic that is behind is read once in ``SWEEP_ROUNDS``, for changes that touch no
 topic.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from heapq import heappop, heappush
 
 from engine.admin.api.arguments import JsonObject
 from engine.admin.lag import Lag, LagCause
 from engine.broker.administration.backlog_messages import Measured, MessageMeans
+from engine.broker.administration.change_feed import ChangeFeed, Sweep
 from engine.broker.administration.lag_causes import Sighting, Watch
 from engine.broker.administration.reports import rate_out
-from engine.broker.administration.row_feed import ChangeFeed
 from engine.broker.context import Context
 from engine.broker.control.row_log import Row, RowLog
 from engine.broker.dispatch.consumer import Consumer
@@ -35,7 +35,7 @@ Watched = dict[str, Watch]
 """Watches by subscription."""
 
 
-class LagFeed(ChangeFeed):
+class SubscriptionFeed(ChangeFeed):
     """The subscriptions of loaded topics that have a backlog or deliver messages."""
 
     def __init__(self, registry: TopicRegistry, context: Context, incarnation: str) -> None:
@@ -46,8 +46,7 @@ class LagFeed(ChangeFeed):
         """A heap of topics by the time when they are to be read; entries that differ from ``_next_s`` are void."""
         self._next_s: dict[Topic, float] = {}
         self._turns = 0
-        self._swept: Iterator[Topic] = iter(())
-        self._due = 0.0
+        self._sweep = Sweep(lambda: list(self._watched))
 
     def count(self, touched: Iterable[Topic]) -> None:
         """Update the rows of touched topics, once a second; ``touched`` is what the registry's tick returned."""
@@ -57,20 +56,11 @@ class LagFeed(ChangeFeed):
             at_s, _, topic = heappop(self._next)
             if self._next_s.get(topic) == at_s:
                 due[topic] = None
-        due |= dict.fromkeys(self._sweep())
+        swept = self._sweep.visit(len(self._watched) / SWEEP_ROUNDS)
+        due |= dict.fromkeys(topic for topic in swept if topic in self._watched)
         for topic in due:
             self._update(topic, now_s, now_ms)
         self._notify()
-
-    def _sweep(self) -> Iterator[Topic]:
-        self._due += len(self._watched) / SWEEP_ROUNDS
-        while self._due >= 1:
-            self._due -= 1
-            topic = next(self._swept, None)
-            if topic is None:
-                self._swept = iter(list(self._watched))
-            elif topic in self._watched:
-                yield topic
 
     def _update(self, topic: Topic, now_s: float, now_ms: int) -> None:
         name = topic.name.full
