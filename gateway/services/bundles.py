@@ -17,8 +17,9 @@ from engine.tenancy.listing import all_namespaces
 from engine.tenancy.namespaces import get_bundles
 from engine.tenancy.nodes import children, find_node
 from gateway.services import catalog
+from gateway.services.feeds.row_list import STEP
 from gateway.services.index.figures import Fold
-from gateway.services.index.topic_index import STEP, TopicIndex
+from gateway.services.index.topic_index import TopicIndex
 
 KEPT_S = 1.0
 """Least time that a computed value is kept."""

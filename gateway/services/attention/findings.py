@@ -1,7 +1,9 @@
 """Lagging subscriptions and the figures of all of them, assembled from the brokers' incremental answers. Pure."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
+
+from gateway.services.feeds.row_list import RowChanges
 
 Figures = tuple[int | None, int]
 """Backlog in entries (None: unknown) and messages out per second in thousandths."""
@@ -32,17 +34,6 @@ class Finding(NamedTuple):
         return messages if isinstance(messages, int) else None
 
 
-class _Report:
-    """Rows that one broker reported."""
-
-    __slots__ = ("rows", "unseen")
-
-    def __init__(self) -> None:
-        self.rows: dict[str, list[Any]] = {}
-        self.unseen: dict[str, None] = {}
-        """Known topics that a complete list, still being received, has not named yet."""
-
-
 class Findings:
     """Findings of all brokers, for one event loop.
 
@@ -55,7 +46,8 @@ class Findings:
         """Count of topics with findings that moved to another broker or to none. A new owner needs time to find again
         what its predecessor found."""
         self.on_change: OnChange | None = None
-        self._reports: dict[str, _Report] = {}
+        self._rows: dict[str, dict[str, list[Any]]] = {}
+        """Rows by broker and topic."""
         self._owner: dict[str, str] = {}
         """The broker whose row counts, by topic: the one that reported the topic last."""
         self._findings: dict[tuple[str, str], Finding] = {}
@@ -70,32 +62,28 @@ class Findings:
         """Return whether a broker reports figures of this topic or partition."""
         return topic in self._owner
 
-    def apply(self, broker: str, answer: dict[str, Any]) -> None:
-        """Apply a broker's answer to ``SUBSCRIPTION_ROWS``."""
-        report = self._reports.setdefault(broker, _Report())
-        if answer["whole"]:
-            report.unseen = dict.fromkeys(report.rows)
-        for topic, *subscriptions in answer["rows"]:
-            report.unseen.pop(topic, None)
+    def reported(self, broker: str) -> Iterable[str]:
+        """Return the topics and partitions with a row of this broker."""
+        return self._rows.get(broker, ())
+
+    def apply(self, broker: str, changes: RowChanges) -> None:
+        """Apply changes of a broker's ``SUBSCRIPTION_ROWS``."""
+        rows = self._rows.setdefault(broker, {})
+        for topic, *subscriptions in changes.rows:
             if self._owner.get(topic, broker) != broker:
                 self.moves += bool(self.of(topic))
             before = self._row(topic)
-            report.rows[topic] = subscriptions
+            rows[topic] = subscriptions
             self._owner[topic] = broker
             self._changed(topic, before, subscriptions)
-        for topic in answer["gone"]:
-            self._remove(broker, report, topic)
-        # A complete list may span several answers: only the last one shows which topics it lacks.
-        if not answer["more"]:
-            for topic in report.unseen:
-                self._remove(broker, report, topic)
-            report.unseen = {}
+        for topic in changes.gone:
+            self._remove(broker, topic)
 
     def forget(self, broker: str) -> None:
         """Remove a broker that has left, with everything that it reported."""
-        report = self._reports.pop(broker, _Report())
-        for topic in list(report.rows):
-            self._remove(broker, report, topic)
+        for topic in list(self.reported(broker)):
+            self._remove(broker, topic)
+        self._rows.pop(broker, None)
 
     def of(self, topic: str) -> dict[str, Finding]:
         """Return the findings of a topic or partition by subscription."""
@@ -109,11 +97,10 @@ class Findings:
                 yield topic, name, (backlog, rate)
 
     def _row(self, topic: str) -> list[Any]:
-        owner = self._owner.get(topic)
-        return self._reports[owner].rows.get(topic, []) if owner in self._reports else []
+        return self._rows.get(self._owner.get(topic, ""), {}).get(topic, [])
 
-    def _remove(self, broker: str, report: _Report, topic: str) -> None:
-        row = report.rows.pop(topic, None)
+    def _remove(self, broker: str, topic: str) -> None:
+        row = self._rows[broker].pop(topic, None)
         # The previous owner's removal may arrive after the new owner's first row, which then counts.
         if row is not None and self._owner.get(topic) == broker:
             self.moves += any((topic, subscription[0]) in self._findings for subscription in row)

@@ -16,7 +16,6 @@ from engine.base.errors import NotReady, WorldError
 from engine.base.tasks import TaskScope
 from gateway.services.attention.board import Board
 from gateway.services.attention.findings import Findings
-from gateway.services.attention.following import Following
 from gateway.services.attention.memory import RecordedProblem
 from gateway.services.attention.part_items import Instance
 from gateway.services.bookies import Bookies
@@ -25,8 +24,8 @@ from gateway.services.collection.followed_brokers import FollowedBrokers
 from gateway.services.collection.resting import RestingReads
 from gateway.services.collection.snapshot import Snapshot
 from gateway.services.collection.stored_topics import StoredTopics
-from gateway.services.collection.turns import in_turns
 from gateway.services.engine_link import FAILURES, Engine, EngineLink, Work
+from gateway.services.feeds.turns import in_turns
 from gateway.services.health.hops import HopError, HopState, Kind
 from gateway.services.health.watch import Health
 from gateway.services.index.figures import Values
@@ -75,9 +74,11 @@ class Collector:
         """Subscriptions that fall behind."""
         self.attention = Board(self.findings)
         self._topics.on_clients = self.attention.clients_changed
-        self._lags = Following(self._tasks, self.findings, self._on_findings, self._on_quorum_needs)
         self._brokers = FollowedBrokers(
-            self._topics, self.health, self._lags, self._tasks, self._notify
+            *(self._topics, self.findings, self.health, self._tasks),
+            on_change=self._notify,
+            on_findings=self._on_findings,
+            on_needs=self._on_quorum_needs,
         )
         self._stored = StoredTopics(self._topics, self._tasks)
         self._resting = RestingReads(self._topics, self._tasks)
@@ -132,7 +133,7 @@ class Collector:
 
     def _update_attention(self, at: int) -> None:
         """Derive what needs attention from everything that is known."""
-        reported = all(self._lags.is_whole(broker.id) for broker in self._brokers.registered)
+        reported = self._brokers.have_all_subscriptions
         whole = reported and self._topics.complete and not self._topics.totals["unknown"]
         bookies = self._bookies.rows if self._bookies is not None else []
         instance = Instance(self.health.hops.bad, (), bookies)
@@ -293,7 +294,7 @@ class Collector:
         if failed is not None and not self._stored.complete:
             raise failed
         at = now_ms()
-        if not self._topics.complete and self._brokers.have_reported_all:
+        if not self._topics.complete and self._brokers.have_all_topics:
             await in_turns(self._topics.become_complete())
         await self._brokers.forget_gone(at)
         self._resting.read_next(engine, self._brokers.answering(), at)

@@ -1,19 +1,21 @@
-"""The brokers whose reports of topics are requested, their state and their lines of the overview."""
+"""The brokers whose reports are requested, their state and their lines of the overview."""
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from engine.admin.api.rows import TOPIC_ROWS, RowsSince
+from engine.admin.api.arguments import NoArguments
+from engine.admin.api.brokers import REPLICATION
+from engine.admin.api.rows import SUBSCRIPTION_ROWS, TOPIC_ROWS
 from engine.admin.client import BrokerAddress
 from engine.base.tasks import TaskScope
-from gateway.services.attention.following import Following
+from gateway.services.attention.findings import Findings
 from gateway.services.clock import now_ms
-from gateway.services.collection.turns import in_turns, pieces
 from gateway.services.engine_link import FAILURES, Engine
+from gateway.services.feeds.row_follower import ANSWER_TIMEOUT_S, LATE_S, RowFollower
+from gateway.services.feeds.turns import in_turns
 from gateway.services.health.hops import HopState, Kind
 from gateway.services.health.watch import Health
 from gateway.services.index.rows import RATES
@@ -21,15 +23,10 @@ from gateway.services.index.topic_index import TopicIndex
 
 log = logging.getLogger(__name__)
 
-BROKER_TIMEOUT_S = 4.0
-"""Timeout of a broker's answer; the broker waits up to 1.5 s for a change to report."""
-PAUSE_S = 0.1
-"""Least time between the starts of two requests to a broker."""
-RETRY_S = 0.5
-"""Time between a failure and the next request."""
 JUDGE_S = 0.25
-"""Time between checks of a silent broker. A timer that fires this much late shows that this process was too busy to
-judge others."""
+"""Time between checks of a silent broker."""
+NEEDS_S = 15.0
+"""Time between two requests for the quorums in force."""
 SILENT_MS = 1_500
 """Silence after which a broker, which reports every second, counts as slow."""
 DOWN_MS = 5_000
@@ -44,33 +41,32 @@ UNREGISTERED = "is not registered any more: it ended, or lost its session"
 
 
 class Followed:
-    """A broker whose reports are requested."""
+    """A broker whose reports are requested. ``topics`` and ``subscriptions`` follow its feeds."""
 
-    def __init__(self, address: BrokerAddress) -> None:
-        self.address = address
-        self.request = RowsSince()
-        """The next request."""
+    def __init__(self, topics: RowFollower, subscriptions: RowFollower) -> None:
+        self.topics = topics
+        self.subscriptions = subscriptions
         self.since = now_ms()
         """Time from which it is followed, ms."""
         self.last_seen = 0
-        """Time of its last report with a new count, ms; 0: none yet."""
+        """Time of its last report of topics with a new count, ms; 0: none yet."""
         self.counted = 0
         """Time of that count, by its clock, ms."""
-        self.has_reported_all = False
-        """True once it has reported everything that it has loaded."""
-        self.failures = 0
-        """Requests that failed since the last answer."""
-        self.error = ""
         self.missing_since = 0
         """Time when it was first missing from the registered brokers, ms; 0: it is registered."""
-        self.work: asyncio.Task[None] | None = None
+        self.work: list[asyncio.Task[None]] = []
         self.alarm: asyncio.TimerHandle | None = None
         """Timer that has it judged when it reports nothing."""
 
+    @property
+    def broker(self) -> BrokerAddress:
+        """The broker's address."""
+        return self.topics.broker
+
     def end(self) -> None:
         """Stop requesting the broker's reports, and cancel its timer."""
-        if self.work is not None:
-            self.work.cancel()
+        for work in self.work:
+            work.cancel()
         if self.alarm is not None:
             self.alarm.cancel()
 
@@ -87,15 +83,22 @@ class _Gone:
 
 class FollowedBrokers:
     """All brokers that are registered or were, each of which is followed: its rows are requested repeatedly and
-    applied to ``topics``. ``on_change`` is called after each change."""
+    applied to ``topics`` and ``findings``.
+
+    ``on_change`` is called when ``topics`` changed, ``on_findings`` when ``findings`` changed, ``on_needs`` with the
+    broker and each answer to ``REPLICATION``.
+    """
 
     def __init__(
         self,
         topics: TopicIndex,
+        findings: Findings,
         health: Health,
-        lags: Following,
         tasks: TaskScope,
-        on_change: Callable[[], None],
+        *,
+        on_change: Callable[[], None] = lambda: None,
+        on_findings: Callable[[], None] = lambda: None,
+        on_needs: Callable[[str, dict[str, Any]], None] = lambda broker, answer: None,
     ) -> None:
         self.registered: list[BrokerAddress] = []
         self.last_seen = 0
@@ -103,10 +106,12 @@ class FollowedBrokers:
         self._followed: dict[str, Followed] = {}
         self._gone: dict[str, _Gone] = {}
         self._topics = topics
+        self._findings = findings
         self._health = health
-        self._lags = lags
         self._tasks = tasks
         self._on_change = on_change
+        self._on_findings = on_findings
+        self._on_needs = on_needs
 
     def end(self) -> None:
         """Stop all requests."""
@@ -119,16 +124,23 @@ class FollowedBrokers:
         return self.registered, [gone.line for gone in self._gone.values()]
 
     @property
-    def have_reported_all(self) -> bool:
+    def have_all_topics(self) -> bool:
         """True once each has reported everything that it has loaded."""
-        return all(followed.has_reported_all for followed in self._followed.values())
+        return all(followed.topics.is_complete for followed in self._followed.values())
+
+    @property
+    def have_all_subscriptions(self) -> bool:
+        """True while the list of subscriptions of each registered broker is complete."""
+        return all(
+            self._followed[broker.id].subscriptions.is_complete for broker in self.registered
+        )
 
     def answering(self) -> list[BrokerAddress]:
         """Return the brokers that answer."""
         return [
-            followed.address
+            followed.broker
             for followed in self._followed.values()
-            if self._health.hops.expect(Kind.BROKER, followed.address.id).state is HopState.OK
+            if self._health.hops.expect(Kind.BROKER, followed.broker.id).state is HopState.OK
         ]
 
     def known_until(self) -> list[int]:
@@ -152,72 +164,65 @@ class FollowedBrokers:
         for broker in registered:
             followed = self._followed.get(broker.id)
             if followed is None:
-                followed = self._followed[broker.id] = Followed(broker)
-                followed.work = self._tasks.spawn(broker.id, self._follow(engine, followed))
+                followed = self._followed[broker.id] = self._new(broker)
+                for name, work in (
+                    ("topics", followed.topics.run(engine)),
+                    ("subscriptions", followed.subscriptions.run(engine)),
+                    ("quorums", self._request_needs(engine, followed)),
+                ):
+                    followed.work.append(self._tasks.spawn(f"{name} of {broker.id}", work))
                 self._set_alarm(followed, SILENT_MS / 1000)
                 self._gone.pop(broker.id, None)
                 self._health.hops.expect(Kind.BROKER, broker.id)
-            followed.address = broker
-            self._lags.follow(engine, broker)
+            followed.topics.broker = followed.subscriptions.broker = broker
         self.registered = registered
+
+    def _new(self, broker: BrokerAddress) -> Followed:
+        """Return the state of a broker that is to be followed."""
+        followed = Followed(
+            RowFollower(
+                *(broker, TOPIC_ROWS, self._topics, self._on_change),
+                after=lambda answer: self._note_report(followed, answer),
+            ),
+            RowFollower(broker, SUBSCRIPTION_ROWS, self._findings, self._on_findings),
+        )
+        return followed
 
     async def wait_for_reports(self, timeout_s: float) -> None:
         """Wait for the first report or failure of every broker, at most ``timeout_s``."""
         until = now_ms() + int(timeout_s * 1000)
-        while any(not (broker.last_seen or broker.failures) for broker in self._followed.values()):
+        while any(
+            not (followed.last_seen or followed.topics.failures)
+            for followed in self._followed.values()
+        ):
             if now_ms() > until:
                 return
             await asyncio.sleep(0.01)
 
-    async def _follow(self, engine: Engine, followed: Followed) -> None:
-        """Request the broker's rows repeatedly. Each answer is applied at once, independently of other brokers."""
-        broker_id = followed.address.id
-        while True:
-            pause_s, began = RETRY_S, time.monotonic()
-            try:
-                async with asyncio.timeout(BROKER_TIMEOUT_S):
-                    answer = await engine.call_on(followed.address, TOPIC_ROWS, followed.request)
-                await self._receive(followed, answer)
-                if answer["more"]:
-                    continue
-                pause_s = PAUSE_S - (time.monotonic() - began)
-            except FAILURES as error:
-                if time.monotonic() - began > BROKER_TIMEOUT_S + JUDGE_S:
-                    # This process was too busy: the answer may have arrived in time and not been read.
-                    continue
-                if not followed.failures:
-                    log.info("broker does not report topics broker=%s error=%r", broker_id, error)
-                    pause_s = PAUSE_S  # one lost answer is no outage: the second failure counts
-                followed.error = f"does not answer: {error.__cause__ or error}"
-                followed.failures += 1
-            # An answer in an unknown form must not end the loop.
-            except Exception:
-                if not followed.failures:
-                    log.exception("broker reports topics in an unknown form broker=%s", broker_id)
-                # The failed answer may be applied in part: the next request is for everything.
-                followed.request = RowsSince()
-                followed.error = "answers in another form: is it of another version?"
-                followed.failures += 1
-            self._judge(followed, now_ms())
-            if pause_s > 0:
-                await asyncio.sleep(pause_s)
-
-    async def _receive(self, followed: Followed, answer: dict[str, Any]) -> None:
-        for piece in pieces(answer):
-            self._topics.apply(followed.address.id, piece)
-            self._on_change()
-            if piece["more"]:
-                await asyncio.sleep(0)
-        # Only now: an answer that failed or was cancelled midway is requested again.
-        followed.request = RowsSince.after(answer)
-        followed.failures = 0
-        counted = int(answer["at"])
-        followed.has_reported_all = followed.has_reported_all or not answer["more"]
-        # An answer with the old count brings no figures that are newer than the last ones.
-        if counted != followed.counted or answer["more"]:
-            followed.counted = counted
+    def _note_report(self, followed: Followed, answer: dict[str, Any] | None) -> None:
+        """Note when the broker counted the topics that it reports; None: the request failed."""
+        if answer is not None and (answer["more"] or answer["at"] != followed.counted):
+            # An answer with the old count brings no figures that are newer than the last ones.
+            followed.counted = answer["at"]
             followed.last_seen = self.last_seen = now_ms()
             self._set_alarm(followed, SILENT_MS / 1000)
+        if answer is None or not answer["more"]:
+            self._judge(followed, now_ms())
+
+    async def _request_needs(self, engine: Engine, followed: Followed) -> None:
+        """Request the quorums in force repeatedly and report them. A broker of an earlier version, which does not know
+        the request, is left out."""
+        while True:
+            try:
+                async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                    answer = await engine.call_on(followed.broker, REPLICATION, NoArguments())
+                self._on_needs(followed.broker.id, answer)
+            except FAILURES as error:
+                log.debug("no quorums reported broker=%s error=%r", followed.broker.id, error)
+            # An answer in an unknown form must not end the loop.
+            except Exception:
+                log.exception("quorums in an unknown form broker=%s", followed.broker.id)
+            await asyncio.sleep(NEEDS_S)
 
     def _set_alarm(self, followed: Followed, after_s: float) -> None:
         """Have the broker judged after ``after_s``, and then every ``JUDGE_S``, until the next call: a broker that
@@ -229,7 +234,7 @@ class FollowedBrokers:
             # First, so that a failure below does not end the timer.
             self._set_alarm(followed, JUDGE_S)
             # A late timer means that this process was too busy: an answer may have arrived and not been read.
-            if loop.time() - due < JUDGE_S:
+            if loop.time() - due < LATE_S:
                 self._judge(followed, now_ms())
 
         if followed.alarm is not None:
@@ -237,18 +242,19 @@ class FollowedBrokers:
         followed.alarm = loop.call_at(due, alarm)
 
     def _judge(self, followed: Followed, at: int) -> None:
-        broker_id, hops = followed.address.id, self._health.hops
+        broker_id, hops = followed.broker.id, self._health.hops
+        failures = followed.topics.failures
         silent_ms = at - (followed.last_seen or followed.since)
-        if followed.missing_since and followed.failures:
+        if followed.missing_since and failures:
             hops.failed(Kind.BROKER, broker_id, UNREGISTERED, slow=False)
-        elif followed.failures > 1:
-            hops.failed(Kind.BROKER, broker_id, followed.error, slow=False)
+        elif failures > 1:
+            hops.failed(Kind.BROKER, broker_id, followed.topics.error, slow=False)
         elif silent_ms >= SILENT_MS:
             why = f"has not reported for {silent_ms // 1000} s"
             hops.failed(Kind.BROKER, broker_id, why, slow=silent_ms < DOWN_MS)
         elif followed.missing_since:
             hops.failed(Kind.BROKER, broker_id, "answers, and is not registered", slow=True)
-        elif followed.last_seen and not followed.failures:
+        elif followed.last_seen and not failures:
             hops.answered(Kind.BROKER, broker_id)
         state = hops.expect(Kind.BROKER, broker_id).state
         silent = state is not HopState.OK
@@ -265,7 +271,9 @@ class FollowedBrokers:
                 followed.missing_since = 0
             elif not followed.missing_since:
                 followed.missing_since = at
-            elif at - followed.missing_since > (GONE_MS if followed.failures else REGISTERS_MS):
+            elif at - followed.missing_since > (
+                GONE_MS if followed.topics.failures else REGISTERS_MS
+            ):
                 await self._forget(followed, at)
         for broker_id, gone in list(self._gone.items()):
             gone.topics = {name for name in gone.topics if self._topics.is_unloaded(name)}
@@ -275,10 +283,10 @@ class FollowedBrokers:
                 self._health.hops.forget(Kind.BROKER, broker_id)
 
     async def _forget(self, followed: Followed, at: int) -> None:
-        broker_id = followed.address.id
+        broker_id = followed.broker.id
         followed.end()
-        self._lags.forget(broker_id)
-        line = self._line(followed.address)
+        self._findings.forget(broker_id)
+        line = self._line(followed.broker)
         del self._followed[broker_id]
         source = self._topics.sources.get(broker_id)
         topics = set(source.parts) if source is not None else set()

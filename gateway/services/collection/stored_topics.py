@@ -6,8 +6,8 @@ from typing import TypeVar
 
 from engine.base.tasks import TaskScope
 from gateway.services.catalog import Changed, TopicCatalog
-from gateway.services.collection.turns import batches
 from gateway.services.engine_link import Engine
+from gateway.services.feeds.turns import batches
 from gateway.services.index.topic_index import TopicIndex
 
 T = TypeVar("T")

@@ -267,14 +267,12 @@ class BrokerFigures:
 
     __slots__ = (
         *("at", "bytes_in", "bytes_out", "parts"),
-        *("rate_in", "rate_out", "silent", "unseen"),
+        *("rate_in", "rate_out", "silent"),
     )
 
     def __init__(self) -> None:
         self.at = 0
         self.parts: dict[str, Part] = {}
-        self.unseen: dict[str, None] = {}
-        """Parts that a complete list, still being received, has not named yet."""
         self.silent = False
         self.rate_in = self.rate_out = self.bytes_in = self.bytes_out = 0
 

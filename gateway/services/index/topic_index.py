@@ -13,6 +13,7 @@ from typing import Any
 
 from engine.admin.api.rows import ROW_COLUMNS
 from engine.base.names import PARTITION_SUFFIX, split_partition
+from gateway.services.feeds.row_list import STEP, RowChanges
 from gateway.services.index.due import Due
 from gateway.services.index.figures import (
     BACKLOG,
@@ -42,8 +43,6 @@ Known = tuple[str, int, Values, bool | None, int]
 
 SELECTIONS_MAX = 64
 """Selections kept at the same time; the least recently requested one is dropped for another."""
-STEP = 500
-"""Number of parts changed in one step, where many change at once; other tasks run between steps."""
 
 
 class TopicIndex:
@@ -84,21 +83,19 @@ class TopicIndex:
 
     # Reports of brokers
 
-    def apply(self, broker: str, answer: dict[str, Any]) -> None:
-        """Apply a broker's answer to ``TOPIC_ROWS``."""
+    def reported(self, broker: str) -> Iterable[str]:
+        """Return the topics and partitions that a broker has loaded."""
+        source = self.sources.get(broker)
+        return () if source is None else source.parts
+
+    def apply(self, broker: str, changes: RowChanges) -> None:
+        """Apply changes of a broker's ``TOPIC_ROWS``."""
         source = self.sources.setdefault(broker, BrokerFigures())
-        if answer["whole"]:
-            source.unseen = dict.fromkeys(source.parts)
-        for name, *values in answer["rows"]:
+        for name, *values in changes.rows:
             self._claim(broker, source, name, tuple(values))
-        for name in answer["gone"]:
+        for name in changes.gone:
             self._leave(source, name)
-        source.at = int(answer["at"])
-        # The complete list has ended: parts that it did not name are unloaded.
-        if not answer["more"]:
-            for name in list(source.unseen):
-                self._leave(source, name)
-            source.unseen = {}
+        source.at = changes.at
 
     def set_silent(self, broker: str, silent: bool) -> Iterator[None]:
         """Set whether the broker is silent; its figures stay as the last known ones meanwhile.
@@ -118,8 +115,8 @@ class TopicIndex:
 
     def forget(self, broker: str) -> Iterator[None]:
         """Remove a broker that has ended. Its parts are at rest, with their last known figures until they are read;
-        non-persistent ones have none and are removed unless the metadata lists them. Runs in steps, as ``silence``
-        does."""
+        non-persistent ones have none and are removed unless the metadata lists them. Runs in steps, as
+        ``set_silent`` does."""
         source = self.sources.pop(broker, None)
         if source is None:
             return
@@ -143,7 +140,7 @@ class TopicIndex:
         self._complete = False
 
     def become_complete(self) -> Iterator[None]:
-        """Mark the index as complete: every broker has reported. Runs in steps, as ``silence`` does."""
+        """Mark the index as complete: every broker has reported. Runs in steps, as ``set_silent`` does."""
         self._complete = True
         for count, name in enumerate(list(self._parts), 1):
             part = self._parts.get(name)
@@ -169,8 +166,6 @@ class TopicIndex:
 
     def _claim(self, broker: str, source: BrokerFigures, name: str, values: Values) -> None:
         part = self._parts.get(name) or self._add(name)
-        if source.unseen:
-            source.unseen.pop(name, None)
         is_partly_old = None in values and None not in part.values
         if is_partly_old:
             # Before a new claim changes ``at``: the time of the older values, which stay in part.
@@ -192,7 +187,6 @@ class TopicIndex:
         self._changed(part)
 
     def _leave(self, source: BrokerFigures, name: str) -> None:
-        source.unseen.pop(name, None)
         part = source.parts.pop(name, None)
         if part is None:
             # It was loaded and unloaded between two answers: what was read of it may have changed since.

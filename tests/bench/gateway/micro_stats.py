@@ -16,6 +16,7 @@ import tracemalloc
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from engine.admin.api.rows import TOPIC_ROWS, RowsSince
 from engine.admin.client import AdminClient, BrokerAddress
@@ -28,6 +29,7 @@ from engine.managed.ledger import InitialPosition
 from engine.metadata.memory import MemoryServer
 from engine.net.http import HttpServer, Request, Response, json_response
 from engine.net.network import LoopNetwork
+from gateway.services.feeds.row_list import RowList
 from gateway.services.index.selection import Chosen
 from gateway.services.index.topic_index import TopicIndex
 from tests.support.broker_bench import Bench, opened
@@ -110,8 +112,13 @@ async def seconds_of(
     costs.report(title, seconds, told)
 
 
+def apply(index: TopicIndex, answer: dict[str, Any]) -> None:
+    for changes in RowList(lambda: index.reported("b")).changes(answer):
+        index.apply("b", changes)
+
+
 def hear(index: TopicIndex, body: bytes) -> None:
-    index.apply("b", json.loads(body)["result"])
+    apply(index, json.loads(body)["result"])
 
 
 def window(index: TopicIndex) -> str:
@@ -130,7 +137,7 @@ async def whole(feed: TopicFeed, index: TopicIndex) -> None:
         body = json_response(200, answer).body
         told += len(body)
         heard = json.loads(body)
-        index.apply("b", heard)
+        apply(index, heard)
         asked = RowsSince(heard["incarnation"], heard["revision"], heard["begun"])
         if not heard["more"]:
             break
@@ -183,7 +190,7 @@ async def measure(directory: Path, count: int, seconds: int) -> None:
         texts = [json.dumps(answer) for answer in answers]
         before = tracemalloc.get_traced_memory()[0]
         for text in texts:
-            index.apply("b", json.loads(text))
+            apply(index, json.loads(text))
         print(f"{'gateway: index':<34} {grown(before):.1f} MB")
         before = tracemalloc.get_traced_memory()[0]
         window(index)

@@ -5,6 +5,7 @@ from tests.mutants.edit import Edit
 BOARD = "unit/gateway/services/attention/test_board.py"
 CAUSES = "engine/broker/administration/lag_causes.py"
 CAUSES_TEST = "unit/broker/administration/test_lag_causes.py"
+ROW_LIST = "unit/gateway/services/feeds/test_row_list.py"
 FINDINGS = "unit/gateway/services/attention/test_findings.py"
 RANKING = "unit/gateway/services/attention/test_ranking.py"
 SERVICE = "gateway/services/attention"
@@ -70,10 +71,10 @@ EDITS = (
     ),
     Edit(
         "a-list-that-goes-on-takes-away",
-        f"{SERVICE}/findings.py::Findings.apply",
+        "gateway/services/feeds/row_list.py::RowList.changes",
         'if not answer["more"]:',
         "if True:",
-        (f"{FINDINGS}::test_what_a_whole_list_does_not_name_is_gone",),
+        (f"{ROW_LIST}::test_names_that_a_complete_list_lacks_are_gone_at_its_end",),
     ),
     Edit(
         "the-broker-that-had-it-takes-it-away",

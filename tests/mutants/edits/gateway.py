@@ -12,7 +12,6 @@ SERVERS = "unit/gateway/servers/test_both_servers.py"
 WORKER = "unit/gateway/jobs/test_worker.py"
 WS = "unit/gateway/ws"
 CATALOG = "unit/gateway/services/test_catalog.py"
-BROKERS = "unit/gateway/services/collection/test_followed_brokers.py"
 COLLECTOR = "unit/gateway/services/collection/test_collector.py"
 HISTORY = "unit/gateway/services/test_history.py"
 INDEX = "unit/gateway/services/index/test_topic_index.py"
@@ -498,10 +497,13 @@ EDITS = (
     ),
     Edit(
         "broker-followed-until-the-first-surprise",
-        "gateway/services/collection/followed_brokers.py::FollowedBrokers._follow",
+        "gateway/services/feeds/row_follower.py::RowFollower.run",
         "except Exception:",
         "except (KeyError, TypeError, ValueError):",
-        (f"{BROKERS}::test_a_broker_whose_answer_breaks_something_is_followed_on",),
+        (
+            "unit/gateway/services/feeds/test_row_follower.py"
+            "::test_an_answer_in_an_unknown_form_is_followed_by_a_request_for_all_rows",
+        ),
         "",
     ),
     Edit(

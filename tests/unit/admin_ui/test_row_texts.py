@@ -8,6 +8,7 @@ import pytest
 from admin_ui.topics import row_texts
 from admin_ui.topics.row_texts import RowTexts
 from engine.admin.api.rows import ROW_COLUMNS
+from gateway.services.feeds.row_list import RowChanges
 from gateway.services.index.topic_index import TopicIndex
 
 NAME = "persistent://public/default/\u00e9t\u00e9"
@@ -15,9 +16,7 @@ NAME = "persistent://public/default/\u00e9t\u00e9"
 
 def told(index: TopicIndex, at: int, backlog: int) -> None:
     numbers = [backlog if column == "backlog" else 0 for column in ROW_COLUMNS]
-    index.apply(
-        "b", {"at": at, "rows": [[NAME, *numbers]], "gone": [], "whole": False, "more": False}
-    )
+    index.apply("b", RowChanges(at, [[NAME, *numbers]], []))
 
 
 def parsed(row: tuple[str, str]) -> dict[str, Any]:

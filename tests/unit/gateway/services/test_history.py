@@ -19,6 +19,7 @@ from engine.tenancy import topics as metadata
 from gateway.services.attention.memory import RecordedProblem
 from gateway.services.collection.collector import Collector
 from gateway.services.engine_link import EngineLink
+from gateway.services.feeds.row_list import RowChanges
 from gateway.services.history import readings, recorder
 from gateway.services.history.history_file import (
     MOVE_SLOTS,
@@ -353,7 +354,7 @@ def test_the_recorder_keeps_when_problems_began(
         made = Collector(engine)
         lag = ["no-consumer", "warning", times.now - 5_000, 0, {"left_ms": times.now - 5_000}]
         rows = [[KEPT.topic, ["s", 500, 0, lag]]]
-        told = {"whole": False, "more": False, "rows": rows, "gone": []}
+        told = RowChanges(1, rows, [])
         run = asyncio.ensure_future(recorder.Recorder(tmp_path, made, times).run())
         await until(lambda: made._topics.on_change is not None)
         made.findings.apply("b:1", told)

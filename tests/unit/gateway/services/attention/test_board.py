@@ -19,6 +19,7 @@ from gateway.services.attention.memory import RETURNS_MS
 from gateway.services.attention.outages import KEPT_MS
 from gateway.services.attention.part_items import ASIDE_MS, Instance
 from gateway.services.attention.wording import CAUSES, span
+from gateway.services.feeds.row_list import RowChanges
 from gateway.services.health.hops import Hops, Kind
 from gateway.services.index.topic_index import TopicIndex
 
@@ -44,17 +45,20 @@ class Console:
 
     def topic(self, name: str, *, partitions: int = 0, **values: int) -> None:
         row = [T + name, *(values.get(column, 0) for column in ROW_COLUMNS)]
-        self.topics.apply(
-            "b:1", {"at": self.now, "whole": False, "more": False, "rows": [row], "gone": []}
-        )
+        self.topics.apply("b:1", RowChanges(self.now, [row], []))
 
     def lag(self, name: str, sub: str, cause: str, backlog: int | None = 500, **more: Any) -> None:
         severity = more.pop("severity", "warning")
         growth = more.pop("growth", 0)
         lag = [cause, severity, self.now - 60_000, growth, more]
         self.rows.append([T + name, [sub, backlog, 0, lag]])
-        told = {"whole": False, "more": False, "rows": self.rows, "gone": []}
+        told = RowChanges(1, self.rows, [])
         self.findings.apply("b:1", told)
+
+    def report_all(self) -> None:
+        """Report ``rows`` as the complete list: other topics are gone."""
+        gone = set(self.findings.reported("b:1")) - {row[0] for row in self.rows}
+        self.findings.apply("b:1", RowChanges(self.now, self.rows, [*gone]))
 
     def found(self, seconds: int = 1, *, known: bool = True, start: str = "") -> AttentionList:
         for _ in range(seconds):
@@ -110,7 +114,7 @@ def test_a_topic_that_moves_is_looked_at_anew(console: Console) -> None:
     console.found()
     console.now += SETTLED_MS
     assert console.found()["settled"]
-    told = {"whole": False, "more": False, "rows": [[T + "a", ["s", 500, 0, None]]], "gone": []}
+    told = RowChanges(1, [[T + "a", ["s", 500, 0, None]]], [])
     console.findings.apply("b:2", told)
     said = console.found()
     assert (said["items"], said["since"], said["settled"]) == ([], console.now, False)
@@ -299,7 +303,7 @@ def test_every_cause_has_words(console: Console) -> None:
     assert CAUSES.keys() == set(LagCause)
     for cause in LagCause:
         console.lag(f"t-{cause}", "s", cause, None)
-    console.findings.apply("b:1", {"whole": False, "more": False, "rows": console.rows, "gone": []})
+    console.findings.apply("b:1", RowChanges(1, console.rows, []))
     said = console.found()
     assert said["more"] == len(LagCause) - 5
     assert all("is not known" in item["detail"] for item in said["items"])
@@ -398,7 +402,7 @@ def busy(console: Console) -> Console:
         console.topic(f"t{number}", producers=1, consumers=1, backlog=500)
     console.lag("archive", "archiver", "no-consumer", left_ms=console.now - 3_600_000)
     console.rows[0][1][3][2] = console.now - 3_600_000
-    console.findings.apply("b:1", {"whole": False, "more": False, "rows": console.rows, "gone": []})
+    console.findings.apply("b:1", RowChanges(1, console.rows, []))
     console.found(1 + KEPT_MS // 1_000)
     return console
 
@@ -414,8 +418,7 @@ def lose(console: Console, clients: int = 0) -> None:
             console.rows[-1][1][3][2] = console.now
     console.lag("archive", "archiver", "no-consumer", left_ms=0)
     console.rows[-1][1][3][2] = console.now
-    told = {"whole": True, "more": False, "rows": console.rows, "gone": []}
-    console.findings.apply("b:1", told)
+    console.report_all()
 
 
 def test_clients_that_left_together_are_one_problem(busy: Console) -> None:
@@ -465,7 +468,7 @@ def moved(console: Console, cause: str, **evidence: Any) -> None:
     console.found(20)
     lag = [cause, "warning", console.now - 5_000, 0, {"loaded_ms": loaded, **evidence}]
     rows = [[T + "a", ["s", 500, 0, lag]]]
-    console.findings.apply("b:2", {"whole": False, "more": False, "rows": rows, "gone": []})
+    console.findings.apply("b:2", RowChanges(1, rows, []))
 
 
 def test_a_subscription_that_falls_behind_did_so_before_its_topic_moved(console: Console) -> None:
@@ -528,7 +531,7 @@ def test_a_problem_that_is_older_than_its_topics_load_is_so_after_a_restart(
         {"loaded_ms": console.now, "left_ms": 0},
     ]
     rows = [[T + "a", ["s", 500, 0, lag]]]
-    again.findings.apply("b:2", {"whole": False, "more": False, "rows": rows, "gone": []})
+    again.findings.apply("b:2", RowChanges(1, rows, []))
     [item] = again.found()["items"]
     assert (item["since"], item["at_least"]) == (before["since"], False)
     assert "the last consumer disconnected" in item["detail"]
@@ -568,7 +571,8 @@ def test_a_topic_that_nobody_has_meanwhile_keeps_what_it_had_before(busy: Consol
     [archiver] = busy.found()["items"]
     busy.hops.failed(Kind.STORE, slow=False)
     busy.found(2)
-    busy.findings.apply("b:1", {"whole": True, "more": False, "rows": [], "gone": []})
+    busy.rows = []
+    busy.report_all()
     for _ in busy.topics.forget("b:1"):
         pass
     names = busy.topics.due(busy.now, 100)
@@ -593,7 +597,7 @@ def test_a_consumer_that_was_there_meanwhile_ends_what_was_before(busy: Console)
     left = busy.now
     busy.lag("archive", "archiver", "no-consumer", left_ms=left)
     busy.rows[-1][1][3][2] = left
-    busy.findings.apply("b:1", {"whole": True, "more": False, "rows": busy.rows, "gone": []})
+    busy.report_all()
     assert busy.found()["items"][0]["since"] == left
 
 
@@ -663,9 +667,7 @@ def test_a_topic_at_rest_is_told_in_messages_where_they_are_known(console: Conso
     told = {"backlog": 212, "backlog_messages": 60_000, "backlog_estimated": 212}
     console.topics.catalog({T + "archive": 0}, [])
     console.topic("archive", **told, subscriptions=1)
-    console.topics.apply(
-        "b:1", {"at": 1, "whole": False, "more": False, "rows": [], "gone": [T + "archive"]}
-    )
+    console.topics.apply("b:1", RowChanges(1, [], [T + "archive"]))
     for name in console.topics.due(console.now, 5):
         console.topics.apply_at_rest(
             {"at": console.now, "rows": [[name, 1, 212, 9]], "missing": []}

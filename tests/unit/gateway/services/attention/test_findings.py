@@ -3,20 +3,19 @@
 from typing import Any
 
 from gateway.services.attention.findings import Findings
+from gateway.services.feeds.row_list import RowChanges
 
 LAG = ["slow", "warning", 5_000, 2_500, {"rate_in": 3.0}]
 T = "persistent://t/n/a"
 
 
-def told(
-    *rows: list[Any], gone: tuple[str, ...] = (), whole: bool = False, more: bool = False
-) -> dict[str, Any]:
-    return {"rows": list(rows), "gone": list(gone), "whole": whole, "more": more}
+def told(*rows: list[Any], gone: tuple[str, ...] = ()) -> RowChanges:
+    return RowChanges(1, list(rows), list(gone))
 
 
 def test_a_finding_is_there_while_its_broker_tells_it() -> None:
     found = Findings()
-    found.apply("b", told([T, ["s", 9, 100, LAG], ["t", 1, 0, None]], whole=True))
+    found.apply("b", told([T, ["s", 9, 100, LAG], ["t", 1, 0, None]]))
     (one,) = found
     assert (one.topic, one.subscription, one.backlog, one.cause, one.growth) == (
         T,
@@ -30,15 +29,6 @@ def test_a_finding_is_there_while_its_broker_tells_it() -> None:
     found.apply("b", told([T, ["t", 1, 0, None]]))
     assert (len(found), found.of(T)) == (0, {})
     assert found.version > before
-
-
-def test_what_a_whole_list_does_not_name_is_gone() -> None:
-    found = Findings()
-    found.apply("b", told([T, ["s", 9, 0, LAG]], ["u", ["s", 9, 0, LAG]], whole=True))
-    found.apply("b", told(["u", ["s", 9, 0, LAG]], whole=True, more=True))
-    assert len(found) == 2, "the list goes on"
-    found.apply("b", told(["v", ["s", 9, 0, LAG]]))
-    assert [one.topic for one in found] == ["u", "v"]
 
 
 def test_a_topic_that_moves_counts_where_it_was_told_last() -> None:

@@ -1,50 +1,20 @@
 """Following brokers: how one counts that does not answer, is not registered or has just connected."""
 
-import asyncio
-
-import pytest
-
 from engine.admin.client import BrokerAddress
 from gateway.services.clock import now_ms
 from gateway.services.collection.collector import Collector
 from gateway.services.collection.followed_brokers import Followed
-from gateway.services.engine_link import Engine, EngineLink
+from gateway.services.engine_link import EngineLink
 from gateway.services.health.hops import HopState, Kind
 
-
-def test_a_broker_whose_answer_breaks_something_is_followed_on(
-    engine: EngineLink, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    brokers = Collector(engine)._brokers
-    broker = Followed(BrokerAddress("b:1", "http://b:1", "pulsar://b:2"))
-    asked = [0]
-
-    async def follow(it: Engine) -> None:
-        again = asyncio.Event()
-
-        async def call_on(self: Engine, *args: object) -> None:
-            asked[0] += 1
-            if asked[0] == 1:
-                raise AttributeError("no such thing")
-            again.set()
-            await asyncio.Event().wait()
-
-        monkeypatch.setattr(Engine, "call_on", call_on)
-        monkeypatch.setattr("gateway.services.collection.followed_brokers.RETRY_S", 0.0)
-        work = asyncio.create_task(brokers._follow(it, broker))
-        async with asyncio.timeout(60):
-            await again.wait()
-        work.cancel()
-
-    engine.run(follow)
-    assert "another form" in broker.error
+ADDRESS = BrokerAddress("b:1", "", "pulsar://b:1")
 
 
 def test_a_new_broker_does_not_reset_the_time_up_to_which_all_is_known(engine: EngineLink) -> None:
     collector = Collector(engine)
     brokers, topics = collector._brokers, collector._topics
-    followed = Followed(BrokerAddress("b:1", "", "pulsar://b:1"))
-    brokers.registered, brokers._followed = [followed.address], {"b:1": followed}
+    followed = brokers._new(ADDRESS)
+    brokers.registered, brokers._followed = [ADDRESS], {"b:1": followed}
     brokers.last_seen = 5
     assert brokers.known_until() == [0], "not every broker has reported since the start"
     for _ in topics.become_complete():
@@ -55,8 +25,9 @@ def test_a_new_broker_does_not_reset_the_time_up_to_which_all_is_known(engine: E
 
 
 def follow(collector: Collector, **state: int) -> Followed:
-    followed = Followed(BrokerAddress("b:1", "", "pulsar://b:1"))
+    followed = collector._brokers._new(ADDRESS)
     followed.last_seen = now_ms()
+    followed.topics.failures = state.pop("failures", 0)
     for name, value in state.items():
         setattr(followed, name, value)
     collector._brokers._judge(followed, now_ms())

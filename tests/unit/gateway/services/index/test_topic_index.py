@@ -1,5 +1,6 @@
 """The index, told bit by bit, is what a recomputation from everything that was told would be."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from engine.admin.api.rows import OLDEST_UNKNOWN, ROW_COLUMNS
 from engine.base.names import split_partition
+from gateway.services.feeds.row_list import RowChanges, RowList
 from gateway.services.index import selection, topic_index
 from gateway.services.index.due import REFRESH_MS, RETRY_MS
 from gateway.services.index.figures import (
@@ -38,10 +40,8 @@ def values(**given: int | None) -> list[int | None]:
     return [given.get(column, 0) for column in ROW_COLUMNS]
 
 
-def answer(
-    at: int, *rows: list[Any], gone: tuple[str, ...] = (), whole: bool = False, more: bool = False
-) -> dict[str, Any]:
-    return {"at": at, "rows": list(rows), "gone": list(gone), "whole": whole, "more": more}
+def answer(at: int, *rows: list[Any], gone: tuple[str, ...] = ()) -> RowChanges:
+    return RowChanges(at, list(rows), list(gone))
 
 
 def rest(at: int, *rows: list[Any], missing: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -259,8 +259,10 @@ def recompute(steps: list[Any], looks: int) -> None:
             index.apply(broker, answer(turn, gone=(part,)))
         elif step == "whole":
             model.claim(broker, part, tuple(told))
-            index.apply(broker, answer(turn, [part, *told], whole=True, more=True))
-            index.apply(broker, answer(turn))
+            rows = RowList(partial(index.reported, broker))
+            whole = {"at": turn, "rows": [[part, *told]], "gone": [], "whole": True, "more": False}
+            for changes in rows.changes(whole):
+                index.apply(broker, changes)
             for other in list(model.claims):
                 if other != part and broker in model.claims[other]:
                     model.leave(broker, other)
@@ -550,7 +552,8 @@ def test_topics_of_a_silent_broker_keep_their_last_figures_until_it_answers_or_i
         assert [totals[it] for it in ("topics", "unknown", "last", "backlog")] == [3, 0, 3, 6]
         assert index.due(10**6, 5) == [], "it may have them loaded"
         if end == "answers":
-            index.apply("b", answer(9, [f"{T}x", *values(backlog=3)], whole=True))
+            others = (f"{T}y", "non-persistent://t/n/z")
+            index.apply("b", answer(9, [f"{T}x", *values(backlog=3)], gone=others))
             list(index.set_silent("b", False))
             assert (row(index, "x")["backlog"], row(index, "x")["known"]) == (3, "live")
             assert (row(index, "y")["backlog"], row(index, "y")["known"]) == (2, "last")
