@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from engine.auth.identity import Identity
 from engine.base.budget import Budget
@@ -46,6 +46,27 @@ TRANSACTIONS: Routes = dict.fromkeys(
 )
 
 
+class SessionParts(NamedTuple):
+    """The parts of a session, which refer to it and end with its connection."""
+
+    tasks: TaskScope
+    handshake: handshake.Handshake
+    keepalive: keepalive.KeepAlive
+    requests: Router
+    produce: produce.ProduceCommands
+    consume: consume.ConsumeCommands
+    watches: watches.WatchCommands
+
+    def end(self) -> None:
+        """Release what the client had opened."""
+        self.handshake.stop()
+        self.keepalive.stop()
+        self.tasks.cancel()
+        self.produce.disconnected()
+        self.consume.disconnected()
+        self.watches.disconnected()
+
+
 class Session(Connection):
     """The broker's side of a client connection, and the ``ClientConnection`` of its command families.
 
@@ -73,7 +94,7 @@ class Session(Connection):
         self.address = ""
         self._settings = settings
         self._ended = ended
-        self._tasks = TaskScope("session", self._failed)
+        tasks = TaskScope("session", self._failed)
         self._peer = Peer(self.frame_max)
         self.publish_budget = Budget(
             settings.max_pending_publish_bytes_per_connection,
@@ -82,37 +103,45 @@ class Session(Connection):
             parent=broker_budget,
             share=PUBLISH_SHARE_BYTES,
         )
-        self._keepalive = keepalive.KeepAlive(self, settings.keep_alive_interval_seconds)
-        self._handshake = handshake.Handshake(
+        keep_alive = keepalive.KeepAlive(self, settings.keep_alive_interval_seconds)
+        shake = handshake.Handshake(
             self,
             self._peer,
-            self._tasks,
+            tasks,
             handshake.allow_all,
             clock=context.clock,
             server_version=context.identity.server_version,
             max_message_size=settings.max_message_size,
             feature_flags=FEATURE_FLAGS,
-            connected=self._keepalive.start,
+            connected=keep_alive.start,
         )
-        self._client = client = self._handshake.client
-        self._produce = produce.ProduceCommands(self, context, registry, schema_rules)
-        self._consume = consume.ConsumeCommands(self, context, registry, schema_rules)
-        self._requests = Router(
+        self._client = client = shake.client
+        requests = Router(
             self,
-            self._tasks,
+            tasks,
             settings.max_pending_requests_per_connection,
             context.judge,
             lambda: client.identity,
         )
-        self._requests.add(self._handshake, handshake.ROUTES)
-        self._requests.add(self._keepalive, keepalive.ROUTES)
-        self._requests.add(self._produce, produce.ROUTES)
-        self._requests.add(self._consume, consume.ROUTES)
-        self._requests.add(lookup_commands, lookups.ROUTES)
-        self._watches = watches.WatchCommands(self, lists, settings)
-        self._requests.add(self._watches, watches.ROUTES)
-        self._requests.add(schema_commands, schemas.ROUTES)
-        self._requests.add(self, TRANSACTIONS)
+        live = SessionParts(
+            tasks=tasks,
+            handshake=shake,
+            keepalive=keep_alive,
+            requests=requests,
+            produce=produce.ProduceCommands(self, context, registry, schema_rules),
+            consume=consume.ConsumeCommands(self, context, registry, schema_rules),
+            watches=watches.WatchCommands(self, lists, settings),
+        )
+        # Until the connection ends: reference cycles would stay until the garbage collector runs, which is rare.
+        self._live: SessionParts | None = live
+        requests.add(shake, handshake.ROUTES)
+        requests.add(keep_alive, keepalive.ROUTES)
+        requests.add(live.produce, produce.ROUTES)
+        requests.add(live.consume, consume.ROUTES)
+        requests.add(lookup_commands, lookups.ROUTES)
+        requests.add(live.watches, watches.ROUTES)
+        requests.add(schema_commands, schemas.ROUTES)
+        requests.add(self, TRANSACTIONS)
 
     # --- state ----------------------------------------------------------------------------------
 
@@ -144,34 +173,30 @@ class Session(Connection):
 
     @property
     def producers(self) -> int:
-        return len(self._produce.producers)
+        return 0 if self._live is None else len(self._live.produce.producers)
 
     @property
     def consumers(self) -> int:
-        return len(self._consume.consumers)
+        return 0 if self._live is None else len(self._live.consume.consumers)
 
     def opened(self) -> None:
         self.address = self.peer_name
-        self._handshake.start(self._settings.keep_alive_interval_seconds)
+        if self._live is not None:
+            self._live.handshake.start(self._settings.keep_alive_interval_seconds)
 
     def closed(self, error: Exception | None) -> None:
         if error is not None and not isinstance(error, OSError):
             log.info("connection closed client=%s: %s", self.address, error)
-        self._handshake.stop()
-        self._keepalive.stop()
-        self._tasks.cancel()
-        self._produce.disconnected()
-        self._consume.disconnected()
-        self._watches.disconnected()
+        if self._live is not None:
+            self._live.end()
         self._ended(self)
-        # These refer to the session, and reference cycles would stay until the garbage collector runs, which is rare.
         self.publish_budget.unheeded()
-        del self._handshake, self._keepalive, self._tasks, self._requests
-        del self._produce, self._consume, self._watches
+        self._live = None
 
     def writable(self) -> None:
-        self._consume.wake()
-        self._watches.wake()
+        if self._live is not None:
+            self._live.consume.wake()
+            self._live.watches.wake()
 
     def _failed(self, name: str, error: BaseException) -> None:
         log.error("request failed client=%s task=%s", self.address, name, exc_info=error)
@@ -184,47 +209,53 @@ class Session(Connection):
         return not self.paused and not self.closing
 
     async def is_alive(self) -> bool:
-        if self.closing:
+        if self._live is None or self.closing:
             return False
         timeout_s = self._settings.connection_liveness_check_timeout_millis / 1000
-        return await self._keepalive.is_alive(timeout_s)
+        return await self._live.keepalive.is_alive(timeout_s)
 
     def answer_later(self, answer: Awaitable[bytes], request_id: int, again: bytes = b"") -> None:
-        self._requests.answer_later(answer, request_id, again)
+        if self._live is not None:
+            self._live.requests.answer_later(answer, request_id, again)
 
     def drop_consumer(self, consumer_id: int) -> None:
-        self._consume.drop(consumer_id)
+        if self._live is not None:
+            self._live.consume.drop(consumer_id)
 
     def drop_producer(self, producer_id: int) -> None:
-        self._produce.drop(producer_id)
+        if self._live is not None:
+            self._live.produce.drop(producer_id)
 
     # --- reading --------------------------------------------------------------------------------
 
     def received(self, buf: bytes, pos: int, end: int) -> int:
-        self._keepalive.received()
+        parts = self._live
+        if parts is None:
+            return end
+        parts.keepalive.received()
         before = -1
         while pos < end and pos != before and not self.closing:
-            if self._handshake.waiting:
-                self._handshake.defer(buf[pos:end])
+            if parts.handshake.waiting:
+                parts.handshake.defer(buf[pos:end])
                 return end
             before = pos
             pos, events = self._peer.take(buf, pos, end)
             for event in events:
                 if self.closing:
                     break
-                self._handle_event(event)
+                self._handle_event(parts, event)
         return pos
 
-    def _handle_event(self, event: Event) -> None:
+    def _handle_event(self, parts: SessionParts, event: Event) -> None:
         match event:
             case Sends():
-                self._produce.send(event)
+                parts.produce.send(event)
             case Acks():
-                self._consume.ack_run(event.consumer_id, event.positions)
+                parts.consume.ack_run(event.consumer_id, event.positions)
             case Command():
-                self._requests.handle(event.command)
+                parts.requests.handle(event.command)
             case CorruptSend():
-                self._produce.corrupt(event)
+                parts.produce.corrupt(event)
             case Violation():
                 self.close(event.error)
             case _:

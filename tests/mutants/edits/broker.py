@@ -526,7 +526,7 @@ EDITS = (
     Edit(
         "what-came-behind-connect-is-not-put-off",
         "engine/broker/connection/session.py::Session.received",
-        "if self._handshake.waiting:",
+        "if parts.handshake.waiting:",
         "if False:",
         (
             "unit/broker/connection/test_session.py::test_what_comes_behind_connect_waits_for_its_answer",

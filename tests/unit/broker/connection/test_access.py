@@ -70,7 +70,8 @@ async def test_a_refused_command_is_answered_with_the_reason_and_changes_nothing
         sent = bytearray()
         session.send = sent.extend  # type: ignore[method-assign, assignment]
         session.data_received(say.connect("test") + COMMANDS[kind](topic))
-        assert not session._tasks._tasks  # no handler was called
+        assert session._live is not None
+        assert not session._live.tasks._tasks  # no handler was called
         (answer,) = answers_of(sent)
         assert refusal_of(answer) == (1, ServerError.AuthorizationError, REASON)
         assert [action for _, action, _ in judge.asked] == [ROUTES[kind].judged[0].action]

@@ -91,9 +91,10 @@ async def test_what_comes_behind_connect_waits_for_its_answer(tmp_path: Path) ->
         sent = bytearray()
         session.send = sent.extend  # type: ignore[method-assign, assignment]
         judged: asyncio.Future[Identity] = asyncio.get_running_loop().create_future()
-        session._handshake._authenticate = lambda credentials: judged
+        assert session._live is not None
+        session._live.handshake._authenticate = lambda credentials: judged
         asked: list[Identity] = []
-        session._requests._judge = SimpleNamespace(
+        session._live.requests._judge = SimpleNamespace(
             judge=lambda identity, *_: asked.append(identity) or ALLOWED
         )
         session.data_received(say.connect("test") + say.lookup(NAME.full, 1))
@@ -216,3 +217,15 @@ def _commands(sent: bytearray) -> list[pb.BaseCommand]:
         found.append(pb.BaseCommand.FromString(bytes(sent[start:end])))
         pos = stop
     return found
+
+
+async def test_a_session_that_has_ended_has_no_parts_and_does_nothing(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bench:
+        session = bench.sessions().accept()
+        session.closed(None)
+        assert (session.producers, session.consumers) == (0, 0)
+        assert await session.is_alive() is False
+        session.drop_consumer(1)
+        session.drop_producer(1)
+        session.writable()
+        assert session.received(b"rest", 0, 4) == 4
