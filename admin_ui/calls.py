@@ -71,10 +71,7 @@ TOPIC_PATH = (
 
 
 class ConsoleView(RestView):
-    """Base of the views. Reading and changing are open to every user of the console."""
-
-    permission = "console"
-    write_permission = "console"
+    """Base of the views."""
 
     async def work(self, work: Work[T]) -> T:
         """Run ``work`` as ``View.work`` does. A read does not wait while a hop does not answer: it raises HopError,

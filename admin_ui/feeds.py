@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from channels.layers import get_channel_layer
 
 from admin_ui.params import Params
+from engine.auth.rights import Rights, all_of
 from engine.base.errors import InvalidField
 from engine.base.tasks import TaskScope
 from gateway.clusters.cluster import Cluster
@@ -68,11 +69,17 @@ class Channel:
 
     name: str
     body: Callable[[Cluster, Params], Awaitable[Body | JsonText]]
+    rights: Rights
+    """The rights that watching needs, with the resources that the parameters name."""
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     interval_s: float = 1.0
     basis: Callable[[Cluster], Basis] | None = None
     group: Callable[[Params], str] | None = None
+
+    def __post_init__(self) -> None:
+        """Raise TypeError without a right."""
+        all_of(self.rights)
 
     def checked(self, given: Any) -> Params:
         """Return the parameters that a client sent. Raises InvalidField."""

@@ -16,14 +16,17 @@ from typing import Any, ClassVar
 from urllib.parse import parse_qs
 
 from channels.generic.websocket import AsyncWebsocketConsumer
-from django.conf import settings
+from rest_framework import exceptions
 
 from admin_ui import feeds
 from admin_ui.resources import RESOURCES
-from engine.base.errors import InvalidField, NotFound, Refusal
+from engine.auth.rights import AUTHENTICATED, all_of
+from engine.base.errors import Forbidden, InvalidField, MagnetarError, NotFound, Refusal
 from engine.base.tasks import TaskScope
 from gateway.clusters.cluster import Cluster
 from gateway.clusters.registry import clusters_of
+from gateway.http.auth.access import authorize
+from gateway.http.errors import describe
 from gateway.http.refusal import refuse
 from gateway.http.socket_port import port_of
 
@@ -96,7 +99,7 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
     the feed itself."""
 
     async def connect(self) -> None:
-        """Accept the socket; with authentication enabled only for a signed-in user."""
+        """Accept the socket of a caller that has the right to open one."""
         self.watches: dict[str, feeds.FeedWatch] = {}
         self.beats: tuple[Beat, ...] = ()
         self.clusters = clusters_of(self.scope)
@@ -104,8 +107,10 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.wake = asyncio.Event()
         self.cut_off = False
         user = self.scope.get("user")
-        if settings.AUTHENTICATION_ENABLED and not (user and user.is_authenticated):
-            await refuse(self.base_send, 401)
+        try:
+            await authorize((AUTHENTICATED,), None, user, reads=True)
+        except (exceptions.APIException, MagnetarError) as error:
+            await refuse(self.base_send, *describe(error))
             return
         try:
             cluster = self.clusters.named(_cluster_name(self.scope))
@@ -166,6 +171,12 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
         if channel is None:
             raise InvalidField("channel", f"must be one of {', '.join(CHANNELS)}")
         params = channel.checked(request.get("params") or {})
+        # A3: judged before a feed is made or joined.
+        try:
+            rights = all_of(channel.rights)
+            await authorize(rights, params, self.scope.get("user"), reads=True)
+        except exceptions.APIException as error:
+            raise Forbidden(str(error)) from error
         watched = self.clusters.named(params.get("cluster", "")).part(feeds.Feeds)
         if key not in self.watches and len(self.watches) >= SUBSCRIPTIONS_MAX:
             raise InvalidField("id", f"at most {SUBSCRIPTIONS_MAX} subscriptions per socket")

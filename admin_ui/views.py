@@ -5,6 +5,8 @@ import asyncio
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 
+from gateway.http.auth.access import public
+
 NOT_BUILT = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Magnetar</title></head>
 <body><h1>The console is not built yet</h1>
 <p>The gateway runs, and its REST interfaces answer. Build the console with <code>make run</code>, or
@@ -13,6 +15,7 @@ NOT_BUILT = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title
 """
 
 
+@public
 async def page(request: HttpRequest) -> HttpResponse:
     """Answer ``frontend/dist/index.html``. It is never cached, because it names the hashed files of the present build.
     Without a build, answer 503 with a page that describes how to make one."""
@@ -28,6 +31,7 @@ async def page(request: HttpRequest) -> HttpResponse:
     return answer
 
 
+@public
 async def schema(request: HttpRequest) -> HttpResponse:
     """Answer the OpenAPI document. The generator is loaded on demand, since it would slow down every start of the
     gateway."""

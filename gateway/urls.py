@@ -5,9 +5,11 @@ from django.urls import include, path, re_path
 
 from gateway.http import container, errors
 from gateway.http import paths as _converters  # noqa: F401 - registers the path converters
+from gateway.http.auth.access import public
 from gateway.http.installed import app_attributes
 
 
+@public
 async def _only_websockets(request: HttpRequest) -> HttpResponse:
     """Answer plain HTTP on the path of an endpoint of ``gateway.ws``."""
     return container.empty(405)

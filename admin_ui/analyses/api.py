@@ -10,6 +10,7 @@ from django.http.response import HttpResponseBase
 from admin_ui.analyses import selectors, shapes
 from admin_ui.calls import WINDOW, Call, ConsoleView, Parameter, checked, in_thread, query
 from admin_ui.params import window
+from engine.auth.rights import AUTHENTICATED, SUPERUSER
 from gateway.http.bodies import json_answer
 from gateway.jobs import services, targets
 
@@ -19,12 +20,14 @@ RUN_PATH = (Parameter("run_id", place="path"),)
 
 
 class JobsView(ConsoleView):
-    """Base of the views of runs. Starting and cancelling need the permission to change the cluster."""
+    """Base of the views of runs. A run reads topics from bookies, without a broker's check, and the list is of
+    all users: both need a superuser."""
 
-    write_permission = "cluster"
+    read_rights = write_rights = SUPERUSER
 
 
 class AnalysesView(JobsView):
+    read_rights = AUTHENTICATED
     calls = {"get": Call("listAnalyses", shapes.AnalysisShape(many=True))}
 
     async def get(self, request: HttpRequest) -> HttpResponse:

@@ -7,6 +7,7 @@ from channels.db import database_sync_to_async
 from admin_ui.analyses import selectors
 from admin_ui.feeds import Channel
 from admin_ui.params import Params
+from engine.auth.rights import SUPERUSER
 from engine.base.errors import InvalidField
 from gateway.clusters.cluster import Cluster
 
@@ -25,4 +26,4 @@ async def _run(cluster: Cluster, params: Params) -> dict[str, Any]:
     return body
 
 
-RUN_CHANNEL = Channel("run", _run, required=("id",), group=_group)
+RUN_CHANNEL = Channel("run", _run, SUPERUSER, required=("id",), group=_group)

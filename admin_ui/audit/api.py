@@ -7,12 +7,14 @@ from admin_ui.audit.changed import read_changes
 from admin_ui.calls import WINDOW, Call, ConsoleView, Parameter, query
 from admin_ui.models import AuditEntry
 from admin_ui.params import window
+from engine.auth.rights import SUPERUSER
 from gateway.http.bodies import json_answer
 
 
 class AuditView(ConsoleView):
     """The entries of the audit log, newest first."""
 
+    read_rights = SUPERUSER
     calls = {
         "get": Call(
             "listAudit",

@@ -4,6 +4,7 @@ from django.http import HttpRequest, HttpResponse
 
 from admin_ui.broker_settings import selectors, services, shapes
 from admin_ui.calls import Call, ClusterView, Parameter, PreviewedView, actor_of, checked
+from engine.auth.rights import SUPERUSER
 from gateway.http.bodies import json_answer
 
 SETTING = Parameter("setting", "its name in Pulsar", place="path")
@@ -12,7 +13,7 @@ SETTING = Parameter("setting", "its name in Pulsar", place="path")
 class SettingsView(ClusterView):
     """All settings that may change while brokers run."""
 
-    permission = "cluster"
+    read_rights = SUPERUSER
     calls = {"get": Call("listSettings", shapes.SettingsAnswer)}
 
     async def get(self, request: HttpRequest) -> HttpResponse:
@@ -23,8 +24,7 @@ class SettingView(PreviewedView):
     """Change a setting for all brokers, or with null remove the common value, so that each broker uses its own. A
     request is first a ``preview``, then made exactly so by its ``token``."""
 
-    permission = "cluster"
-    write_permission = "cluster"
+    write_rights = SUPERUSER
     calls = {
         "post": Call(
             "changeSetting",

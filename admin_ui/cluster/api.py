@@ -18,6 +18,7 @@ from admin_ui.calls import (
 from admin_ui.cluster import selectors, services, shapes, unloading
 from admin_ui.cluster.services import BundleChange
 from admin_ui.cluster.unloading import Scope
+from engine.auth.rights import SUPERUSER
 from engine.base.errors import InvalidField, InvalidNameError
 from engine.base.names import BundleName, NamespaceName
 from engine.tenancy.namespaces import namespace_name
@@ -33,6 +34,7 @@ BUNDLE_PATH = (
 class BrokersView(ClusterView):
     """Brokers with their numbers and bundles."""
 
+    read_rights = SUPERUSER
     calls = {"get": Call("listBrokers", shapes.BrokersAnswer)}
 
     async def get(self, request: HttpRequest) -> HttpResponse:
@@ -42,6 +44,7 @@ class BrokersView(ClusterView):
 class BundlesView(ClusterView):
     """A window of the bundles of all namespaces."""
 
+    read_rights = SUPERUSER
     calls = {
         "get": Call(
             "listBundles",
@@ -66,6 +69,7 @@ class BundlesView(ClusterView):
 class BookiesView(ClusterView):
     """Bookies, their disks and racks."""
 
+    read_rights = SUPERUSER
     calls = {"get": Call("listBookies", shapes.BookiesAnswer)}
 
     async def get(self, request: HttpRequest) -> HttpResponse:
@@ -88,8 +92,7 @@ class BundleChangeView(PreviewedView):
     """Change a bundle. A request is first a ``preview`` of the change, then makes exactly that change by its
     ``token``."""
 
-    permission = "namespace"
-    write_permission = "cluster"
+    write_rights = SUPERUSER
     change: ClassVar[BundleChange]
     body_shape: ClassVar[Shape] = shapes.BundleChangeBody
 
@@ -132,8 +135,7 @@ def _unloads(operation: str, *path: Parameter) -> dict[str, Call]:
 class UnloadManyView(PreviewedView):
     """Unload many bundles, previewed and confirmed together."""
 
-    permission = "namespace"
-    write_permission = "cluster"
+    write_rights = SUPERUSER
 
     async def unload(self, request: HttpRequest, scope: Scope) -> HttpResponse:
         """Answer a preview or an application for the bundles of ``scope``."""

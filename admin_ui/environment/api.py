@@ -4,12 +4,14 @@ from django.http import HttpRequest, HttpResponse
 
 from admin_ui.calls import OF_CLUSTER, Call, InstanceView, http_url
 from admin_ui.environment import selectors, shapes
+from engine.auth.rights import AUTHENTICATED
 from gateway.http.bodies import json_answer
 
 
 class EnvironmentView(InstanceView):
     """The cluster, addresses and version of the instance, and the user."""
 
+    read_rights = AUTHENTICATED
     calls = {"get": Call("getEnvironment", shapes.EnvironmentAnswer, (OF_CLUSTER,), errors=(404,))}
 
     async def get(self, request: HttpRequest) -> HttpResponse:

@@ -14,10 +14,15 @@ from admin_ui.calls import (
 from admin_ui.params import topic_name
 from admin_ui.policies import selectors, services, shapes
 from admin_ui.policies.selectors import OF_NAMESPACES, OF_TOPICS
+from admin_ui.rights import ADMIN
+from engine.auth.actions import Action
+from engine.auth.resource_names import CLUSTER, WholeCluster
+from engine.auth.rights import Right
 from engine.base.errors import NotFound
 from engine.tenancy.namespaces import namespace_name
-from engine.tenancy.policies.policy import Policy
+from engine.tenancy.policies.policy import Level, Policy
 from engine.tenancy.policies.table import BY_NAME
+from gateway.http.auth.access import ADMIN_OF_NAMESPACE, Named
 from gateway.http.bodies import json_answer
 
 POLICY = Parameter("policy", "name of its row", place="path")
@@ -30,7 +35,7 @@ REFUSALS = (400, 403, 404, 405, 409, 412, 501)
 class TopicPoliciesView(ClusterView):
     """All policies of a topic."""
 
-    permission = "topic"
+    read_rights = ADMIN
     calls = {
         "get": Call(
             "getTopicPolicies",
@@ -61,9 +66,15 @@ class _PolicyView(PreviewedView):
         )
 
 
+def _by_superuser(view: Named) -> tuple[WholeCluster, ...]:
+    """Return the cluster if only a superuser changes the policy of a namespace that the path names."""
+    row = BY_NAME.get(view.kwargs["policy"])
+    route = None if row is None else row.route_at(Level.NAMESPACE)
+    return (CLUSTER,) if route is not None and route.by_superuser else ()
+
+
 class NamespacePolicyView(_PolicyView):
-    permission = "namespace"
-    write_permission = "namespace"
+    write_rights = (ADMIN_OF_NAMESPACE, Right(Action.SUPERUSER, WholeCluster, _by_superuser))
     calls = {
         "post": Call(
             "setNamespacePolicy",
@@ -84,8 +95,7 @@ class NamespacePolicyView(_PolicyView):
 
 
 class TopicPolicyView(_PolicyView):
-    permission = "topic"
-    write_permission = "topic"
+    write_rights = ADMIN
     calls = {
         "post": Call(
             "setTopicPolicy", SAVED, (*TOPIC_PATH, POLICY), body=shapes.PolicyBody, errors=REFUSALS

@@ -4,14 +4,14 @@ from django.http import HttpRequest, HttpResponse
 
 from admin_ui.calls import Call, Parameter, PreviewedView, actor_of, checked
 from admin_ui.racks import services, shapes
+from engine.auth.rights import SUPERUSER
 
 
 class RackView(PreviewedView):
     """Set a bookie's rack and group, or remove them with null. A request is first a ``preview`` of the change, then
     makes exactly that change by its ``token``."""
 
-    permission = "cluster"
-    write_permission = "cluster"
+    write_rights = SUPERUSER
     calls = {
         "post": Call(
             "changeRack",

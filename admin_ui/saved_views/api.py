@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from admin_ui.calls import Call, ConsoleView, Parameter, actor_of, checked, in_thread
 from admin_ui.models import SavedView
 from admin_ui.saved_views import services, shapes
+from engine.auth.rights import AUTHENTICATED
 from gateway.http.bodies import json_answer, no_content
 
 VIEW_PATH = (Parameter("view_id", kind=int, place="path"),)
@@ -25,6 +26,7 @@ def _row(view: SavedView) -> dict[str, Any]:
 class ViewsView(ConsoleView):
     """The user's saved views."""
 
+    read_rights = write_rights = AUTHENTICATED
     calls = {
         "get": Call("listViews", shapes.ViewsAnswer, (Parameter("resource", "exact"),)),
         "post": Call(
@@ -51,6 +53,7 @@ class ViewsView(ConsoleView):
 class SavedViewView(ConsoleView):
     """A saved view of the user."""
 
+    write_rights = AUTHENTICATED
     calls = {
         "put": Call(
             "renameView",

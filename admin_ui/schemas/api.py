@@ -6,6 +6,7 @@ from django.http import HttpRequest, HttpResponse
 
 from admin_ui.calls import TOPIC_PATH, Body, Call, ClusterView, Parameter, checked, query
 from admin_ui.params import number, topic_name
+from admin_ui.rights import ADMIN, CONSUME, LOOKUP, PRODUCE
 from admin_ui.schemas import selectors, shapes
 from engine.admin.api.schemas import SCHEMA_PAGE_MAX, GivenSchema
 from engine.base.errors import InvalidField
@@ -37,6 +38,8 @@ def _candidate(name: TopicName, body: Body) -> GivenSchema:
 class SchemasView(_SchemaView):
     """The versions of the schema, newest first; registration of the next one; deletion of all of them."""
 
+    read_rights = LOOKUP
+    write_rights = {"POST": PRODUCE, "DELETE": ADMIN}
     calls = {
         "get": Call(
             "listSchemas",
@@ -87,6 +90,7 @@ class SchemasView(_SchemaView):
 class SchemaView(_SchemaView):
     """A version with its definition."""
 
+    read_rights = LOOKUP
     calls = {
         "get": Call(
             "getSchema",
@@ -104,6 +108,7 @@ class SchemaView(_SchemaView):
 class VerdictView(_SchemaView):
     """Check whether a candidate could be the next version; nothing is changed."""
 
+    read_rights = ADMIN
     reading_methods = frozenset({"POST"})
 
     calls = {
@@ -124,6 +129,7 @@ class VerdictView(_SchemaView):
 class RehearsalView(_SchemaView):
     """Decode the last messages with a candidate; nothing is changed."""
 
+    read_rights = CONSUME
     reading_methods = frozenset({"POST"})
 
     calls = {

@@ -16,6 +16,7 @@ from admin_ui.calls import (
     checked,
 )
 from admin_ui.params import topic_name
+from admin_ui.rights import CONSUME, CONSUME_SUBSCRIPTION
 from admin_ui.subscriptions import deletion, disconnection, services, shapes, tokens
 from engine.admin.api.cursors import CursorChange
 from engine.base.names import TopicName, check_subscription
@@ -40,6 +41,7 @@ class CursorView(PreviewedView):
     """Move a subscription's position. A request is first a ``preview`` of the change, then makes exactly that change by
     its ``token``."""
 
+    write_rights = CONSUME_SUBSCRIPTION
     change: ClassVar[CursorChange]
     body_shape: ClassVar[Shape]
 
@@ -127,6 +129,7 @@ _SUBSCRIPTION_PATH = (*TOPIC_PATH, Parameter("subscription", place="path"))
 class DeleteView(PreviewedView):
     """Delete a subscription. A request is first a ``preview`` of what is lost, then deletes it by the ``token``."""
 
+    write_rights = CONSUME_SUBSCRIPTION
     calls = {
         "post": Call(
             "deleteSubscription",
@@ -159,6 +162,7 @@ class DisconnectView(PreviewedView):
     """Disconnect one consumer. A request is first a ``preview`` of the consumer, then disconnects exactly that one by
     the ``token``."""
 
+    write_rights = CONSUME_SUBSCRIPTION
     calls = {
         "post": Call(
             "disconnectConsumer",
@@ -188,6 +192,7 @@ class DisconnectView(PreviewedView):
 class ChangesView(ClusterView):
     """The last change of each subscription, to check whether one was made, and to undo it."""
 
+    read_rights = CONSUME
     calls = {
         "get": Call("lastChanges", shapes.LastChanges, TOPIC_PATH, errors=(400, 404, 405, 412))
     }

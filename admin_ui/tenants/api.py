@@ -1,12 +1,15 @@
-"""REST of tenants, namespaces and their policies. As in the admin REST, changes need a superuser."""
+"""REST of tenants, namespaces and their policies. As in Pulsar's REST, an administrator of the tenant
+changes what is in it."""
 
 from django.http import HttpRequest, HttpResponse
 
 from admin_ui.calls import WINDOW, Call, ClusterView, Parameter, checked, query
 from admin_ui.shapes import PropertiesAnswer, PropertiesBody
 from admin_ui.tenants import selectors, services, shapes
+from engine.auth.rights import SUPERUSER
 from engine.tenancy.namespaces import namespace_name
 from engine.tenancy.tenants import delete_tenant
+from gateway.http.auth.access import ADMIN_OF_NAMESPACE, ADMIN_OF_TENANT
 from gateway.http.bodies import json_answer, no_content
 from gateway.services import namespaces
 
@@ -18,8 +21,7 @@ FILTERED = (Parameter("q", "part of the name, in any case"), *WINDOW)
 class TenantsView(ClusterView):
     """All tenants."""
 
-    permission = "tenant"
-    write_permission = "cluster"
+    read_rights = write_rights = SUPERUSER
     calls = {
         "get": Call("listTenants", shapes.TenantsAnswer, FILTERED, errors=(400,)),
         "post": Call(
@@ -46,8 +48,7 @@ class TenantsView(ClusterView):
 class TenantView(ClusterView):
     """A tenant."""
 
-    permission = "tenant"
-    write_permission = "cluster"
+    write_rights = ADMIN_OF_TENANT
     calls = {
         "put": Call(
             "updateTenant",
@@ -75,8 +76,7 @@ class TenantView(ClusterView):
 class NamespacesView(ClusterView):
     """The namespaces of a tenant."""
 
-    permission = "tenant"
-    write_permission = "tenant"
+    read_rights = write_rights = ADMIN_OF_TENANT
     calls = {
         "get": Call(
             "listNamespaces", shapes.NamespacesAnswer, (TENANT, *FILTERED), errors=(400, 412)
@@ -110,8 +110,7 @@ class NamespacesView(ClusterView):
 class NamespaceView(ClusterView):
     """A namespace with its policies."""
 
-    permission = "namespace"
-    write_permission = "tenant"
+    read_rights = write_rights = ADMIN_OF_NAMESPACE
     calls = {
         "get": Call("getNamespace", shapes.NamespaceAnswer, (TENANT, NAMESPACE), errors=(412,)),
         "delete": Call(
@@ -135,8 +134,7 @@ class NamespaceView(ClusterView):
 class PropertiesView(ClusterView):
     """All properties of a namespace."""
 
-    permission = "namespace"
-    write_permission = "namespace"
+    write_rights = ADMIN_OF_NAMESPACE
     calls = {
         "put": Call(
             "setNamespaceProperties",

@@ -8,6 +8,7 @@ from django.http.response import HttpResponseBase
 from admin_ui.calls import (
     TOPIC_PATH,
     WINDOW,
+    Body,
     Call,
     ClusterView,
     Parameter,
@@ -19,11 +20,15 @@ from admin_ui.calls import (
     query,
 )
 from admin_ui.params import topic_name
+from admin_ui.rights import ADMIN, LOOKUP, PLACE
 from admin_ui.shapes import PropertiesAnswer, PropertiesBody, TopicRow
 from admin_ui.topics import export, selectors, services, shapes
 from admin_ui.topics.services import TopicChange
-from engine.base.names import DOMAINS
-from gateway.http.bodies import json_answer
+from engine.auth.actions import Action
+from engine.auth.rights import SUPERUSER, Right
+from engine.base.names import DOMAINS, TopicName
+from gateway.http.bodies import json_answer, object_body
+from gateway.http.view import RestView
 from gateway.services.admin import names, topics
 
 FILTERS = (
@@ -36,10 +41,26 @@ FILTERS = (
 )
 
 
+def _new_topic(view: RestView) -> TopicName:
+    """Return the topic that the body names; the rest of the body is checked when the caller may create it.
+
+    Raises InvalidField, PreconditionFailed.
+    """
+    body = object_body(view.request) or {}
+    if body.get("domain") not in DOMAINS or not all(type(body.get(part)) is str for part in PLACE):
+        body = checked(shapes.NewTopic, view.request)
+    return _named(body)
+
+
+def _named(body: Body) -> TopicName:
+    return names.topic_name(*(body[part] for part in PLACE))
+
+
 class TopicsView(SnapshotView):
     """A window of the filtered and sorted list of topics, and the creation of topics."""
 
-    write_permission = "namespace"
+    read_rights = SUPERUSER
+    write_rights = Right(Action.TENANT_ADMIN, TopicName, _new_topic)
     calls = {
         "get": Call(
             "listTopics", shapes.TopicsAnswer, parameters=(*FILTERS, *WINDOW), errors=(400,)
@@ -56,9 +77,7 @@ class TopicsView(SnapshotView):
 
     async def post(self, request: HttpRequest) -> HttpResponse:
         body = checked(shapes.NewTopic, request)
-        name = names.topic_name(
-            *(body[part] for part in ("domain", "tenant", "namespace", "topic"))
-        )
+        name = _named(body)
         count, properties = body["partitions"], body["properties"]
         await self.work(
             lambda engine: services.make(engine, name, partitions=count, properties=properties)
@@ -69,6 +88,7 @@ class TopicsView(SnapshotView):
 class TopicsFileView(ClusterView):
     """The whole filtered and sorted list as a file, CSV or a JSON array of rows."""
 
+    read_rights = SUPERUSER
     calls = {
         "get": Call(
             "exportTopics",
@@ -94,6 +114,7 @@ class TopicsFileView(ClusterView):
 class ScopesView(ClusterView):
     """Tenants and namespaces, by words of their names."""
 
+    read_rights = SUPERUSER
     calls = {
         "get": Call(
             "findScopes",
@@ -115,6 +136,7 @@ class ScopesView(ClusterView):
 class TopicDetailView(ClusterView):
     """A topic with its producers, subscriptions, ledgers and partitions."""
 
+    read_rights = LOOKUP
     calls = {
         "get": Call("getTopic", shapes.TopicAnswer, parameters=TOPIC_PATH, errors=(400, 404, 412))
     }
@@ -143,8 +165,7 @@ class ChangeView(PreviewedView):
     """Change a topic as a whole. A request is first a ``preview`` of the change, then makes exactly that change by its
     ``token``."""
 
-    permission = "topic"
-    write_permission = "namespace"
+    write_rights = ADMIN
     change: ClassVar[TopicChange]
     body_shape: ClassVar[Shape] = shapes.TopicChangeBody
 
@@ -183,8 +204,8 @@ class MorePartitionsView(ChangeView):
 class PropertiesView(ClusterView):
     """A topic's properties."""
 
-    permission = "topic"
-    write_permission = "topic"
+    read_rights = LOOKUP
+    write_rights = ADMIN
     calls = {
         "get": Call(
             "getTopicProperties",

@@ -3,13 +3,14 @@
 from typing import Any
 
 from admin_ui.feeds import Channel, snapshot_basis, snapshot_body
-from admin_ui.params import Params, topic_name
+from admin_ui.params import Params
+from admin_ui.rights import PLACE, WATCH_TOPIC, topic_at
 from admin_ui.topics import selectors
+from engine.auth.rights import SUPERUSER
 from gateway.clusters.cluster import Cluster
 from gateway.http.bodies import JsonText
 
 ROWS_MAX = 200
-PLACE = ("domain", "tenant", "namespace", "topic")
 
 
 async def _window(cluster: Cluster, params: Params) -> JsonText:
@@ -17,7 +18,7 @@ async def _window(cluster: Cluster, params: Params) -> JsonText:
 
 
 async def _topic(cluster: Cluster, params: Params) -> dict[str, Any]:
-    name = topic_name(**{part: params[part] for part in PLACE})
+    name = topic_at(params)
     return await cluster.collector.read(
         lambda engine: selectors.topic(cluster, engine, name), topic=str(name)
     )
@@ -26,8 +27,9 @@ async def _topic(cluster: Cluster, params: Params) -> dict[str, Any]:
 TOPICS_CHANNEL = Channel(
     "topics",
     snapshot_body(_window),
+    SUPERUSER,
     required=("cluster",),
     optional=("q", "tenant", "namespace", "domain", "attention", "sort", "offset", "limit"),
     basis=snapshot_basis,
 )
-TOPIC_CHANNEL = Channel("topic", _topic, required=("cluster", *PLACE))
+TOPIC_CHANNEL = Channel("topic", _topic, WATCH_TOPIC, required=("cluster", *PLACE))

@@ -58,4 +58,4 @@ KINDS: dict[Action, tuple[Kind, ...]] = {
 UNJUDGED = frozenset({Action.PUBLIC, Action.OPENED})
 """Actions that no judge is asked about."""
 WITHOUT_RESOURCE = UNJUDGED | {Action.AUTHENTICATED, Action.SUPERUSER}
-"""Actions that concern no part of the cluster: a declaration names no resource."""
+"""Actions that concern no part of the cluster: a declaration need not name a resource."""

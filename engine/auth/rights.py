@@ -27,17 +27,15 @@ class Right(Generic[C]):
     resources: Callable[[C], Resource | tuple[Resource, ...]] | None = None
 
     def __post_init__(self) -> None:
-        """Raise TypeError unless the resource is stated exactly where the action concerns one."""
-        named = self.kind is not None and self.resources is not None
-        if self.action in WITHOUT_RESOURCE:
-            if self.kind is not None or self.resources is not None:
-                raise TypeError(f"{self.action.name} concerns no resource")
-        elif not named:
+        """Raise TypeError unless the resource is stated where the action concerns one, and is of a kind that it has."""
+        if self.kind is None and self.resources is None and self.action in WITHOUT_RESOURCE:
+            return
+        if self.kind is None or self.resources is None:
             raise TypeError(
                 f"{self.action.name} needs a kind of resource and the function that returns it"
             )
-        elif self.kind not in KINDS[self.action]:
-            raise TypeError(f"{self.action.name} does not concern a {self.kind.__name__}")  # type: ignore[union-attr]
+        if self.kind not in KINDS[self.action]:
+            raise TypeError(f"{self.action.name} does not concern a {self.kind.__name__}")
 
     @property
     def judged(self) -> bool:

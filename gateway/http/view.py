@@ -1,6 +1,6 @@
 """The base of all REST views: Django REST framework's view, dispatched on the event loop.
 
-The framework's permissions and OpenAPI schema are used, its dispatch is not. The only authenticator is Django's session
+The framework's OpenAPI schema is used, its dispatch and permissions are not. The only authenticator is Django's session
 (``identity``), bodies are parsed by ``bodies`` and all answers are JSON, so the framework's Request and Response, which
 choose among parsers and renderers, are not created.
 """
@@ -17,9 +17,10 @@ from rest_framework.views import APIView
 from gateway.clusters.cluster import Cluster
 from gateway.clusters.registry import clusters_for
 from gateway.http import container, errors
+from gateway.http.auth.access import Declared, authorize_method, declared_rights
+from gateway.http.auth.identity import identify
 from gateway.http.bodies import no_content
 from gateway.http.conditional import conditional
-from gateway.http.identity import identify
 from gateway.services.engine_link import CALL_TIMEOUT_S, Work
 
 FOR_PROGRAMS = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Magnetar</title></head>
@@ -42,7 +43,11 @@ class RestView(APIView):
     """True for a view that refuses requests whose Accept header excludes JSON."""
     work_timeout_s = CALL_TIMEOUT_S
     reading_methods: ClassVar[frozenset[str]] = frozenset()
-    """Methods such as POST that are no change for the audit log, since they only read or publish messages."""
+    """Methods such as POST that only read: they need the right of reading, and are no change for the audit log."""
+    read_rights: ClassVar[Declared]
+    """The rights that reading needs. A view without the rights of a method that it serves makes no URL."""
+    write_rights: ClassVar[Declared]
+    """The rights that its other methods need, or these by method."""
     keeps_body = False
     """True for a view whose JSON bodies of changes are stored in the audit log."""
     request: HttpRequest  # type: ignore[assignment]
@@ -50,6 +55,12 @@ class RestView(APIView):
     """The cluster that the request is about."""
     principal = ""
     """The name of the signed-in user; empty for an anonymous request."""
+
+    @classmethod
+    def as_view(cls, **arguments: Any) -> Any:
+        """Return the view for a URL. Raises TypeError for a method without a right."""
+        declared_rights(cls)
+        return super().as_view(**arguments)
 
     @classmethod
     def may_change(cls, request: HttpRequest) -> bool:
@@ -76,19 +87,16 @@ class RestView(APIView):
             return errors.handle(error, request, quiet=self.quiet, changing=changing)
 
     async def admit(self, request: HttpRequest) -> None:
-        """Check that the caller may use this view with this method.
+        """Check that the caller has the rights that the method needs (A2), before anything is looked at.
 
-        Raises NotAcceptable, NotAuthenticated, PermissionDenied.
+        Raises NotAcceptable, NotAuthenticated, PermissionDenied, and what names of resources that are not valid raise.
         """
         if self.negotiates and not container.accepts_json(request):
             raise exceptions.NotAcceptable
         user = await identify(request)
         if user.is_authenticated:
             self.principal = user.get_username()
-        for permission in self.get_permissions():
-            if not permission.has_permission(request, self):  # type: ignore[arg-type]
-                refusal = exceptions.PermissionDenied if self.principal else None
-                raise (refusal or exceptions.NotAuthenticated)()
+        await authorize_method(self, request.method or "", user)
 
     async def work(self, work: Work[T]) -> T:
         """Return the result of ``work(engine)``, run with the request's principal. Raises TimeoutError."""

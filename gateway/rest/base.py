@@ -16,8 +16,6 @@ class AdminResource(RestView):
     ``route`` is set by the URL table. A documented method without a handler is answered with 501.
     """
 
-    permission = "cluster"
-    write_permission = "cluster"
     keeps_body = True
     route: RestRoute | None = None
 

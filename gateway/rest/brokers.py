@@ -7,11 +7,13 @@ from pathlib import Path
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 
+from engine.auth.actions import Action
+from engine.auth.rights import AUTHENTICATED, PUBLIC, SUPERUSER, Right
 from engine.base.metrics import METRICS_TYPE
-from engine.base.names import DOMAINS
+from engine.base.names import DOMAINS, TopicName
+from gateway.http.auth.access import LIST_NAMESPACE
 from gateway.http.bodies import json_answer, no_content, plain_text
 from gateway.rest.base import AdminResource, web_url
-from gateway.rest.permissions import PUBLIC
 from gateway.services import brokers, metrics
 from gateway.services.admin import lookup
 from gateway.services.admin.names import topic_name
@@ -20,12 +22,16 @@ from gateway.services.admin.names import topic_name
 class BrokersResource(AdminResource):
     """The ids of live brokers."""
 
+    read_rights = SUPERUSER
+
     async def get(self, request: HttpRequest) -> HttpResponse:
         return json_answer(await self.work(brokers.ids))
 
 
 class BrokersOfClusterResource(AdminResource):
     """The ids of live brokers; the cluster's name is ignored, as in Pulsar."""
+
+    read_rights = SUPERUSER
 
     async def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         return json_answer(await self.work(brokers.ids))
@@ -34,6 +40,7 @@ class BrokersOfClusterResource(AdminResource):
 class HealthResource(AdminResource):
     """The health check: ``ok`` when a broker reports that it can do its work."""
 
+    read_rights = SUPERUSER
     quiet = True
 
     async def get(self, request: HttpRequest) -> HttpResponse:
@@ -47,6 +54,7 @@ class HealthResource(AdminResource):
 class ReadyResource(AdminResource):
     """The readiness check: ``ok`` when requests can be answered."""
 
+    read_rights = AUTHENTICATED
     quiet = True
 
     async def get(self, request: HttpRequest) -> HttpResponse:
@@ -57,6 +65,8 @@ class ReadyResource(AdminResource):
 class VersionResource(AdminResource):
     """The version of Pulsar whose interface is served, as unquoted text."""
 
+    read_rights = AUTHENTICATED
+
     async def get(self, request: HttpRequest) -> HttpResponse:
         return plain_text(settings.PULSAR_VERSION)
 
@@ -64,12 +74,16 @@ class VersionResource(AdminResource):
 class LeaderResource(AdminResource):
     """The BrokerInfo of the elected leader."""
 
+    read_rights = SUPERUSER
+
     async def get(self, request: HttpRequest) -> HttpResponse:
         return json_answer({**await self.work(brokers.leader), "serviceUrl": web_url(request)})
 
 
 class InternalConfigurationResource(AdminResource):
     """The address of the metadata store, for tools that read it directly."""
+
+    read_rights = SUPERUSER
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         url = self.cluster.settings.metadata_url
@@ -86,6 +100,8 @@ class InternalConfigurationResource(AdminResource):
 
 class RuntimeConfigurationResource(AdminResource):
     """The effective settings of a broker by Pulsar's names, as text, overridden by the gateway's own."""
+
+    read_rights = SUPERUSER
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         environment, url = settings.ENVIRONMENT, self.cluster.settings.metadata_url
@@ -106,6 +122,8 @@ class RuntimeConfigurationResource(AdminResource):
 class DynamicSettingNamesResource(AdminResource):
     """The names of settings that may change while brokers run."""
 
+    read_rights = SUPERUSER
+
     async def get(self, request: HttpRequest) -> HttpResponse:
         names, _ = await self.work(brokers.dynamic_settings)
         return json_answer(names)
@@ -113,6 +131,8 @@ class DynamicSettingNamesResource(AdminResource):
 
 class DynamicSettingsResource(AdminResource):
     """The values of dynamic settings that were changed, as text."""
+
+    read_rights = SUPERUSER
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         _, values = await self.work(brokers.dynamic_settings)
@@ -122,6 +142,8 @@ class DynamicSettingsResource(AdminResource):
 class DynamicSettingResource(AdminResource):
     """The removal of a dynamic setting, after which the brokers' own applies. Answers 200, not 204, as Pulsar."""
 
+    write_rights = SUPERUSER
+
     async def delete(self, request: HttpRequest, configName: str) -> HttpResponse:
         await self.work(lambda engine: brokers.change_setting(engine, configName, None))
         return no_content(200)
@@ -129,6 +151,8 @@ class DynamicSettingResource(AdminResource):
 
 class DynamicSettingValueResource(AdminResource):
     """The change of a dynamic setting for all brokers. Answers 200, not 204, as Pulsar."""
+
+    write_rights = SUPERUSER
 
     async def post(self, request: HttpRequest, configName: str, configValue: str) -> HttpResponse:
         await self.work(lambda engine: brokers.change_setting(engine, configName, configValue))
@@ -138,6 +162,8 @@ class DynamicSettingValueResource(AdminResource):
 class BacklogQuotaCheckResource(AdminResource):
     """An immediate check of backlog quotas and its consequences. A GET, as in Pulsar."""
 
+    read_rights = SUPERUSER
+
     async def get(self, request: HttpRequest) -> HttpResponse:
         await self.work(brokers.check_quotas)
         return no_content()
@@ -145,6 +171,8 @@ class BacklogQuotaCheckResource(AdminResource):
 
 class OwnedNamespacesResource(AdminResource):
     """The bundles that a broker owns."""
+
+    read_rights = SUPERUSER
 
     async def get(self, request: HttpRequest, cluster: str, brokerId: str) -> HttpResponse:
         return json_answer(
@@ -155,33 +183,37 @@ class OwnedNamespacesResource(AdminResource):
 class LookupResource(AdminResource):
     """The broker that serves a topic."""
 
-    permission = "topic"
-
-    async def get(self, request: HttpRequest, domain: str, **names: str) -> HttpResponse:
+    def topic(self) -> TopicName:
+        """Return the topic that the path names. Raises Http404 for an unknown domain, PreconditionFailed."""
+        names = dict(self.kwargs)
+        domain = names.pop("domain")
         if domain not in DOMAINS:
             raise Http404
-        name = topic_name(domain, **names)
+        return topic_name(domain, **names)
+
+    read_rights = Right(Action.LOOKUP, TopicName, topic)
+
+    async def get(self, request: HttpRequest, **names: str) -> HttpResponse:
+        name = self.topic()
         answer = await self.work(lambda engine: lookup.owner_of(engine, name))
         answer["httpUrl"] = web_url(request)
         return json_answer(answer)
 
 
-class LookupBundleResource(AdminResource):
+class LookupBundleResource(LookupResource):
     """The bundle of a topic, as unquoted text."""
 
-    permission = "topic"
+    read_rights = LIST_NAMESPACE
 
-    async def get(self, request: HttpRequest, domain: str, **names: str) -> HttpResponse:
-        if domain not in DOMAINS:
-            raise Http404
-        name = topic_name(domain, **names)
+    async def get(self, request: HttpRequest, **names: str) -> HttpResponse:
+        name = self.topic()
         return plain_text(await self.work(lambda engine: lookup.bundle_of(engine, name)))
 
 
 class StatusResource(AdminResource):
     """The status page for load balancers: ``OK`` while the file of ``status_file_path`` exists."""
 
-    permission = PUBLIC
+    read_rights = PUBLIC
     quiet = True
     negotiates = False
 
@@ -195,7 +227,7 @@ class StatusResource(AdminResource):
 class MetricsResource(AdminResource):
     """The metrics of the gateway and all brokers in Prometheus' text format."""
 
-    permission = PUBLIC
+    read_rights = PUBLIC
     negotiates = False  # Scrapers accept only text.
 
     async def get(self, request: HttpRequest) -> StreamingHttpResponse:

@@ -2,6 +2,7 @@
 
 from django.http import HttpRequest, HttpResponse
 
+from engine.auth.rights import AUTHENTICATED, SUPERUSER
 from engine.base.errors import InvalidField
 from engine.tenancy.clusters import (
     create_cluster,
@@ -18,12 +19,16 @@ from gateway.rest.base import AdminResource
 class ClustersResource(AdminResource):
     """The names of clusters."""
 
+    read_rights = AUTHENTICATED
+
     async def get(self, request: HttpRequest) -> HttpResponse:
         return json_answer(await self.work(lambda engine: list_clusters(engine.store)))
 
 
 class ClusterResource(AdminResource):
     """The definition of a cluster. Creating and replacing it answer 200, not 204, as Pulsar."""
+
+    read_rights = write_rights = SUPERUSER
 
     async def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         return json_answer(await self.work(lambda engine: get_cluster(engine.store, cluster)))
@@ -45,6 +50,8 @@ class ClusterResource(AdminResource):
 
 class PeerClustersResource(AdminResource):
     """The peers of a cluster."""
+
+    read_rights = write_rights = SUPERUSER
 
     async def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         definition = await self.work(lambda engine: get_cluster(engine.store, cluster))

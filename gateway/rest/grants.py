@@ -1,23 +1,27 @@
-"""Permissions of roles on namespaces, topics and subscriptions. They are stored and answered, but not enforced yet."""
+"""Permissions of roles on namespaces, topics and subscriptions. They are stored and answered, but no judge applies them
+yet."""
 
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
+from engine.auth.actions import Action
+from engine.auth.rights import Right
 from engine.base.errors import InvalidField
 from engine.base.names import TopicName
 from engine.tenancy import grants
 from engine.tenancy.checks import read_actions, read_roles
 from engine.tenancy.namespaces import namespace_name
+from gateway.http.auth.access import ADMIN_OF_NAMESPACE
 from gateway.http.bodies import json_answer, json_body, no_content
 from gateway.rest.base import AdminResource
+from gateway.rest.rights import ADMIN
 from gateway.rest.topics import TopicPathResource
 from gateway.services.admin import permissions
 
 
 class _NamespaceGrantsBase(AdminResource):
-    permission = "tenant"
-    write_permission = "tenant"
+    read_rights = write_rights = ADMIN_OF_NAMESPACE
 
 
 class NamespaceGrantsResource(_NamespaceGrantsBase):
@@ -83,8 +87,7 @@ class SubscriptionRevocationResource(_NamespaceGrantsBase):
 
 
 class _TopicGrantsBase(TopicPathResource):
-    permission = "tenant"
-    write_permission = "tenant"
+    read_rights = write_rights = ADMIN
 
 
 class TopicGrantsResource(_TopicGrantsBase):
@@ -109,11 +112,17 @@ class TopicGrantResource(_TopicGrantsBase):
         return no_content()
 
 
+def _topics_of_body(view: AdminResource) -> tuple[TopicName, ...]:
+    return tuple(_topic_and_role(option)[0] for option in _options(json_body(view.request)))
+
+
+ADMIN_OF_EACH: Right[AdminResource] = Right(Action.TENANT_ADMIN, TopicName, _topics_of_body)
+
+
 class GrantsOnTopicsResource(AdminResource):
     """Grants on several topics, made one after the other. When one is refused, those before it remain."""
 
-    permission = "tenant"
-    write_permission = "tenant"
+    write_rights = ADMIN_OF_EACH
 
     async def post(self, request: HttpRequest) -> HttpResponse:
         requested = [
@@ -127,8 +136,7 @@ class GrantsOnTopicsResource(AdminResource):
 class RevocationsOnTopicsResource(AdminResource):
     """Revocations on several topics, made one after the other."""
 
-    permission = "tenant"
-    write_permission = "tenant"
+    write_rights = ADMIN_OF_EACH
 
     async def post(self, request: HttpRequest) -> HttpResponse:
         requested = [_topic_and_role(option) for option in _options(json_body(request))]

@@ -3,6 +3,9 @@
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 
+from engine.auth.actions import Action
+from engine.auth.resource_names import TenantName
+from engine.auth.rights import SUPERUSER, Right
 from engine.base.errors import InvalidField, PreconditionFailed
 from engine.tenancy.namespaces import (
     anti_affinity,
@@ -18,6 +21,12 @@ from engine.tenancy.namespaces import (
     namespace_properties,
     set_anti_affinity,
     set_bookie_affinity,
+)
+from gateway.http.auth.access import (
+    ADMIN_OF_NAMESPACE,
+    ADMIN_OF_TENANT,
+    CONSUME_NAMESPACE,
+    LIST_NAMESPACE,
 )
 from gateway.http.bodies import (
     flag,
@@ -41,8 +50,7 @@ MANY_TIMEOUT_S = 55.0
 class NamespacesOfTenantResource(AdminResource):
     """The namespaces of a tenant, as ``tenant/namespace``."""
 
-    permission = "tenant"
-    write_permission = "tenant"
+    read_rights = ADMIN_OF_TENANT
 
     async def get(self, request: HttpRequest, tenant: str) -> HttpResponse:
         return await json_list(
@@ -53,7 +61,7 @@ class NamespacesOfTenantResource(AdminResource):
 class NamespacesOfClusterResource(AdminResource):
     """The namespaces with names of the older form, ``tenant/cluster/namespace``."""
 
-    permission = "tenant"
+    read_rights = ADMIN_OF_TENANT
 
     async def get(self, request: HttpRequest, tenant: str, cluster: str) -> HttpResponse:
         names = await self.work(
@@ -65,8 +73,7 @@ class NamespacesOfClusterResource(AdminResource):
 class NamespaceResource(AdminResource):
     """A namespace: its policies, creation and deletion."""
 
-    permission = "namespace"
-    write_permission = "tenant"
+    read_rights = write_rights = ADMIN_OF_NAMESPACE
 
     async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         name = namespace_name(tenant, namespace)
@@ -93,8 +100,7 @@ class NamespaceResource(AdminResource):
 class NamespaceTopicsResource(AdminResource):
     """The topics of a namespace, partitions included."""
 
-    permission = "namespace"
-    write_permission = "namespace"
+    read_rights = LIST_NAMESPACE
 
     async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         name = namespace_name(tenant, namespace)
@@ -112,8 +118,7 @@ class NamespaceTopicsResource(AdminResource):
 class BundlesResource(AdminResource):
     """The bundles of a namespace."""
 
-    permission = "namespace"
-    write_permission = "namespace"
+    read_rights = LIST_NAMESPACE
 
     async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         name = namespace_name(tenant, namespace)
@@ -122,8 +127,7 @@ class BundlesResource(AdminResource):
 
 
 class _NamespaceBase(AdminResource):
-    permission = "namespace"
-    write_permission = "namespace"
+    read_rights = write_rights = ADMIN_OF_NAMESPACE
 
 
 class NamespacePropertiesResource(_NamespaceBase):
@@ -188,8 +192,7 @@ class AntiAffinityResource(AdminResource):
     It is stored, but has no effect.
     """
 
-    permission = "namespace"
-    write_permission = "cluster"
+    read_rights = write_rights = ADMIN_OF_NAMESPACE
 
     async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         name = namespace_name(tenant, namespace)
@@ -213,8 +216,13 @@ class AntiAffinityResource(AdminResource):
 class AntiAffinityMembersResource(AdminResource):
     """The namespaces of an anti-affinity group."""
 
-    permission = "tenant"
     parameter = "tenant"
+
+    def queried_tenant(self) -> TenantName:
+        """Return the tenant of the query; without one it is of no tenant's administrator."""
+        return TenantName(self.request.GET.get(self.parameter, ""))
+
+    read_rights = Right(Action.TENANT_ADMIN, TenantName, queried_tenant)
 
     async def get(self, request: HttpRequest, cluster: str, group: str) -> HttpResponse:
         tenant = request.GET.get(self.parameter)
@@ -234,8 +242,7 @@ class OlderAntiAffinityMembersResource(AntiAffinityMembersResource):
 class BookieAffinityResource(AdminResource):
     """The groups of bookies that store a namespace's ledgers."""
 
-    permission = "namespace"
-    write_permission = "cluster"
+    read_rights = write_rights = SUPERUSER
 
     async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         name = namespace_name(tenant, namespace)
@@ -256,7 +263,7 @@ class BookieAffinityResource(AdminResource):
 class NamespaceUnloadResource(AdminResource):
     """The unload of all bundles of a namespace from their brokers."""
 
-    write_permission = "cluster"
+    write_rights = SUPERUSER
 
     async def put(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         name = namespace_name(tenant, namespace)
@@ -267,7 +274,7 @@ class NamespaceUnloadResource(AdminResource):
 class BundleUnloadResource(AdminResource):
     """The unload of one bundle from its broker."""
 
-    write_permission = "cluster"
+    write_rights = SUPERUSER
 
     async def put(
         self, request: HttpRequest, tenant: str, namespace: str, bundle: str
@@ -281,7 +288,7 @@ class BundleUnloadResource(AdminResource):
 class BundleSplitResource(AdminResource):
     """The split of one bundle."""
 
-    write_permission = "cluster"
+    write_rights = SUPERUSER
 
     async def put(
         self, request: HttpRequest, tenant: str, namespace: str, bundle: str
@@ -304,6 +311,7 @@ class BundleSplitResource(AdminResource):
 class NamespaceClearBacklogResource(_NamespaceBase):
     """The clearing of backlogs of one subscription or of all, in a namespace or one bundle of it."""
 
+    write_rights = CONSUME_NAMESPACE
     work_timeout_s = MANY_TIMEOUT_S
 
     async def post(
@@ -322,6 +330,7 @@ class NamespaceClearBacklogResource(_NamespaceBase):
 class NamespaceUnsubscribeResource(_NamespaceBase):
     """The deletion of a subscription from the topics of a namespace or of one bundle of it."""
 
+    write_rights = CONSUME_NAMESPACE
     work_timeout_s = MANY_TIMEOUT_S
 
     async def post(

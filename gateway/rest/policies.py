@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from django.http import Http404, HttpRequest, HttpResponse
 
+from engine.auth.rights import SUPERUSER
 from engine.base.names import TopicName
 from engine.tenancy.namespaces import namespace_name
 from engine.tenancy.policies.forms import Choice, Fields, Names
@@ -17,8 +18,10 @@ from engine.tenancy.policies.table import (
     SIZE_QUOTA,
     SUBSCRIPTION_RATE,
 )
+from gateway.http.auth.access import ADMIN_OF_NAMESPACE
 from gateway.http.bodies import flag, json_answer, json_body, no_content
 from gateway.rest.base import AdminResource
+from gateway.rest.rights import ADMIN
 from gateway.rest.topics import TopicPathResource
 from gateway.services import policies
 
@@ -72,8 +75,7 @@ def own_field(request: HttpRequest, policy: Policy) -> str:
 
 
 class _NamespacePolicyBase(AdminResource):
-    permission = "namespace"
-    write_permission = "namespace"
+    read_rights = write_rights = ADMIN_OF_NAMESPACE
 
     async def value(self, tenant: str, namespace: str, policy: Policy) -> Any:
         name = namespace_name(tenant, namespace)
@@ -127,6 +129,8 @@ class NamespaceQuotasResource(_NamespacePolicyBase):
 
 
 class _TopicPolicyBase(TopicPathResource):
+    read_rights = write_rights = ADMIN
+
     async def value(
         self, request: HttpRequest, tenant: str, namespace: str, topic: str, policy: Policy
     ) -> Any:
@@ -277,7 +281,9 @@ def _resource(
     methods: dict[str, Any] = {route.method.lower(): base.store}
     if route.removal == DELETE:
         methods["delete"] = base.remove
-    attributes = {"policy": policy, "policy_route": route, **methods}
+    attributes: dict[str, Any] = {"policy": policy, "policy_route": route, **methods}
+    if route.by_superuser:
+        attributes["write_rights"] = SUPERUSER
     return type(f"{base.__name__}_{policy.name}", (base,), attributes)
 
 

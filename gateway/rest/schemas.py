@@ -7,16 +7,17 @@ from engine.base.errors import InvalidField
 from engine.base.names import TopicName
 from gateway.http.bodies import flag, json_answer, no_content, object_body, string_map
 from gateway.rest.base import AdminResource
+from gateway.rest.rights import ADMIN, LOOKUP, PRODUCE
 from gateway.services import schemas
 from gateway.services.admin.names import topic_name
 
 
 class _SchemaBase(AdminResource):
-    permission = "topic"
-    write_permission = "topic"
+    domain = "persistent"
+    read_rights = LOOKUP
 
     def name(self, tenant: str, namespace: str, topic: str) -> TopicName:
-        return topic_name("persistent", tenant, namespace, topic)
+        return topic_name(self.domain, tenant, namespace, topic)
 
     def given(self, request: HttpRequest, tenant: str, namespace: str, topic: str) -> GivenSchema:
         """Return the schema in the body, a PostSchemaPayload. Raises InvalidField."""
@@ -34,6 +35,8 @@ class _SchemaBase(AdminResource):
 
 class LatestSchemaResource(_SchemaBase):
     """The newest version of a schema; the addition of one; the deletion of all."""
+
+    write_rights = {"POST": PRODUCE, "DELETE": ADMIN}
 
     async def get(
         self, request: HttpRequest, tenant: str, namespace: str, topic: str
@@ -96,6 +99,7 @@ class SchemaMetadataResource(_SchemaBase):
 class SchemaCompatibilityResource(_SchemaBase):
     """A check whether a schema could be the next version, without a change."""
 
+    read_rights = ADMIN
     reading_methods = frozenset({"POST"})
 
     async def post(

@@ -15,6 +15,7 @@ from engine.base.errors import InvalidField
 from gateway.http.bodies import flag, json_answer, json_body, no_content, object_body, string_map
 from gateway.rest.base import AdminResource
 from gateway.rest.messages import message_answer, message_position, required_position
+from gateway.rest.rights import CONSUME, CONSUME_SUBSCRIPTION
 from gateway.rest.topics import TopicPathResource
 from gateway.services.admin import cursors, messages, names, subscriptions
 
@@ -31,6 +32,8 @@ def checked_count(value: int, field: str, low: int = 1) -> int:
 class SubscriptionsResource(TopicPathResource):
     """The names of a topic's subscriptions."""
 
+    read_rights = CONSUME
+
     async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
         name = self.name(**path)
         return json_answer(await self.work(lambda engine: subscriptions.names(engine, name)))
@@ -38,6 +41,8 @@ class SubscriptionsResource(TopicPathResource):
 
 class SubscriptionResource(TopicPathResource):
     """The creation of a subscription at a position, and its deletion."""
+
+    write_rights = CONSUME_SUBSCRIPTION
 
     async def put(self, request: HttpRequest, subName: str, **path: str) -> HttpResponse:
         name, subscription = self.name(**path), names.subscription_name(subName)
@@ -68,6 +73,8 @@ class SubscriptionResource(TopicPathResource):
 class SubscriptionPropertiesResource(TopicPathResource):
     """The properties that users set on a subscription."""
 
+    read_rights = write_rights = CONSUME_SUBSCRIPTION
+
     async def get(self, request: HttpRequest, subName: str, **path: str) -> HttpResponse:
         name, subscription = self.name(**path), names.subscription_name(subName)
         return json_answer(
@@ -86,6 +93,8 @@ class SubscriptionPropertiesResource(TopicPathResource):
 class SkipResource(TopicPathResource):
     """The acknowledgement of the next messages."""
 
+    write_rights = CONSUME_SUBSCRIPTION
+
     async def post(
         self, request: HttpRequest, subName: str, numMessages: int, **path: str
     ) -> HttpResponse:
@@ -98,6 +107,8 @@ class SkipResource(TopicPathResource):
 class SkipAllResource(TopicPathResource):
     """The acknowledgement of all messages."""
 
+    write_rights = CONSUME_SUBSCRIPTION
+
     async def post(self, request: HttpRequest, subName: str, **path: str) -> HttpResponse:
         name, subscription = self.name(**path), names.subscription_name(subName)
         args = OnSubscription(name, subscription)
@@ -107,6 +118,8 @@ class SkipAllResource(TopicPathResource):
 
 class ResetToTimeResource(TopicPathResource):
     """A seek to the first message published at or after a time."""
+
+    write_rights = CONSUME_SUBSCRIPTION
 
     async def post(
         self, request: HttpRequest, subName: str, timestamp: int, **path: str
@@ -122,6 +135,8 @@ class ResetToTimeResource(TopicPathResource):
 class ResetToPositionResource(TopicPathResource):
     """A seek to a message."""
 
+    write_rights = CONSUME_SUBSCRIPTION
+
     async def post(self, request: HttpRequest, subName: str, **path: str) -> HttpResponse:
         name, subscription = self.name(**path), names.subscription_name(subName)
         position = required_position(request)
@@ -133,6 +148,8 @@ class ResetToPositionResource(TopicPathResource):
 
 class ExpireResource(TopicPathResource):
     """The acknowledgement of messages older than an age."""
+
+    write_rights = CONSUME_SUBSCRIPTION
 
     async def post(
         self, request: HttpRequest, subName: str, expireTimeInSeconds: int, **path: str
@@ -147,6 +164,8 @@ class ExpireResource(TopicPathResource):
 class ExpireToPositionResource(TopicPathResource):
     """The acknowledgement of all messages up to one."""
 
+    write_rights = CONSUME_SUBSCRIPTION
+
     async def post(self, request: HttpRequest, subName: str, **path: str) -> HttpResponse:
         name, subscription = self.name(**path), names.subscription_name(subName)
         position = required_position(request)
@@ -158,6 +177,8 @@ class ExpireToPositionResource(TopicPathResource):
 
 class ExpireAllResource(TopicPathResource):
     """The acknowledgement of messages older than an age, for every subscription of a topic."""
+
+    write_rights = CONSUME
 
     async def post(
         self, request: HttpRequest, expireTimeInSeconds: int, **path: str
@@ -171,6 +192,7 @@ class ExpireAllResource(TopicPathResource):
 class AnalyzeBacklogResource(TopicPathResource):
     """An analysis of the backlog, which reads its messages."""
 
+    read_rights = CONSUME_SUBSCRIPTION
     reading_methods = frozenset({"POST"})
 
     async def post(self, request: HttpRequest, subName: str, **path: str) -> HttpResponse:
@@ -185,6 +207,8 @@ class AnalyzeBacklogResource(TopicPathResource):
 
 class ReplicatedResource(TopicPathResource):
     """The switch whether the subscription's state is replicated to other clusters."""
+
+    read_rights = write_rights = CONSUME_SUBSCRIPTION
 
     async def get(self, request: HttpRequest, subName: str, **path: str) -> HttpResponse:
         name, subscription = self.name(**path), names.subscription_name(subName)
@@ -205,6 +229,8 @@ class ReplicatedResource(TopicPathResource):
 
 class PeekResource(TopicPathResource):
     """The nth unacknowledged message of a subscription."""
+
+    read_rights = CONSUME_SUBSCRIPTION
 
     async def get(
         self, request: HttpRequest, subName: str, messagePosition: int, **path: str

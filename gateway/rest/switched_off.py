@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from django.http import HttpRequest, HttpResponse
 
+from engine.auth.rights import AUTHENTICATED
 from engine.base.errors import Conflict, NotFound, NotReady, PreconditionFailed, Refusal
 from gateway.rest.base import AdminResource
 from gateway.rest.routes import RestRoute, routes
@@ -34,6 +35,7 @@ PACKAGES = ("function", "sink", "source")
 class SwitchedOffResource(AdminResource):
     """A path whose documented calls are refused. Bodies are not parsed, so any content type is accepted."""
 
+    read_rights = write_rights = AUTHENTICATED
     quiet = True
     negotiates = False
     refusal: ClassVar[Refusal]

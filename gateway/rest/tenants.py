@@ -3,6 +3,7 @@
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
+from engine.auth.rights import SUPERUSER
 from engine.tenancy.tenants import (
     create_tenant,
     delete_tenant,
@@ -10,6 +11,7 @@ from engine.tenancy.tenants import (
     list_tenants,
     update_tenant,
 )
+from gateway.http.auth.access import ADMIN_OF_TENANT
 from gateway.http.bodies import flag, json_answer, json_list, no_content, object_body, string_list
 from gateway.rest.base import AdminResource
 
@@ -25,7 +27,7 @@ def tenant_info(request: HttpRequest) -> dict[str, list[str]] | None:
 class TenantsResource(AdminResource):
     """The names of tenants."""
 
-    permission = "tenant"
+    read_rights = SUPERUSER
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         return await json_list(await self.work(lambda engine: list_tenants(engine.store)))
@@ -34,8 +36,8 @@ class TenantsResource(AdminResource):
 class TenantResource(AdminResource):
     """A tenant: its definition, creation and deletion."""
 
-    permission = "tenant"
-    write_permission = "cluster"
+    read_rights = ADMIN_OF_TENANT
+    write_rights = {"PUT": SUPERUSER, "POST": ADMIN_OF_TENANT, "DELETE": ADMIN_OF_TENANT}
 
     async def get(self, request: HttpRequest, tenant: str) -> HttpResponse:
         return json_answer(await self.work(lambda engine: get_tenant(engine.store, tenant)))

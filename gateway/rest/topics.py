@@ -8,6 +8,7 @@ from engine.base.errors import InvalidField, InvalidRequest
 from engine.base.names import TopicName
 from engine.tenancy import topics as metadata
 from engine.tenancy.namespaces import namespace_name
+from gateway.http.auth.access import LIST_NAMESPACE
 from gateway.http.bodies import (
     flag,
     json_answer,
@@ -20,6 +21,7 @@ from gateway.http.bodies import (
 )
 from gateway.rest.base import AdminResource
 from gateway.rest.messages import message_answer, required_position
+from gateway.rest.rights import ADMIN, CONSUME, LOOKUP
 from gateway.services.admin import messages, names, partitioned_topics, topics
 
 STATS_FLAGS = {
@@ -34,8 +36,6 @@ STATS_FLAGS = {
 class TopicPathResource(AdminResource):
     """Base of resources whose path holds a topic's name."""
 
-    permission = "topic"
-    write_permission = "topic"
     domain = "persistent"
 
     def name(self, tenant: str, namespace: str, topic: str) -> TopicName:
@@ -54,7 +54,7 @@ def stats_flags(request: HttpRequest) -> dict[str, bool]:
 class TopicsOfNamespaceResource(TopicPathResource):
     """The topics of a namespace, partitions included."""
 
-    permission = "namespace"
+    read_rights = LIST_NAMESPACE
 
     async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         parent = namespace_name(tenant, namespace)
@@ -71,7 +71,7 @@ class TopicsOfNamespaceResource(TopicPathResource):
 class PartitionedTopicsResource(TopicPathResource):
     """The partitioned topics of a namespace."""
 
-    permission = "namespace"
+    read_rights = LIST_NAMESPACE
 
     async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         parent = namespace_name(tenant, namespace)
@@ -84,7 +84,7 @@ class PartitionedTopicsResource(TopicPathResource):
 class TopicResource(TopicPathResource):
     """A topic without partitions: its creation and deletion."""
 
-    write_permission = "namespace"
+    write_rights = ADMIN
 
     async def put(self, request: HttpRequest, **path: str) -> HttpResponse:
         properties = string_map(object_body(request), "properties")
@@ -101,7 +101,8 @@ class TopicResource(TopicPathResource):
 class PartitionsResource(TopicPathResource):
     """A partitioned topic: its number of partitions, creation, growth and deletion."""
 
-    write_permission = "namespace"
+    read_rights = LOOKUP
+    write_rights = ADMIN
 
     async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
         name = self.name(**path)
@@ -149,7 +150,7 @@ def partition_count(request: HttpRequest) -> tuple[int, dict[str, str]]:
 class MissedPartitionsResource(TopicPathResource):
     """The creation of partitions that are missing."""
 
-    write_permission = "namespace"
+    write_rights = ADMIN
 
     async def post(self, request: HttpRequest, **path: str) -> HttpResponse:
         name = self.name(**path)
@@ -160,7 +161,8 @@ class MissedPartitionsResource(TopicPathResource):
 class TopicPropertiesResource(TopicPathResource):
     """The properties that users set on a topic."""
 
-    write_permission = "namespace"
+    read_rights = LOOKUP
+    write_rights = ADMIN
 
     async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
         name = self.name(**path)
@@ -182,6 +184,8 @@ class TopicPropertiesResource(TopicPathResource):
 class TopicStatsResource(TopicPathResource):
     """The statistics of a topic."""
 
+    read_rights = LOOKUP
+
     async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
         name, flags = self.name(**path), stats_flags(request)
         return json_answer(await self.work(lambda engine: topics.stats(engine, name, flags)))
@@ -189,6 +193,8 @@ class TopicStatsResource(TopicPathResource):
 
 class PartitionedStatsResource(TopicPathResource):
     """The statistics of a partitioned topic, summed over its partitions."""
+
+    read_rights = LOOKUP
 
     async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
         name, flags = self.name(**path), stats_flags(request)
@@ -204,6 +210,8 @@ class PartitionedStatsResource(TopicPathResource):
 class InternalStatsResource(TopicPathResource):
     """The ledgers and cursors of a topic."""
 
+    read_rights = LOOKUP
+
     async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
         name, details = self.name(**path), flag(request, "metadata")
         stats = await self.work(
@@ -215,6 +223,8 @@ class InternalStatsResource(TopicPathResource):
 class PartitionedInternalStatsResource(TopicPathResource):
     """The ledgers and cursors of each partition."""
 
+    read_rights = LOOKUP
+
     async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
         name = self.name(**path)
         return json_answer(
@@ -225,6 +235,8 @@ class PartitionedInternalStatsResource(TopicPathResource):
 class InternalInfoResource(TopicPathResource):
     """The ledgers and cursors as they are stored in the metadata."""
 
+    read_rights = LOOKUP
+
     async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
         name = self.name(**path)
         return json_answer(await self.work(lambda engine: topics.internal_info(engine, name)))
@@ -233,6 +245,8 @@ class InternalInfoResource(TopicPathResource):
 class LastMessageIdResource(TopicPathResource):
     """The id of the newest message."""
 
+    read_rights = CONSUME
+
     async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
         name = self.name(**path)
         return json_answer(await self.work(lambda engine: messages.last_message_id(engine, name)))
@@ -240,6 +254,8 @@ class LastMessageIdResource(TopicPathResource):
 
 class MessageIdByTimeResource(TopicPathResource):
     """The id of the first message published at or after a time."""
+
+    read_rights = CONSUME
 
     async def get(self, request: HttpRequest, timestamp: int, **path: str) -> HttpResponse:
         name = self.name(**path)
@@ -253,7 +269,7 @@ class MessageIdByTimeResource(TopicPathResource):
 class TerminateResource(TopicPathResource):
     """The termination of a topic, which then accepts no further messages."""
 
-    write_permission = "namespace"
+    write_rights = ADMIN
 
     async def post(self, request: HttpRequest, **path: str) -> HttpResponse:
         name = self.name(**path)
@@ -263,7 +279,7 @@ class TerminateResource(TopicPathResource):
 class TerminatePartitionsResource(TopicPathResource):
     """The termination of every partition."""
 
-    write_permission = "namespace"
+    write_rights = ADMIN
 
     async def post(self, request: HttpRequest, **path: str) -> HttpResponse:
         name = self.name(**path)
@@ -275,7 +291,7 @@ class TerminatePartitionsResource(TopicPathResource):
 class TopicUnloadResource(TopicPathResource):
     """The unload of a topic from its broker; clients reconnect."""
 
-    write_permission = "namespace"
+    write_rights = ADMIN
 
     async def put(self, request: HttpRequest, **path: str) -> HttpResponse:
         name = self.name(**path)
@@ -286,7 +302,7 @@ class TopicUnloadResource(TopicPathResource):
 class TrimResource(TopicPathResource):
     """The deletion of ledgers that no cursor and no retention needs."""
 
-    write_permission = "namespace"
+    write_rights = ADMIN
 
     async def post(self, request: HttpRequest, **path: str) -> HttpResponse:
         name = self.name(**path)
@@ -297,7 +313,7 @@ class TrimResource(TopicPathResource):
 class TruncateResource(TopicPathResource):
     """The deletion of all messages except those of the open ledger."""
 
-    write_permission = "namespace"
+    write_rights = ADMIN
 
     async def delete(self, request: HttpRequest, **path: str) -> HttpResponse:
         name = self.name(**path)
@@ -308,7 +324,7 @@ class TruncateResource(TopicPathResource):
 class CompactionResource(TopicPathResource):
     """The compaction of a topic in the background, and its status."""
 
-    permission = write_permission = "namespace"
+    read_rights = write_rights = ADMIN
 
     async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
         name = self.name(**path)
@@ -322,6 +338,8 @@ class CompactionResource(TopicPathResource):
 
 class ExamineResource(TopicPathResource):
     """The nth message from the start or the end of a topic."""
+
+    read_rights = CONSUME
 
     async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
         name = self.name(**path)
@@ -338,6 +356,8 @@ class ExamineResource(TopicPathResource):
 
 class MessageByIdResource(TopicPathResource):
     """A message by its position."""
+
+    read_rights = CONSUME
 
     async def get(
         self, request: HttpRequest, ledgerId: int, entryId: int, **path: str
@@ -357,6 +377,7 @@ _TOPIC = f"{_TREE}/{{topic}}"
 class BacklogSizeResource(TopicPathResource):
     """The size in bytes of the messages behind a position."""
 
+    read_rights = CONSUME
     reading_methods = frozenset({"PUT"})
 
     async def put(self, request: HttpRequest, **path: str) -> HttpResponse:
@@ -369,7 +390,7 @@ class BacklogSizeResource(TopicPathResource):
 class OffloadResource(TopicPathResource):
     """The offload of ledgers to other storage, which is not supported: its status is that it never ran."""
 
-    write_permission = "namespace"
+    read_rights = write_rights = ADMIN
 
     async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
         name = self.name(**path)

@@ -40,6 +40,7 @@ from gateway.ws.replies import (
     parse_reply,
     simple_answer,
 )
+from gateway.ws.rights import Opening
 from gateway.ws.values import DecodeQueue, SchemaCache, ValueFrames
 from gateway.ws.window import Window
 
@@ -62,7 +63,11 @@ async def consumer(
     cluster: Cluster,
 ) -> None:
     """Serve the consumer endpoint."""
-    await sockets.run(scope, receive, send, lambda: _subscribe(scope, target, cluster))
+    await sockets.run(
+        *(scope, receive, send, "consumer"),
+        lambda: _names(scope, target),
+        lambda: _subscribe(scope, target, cluster),
+    )
 
 
 async def reader(
@@ -73,7 +78,25 @@ async def reader(
     cluster: Cluster,
 ) -> None:
     """Serve the reader endpoint. As in Pulsar, it too continues only after answers with ``{"messageId"}``."""
-    await sockets.run(scope, receive, send, lambda: _open_reader(scope, target, cluster))
+    names = Opening((target.topic,))
+    await sockets.run(
+        *(scope, receive, send, "reader"),
+        lambda: names,
+        lambda: _open_reader(scope, target, cluster),
+    )
+
+
+def _names(scope: sockets.Scope, target: Target) -> Opening:
+    """Return the topics, subscription and dead letter topic of a consumer. Raises HandshakeRefusedError."""
+    query = Query.parse(scope["query_string"])
+    topics, is_pattern = _topics(query, target)
+    dead_letters = query.text("deadLetterTopic")
+    return Opening(
+        tuple(topics),
+        is_pattern,
+        target.subscription,
+        topic_name(dead_letters) if dead_letters else "",
+    )
 
 
 async def _subscribe(scope: sockets.Scope, target: Target, cluster: Cluster) -> "ConsumerEndpoint":

@@ -21,6 +21,7 @@ from gateway.ws.encryption import COMPRESSIONS, key_fields
 from gateway.ws.frames import HandshakeRefusedError, Query
 from gateway.ws.keys import sealer
 from gateway.ws.paths import Target
+from gateway.ws.rights import Opening
 
 IN_FLIGHT_MAX = 1000
 IN_FLIGHT_BYTES_MAX = 16 << 20
@@ -49,7 +50,12 @@ async def application(
     cluster: Cluster,
 ) -> None:
     """Serve the producer endpoint."""
-    await sockets.run(scope, receive, send, lambda: _open(scope, target, cluster))
+    names = Opening((target.topic,))
+    await sockets.run(
+        *(scope, receive, send, "producer"),
+        lambda: names,
+        lambda: _open(scope, target, cluster),
+    )
 
 
 async def _open(scope: sockets.Scope, target: Target, cluster: Cluster) -> "ProducerEndpoint":

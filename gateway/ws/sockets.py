@@ -14,6 +14,7 @@ from engine.client.errors import ServerError
 from gateway.http import refusal
 from gateway.http.socket_port import SocketPort, port_of
 from gateway.ws.frames import HandshakeRefusedError
+from gateway.ws.rights import Opening, admit
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -62,14 +63,17 @@ async def run(
     scope: Scope,
     receive: Receive,
     send: Send,
+    kind: str,
+    names: Callable[[], Opening],
     open_endpoint: Callable[[], Awaitable[SocketEndpoint]],
 ) -> None:
-    """Open the endpoint, accept the handshake, and close the endpoint when the socket has ended.
+    """Check the caller's rights on ``names()`` (A3), open the endpoint and accept the handshake.
 
-    An endpoint that was opened is closed also after an error or a cancellation.
+    The endpoint is closed when the socket has ended, also after an error or a cancellation.
     """
     await receive()  # websocket.connect
     try:
+        await admit(kind, names())
         endpoint = await open_endpoint()
     except HandshakeRefusedError as error:
         await refuse(send, error)

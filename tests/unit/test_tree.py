@@ -19,6 +19,7 @@ SAME_FILE_NAME = {
     "metrics": "what the package counts; in engine.base, how counting is done",
     "ports": "the protocols that the package asks of others",
     "records": "the layouts of what the package stores",
+    "rights": "what calls need; in engine.auth, what a right is",
     "selectors": "what a resource of the console reads",
     "server": "what answers the requests of other processes",
     "services": "what a resource of the console changes",

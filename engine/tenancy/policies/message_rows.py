@@ -45,6 +45,7 @@ MESSAGES: tuple[Policy, ...] = (
             ("active", "delayedDeliveryEnabled"),
             ("maxDeliveryDelayInMillis", "delayedDeliveryMaxDelayInMillis"),
         ),
+        route=PolicyRoute("delayedDelivery", by_superuser=True),
         # pulsarctl 4 sends the tick time in seconds, where milliseconds are expected: it has no command here.
         commands=both_admin(
             "delayed-delivery",

@@ -36,6 +36,7 @@ class PolicyRoute:
     * ``value_query`` is the query parameter in which clients send the value; empty when they send it as the body.
     * ``unset_status`` is the status of the answer without a value; ``stored_status`` that of a change.
     * ``applied``: the query parameter ``applied`` requests the effective value; otherwise Pulsar ignores it.
+    * ``by_superuser``: only a superuser changes the policy; otherwise an administrator of the tenant does, too.
     * ``everywhere``: ``isGlobal`` selects the value for all clusters; otherwise Pulsar ignores it.
     """
 
@@ -48,6 +49,7 @@ class PolicyRoute:
     stored_status: int = 204
     applied: bool = True
     everywhere: bool = True
+    by_superuser: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from django.http import HttpRequest, HttpResponse
 
+from engine.auth.rights import SUPERUSER
 from engine.tenancy.resources.racks import (
     all_bookies,
     delete_rack,
@@ -16,6 +17,8 @@ from gateway.rest.base import AdminResource
 class BookiesResource(AdminResource):
     """The ids of all bookies that ever registered."""
 
+    read_rights = SUPERUSER
+
     async def get(self, request: HttpRequest) -> HttpResponse:
         bookies = await self.work(lambda engine: all_bookies(engine.store))
         return json_answer({"bookies": [{"bookieId": bookie} for bookie in bookies]})
@@ -24,12 +27,16 @@ class BookiesResource(AdminResource):
 class RacksResource(AdminResource):
     """The racks that operators set for all bookies, by group."""
 
+    read_rights = SUPERUSER
+
     async def get(self, request: HttpRequest) -> HttpResponse:
         return json_answer(await self.work(lambda engine: get_racks(engine.store)))
 
 
 class RackResource(AdminResource):
     """The rack that operators set for one bookie; the query names its group."""
+
+    read_rights = write_rights = SUPERUSER
 
     async def get(self, request: HttpRequest, bookie: str) -> HttpResponse:
         return json_answer(await self.work(lambda engine: get_rack(engine.store, bookie)))

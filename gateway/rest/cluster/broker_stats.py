@@ -2,6 +2,7 @@
 
 from django.http import Http404, HttpRequest, HttpResponse
 
+from engine.auth.rights import SUPERUSER
 from gateway.http.bodies import json_answer
 from gateway.rest.base import AdminResource, web_url
 from gateway.services import brokers
@@ -10,12 +11,16 @@ from gateway.services import brokers
 class BrokerTopicsResource(AdminResource):
     """The statistics of all loaded topics, by namespace, bundle and domain."""
 
+    read_rights = SUPERUSER
+
     async def get(self, request: HttpRequest) -> HttpResponse:
         return json_answer(await self.work(brokers.topics_stats))
 
 
 class BrokerMetricsResource(AdminResource):
     """The statistics of the topics of each namespace together, by broker."""
+
+    read_rights = SUPERUSER
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         return json_answer(await self.work(brokers.metrics))
@@ -24,6 +29,8 @@ class BrokerMetricsResource(AdminResource):
 class LoadReportResource(AdminResource):
     """The load report of one broker, the first by id that answers."""
 
+    read_rights = SUPERUSER
+
     async def get(self, request: HttpRequest) -> HttpResponse:
         report = await self.work(brokers.load_report)
         return json_answer({**report, "webServiceUrl": web_url(request)})
@@ -31,6 +38,8 @@ class LoadReportResource(AdminResource):
 
 class DestinationsResource(AdminResource):
     """A documented path that Pulsar 4.0 does not have, answered with 404."""
+
+    read_rights = SUPERUSER
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         raise Http404

@@ -2,6 +2,7 @@
 
 from django.http import HttpRequest, HttpResponse
 
+from engine.auth.rights import SUPERUSER
 from engine.tenancy.resources.failure_domains import (
     delete_failure_domain,
     get_failure_domain,
@@ -23,6 +24,8 @@ from gateway.services import brokers
 class FailureDomainsResource(AdminResource):
     """The failure domains of a cluster by name."""
 
+    read_rights = SUPERUSER
+
     async def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         return json_answer(
             await self.work(lambda engine: list_failure_domains(engine.store, cluster))
@@ -31,6 +34,8 @@ class FailureDomainsResource(AdminResource):
 
 class FailureDomainResource(AdminResource):
     """A failure domain. Its removal answers 200, not 204, as Pulsar."""
+
+    read_rights = write_rights = SUPERUSER
 
     async def get(self, request: HttpRequest, cluster: str, domainName: str) -> HttpResponse:
         return json_answer(
@@ -50,6 +55,8 @@ class FailureDomainResource(AdminResource):
 class IsolationPoliciesResource(AdminResource):
     """The isolation policies of a cluster by name."""
 
+    read_rights = SUPERUSER
+
     async def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         return json_answer(
             await self.work(lambda engine: list_isolation_policies(engine.store, cluster))
@@ -58,6 +65,8 @@ class IsolationPoliciesResource(AdminResource):
 
 class IsolationPolicyResource(AdminResource):
     """An isolation policy."""
+
+    read_rights = write_rights = SUPERUSER
 
     async def get(self, request: HttpRequest, cluster: str, policyName: str) -> HttpResponse:
         return json_answer(
@@ -79,6 +88,8 @@ class IsolationPolicyResource(AdminResource):
 class IsolationOfBrokersResource(AdminResource):
     """The isolation policies that name each live broker."""
 
+    read_rights = SUPERUSER
+
     async def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         ids = await self.work(brokers.ids)
         return json_answer(
@@ -88,6 +99,8 @@ class IsolationOfBrokersResource(AdminResource):
 
 class IsolationOfBrokerResource(AdminResource):
     """The isolation policies that name a broker, live or not."""
+
+    read_rights = SUPERUSER
 
     async def get(self, request: HttpRequest, cluster: str, broker: str) -> HttpResponse:
         rows = await self.work(lambda engine: isolation_of_brokers(engine.store, cluster, [broker]))

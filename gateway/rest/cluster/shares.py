@@ -2,6 +2,7 @@
 
 from django.http import HttpRequest, HttpResponse
 
+from engine.auth.rights import SUPERUSER
 from engine.tenancy.namespaces import get_policies, namespace_name
 from engine.tenancy.resources import resource_groups
 from engine.tenancy.resources.bundle_quotas import (
@@ -11,6 +12,7 @@ from engine.tenancy.resources.bundle_quotas import (
     set_default_quota,
     set_quota,
 )
+from gateway.http.auth.access import ADMIN_OF_NAMESPACE
 from gateway.http.bodies import json_answer, json_list, no_content, object_body, plain_text
 from gateway.rest.base import AdminResource
 from gateway.services import namespaces
@@ -18,6 +20,8 @@ from gateway.services import namespaces
 
 class ResourceGroupsResource(AdminResource):
     """The names of resource groups."""
+
+    read_rights = SUPERUSER
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         return await json_list(
@@ -27,6 +31,8 @@ class ResourceGroupsResource(AdminResource):
 
 class ResourceGroupResource(AdminResource):
     """A resource group."""
+
+    read_rights = write_rights = SUPERUSER
 
     async def get(self, request: HttpRequest, resourcegroup: str) -> HttpResponse:
         return json_answer(
@@ -52,8 +58,7 @@ class ResourceGroupResource(AdminResource):
 class NamespaceResourceGroupResource(AdminResource):
     """The resource group of a namespace, as unquoted text; the removal of the namespace from it."""
 
-    permission = "namespace"
-    write_permission = "tenant"
+    read_rights = write_rights = ADMIN_OF_NAMESPACE
 
     async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         name = namespace_name(tenant, namespace)
@@ -72,7 +77,7 @@ class NamespaceResourceGroupResource(AdminResource):
 class ResourceGroupMembershipResource(AdminResource):
     """The addition of a namespace to a resource group."""
 
-    write_permission = "tenant"
+    write_rights = ADMIN_OF_NAMESPACE
 
     async def post(
         self, request: HttpRequest, tenant: str, namespace: str, resourcegroup: str
@@ -87,6 +92,8 @@ class ResourceGroupMembershipResource(AdminResource):
 class DefaultBundleQuotaResource(AdminResource):
     """The resource quota of bundles without one of their own."""
 
+    read_rights = write_rights = SUPERUSER
+
     async def get(self, request: HttpRequest) -> HttpResponse:
         return json_answer(await self.work(lambda engine: get_default_quota(engine.store)))
 
@@ -98,6 +105,8 @@ class DefaultBundleQuotaResource(AdminResource):
 
 class BundleQuotaResource(AdminResource):
     """The resource quota of one bundle."""
+
+    read_rights = write_rights = SUPERUSER
 
     async def get(
         self, request: HttpRequest, tenant: str, namespace: str, bundle: str

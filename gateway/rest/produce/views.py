@@ -22,6 +22,7 @@ from engine.wire import pulsar_pb2 as pb
 from gateway.http.bodies import json_answer, object_body
 from gateway.rest.base import AdminResource
 from gateway.rest.produce.request import GivenMessage, ProduceRequest, parse_request
+from gateway.rest.rights import PRODUCE
 from gateway.rest.topics import TopicPathResource
 from gateway.services.admin import existence
 from gateway.services.engine_link import Engine
@@ -37,8 +38,13 @@ _KEY_IN_BASE64 = pb.MessageMetadata(partition_key_b64_encoded=True).SerializePar
 class ProduceResource(TopicPathResource):
     """Publishing to a topic, or to all partitions of a partitioned one."""
 
-    reading_methods = frozenset({"POST"})
+    write_rights = PRODUCE
     keeps_body = False
+
+    @classmethod
+    def may_change(cls, request: HttpRequest) -> bool:
+        """Return False for messages, which are no change for the audit log."""
+        return request.method != "POST" and super().may_change(request)
 
     async def post(self, request: HttpRequest, **path: str) -> HttpResponse:
         name = self.name(**path)

@@ -3,6 +3,8 @@
 from tests.mutants.edit import Edit
 
 ROUTING = "unit/net/test_routing.py"
+HTTP = "unit/access/test_http_doors.py"
+SOCKETS = "unit/access/test_socket_doors.py"
 WIRE = "unit/broker/connection/test_access.py"
 
 EDITS = (
@@ -44,6 +46,64 @@ EDITS = (
         "        if not judgement.allowed:\n            return judgement\n    return ALLOWED",
         "        return judgement\n    return ALLOWED",
         ("unit/auth/test_judge.py::test_every_resource_of_every_right_must_be_allowed",),
+    ),
+    Edit(
+        "path-is-not-judged",
+        "gateway/http/view.py::RestView.admit",
+        'await authorize_method(self, request.method or "", user)',
+        "pass",
+        (f"{HTTP}::test_each_path_of_rest_refuses_before_it_looks",),
+        "A2",
+    ),
+    Edit(
+        "refused-request-is-served",
+        "gateway/http/auth/access.py::authorize",
+        "if not verdict.allowed:",
+        "if False:",
+        (
+            f"{HTTP}::test_each_path_of_rest_refuses_before_it_looks",
+            f"{HTTP}::test_each_call_of_the_console_refuses_before_it_looks",
+        ),
+        "A2",
+    ),
+    Edit(
+        "console-writes-are-open-to-readers",
+        "gateway/http/auth/access.py::SessionJudge.judge",
+        "if self._superuser or self._reads or action is Action.AUTHENTICATED:",
+        "if True:",
+        (f"{HTTP}::test_writing_in_the_console_needs_the_right_of_the_action",),
+    ),
+    Edit(
+        "view-without-a-right-makes-a-url",
+        "gateway/http/view.py::RestView.as_view",
+        "declared_rights(cls)",
+        "pass",
+        (
+            "unit/access/test_rest_rights.py::test_a_view_without_the_right_of_a_method_makes_no_url",
+        ),
+    ),
+    Edit(
+        "channel-is-not-judged",
+        "admin_ui/live.py::LiveFeed._subscribe",
+        'await authorize(rights, params, self.scope.get("user"), reads=True)',
+        "pass",
+        (f"{SOCKETS}::test_a_channel_that_may_not_be_watched_makes_no_feed",),
+        "A3",
+    ),
+    Edit(
+        "live-feed-is-open",
+        "admin_ui/live.py::LiveFeed.connect",
+        "await authorize((AUTHENTICATED,), None, user, reads=True)",
+        "pass",
+        (f"{SOCKETS}::test_the_live_feed_opens_for_nobody_whom_the_judge_refuses",),
+    ),
+    Edit(
+        "websocket-endpoint-is-not-judged",
+        "gateway/ws/sockets.py::run",
+        "await admit(kind, names())",
+        "pass",
+        (f"{SOCKETS}::test_an_endpoint_refuses_the_handshake_before_a_broker_is_asked",),
+        "A3",
     ),
     Edit(
         "failing-judge-refuses-for-ever",

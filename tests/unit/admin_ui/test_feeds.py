@@ -11,6 +11,7 @@ from channels.layers import get_channel_layer
 from admin_ui import feeds
 from admin_ui.feeds import Channel, Feeds, FeedWatch
 from admin_ui.params import Params
+from engine.auth.rights import PUBLIC
 from engine.base.errors import NotFound
 from gateway.clusters.cluster import Cluster
 from gateway.http.bodies import JsonText
@@ -41,7 +42,9 @@ class Source:
         return {"at": len(self.asked), "value": self.value}
 
     def channel(self, **options: Any) -> Channel:
-        return Channel("test", self.body, optional=("q",), **{"interval_s": INTERVAL_S, **options})
+        return Channel(
+            "test", self.body, PUBLIC, optional=("q",), **{"interval_s": INTERVAL_S, **options}
+        )
 
 
 class Watcher:
@@ -215,7 +218,7 @@ async def test_of_what_is_written_already_the_maker_says_what_is_news() -> None:
         asked += 1
         return made[asked - 1]
 
-    watcher = Watcher(Channel("test", body, basis=lambda _: basis))
+    watcher = Watcher(Channel("test", body, PUBLIC, basis=lambda _: basis))
     assert (await watcher.hear())["data"] == {"at": 1, "n": 0}
     basis.change()
     async with asyncio.timeout(TIMEOUT_S):

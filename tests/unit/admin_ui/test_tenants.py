@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import settings
 
 from admin_ui.models import AuditEntry
 from admin_ui.policies import selectors
@@ -299,26 +298,6 @@ def test_without_the_store_there_are_no_numbers_at_all(call: Call, link: BenchLi
     link.bench.store.fail_at(1, calls=1_000)
     for target in (API, f"{API}/public/namespaces", DEFAULT):
         assert call("GET", target).status == 503
-
-
-def test_changes_ask_for_a_superuser_as_in_the_admin_rest(
-    call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from admin_ui.tenants import TENANTS
-    from gateway.rest.permissions import Declared
-
-    monkeypatch.setattr(settings, "AUTHENTICATION_ENABLED", True)
-
-    class User:
-        is_authenticated = True
-        is_superuser = False
-
-    class Asked:
-        user = User()
-        method = "PUT"
-
-    for view in TENANTS.routes.values():
-        assert not Declared().has_permission(Asked(), view()), view  # type: ignore[arg-type]
 
 
 def test_names_of_other_clusters_and_of_what_is_not_there_are_404(call: Call) -> None:

@@ -22,6 +22,7 @@ from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import Message
 from gateway.ws import consumer, sockets
 from gateway.ws.replies import PERMITS_MAX
+from gateway.ws.rights import Opening
 from tests.support.admin.cluster_socket import ClusterSocket, cluster_with
 from tests.support.broker_bench import NAME, Bench, served
 from tests.support.net.socket_pair import SocketPair
@@ -59,7 +60,8 @@ class Talk:
         async def opened() -> consumer.ConsumerEndpoint:
             return self.endpoint
 
-        await sockets.run(scope, receive, send, opened)
+        names = Opening(("persistent://t/n/x",))
+        await sockets.run(scope, receive, send, "reader", lambda: names, opened)
 
     def deliver(self, *numbers: int) -> None:
         """A run from the broker."""

@@ -8,6 +8,7 @@ from engine.base.errors import MagnetarError
 from engine.client.errors import REFUSALS, NoAnswerError, NoBrokerError, ServerError
 from gateway.ws import sockets
 from gateway.ws.frames import HandshakeRefusedError
+from gateway.ws.rights import Opening
 
 
 async def answers(error: Exception) -> tuple[int, str]:
@@ -23,7 +24,8 @@ async def answers(error: Exception) -> tuple[int, str]:
     async def fail() -> sockets.SocketEndpoint:
         raise error
 
-    await sockets.run({}, receive, send, fail)
+    names = Opening(("persistent://t/n/x",))
+    await sockets.run({}, receive, send, "producer", lambda: names, fail)
     start, body = said
     assert start["type"] == "websocket.http.response.start"
     return start["status"], body["body"].decode()

@@ -1,0 +1,130 @@
+"""The right of every call and channel of the console and of every WebSocket endpoint, as one table to read."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from admin_ui.live import CHANNELS
+from engine.auth.resource_names import SubscriptionName, TenantName, WholeCluster
+from engine.auth.rights import Right, all_of
+from engine.base.names import NamespaceName, TopicName
+from gateway.http import paths as _converters  # noqa: F401 - registers the path converters
+from gateway.http.auth.access import declared_rights
+from gateway.ws.paths import KINDS
+from gateway.ws.rights import RIGHTS
+
+TOPIC = "topics/<seg:domain>/<seg:tenant>/<seg:namespace>/<seg:topic>"
+NAMESPACE = "tenants/<seg:tenant>/namespaces/<seg:namespace>"
+CLUSTER = "clusters/<seg:cluster>/"
+WORDS = {
+    WholeCluster: "cluster",
+    TenantName: "tenant",
+    NamespaceName: "namespace",
+    TopicName: "topic",
+    SubscriptionName: "subscription",
+}
+CALLS = {
+    "GET environment": "authenticated",
+    "GET health": "authenticated",
+    "GET history": "lookup of topic, superuser of cluster",
+    "GET overview": "superuser",
+    "GET topics": "superuser",
+    "POST topics": "tenant admin of topic",
+    "GET topics/export": "superuser",
+    "GET scopes": "superuser",
+    "GET TOPIC": "lookup of topic",
+    "POST TOPIC/delete": "tenant admin of topic",
+    "POST TOPIC/terminate": "tenant admin of topic",
+    "POST TOPIC/unload": "tenant admin of topic",
+    "POST TOPIC/partitions": "tenant admin of topic",
+    "GET TOPIC/properties": "lookup of topic",
+    "PUT TOPIC/properties": "tenant admin of topic",
+    "POST TOPIC/subscriptions/<seg:subscription>/skip-all": "consume of subscription",
+    "POST TOPIC/subscriptions/<seg:subscription>/skip": "consume of subscription",
+    "POST TOPIC/subscriptions/<seg:subscription>/reset": "consume of subscription",
+    "POST TOPIC/subscriptions/<seg:subscription>/undo": "consume of subscription",
+    "POST TOPIC/subscriptions/<seg:subscription>/delete": "consume of subscription",
+    "POST TOPIC/subscriptions/<seg:subscription>/disconnect": "consume of subscription",
+    "GET TOPIC/changes": "consume of topic",
+    "GET TOPIC/schemas": "lookup of topic",
+    "POST TOPIC/schemas": "produce of topic",
+    "DELETE TOPIC/schemas": "tenant admin of topic",
+    "POST TOPIC/schemas/verdict": "tenant admin of topic",
+    "POST TOPIC/schemas/rehearsal": "consume of topic",
+    "GET TOPIC/schemas/<seg:version>": "lookup of topic",
+    "GET brokers": "superuser",
+    "GET bundles": "superuser",
+    "GET bookies": "superuser",
+    "POST bundles/<seg:tenant>/<seg:namespace>/<seg:bundle>/unload": "superuser",
+    "POST bundles/<seg:tenant>/<seg:namespace>/<seg:bundle>/split": "superuser",
+    "POST NAMESPACE/unload": "superuser",
+    "POST brokers/<seg:broker>/unload": "superuser",
+    "GET settings": "superuser",
+    "POST settings/<seg:setting>": "superuser",
+    "POST bookies/<seg:bookie>/rack": "superuser",
+    "GET tenants": "superuser",
+    "POST tenants": "superuser",
+    "PUT tenants/<seg:tenant>": "tenant admin of tenant",
+    "DELETE tenants/<seg:tenant>": "tenant admin of tenant",
+    "GET tenants/<seg:tenant>/namespaces": "tenant admin of tenant",
+    "POST tenants/<seg:tenant>/namespaces": "tenant admin of tenant",
+    "GET NAMESPACE": "tenant admin of namespace",
+    "DELETE NAMESPACE": "tenant admin of namespace",
+    "PUT NAMESPACE/properties": "tenant admin of namespace",
+    "POST NAMESPACE/policies/<seg:policy>": "tenant admin of namespace, superuser of cluster",
+    "GET TOPIC/policies": "tenant admin of topic",
+    "POST TOPIC/policies/<seg:policy>": "tenant admin of topic",
+    "GET audit": "superuser",
+    "GET views": "authenticated",
+    "POST views": "authenticated",
+    "PUT views/<number:view_id>": "authenticated",
+    "DELETE views/<number:view_id>": "authenticated",
+    "GET analyses": "authenticated",
+    "GET runs": "superuser",
+    "POST runs": "superuser",
+    "GET runs/<str:run_id>": "superuser",
+    "POST runs/<str:run_id>/cancel": "superuser",
+    "GET runs/<str:run_id>/downloads/<str:name>": "superuser",
+}
+"""The calls of the console, without the part of the path that names the cluster. ``TOPIC`` and ``NAMESPACE`` stand
+for their paths."""
+CHANNELS_TABLE = {
+    "overview": "superuser",
+    "topics": "superuser",
+    "topic": "lookup of topic",
+    "schemas": "lookup of topic",
+    "run": "superuser",
+}
+ENDPOINTS = {
+    "producer": "produce of topic",
+    "consumer": "consume of subscription, lookup of namespace, consume of namespace, produce of topic",
+    "reader": "consume of topic",
+}
+
+
+def shown(rights: Iterable[Right[Any]]) -> str:
+    return ", ".join(
+        right.action.value + (f" of {WORDS[right.kind]}" if right.kind else "") for right in rights
+    )
+
+
+def test_each_call_of_the_console_has_its_right() -> None:
+    from admin_ui.urls import api_patterns
+
+    stated = {}
+    for item in api_patterns:
+        view = getattr(item.callback, "view_class", None)
+        path = str(item.pattern).replace(CLUSTER, "")
+        path = path.replace(TOPIC, "TOPIC").replace(NAMESPACE, "NAMESPACE")
+        for method, rights in (declared_rights(view) if view else {}).items():
+            stated[f"{method} {path}"] = shown(rights)
+    assert stated == CALLS
+
+
+def test_each_channel_of_the_live_feed_has_its_right() -> None:
+    stated = {name: shown(all_of(channel.rights)) for name, channel in CHANNELS.items()}
+    assert stated == CHANNELS_TABLE
+
+
+def test_each_websocket_endpoint_has_its_right() -> None:
+    assert {kind: shown(rights) for kind, rights in RIGHTS.items()} == ENDPOINTS
+    assert set(KINDS) == RIGHTS.keys()

@@ -1,0 +1,193 @@
+"""A judge that allows nothing: no path of REST or the console answers anything but its refusal, whatever exists."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from engine.auth.actions import Action
+from engine.auth.rights import AUTHENTICATED, PUBLIC
+from gateway.http.auth import access
+from gateway.http.auth.access import declared_rights
+from gateway.http.view import RestView
+from gateway.rest.routes import converter
+from gateway.rest.urls import table
+from gateway.services.engine_link import EngineLink
+from tests.support.access.judges import REASON, DenyAll
+from tests.support.admin.gateway_client import Answer
+
+Call = Callable[..., Answer]
+EXISTING = {"tenant": "public", "property": "public", "namespace": "default"}
+BODIES: dict[str, Any] = {
+    "/admin/v2/namespaces/grantPermissionsOnTopics": [
+        {"topic": "persistent://public/default/t", "role": "r", "actions": ["produce"]}
+    ],
+    "/admin/v2/namespaces/revokePermissionsOnTopics": [
+        {"topic": "persistent://public/default/t", "role": "r"}
+    ],
+    "/api/v1/clusters/standalone/topics": {
+        "domain": "persistent",
+        "tenant": "public",
+        "namespace": "default",
+        "topic": "t",
+    },
+}
+"""Bodies that name the resource."""
+NO_DATA = {"/metrics", "/status.html", "/api/v1/schema", "/"}
+"""The paths that are open to everybody: figures for scrapers, a page for load balancers, the OpenAPI document, and the
+page of the console, which holds no data; so are the console's other routes and the 405 of WebSocket paths."""
+
+
+@pytest.fixture
+def judge(monkeypatch: pytest.MonkeyPatch) -> DenyAll:
+    made = DenyAll()
+    monkeypatch.setattr(access, "judge_of", lambda user, *, reads: made)
+    return made
+
+
+def rest_path(template: str, names: dict[str, str]) -> str:
+    return re.sub(
+        r"\{(\w+)\}",
+        lambda found: names.get(found[1], "1" if converter(found[1]) == "number" else "x"),
+        template,
+    )
+
+
+def test_each_path_of_rest_refuses_before_it_looks(
+    call: Call, engine: EngineLink, judge: DenyAll
+) -> None:
+    """The same answer for a namespace that exists and for one that does not; nothing asks the engine."""
+
+    async def asked(*args: Any, **named: Any) -> Any:
+        raise AssertionError("the engine was asked")
+
+    engine.arun = asked  # type: ignore[method-assign]
+    checked = 0
+    for route, _, _ in table():
+        if route.template in NO_DATA:
+            continue
+        for method in sorted(route.methods):
+            for names in (EXISTING, {"tenant": "nope", "namespace": "gone"}):
+                path = rest_path(route.template, {**names, "domain": "persistent"})
+                answer = call(method, path, BODIES.get(path))
+                assert (answer.status, answer.json) == (403, {"reason": REASON}), (method, path)
+                checked += 1
+    assert checked > 1500
+
+
+def console_routes() -> Iterator[tuple[str, type[RestView]]]:
+    from admin_ui.urls import api_patterns
+
+    for item in api_patterns:
+        view = getattr(item.callback, "view_class", None)
+        if view is not None:
+            yield f"/api/v1/{item.pattern}", view
+
+
+def console_path(pattern: str) -> str:
+    values = {"cluster": "standalone", "domain": "persistent", **EXISTING}
+    return re.sub(
+        r"<(\w+):(\w+)>",
+        lambda found: values.get(found[2], "1" if found[1] == "number" else "x"),
+        pattern,
+    )
+
+
+def test_each_call_of_the_console_refuses_before_it_looks(
+    call: Call, engine: EngineLink, judge: DenyAll
+) -> None:
+    async def asked(*args: Any, **named: Any) -> Any:
+        raise AssertionError("the engine was asked")
+
+    engine.arun = engine.on_loop = asked  # type: ignore[method-assign, assignment]
+    checked = 0
+    for pattern, view in console_routes():
+        path = console_path(pattern)
+        for method in declared_rights(view):
+            answer = call(method, path, BODIES.get(path))
+            assert (answer.status, answer.json) == (403, {"reason": REASON}), (method, path)
+            checked += 1
+    assert checked > 60
+
+
+def walk(patterns: list[Any], prefix: str = "/") -> Iterator[tuple[str, Any]]:
+    for item in patterns:
+        if isinstance(item, URLResolver):
+            yield from walk(item.url_patterns, prefix + str(item.pattern))
+        elif isinstance(item, URLPattern):
+            yield prefix + str(item.pattern), item.callback
+
+
+def test_every_url_states_rights_and_the_open_ones_are_known() -> None:
+    open_paths = set()
+    for path, callback in walk(get_resolver().url_patterns):
+        view = getattr(callback, "view_class", None)
+        if view is None:
+            assert getattr(callback, "rights", None) == (PUBLIC,), path
+            open_paths.add(path)
+            continue
+        for method, rights in declared_rights(view).items():
+            if PUBLIC in rights:
+                assert method == "GET"
+                open_paths.add(path)
+    patterns = {path for path in open_paths if path.startswith("/^")}
+    other = {path.replace("/clusters/<seg:served_cluster>", "") for path in open_paths - patterns}
+    assert other == NO_DATA
+    assert sorted(pattern[:8] for pattern in patterns) == ["/^(?:c|c", "/^(?:clu"]
+
+
+def test_what_needs_only_an_authenticated_caller_is_known() -> None:
+    calls = {
+        (method, pattern)
+        for pattern, view in console_routes()
+        for method, rights in declared_rights(view).items()
+        if rights == (AUTHENTICATED,)
+    }
+    assert calls == {
+        ("GET", "/api/v1/environment"),
+        ("GET", "/api/v1/health"),
+        ("GET", "/api/v1/analyses"),
+        ("GET", "/api/v1/views"),
+        ("POST", "/api/v1/views"),
+        ("PUT", "/api/v1/views/<number:view_id>"),
+        ("DELETE", "/api/v1/views/<number:view_id>"),
+    }
+
+
+def test_writing_in_the_console_needs_the_right_of_the_action(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With authentication on, a user who is no superuser reads, and changes only what is his own."""
+
+    class User:
+        is_authenticated = True
+        is_superuser = False
+
+        def get_username(self) -> str:
+            return "ann"
+
+    async def identify(request: Any) -> User:
+        request.user = User()
+        return request.user  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(settings, "AUTHENTICATION_ENABLED", True)
+    monkeypatch.setattr("gateway.http.view.identify", identify)
+    for pattern, view in console_routes():
+        for method, rights in declared_rights(view).items():
+            if access.reads(view, method) or rights == (AUTHENTICATED,):
+                continue
+            answer = call(method, console_path(pattern), BODIES.get(console_path(pattern)))
+            assert answer.status == 403, (method, pattern)
+            assert answer.json["reason"].startswith("ann is no superuser, as ")
+    assert call("GET", "/api/v1/clusters/standalone/tenants").status == 200
+    assert call("GET", "/admin/v2/persistent/public/default").status == 200
+
+
+def test_no_view_states_a_right_that_is_not_judged_but_the_open_ones() -> None:
+    for _, callback in walk(get_resolver().url_patterns):
+        view = getattr(callback, "view_class", None)
+        for rights in declared_rights(view).values() if view else ():
+            assert Action.OPENED not in {right.action for right in rights}

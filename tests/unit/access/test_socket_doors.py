@@ -1,0 +1,125 @@
+"""A judge that allows nothing: no WebSocket opens, no channel is watched, and neither a broker nor a feed is asked."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from admin_ui import feeds
+from admin_ui.feeds import Channel
+from admin_ui.live import CHANNELS
+from engine.auth.actions import Action
+from gateway.clusters.cluster import Cluster
+from gateway.http.auth import access
+from tests.support.access.judges import REASON, DenyAll
+from tests.support.admin.gateway_client import Gateway
+from tests.support.net.socket_pair import SocketPair
+
+TOPIC = "persistent/public/default/t"
+ENDPOINTS = {
+    f"/ws/v2/producer/{TOPIC}": ["produce on persistent://public/default/t"],
+    f"/ws/v2/reader/{TOPIC}": ["consume on persistent://public/default/t"],
+    f"/ws/v2/consumer/{TOPIC}/s": ["consume on subscription s of persistent://public/default/t"],
+    "/ws/producer/persistent/public/c/default/t": ["produce on persistent://public/c/default/t"],
+    "/ws/v3/consumer/s?topics=t,u": ["consume on subscription s of persistent://public/default/t"],
+    "/ws/v3/consumer/s?topicsPattern=persistent://a/b/x.*": ["lookup on a/b"],
+}
+PARAMS = {"cluster": "standalone", "domain": "persistent", "tenant": "public", "topic": "t"}
+PARAMS |= {"namespace": "default", "id": "abc"}
+
+
+@pytest.fixture
+def judge(monkeypatch: pytest.MonkeyPatch) -> DenyAll:
+    made = DenyAll()
+    monkeypatch.setattr(access, "judge_of", lambda user, *, reads: made)
+    return made
+
+
+def asked(judge: DenyAll) -> list[str]:
+    return [f"{action.value} on {resource}" for _, action, resource in judge.asked]
+
+
+def never(*args: Any, **named: Any) -> Any:
+    raise AssertionError("the call was made")
+
+
+@pytest.mark.parametrize("path", ENDPOINTS)
+async def test_an_endpoint_refuses_the_handshake_before_a_broker_is_asked(
+    path: str, gateway: Gateway, judge: DenyAll, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Cluster, "client", property(never))
+    pair = await SocketPair(gateway.application, path).opened()
+    assert pair.response is not None
+    assert pair.response.status_code == 403
+    assert REASON in (pair.response.body or b"").decode()
+    assert asked(judge) == ENDPOINTS[path]
+    await pair.hang_up()
+
+
+async def test_a_dead_letter_topic_needs_the_right_to_produce_there(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = DenyAll(Action.CONSUME)
+    monkeypatch.setattr(access, "judge_of", lambda user, *, reads: judge)
+    monkeypatch.setattr(Cluster, "client", property(never))
+    path = f"/ws/v2/consumer/{TOPIC}/s?maxRedeliverCount=2&deadLetterTopic=other/ns/dlq"
+    pair = await SocketPair(gateway.application, path).opened()
+    assert pair.response is not None
+    assert pair.response.status_code == 403
+    assert asked(judge)[-1] == "produce on persistent://other/ns/dlq"
+    await pair.hang_up()
+
+
+@pytest.mark.parametrize("path", [*ENDPOINTS, "/api/v1/live"])
+async def test_with_authentication_on_no_socket_without_a_user_opens(
+    path: str, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "AUTHENTICATION_ENABLED", True)
+    pair = await SocketPair(gateway.application, path).opened()
+    assert pair.response is not None
+    assert pair.response.status_code == 401
+    await pair.hang_up()
+
+
+@pytest.mark.usefixtures("judge")
+async def test_the_live_feed_opens_for_nobody_whom_the_judge_refuses(gateway: Gateway) -> None:
+    pair = await SocketPair(gateway.application, "/api/v1/live").opened()
+    assert pair.response is not None
+    assert pair.response.status_code == 403
+    await pair.hang_up()
+
+
+def parameters_of(channel: Channel) -> dict[str, str]:
+    return {name: PARAMS[name] for name in channel.required}
+
+
+@pytest.mark.parametrize("name", CHANNELS)
+async def test_a_channel_that_may_not_be_watched_makes_no_feed(
+    name: str, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = DenyAll(Action.AUTHENTICATED)
+    monkeypatch.setattr(access, "judge_of", lambda user, *, reads: judge)
+    monkeypatch.setattr(feeds.Feeds, "watch", never)
+    pair = await SocketPair(gateway.application, "/api/v1/live").opened()
+    subscription = {
+        "op": "subscribe",
+        "id": "a",
+        "channel": name,
+        "params": parameters_of(CHANNELS[name]),
+    }
+    pair.send(json.dumps(subscription))
+    message: dict[str, Any] = {"op": "beat"}
+    while message.get("op") == "beat":
+        message = json.loads(await pair.receive())
+    assert message == {"id": "a", "error": {"reason": REASON}}
+    await pair.hang_up()
+
+
+def test_a_channel_states_its_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    body: Callable[..., Any] = never
+    with pytest.raises(TypeError):
+        Channel("c", body)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="states the rights"):
+        Channel("c", body, ())
