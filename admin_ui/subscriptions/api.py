@@ -180,7 +180,10 @@ class DisconnectView(PreviewedView):
         return await self.previewed(
             body,
             lambda engine: disconnection.preview(
-                *(engine, name, subscription, user),
+                engine,
+                name,
+                subscription,
+                user,
                 name=body["name"],
                 address=body.get("address", ""),
                 partition=body.get("partition"),

@@ -152,7 +152,10 @@ class Running:
         topic_feed = TopicFeed(self.registry, base.clock, incarnation)
         subscription_feed = SubscriptionFeed(self.registry, context, incarnation)
         self.upkeep = Upkeep(
-            *(self.registry, namespaces, base.ledger_config, base.data_path),
+            self.registry,
+            namespaces,
+            base.ledger_config,
+            base.data_path,
             counted=(topic_feed.count, subscription_feed.count),
             inactivity=Inactivity(self.registry, base.clock),
         )
@@ -183,7 +186,10 @@ class Running:
         )
         self.registration = BrokerRegistration(base.store, record)
         self.isolation = IsolationKeeper(
-            *(base.store, self.ownership, record.id, base.node.cluster_name),
+            base.store,
+            self.ownership,
+            record.id,
+            base.node.cluster_name,
             unload=self.operations.bundles.unload_topics,
         )
 

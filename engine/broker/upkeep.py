@@ -250,5 +250,7 @@ class Upkeep:
         if failures:
             log.warning(
                 "%s not done, tried again in the next round topics=%d first=%s",
-                *(job, len(failures), failures[0]),
+                job,
+                len(failures),
+                failures[0],
             )

@@ -241,9 +241,16 @@ def _decode_lines(body: str) -> LedgerMetadata:
             segments.append(Segment(int(parts[0]), tuple(parts[1:])))
     closed = state is LedgerState.CLOSED
     return LedgerMetadata(
-        ensemble, quorum, quorum, tuple(segments), state, last_entry,
-        length if closed else 0, digest=None, password=None,
-    )  # fmt: skip
+        ensemble,
+        quorum,
+        quorum,
+        tuple(segments),
+        state,
+        last_entry,
+        length if closed else 0,
+        digest=None,
+        password=None,
+    )
 
 
 def _messages(fields: Fields, name: str) -> list[Fields]:

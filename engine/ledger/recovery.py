@@ -68,8 +68,10 @@ async def recover(access: LedgerAccess, known: LedgerMetadata | None = None) -> 
     )
     log.info(
         "ledger recovered ledger=%d last_entry=%d rewritten=%d",
-        ledger_id, closed.last_entry, recovery.rewritten,
-    )  # fmt: skip
+        ledger_id,
+        closed.last_entry,
+        recovery.rewritten,
+    )
     return closed
 
 

@@ -148,9 +148,14 @@ class MemoryServer:
         loop.call_at(session.apply_at, _next, session.requests, context=self._context)
 
     def _apply(
-        self, session: _Session, op: str, path: str, args: tuple[Any, ...], reply: "_Reply",
+        self,
+        session: _Session,
+        op: str,
+        path: str,
+        args: tuple[Any, ...],
+        reply: "_Reply",
         fault: Fault,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if self._is_cut(session):
             return  # lost on the way: the client's call times out
         result: Any = None

@@ -219,7 +219,10 @@ class SubscriptionRateResource(_TopicPolicyBase):
         shared = is_global(request, SUBSCRIPTION_RATE)
         await self.work(
             lambda engine: policies.set_on_topic(
-                *(engine, name, SUBSCRIPTION_RATE, value),
+                engine,
+                name,
+                SUBSCRIPTION_RATE,
+                value,
                 subscription=subscription,
                 everywhere=shared,
             )

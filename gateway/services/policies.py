@@ -58,7 +58,10 @@ async def set_on_topic(
     await _require(engine, name)
     if value is not None:
         await check_clusters(
-            *(engine.store, name.namespace, policy, value),
+            engine.store,
+            name.namespace,
+            policy,
+            value,
             cluster=engine.cluster,
             level=Level.GLOBAL if everywhere else Level.TOPIC,
         )
@@ -66,8 +69,13 @@ async def set_on_topic(
     await engine.call(
         SET_TOPIC_POLICY,
         SetTopicPolicy(
-            *(name, policy.name, value, checked, expected if checked else None),
-            *(subscription, everywhere),
+            name,
+            policy.name,
+            value,
+            checked,
+            expected if checked else None,
+            subscription,
+            everywhere,
         ),
     )
 

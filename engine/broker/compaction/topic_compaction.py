@@ -281,7 +281,10 @@ class TopicCompaction:
             log.info("compacted ledger not deleted yet topic=%s: %s", self._host.name, error)
         log.info(
             "topic compacted topic=%s ledger=%d keys=%d removed=%d",
-            *(self._host.name, new, values.keys, values.removed),
+            self._host.name,
+            new,
+            values.keys,
+            values.removed,
         )
 
     async def _attached(self) -> CompactionCursor:

@@ -188,7 +188,8 @@ class Deduplication:
                     expected = isinstance(error, LedgerError | ManagedLedgerError | WorldError)
                     log.warning(
                         "deduplication fails topic=%s: %s",
-                        *(self._host.name, error),
+                        self._host.name,
+                        error,
                         exc_info=None if expected else error,
                     )
                     await asyncio.sleep(backoff.next_s(self._host.context.entropy.random()))

@@ -201,7 +201,9 @@ class BacklogQuotas:
             if evicted:
                 log.info(
                     "backlog evicted topic=%s subscription=%s entries=%d",
-                    *(self._host.name, subscription.name, evicted),
+                    self._host.name,
+                    subscription.name,
+                    evicted,
                 )
 
     def _disconnect_producers(self, why: str) -> None:
@@ -209,7 +211,9 @@ class BacklogQuotas:
         if producers:
             log.info(
                 "backlog too %s, producers disconnected topic=%s count=%d",
-                *(why, self._host.name, len(producers)),
+                why,
+                self._host.name,
+                len(producers),
             )
         for producer in producers:
             producer.disconnect()

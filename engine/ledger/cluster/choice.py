@@ -71,9 +71,8 @@ class BookieChoice:
         """Return by position the cost of reading from a bookie first: the rank by failures and slowness, and whether
         its rack differs from this process's."""
         now = self._loop.time()
-        local_rack, rank, racks = (
-            self._settings.local_rack, self.health.read_rank, self._registrations.racks,
-        )  # fmt: skip
+        local_rack = self._settings.local_rack
+        rank, racks = self.health.read_rank, self._registrations.racks
         return [
             (rank(bookie, now), bool(local_rack) and racks.get(bookie, DEFAULT_RACK) != local_rack)
             for bookie in bookies
@@ -84,8 +83,9 @@ class BookieChoice:
         if self.health.failed(bookie_id, self._loop.time()):
             log.warning(
                 "bookie fails often, avoided bookie=%s for_s=%g",
-                bookie_id, self._settings.quarantine_s,
-            )  # fmt: skip
+                bookie_id,
+                self._settings.quarantine_s,
+            )
 
     def unreachable(self, bookie_id: str) -> None:
         """Avoid for a while a bookie that cannot be connected to."""

@@ -258,9 +258,16 @@ class LedgerWriter:
                 self._send_striped(run, start, first, length, position)
             elif channel is not None:
                 parts, _ = build_adds(
-                    run, start, run.count, self.ledger_id, first, self._confirmed - 1, length,
-                    self._key, 0,
-                )  # fmt: skip
+                    run,
+                    start,
+                    run.count,
+                    self.ledger_id,
+                    first,
+                    self._confirmed - 1,
+                    length,
+                    self._key,
+                    0,
+                )
                 channel.send_parts(parts)
 
     # Failures and ensemble changes
@@ -294,9 +301,13 @@ class LedgerWriter:
             start = self._confirmed  # does not change while ``_changing`` is set (I12)
             try:
                 self.metadata = await metadata_update.change_ensemble(
-                    access.store, self.ledger_id, self.metadata, start, tuple(members),
+                    access.store,
+                    self.ledger_id,
+                    self.metadata,
+                    start,
+                    tuple(members),
                     access.settings.metadata_timeout_s,
-                )  # fmt: skip
+                )
             except LedgerError as e:
                 self._fail(e)
                 return

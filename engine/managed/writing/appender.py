@@ -375,7 +375,8 @@ class Appender:
         log.log(
             level,
             "no new ledger log=%s error=%s",
-            *(name, error),
+            name,
+            error,
             exc_info=None if expected else error,
         )
         if self._is_rolling():

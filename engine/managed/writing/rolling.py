@@ -298,7 +298,8 @@ class LedgerList:
         if before < ROLLED_BYTES_MAX <= len(value):
             log.warning(
                 "list of ledgers has %d bytes, full ledgers are not followed by others any more log=%s",
-                *(len(value), self._state.name),
+                len(value),
+                self._state.name,
             )
 
     async def sweep(self) -> None:

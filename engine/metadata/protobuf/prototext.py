@@ -42,9 +42,10 @@ def unescape(quoted: str) -> bytes:
 def escape(value: bytes) -> str:
     """Return a quoted string as protobuf's printer writes it, with octal escapes for bytes beyond printable ASCII."""
     names = {10: "\\n", 13: "\\r", 9: "\\t", 34: '\\"', 39: "\\'", 92: "\\\\"}
-    return '"' + "".join(
+    characters = (
         names.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}") for byte in value
-    ) + '"'  # fmt: skip
+    )
+    return f'"{"".join(characters)}"'
 
 
 def parse_text(text: str, nested: tuple[str, ...] = ()) -> dict[str, list[object]]:

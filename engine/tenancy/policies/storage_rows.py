@@ -48,7 +48,9 @@ def _quota_commands(
         *both_admin("backlog-quota", admin_limit, _QUOTA_ACTION, fixed=fixed),
         ctl("backlog-quota", ctl_limit, _QUOTA_ACTION, fixed=f"{fixed} {ctl_fixed}"),
         topic_ctl(
-            *("backlog-quota", ctl_limit, _QUOTA_ACTION),
+            "backlog-quota",
+            ctl_limit,
+            _QUOTA_ACTION,
             fixed=f"{fixed} {ctl_fixed}",
             remove=f"remove-backlog-quota {fixed}",
         ),

@@ -218,7 +218,9 @@ class Board:
     ) -> AttentionList:
         """Return the items of the overview. ``start``: see ``part_items``."""
         items = part_items(
-            *(instance, cluster, now_ms),
+            instance,
+            cluster,
+            now_ms,
             stop=self._stop,
             outage=self._outage_shown(),
             producers=self._producers,

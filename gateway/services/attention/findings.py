@@ -120,7 +120,7 @@ class Findings:
                 cause, severity, since_ms, growth, evidence = lag
                 self.version += 1
                 self._findings[topic, name] = Finding(
-                    *(topic, name, backlog, cause, severity, since_ms, growth / 1000, evidence)
+                    topic, name, backlog, cause, severity, since_ms, growth / 1000, evidence
                 )
             elif self._findings.pop((topic, name), None) is not None:
                 self.version += 1

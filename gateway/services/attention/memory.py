@@ -118,7 +118,10 @@ class Memory:
         for (topic, subscription), (finding, seen_ms) in self._last.items():
             at_rest = not subscription
             yield RecordedProblem(
-                *(topic, subscription, finding.cause, finding.since_ms),
+                topic,
+                subscription,
+                finding.cause,
+                finding.since_ms,
                 at_least=bool(finding.evidence.get(AT_LEAST)),
                 ended_ms=int(finding.evidence.get(_end_key(finding.cause)) or 0),
                 backlog=finding.backlog if at_rest else None,
@@ -134,8 +137,14 @@ class Memory:
                 continue
             evidence = {_end_key(problem.cause): problem.ended_ms, AT_LEAST: problem.at_least}
             finding = Finding(
-                *(problem.topic, problem.subscription, problem.backlog, problem.cause, "warning"),
-                *(problem.since_ms, 0.0, evidence),
+                problem.topic,
+                problem.subscription,
+                problem.backlog,
+                problem.cause,
+                "warning",
+                problem.since_ms,
+                0.0,
+                evidence,
             )
             if problem.subscription:
                 self._last[problem.topic, problem.subscription] = finding, seen_ms

@@ -109,7 +109,11 @@ def part_items(
         title, effect = "No broker is registered", "Clients cannot connect."
         items.append(
             item(
-                *("broker-none", "error", title, effect, "Start a broker."),
+                "broker-none",
+                "error",
+                title,
+                effect,
+                "Start a broker.",
                 link=f"{place}brokers",
                 command=f"{start} broker-1" if start else "",
             )
@@ -118,7 +122,11 @@ def part_items(
         title, effect = "No bookie is registered", "Publishing to persistent topics fails."
         items.append(
             item(
-                *("bookie-none", "error", title, effect, "Start a bookie."),
+                "bookie-none",
+                "error",
+                title,
+                effect,
+                "Start a bookie.",
                 link=f"{place}bookies",
                 command=f"{start} bookie-1" if start else "",
             )
@@ -192,7 +200,9 @@ def _publishing(stop: Stop, producers: int, link: str, start: str) -> Item:
         lost_producers = stop.producers - producers
         disconnected = f" · {lost_producers:,} producers disconnected since {moment(stop.since)}"
         return item(
-            *("publishing-stopped", "error", stopped_title(state)),
+            "publishing-stopped",
+            "error",
+            stopped_title(state),
             need[0].upper() + need[1:] + (disconnected if lost_producers > 0 else ""),
             _more_bookies(state),
             score=STOPPED_SCORE,
@@ -211,7 +221,9 @@ def _publishing(stop: Stop, producers: int, link: str, start: str) -> Item:
     if not state.is_last:
         title = f"No new ledger can be opened: {_writable(state)}"
     return item(
-        *("publishing-at-risk", "error" if state.is_held else "warning", title),
+        "publishing-at-risk",
+        "error" if state.is_held else "warning",
+        title,
         f"{_writable(state)[0].upper()}{_writable(state)[1:]}; {need}{held}",
         _more_bookies(state),
         score=RISK_SCORE,

@@ -75,7 +75,10 @@ class Collector:
         self.attention = Board(self.findings)
         self._topics.on_clients = self.attention.clients_changed
         self._brokers = FollowedBrokers(
-            *(self._topics, self.findings, self.health, self._tasks),
+            self._topics,
+            self.findings,
+            self.health,
+            self._tasks,
             on_change=self._notify,
             on_findings=self._on_findings,
             on_needs=self._on_quorum_needs,

@@ -181,7 +181,10 @@ class FollowedBrokers:
         """Return the state of a broker that is to be followed."""
         followed = Followed(
             RowFollower(
-                *(broker, TOPIC_ROWS, self._topics, self._on_change),
+                broker,
+                TOPIC_ROWS,
+                self._topics,
+                self._on_change,
                 after=lambda answer: self._note_report(followed, answer),
             ),
             RowFollower(broker, SUBSCRIPTION_ROWS, self._findings, self._on_findings),

@@ -89,7 +89,9 @@ class RowFollower:
                 if not self.failures:
                     log.info(
                         "broker does not report %s broker=%s error=%r",
-                        *(self._feed.name, self.broker.id, error),
+                        self._feed.name,
+                        self.broker.id,
+                        error,
                     )
                     pause_s = PAUSE_S  # one lost answer is no outage: the second failure counts
                 self._fail(f"does not answer: {error.__cause__ or error}")
@@ -98,7 +100,8 @@ class RowFollower:
                 if not self.failures:
                     log.exception(
                         "broker reports %s in an unknown form broker=%s",
-                        *(self._feed.name, self.broker.id),
+                        self._feed.name,
+                        self.broker.id,
                     )
                 # The failed answer may be applied in part: the next request is for everything.
                 self._request = RowsSince()

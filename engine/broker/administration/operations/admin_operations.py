@@ -64,22 +64,22 @@ class AdminOperations:
         store, clock, registry = parts.store, parts.clock, parts.registry
         owned = OwnedTopics(registry, parts.assignment, store)
         self.topics = TopicOperations(
-            *(owned, registry, parts.assignment, store, parts.catalog, clock, parts.forget)
+            owned, registry, parts.assignment, store, parts.catalog, clock, parts.forget
         )
         self.statistics = StatisticsOperations(owned, store, parts.schemas, clock, parts.record)
         self.rows = RowOperations(
-            *(registry, parts.topic_feed, parts.subscription_feed, parts.resting, clock)
+            registry, parts.topic_feed, parts.subscription_feed, parts.resting, clock
         )
         self.subscriptions = SubscriptionOperations(owned, registry, clock)
         self.cursors = CursorOperations(owned, clock)
         self.messages = MessageOperations(owned)
         self.schemas = SchemaOperations(owned, parts.schemas, parts.catalog)
         self.policies = PolicyOperations(
-            *(owned, parts.catalog, parts.settings, parts.ledger_config, clock)
+            owned, parts.catalog, parts.settings, parts.ledger_config, clock
         )
         self.bundles = BundleOperations(store, parts.ownership, parts.assignment, registry)
         self.brokers = BrokerOperations(
-            *(store, registry, parts.ownership, parts.dynamic, parts.record, clock)
+            store, registry, parts.ownership, parts.dynamic, parts.record, clock
         )
         self.settings = SettingOperations(parts.dynamic)
 

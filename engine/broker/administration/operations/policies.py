@@ -122,7 +122,11 @@ class PolicyOperations:
         after = await self._with_value(args.topic, args.name, args.value)
         now_ms = self._clock.wall_ms() if args.at_ms is None else args.at_ms
         return await policy_effects.of(
-            *(topic, policy.effect, after, self._ledger_config(after), self._settings),
+            topic,
+            policy.effect,
+            after,
+            self._ledger_config(after),
+            self._settings,
             now_ms,
             measured=args.measured,
         )

@@ -132,7 +132,9 @@ class DelayKeeper:
     def _warn_lost(self, ledger_id: int, error: Exception) -> None:
         log.warning(
             "delay index is lost, its entries are read again cursor=%s ledger=%d error=%s",
-            *(self._cursor.name, ledger_id, str(error) or type(error).__name__),
+            self._cursor.name,
+            ledger_id,
+            str(error) or type(error).__name__,
         )
 
     # --- reading back ---------------------------------------------------------------------------
