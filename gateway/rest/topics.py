@@ -22,7 +22,7 @@ from gateway.http.bodies import (
 from gateway.rest.base import AdminResource
 from gateway.rest.messages import message_answer, required_position
 from gateway.rest.rights import ADMIN, CONSUME, LOOKUP
-from gateway.services.admin import messages, names, partitioned_topics, topics
+from gateway.services.admin import messages, names, partitioned_topics, statistics, topics
 
 STATS_FLAGS = {
     "precise_backlog": ("getPreciseBacklog", False),
@@ -188,7 +188,7 @@ class TopicStatsResource(TopicPathResource):
 
     async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
         name, flags = self.name(**path), stats_flags(request)
-        return json_answer(await self.work(lambda engine: topics.stats(engine, name, flags)))
+        return json_answer(await self.work(lambda engine: statistics.stats(engine, name, flags)))
 
 
 class PartitionedStatsResource(TopicPathResource):
@@ -215,7 +215,7 @@ class InternalStatsResource(TopicPathResource):
     async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
         name, details = self.name(**path), flag(request, "metadata")
         stats = await self.work(
-            lambda engine: topics.internal_stats(engine, name, with_metadata=details)
+            lambda engine: statistics.internal_stats(engine, name, with_metadata=details)
         )
         return json_answer(stats)
 
@@ -239,7 +239,7 @@ class InternalInfoResource(TopicPathResource):
 
     async def get(self, request: HttpRequest, **path: str) -> HttpResponse:
         name = self.name(**path)
-        return json_answer(await self.work(lambda engine: topics.internal_info(engine, name)))
+        return json_answer(await self.work(lambda engine: statistics.internal_info(engine, name)))
 
 
 class LastMessageIdResource(TopicPathResource):
@@ -383,7 +383,7 @@ class BacklogSizeResource(TopicPathResource):
     async def put(self, request: HttpRequest, **path: str) -> HttpResponse:
         name, position = self.name(**path), required_position(request)
         return json_answer(
-            await self.work(lambda engine: messages.backlog_size(engine, name, position))
+            await self.work(lambda engine: statistics.backlog_size(engine, name, position))
         )
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from engine.admin.api.arguments import MessagePosition, OnTopic
+from engine.admin.api.arguments import OnTopic
 from engine.admin.api.messages import (
     EXAMINE,
     LAST_MESSAGE_ID,
@@ -14,7 +14,6 @@ from engine.admin.api.messages import (
     MessageIdByTime,
     Peek,
 )
-from engine.admin.api.statistics import BACKLOG_SIZE, BacklogSize
 from engine.base.errors import Unsupported
 from engine.base.names import TopicName
 from gateway.services.admin import existence
@@ -45,15 +44,6 @@ async def message_id_by_time(engine: Engine, name: TopicName, timestamp_ms: int)
     await existence.refuse_parent(engine, name, refusal)
     args = MessageIdByTime(name, timestamp_ms)
     return message_id(await engine.call(MESSAGE_ID_BY_TIME, args))
-
-
-async def backlog_size(engine: Engine, name: TopicName, position: MessagePosition) -> int:
-    """Return the number of stored bytes after a position of a plain topic or one partition."""
-    await existence.require_any(engine, name)
-    await existence.refuse_parent(
-        engine, name, "calculate backlog size is not allowed for partitioned-topic"
-    )
-    return await engine.call(BACKLOG_SIZE, BacklogSize(name, position))
 
 
 async def examine(engine: Engine, name: TopicName, initial: str, nth: int) -> Json:

@@ -4,13 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.admin.api.arguments import OnTopic
-from engine.admin.api.statistics import (
-    INTERNAL_INFO,
-    INTERNAL_STATS,
-    TOPIC_STATS,
-    InternalStats,
-    TopicStats,
-)
 from engine.admin.api.topics import (
     CHANGE_PROPERTIES,
     COMPACT,
@@ -26,7 +19,7 @@ from engine.admin.api.topics import (
     CreateTopic,
     DeleteTopic,
 )
-from engine.base.errors import NotBuilt, NotFound, PreconditionFailed, Unsupported
+from engine.base.errors import NotBuilt, NotFound, PreconditionFailed
 from engine.base.names import PERSISTENT, NamespaceName, TopicName
 from engine.tenancy import topics as metadata
 from engine.tenancy.namespaces import get_bundles, get_policies
@@ -102,26 +95,6 @@ async def change_properties(engine: Engine, args: ChangeProperties) -> None:
         return
     await existence.require(engine, args.topic)
     await engine.call(CHANGE_PROPERTIES, args)
-
-
-async def stats(engine: Engine, name: TopicName, flags: dict[str, bool]) -> Json:
-    """Return TopicStats of one concrete topic."""
-    await existence.require(engine, name)
-    return await engine.call(TOPIC_STATS, TopicStats(name, **flags))
-
-
-async def internal_stats(engine: Engine, name: TopicName, *, with_metadata: bool) -> Json:
-    """Return PersistentTopicInternalStats of one concrete topic."""
-    await existence.require(engine, name)
-    return await engine.call(INTERNAL_STATS, InternalStats(name, with_metadata))
-
-
-async def internal_info(engine: Engine, name: TopicName) -> Json:
-    """Return PartitionedManagedLedgerInfo of a partitioned topic, else ManagedLedgerInfo."""
-    if not name.persistent:
-        raise Unsupported("Internal info of a non-persistent topic is not kept")
-    infos = await existence.on_each_member(engine, INTERNAL_INFO, OnTopic(name))
-    return infos.get(str(name), {"version": 0, "partitions": infos})
 
 
 async def offload_status(engine: Engine, name: TopicName) -> Json:

@@ -28,7 +28,7 @@ from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.managed.ledger import InitialPosition
 from engine.rpc.operation import A, Operation, R
 from engine.tenancy import topics as metadata
-from gateway.services.admin import partitioned_topics, subscriptions, topics
+from gateway.services.admin import partitioned_topics, statistics, subscriptions, topics
 from gateway.services.admin.subscriptions import S
 from tests.support.admin.bench import AdminBench
 from tests.support.broker_bench import Client
@@ -62,7 +62,7 @@ def every(operation: Operation[S, None], args: S) -> Call:
 
 
 async def backlogs(bench: AdminBench, name: str = "s") -> list[int]:
-    found = [await topics.stats(bench.engine, part, {}) for part in PARTS]
+    found = [await statistics.stats(bench.engine, part, {}) for part in PARTS]
     return [one["subscriptions"].get(name, {"msgBacklog": -1})["msgBacklog"] for one in found]
 
 

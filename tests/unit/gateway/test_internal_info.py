@@ -9,7 +9,7 @@ from engine.admin.api.arguments import EARLIEST_MESSAGE
 from engine.admin.api.subscriptions import CREATE_SUBSCRIPTION, CreateSubscription
 from engine.base.errors import NotFound, Refusal, Unsupported
 from engine.base.names import TopicName
-from gateway.services.admin import partitioned_topics, topics
+from gateway.services.admin import partitioned_topics, statistics, topics
 from tests.support.admin.bench import AdminBench
 
 PLAIN = TopicName.parse("persistent://public/default/t")
@@ -22,7 +22,7 @@ async def test_a_topic_is_told_as_stored_and_not_loaded_for_it(bench: AdminBench
     await bench.admin.call(CREATE_SUBSCRIPTION, args)
     await bench.publish(PLAIN, 6)
     await topics.unload(bench.engine, PLAIN)
-    found = await topics.internal_info(bench.engine, PLAIN)
+    found = await statistics.internal_info(bench.engine, PLAIN)
     assert bench.broker.running.registry.loaded(PLAIN) is None
     (ledger,) = found["ledgers"]
     cursor = found["cursors"]["s"]
@@ -30,14 +30,14 @@ async def test_a_topic_is_told_as_stored_and_not_loaded_for_it(bench: AdminBench
     assert cursor["cursorsLedgerId"] == -1
     assert cursor["markDelete"] == {"ledgerId": ledger["ledgerId"], "entryId": -1}
     await bench.loaded(PLAIN)
-    found = await topics.internal_info(bench.engine, PLAIN)
+    found = await statistics.internal_info(bench.engine, PLAIN)
     assert [each.get("entries") for each in found["ledgers"]] == [6, None]
 
 
 async def test_of_a_partitioned_topic_each_partition_that_exists_is_told(bench: AdminBench) -> None:
     await partitioned_topics.create(bench.engine, PARENT, 2, {})
     await topics.delete(bench.engine, PARENT.partition_at(1), force=True)
-    found = await topics.internal_info(bench.engine, PARENT)
+    found = await statistics.internal_info(bench.engine, PARENT)
     assert found["version"] == 0
     assert list(found["partitions"]) == [str(PARENT.partition_at(0))]
 
@@ -54,7 +54,7 @@ async def test_what_is_not_stored_is_refused(
     bench: AdminBench, name: str, kind: type[Refusal], reason: str
 ) -> None:
     with pytest.raises(Refusal) as caught:
-        await topics.internal_info(bench.engine, TopicName.parse(name))
+        await statistics.internal_info(bench.engine, TopicName.parse(name))
     assert (type(caught.value), caught.value.reason) == (kind, reason)
 
 

@@ -32,6 +32,7 @@ from gateway.services.admin import (
     lookup,
     messages,
     partitioned_topics,
+    statistics,
     subscriptions,
     topics,
 )
@@ -90,7 +91,7 @@ async def test_it_is_made_listed_and_deleted(bench: AdminBench) -> None:
     assert await listed(bench) == []
     await topics.delete(bench.engine, PLAIN, force=False)  # nothing to delete is no error
     missing = (NotFound, f"Topic {PLAIN} not found")
-    assert await refusal(topics.stats(bench.engine, PLAIN, {})) == missing
+    assert await refusal(statistics.stats(bench.engine, PLAIN, {})) == missing
     assert await refusal(topics.unload(bench.engine, PLAIN)) == missing
 
 
@@ -102,11 +103,11 @@ async def test_unloading_ends_it(bench: AdminBench) -> None:
 
 async def test_its_statistics_are_those_of_its_kind(bench: AdminBench) -> None:
     await use(bench, PLAIN)
-    found = await topics.stats(bench.engine, PLAIN, {})
+    found = await statistics.stats(bench.engine, PLAIN, {})
     assert (found["msgDropRate"], found["subscriptions"]["s"]["msgDropRate"]) == (0.0, 0.0)
     assert found["subscriptions"]["s"]["isDurable"] is False
     assert "deduplicationStatus" not in found
-    internal = await topics.internal_stats(bench.engine, PLAIN, with_metadata=False)
+    internal = await statistics.internal_stats(bench.engine, PLAIN, with_metadata=False)
     assert (internal["entriesAddedCounter"], list(internal["cursors"])) == (0, ["s"])
     assert not any(internal["cursors"]["s"].values())
     assert "ledgers" not in internal

@@ -17,7 +17,14 @@ from engine.managed.ledger import InitialPosition
 from engine.managed.stored.records import CursorRecord
 from engine.metadata import paths
 from engine.tenancy.checks import PROPERTIES_BYTES_MAX
-from gateway.services.admin import cursors, lookup, partitioned_topics, subscriptions, topics
+from gateway.services.admin import (
+    cursors,
+    lookup,
+    partitioned_topics,
+    statistics,
+    subscriptions,
+    topics,
+)
 from tests.support.admin.bench import AdminBench
 from tests.support.broker_bench import Client
 
@@ -84,7 +91,7 @@ async def test_acknowledgements_beside_them_stay_whether_in_the_node_or_in_a_led
     assert (await stored(bench, "s")).ledger_id >= 0
     await put(bench, PLAIN, "s", b="2")
     await bench.restart()
-    stats = await topics.stats(bench.engine, PLAIN, {})
+    stats = await statistics.stats(bench.engine, PLAIN, {})
     assert stats["subscriptions"]["s"]["msgBacklog"] == 4
     assert stats["subscriptions"]["s"]["subscriptionProperties"] == {"b": "2"}
 

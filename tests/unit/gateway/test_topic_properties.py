@@ -13,7 +13,7 @@ from engine.managed.stored.records import LogRecord
 from engine.metadata import paths
 from engine.tenancy import topics as metadata
 from engine.tenancy.checks import PROPERTIES_BYTES_MAX
-from gateway.services.admin import partitioned_topics, topics
+from gateway.services.admin import partitioned_topics, statistics, topics
 from tests.support.admin.bench import AdminBench
 
 PLAIN = TopicName.parse("persistent://public/default/t")
@@ -72,7 +72,7 @@ async def test_they_are_in_the_topics_node_and_ledgers_beside_them_stay(bench: A
     assert record.properties == {"old": "1", "a": "1"}
     assert len(record.ledgers) == 1
     await bench.restart()
-    stats = await topics.internal_stats(bench.engine, PLAIN, with_metadata=False)
+    stats = await statistics.internal_stats(bench.engine, PLAIN, with_metadata=False)
     assert stats["numberOfEntries"] == 4
 
 

@@ -80,7 +80,14 @@ from engine.tenancy.tenants import (
     update_tenant,
 )
 from gateway.services import namespaces
-from gateway.services.admin import cursors, lookup, partitioned_topics, subscriptions, topics
+from gateway.services.admin import (
+    cursors,
+    lookup,
+    partitioned_topics,
+    statistics,
+    subscriptions,
+    topics,
+)
 from gateway.services.admin.subscriptions import S
 from tests.support.admin.bench import AdminBench
 
@@ -369,13 +376,13 @@ async def clear_namespace(bench: AdminBench, name: str) -> None:
 async def topic(bench: AdminBench, name: str) -> object:
     if not await metadata.topic_exists(bench.store, _topic(name)):
         return None
-    stats = await topics.internal_stats(bench.engine, _topic(name), with_metadata=False)
+    stats = await statistics.internal_stats(bench.engine, _topic(name), with_metadata=False)
     return [await topics.properties(bench.engine, _topic(name)), stats["state"]]
 
 
 async def backlog(bench: AdminBench, name: str) -> object:
     """Entries left, and of how many; -1 without the subscription."""
-    stats = await topics.stats(bench.engine, _topic(name), {})
+    stats = await statistics.stats(bench.engine, _topic(name), {})
     left = stats["subscriptions"].get("s", {"msgBacklog": -1})["msgBacklog"]
     return left
 
@@ -436,7 +443,7 @@ async def durable(bench: AdminBench, topic: TopicName) -> dict[str, dict[str, st
 async def backlogs(bench: AdminBench, name: str) -> object:
     found = []
     for index in range(2):
-        stats = await topics.stats(bench.engine, _topic(name).partition_at(index), {})
+        stats = await statistics.stats(bench.engine, _topic(name).partition_at(index), {})
         found.append(stats["subscriptions"].get("s", {"msgBacklog": -1})["msgBacklog"])
     return found
 
@@ -454,7 +461,7 @@ async def subscribed(bench: AdminBench, name: str) -> object:
     found = await durable(bench, _topic(name))
     if "new" not in found:
         return None
-    stats = await topics.stats(bench.engine, _topic(name), {})
+    stats = await statistics.stats(bench.engine, _topic(name), {})
     return [found["new"], stats["subscriptions"]["new"]["msgBacklog"]]
 
 
