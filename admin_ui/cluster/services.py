@@ -11,7 +11,8 @@ from engine.admin.api.bundles import BUNDLE_CUTS, SPLIT_BUNDLE, UNLOAD_BUNDLE, S
 from engine.base.errors import Conflict, MagnetarError, PreconditionFailed
 from engine.base.names import BundleName
 from gateway.clusters.cluster import Cluster
-from gateway.services import bundles, namespaces
+from gateway.services import bundles
+from gateway.services.admin import namespaces
 from gateway.services.clock import now_ms
 from gateway.services.engine_link import Engine
 

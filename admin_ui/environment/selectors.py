@@ -9,7 +9,7 @@ from django.conf import settings
 from engine.base.errors import MagnetarError
 from engine.tenancy.nodes import children
 from gateway.clusters.cluster import Cluster
-from gateway.services import brokers
+from gateway.services.admin import brokers
 from gateway.services.clock import now_ms
 from gateway.services.engine_link import Engine
 

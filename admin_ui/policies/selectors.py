@@ -13,7 +13,7 @@ from engine.tenancy.policies.policy import Level, Policy, completed, find
 from engine.tenancy.policies.policy_calls import ToolCommand
 from engine.tenancy.policies.table import POLICIES
 from gateway.http.errors import describe
-from gateway.services import policies
+from gateway.services.admin import policies
 from gateway.services.engine_link import Engine
 
 BROKER_TIMEOUT_S = 5.0

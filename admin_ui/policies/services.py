@@ -11,7 +11,7 @@ from engine.base.errors import Conflict, NotReady
 from engine.base.names import NamespaceName, TopicName
 from engine.tenancy.policies.policy import Level, Policy, completed
 from engine.tenancy.policies.table import SIZE_QUOTA
-from gateway.services import policies
+from gateway.services.admin import policies
 from gateway.services.clock import now_ms
 from gateway.services.engine_link import Engine
 

@@ -12,7 +12,7 @@ from engine.admin.api.schemas import SCHEMA_PAGE_MAX, GivenSchema
 from engine.base.errors import InvalidField
 from engine.base.names import TopicName
 from gateway.http.bodies import json_answer
-from gateway.services import schemas
+from gateway.services.admin import schemas
 from gateway.services.engine_link import Work
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from engine.admin.api.schemas import SCHEMA_PAGE_MAX, GivenSchema
 from engine.base.errors import NotFound
 from engine.base.names import TopicName
 from engine.schema.rest_form import definition_text, given
-from gateway.services import schemas
+from gateway.services.admin import schemas
 from gateway.services.clock import now_ms
 from gateway.services.engine_link import Engine
 from gateway.services.rehearsal.rehearse import rehearse

@@ -11,7 +11,7 @@ from engine.tenancy.namespaces import namespace_name
 from engine.tenancy.tenants import delete_tenant
 from gateway.http.auth.access import ADMIN_OF_NAMESPACE, ADMIN_OF_TENANT
 from gateway.http.bodies import json_answer, no_content
-from gateway.services import namespaces
+from gateway.services.admin import namespaces
 
 TENANT = Parameter("tenant", place="path")
 NAMESPACE = Parameter("namespace", "without the tenant", place="path")

@@ -10,8 +10,7 @@ from engine.admin.api.topics import HOLDINGS, TERMINATE, ChangeProperties
 from engine.admin.fan_out import on_each
 from engine.base.errors import Conflict, Unprocessable, Unsupported
 from engine.base.names import TopicName
-from gateway.services import policies
-from gateway.services.admin import existence, partitioned_topics, topics
+from gateway.services.admin import existence, partitioned_topics, policies, topics
 from gateway.services.clock import now_ms
 from gateway.services.engine_link import Engine
 

@@ -14,8 +14,8 @@ from engine.base.names import DOMAINS, TopicName
 from gateway.http.auth.access import LIST_NAMESPACE
 from gateway.http.bodies import json_answer, no_content, plain_text
 from gateway.rest.base import AdminResource, web_url
-from gateway.services import brokers, metrics
-from gateway.services.admin import lookup
+from gateway.services import metrics
+from gateway.services.admin import brokers, lookup
 from gateway.services.admin.names import topic_name
 
 

@@ -40,8 +40,7 @@ from gateway.http.bodies import (
     whole_number,
 )
 from gateway.rest.base import AdminResource
-from gateway.services import namespaces
-from gateway.services.admin import names
+from gateway.services.admin import names, namespaces
 
 MANY_TIMEOUT_S = 55.0
 """Time limit of calls that change every topic of a namespace; Pulsar's admin clients wait a minute for an answer."""

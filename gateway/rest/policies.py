@@ -23,7 +23,7 @@ from gateway.http.bodies import flag, json_answer, json_body, no_content
 from gateway.rest.base import AdminResource
 from gateway.rest.rights import ADMIN
 from gateway.rest.topics import TopicPathResource
-from gateway.services import policies
+from gateway.services.admin import policies
 
 QUOTAS = (SIZE_QUOTA, AGE_QUOTA)
 """Policies that share a route; the last part of each one's key is the type that the query selects."""

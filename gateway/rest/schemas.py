@@ -8,7 +8,7 @@ from engine.base.names import TopicName
 from gateway.http.bodies import flag, json_answer, no_content, object_body, string_map
 from gateway.rest.base import AdminResource
 from gateway.rest.rights import ADMIN, LOOKUP, PRODUCE
-from gateway.services import schemas
+from gateway.services.admin import schemas
 from gateway.services.admin.names import topic_name
 
 

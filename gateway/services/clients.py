@@ -10,7 +10,7 @@ from engine.client.broker_link import LinkSettings
 from engine.client.client import PulsarClient
 from engine.client.errors import NoBrokerError
 from engine.net.network import LoopNetwork
-from gateway.services import brokers
+from gateway.services.admin import brokers
 from gateway.services.engine_link import EngineLink
 
 OPERATION_TIMEOUT_S = 10.0

@@ -137,7 +137,7 @@ DECOMPOSED = re.compile(
 BY_HAND = {
     "engine/base/names.py": "split_topic, split_partition: what all others use",
     "engine/metadata/paths.py": "encoded names, to group what is cached: too much in a group is harmless",
-    "gateway/services/brokers.py": "addresses, no topics",
+    "gateway/services/admin/brokers.py": "addresses, no topics",
     "gateway/ws/paths.py": "raw paths before they are decoded",
 }
 

@@ -5,7 +5,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from engine.auth.rights import SUPERUSER
 from gateway.http.bodies import json_answer
 from gateway.rest.base import AdminResource, web_url
-from gateway.services import brokers
+from gateway.services.admin import brokers
 
 
 class BrokerTopicsResource(AdminResource):

@@ -18,7 +18,7 @@ from engine.tenancy.resources.isolation import (
 )
 from gateway.http.bodies import json_answer, no_content, object_body
 from gateway.rest.base import AdminResource
-from gateway.services import brokers
+from gateway.services.admin import brokers
 
 
 class FailureDomainsResource(AdminResource):

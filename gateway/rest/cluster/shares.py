@@ -15,7 +15,7 @@ from engine.tenancy.resources.bundle_quotas import (
 from gateway.http.auth.access import ADMIN_OF_NAMESPACE
 from gateway.http.bodies import json_answer, json_list, no_content, object_body, plain_text
 from gateway.rest.base import AdminResource
-from gateway.services import namespaces
+from gateway.services.admin import namespaces
 
 
 class ResourceGroupsResource(AdminResource):

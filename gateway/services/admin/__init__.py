@@ -1,1 +1,1 @@
-"""The operations of Pulsar's Admin API on topics and what belongs to them, by resource."""
+"""The operations of Pulsar's Admin API, by resource: existence checks with its texts, and calls to brokers."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from engine.base.names import TopicName
 from engine.schema.kinds import Schema
-from gateway.services import schemas
+from gateway.services.admin import schemas
 from gateway.services.engine_link import Engine
 from gateway.services.rehearsal.latest import latest
 from gateway.services.rehearsal.trial import GROUPS_MAX, Trial

@@ -570,7 +570,7 @@ EDITS = (
     ),
     Edit(
         "health-waits-for-the-slowest",
-        "gateway/services/brokers.py::health",
+        "gateway/services/admin/brokers.py::health",
         "for failure in asyncio.as_completed(failures):",
         "for failure in failures:",
         (

@@ -8,7 +8,7 @@ import pytest
 
 from admin_ui.models import AuditEntry
 from engine.tenancy.resources.racks import all_bookies, get_racks, set_rack
-from gateway.services import brokers
+from gateway.services.admin import brokers
 from tests.support.admin.gateway_client import Answer, Gateway
 from tests.unit.admin_ui.test_tenants import BenchLink, bench_link
 

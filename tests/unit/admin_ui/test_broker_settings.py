@@ -14,7 +14,7 @@ from admin_ui.models import AuditEntry
 from engine.admin.api.dynamic_settings import LiveSettings
 from engine.admin.client import BrokerAddress
 from engine.metadata import paths
-from gateway.services import brokers
+from gateway.services.admin import brokers
 from gateway.services.engine_link import Engine
 from tests.support.admin.gateway_client import Answer, Gateway
 from tests.unit.admin_ui.test_tenants import BenchLink, bench_link

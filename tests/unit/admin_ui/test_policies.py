@@ -14,8 +14,7 @@ from engine.admin.api.subscriptions import CREATE_SUBSCRIPTION, CreateSubscripti
 from engine.admin.api.topics import UNLOAD
 from engine.base.names import NamespaceName
 from engine.tenancy.policies.table import BY_NAME, POLICIES
-from gateway.services import policies
-from gateway.services.admin import partitioned_topics, topics
+from gateway.services.admin import partitioned_topics, policies, topics
 from gateway.services.engine_link import Engine
 from tests.support.admin.gateway_client import Answer, Gateway
 from tests.unit.admin_ui.test_tenants import BenchLink, bench_link

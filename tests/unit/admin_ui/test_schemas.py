@@ -16,8 +16,7 @@ from engine.base.names import NamespaceName, TopicName
 from engine.schema.kinds import version_bytes
 from engine.tenancy.policies.table import BY_NAME
 from engine.wire.batches import Message, pack_entry
-from gateway.services import policies, schemas
-from gateway.services.admin import topics
+from gateway.services.admin import policies, schemas, topics
 from tests.support.admin.bench import AdminBench
 from tests.support.ledger_cluster import run_of
 from tests.support.managed_cluster import Sink

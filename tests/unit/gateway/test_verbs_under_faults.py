@@ -79,10 +79,10 @@ from engine.tenancy.tenants import (
     list_tenants,
     update_tenant,
 )
-from gateway.services import namespaces
 from gateway.services.admin import (
     cursors,
     lookup,
+    namespaces,
     partitioned_topics,
     statistics,
     subscriptions,

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 import pytest
 
 from engine.metadata import paths
-from gateway.services import brokers
+from gateway.services.admin import brokers
 from gateway.services.engine_link import EngineLink
 from tests.support.admin.gateway_client import HOST
 

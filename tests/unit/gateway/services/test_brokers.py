@@ -10,7 +10,7 @@ from engine.admin.api.dynamic_settings import DYNAMIC_SETTINGS
 from engine.admin.client import AdminClient, BrokerAddress
 from engine.base.errors import NotReady
 from engine.metadata.memory import MemoryServer
-from gateway.services import brokers
+from gateway.services.admin import brokers
 from gateway.services.engine_link import Engine
 
 pytestmark = pytest.mark.virtual_time

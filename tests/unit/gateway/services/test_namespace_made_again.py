@@ -12,8 +12,7 @@ from engine.base.names import NamespaceName, TopicName
 from engine.metadata import paths
 from engine.tenancy import topics as metadata
 from engine.tenancy.namespaces import create_namespace
-from gateway.services import namespaces
-from gateway.services.admin import topics
+from gateway.services.admin import namespaces, topics
 from tests.support.admin.bench import AdminBench
 
 NAME = NamespaceName.parse("public/again")

@@ -9,8 +9,7 @@ from engine.broker.errors import ServiceNotReady
 from engine.broker.topics.quotas import BacklogQuotas
 from engine.tenancy.namespaces import set_policy
 from engine.tenancy.policies.table import RETENTION
-from gateway.services import brokers
-from gateway.services.admin import existence, partitioned_topics, subscriptions, topics
+from gateway.services.admin import brokers, existence, partitioned_topics, subscriptions, topics
 from tests.support.admin.bench import AdminBench
 
 PLAIN = TopicName.parse("persistent://public/default/plain")

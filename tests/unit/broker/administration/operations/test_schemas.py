@@ -22,8 +22,7 @@ from engine.base.errors import Conflict, NotFound
 from engine.base.names import NamespaceName, TopicName
 from engine.metadata import account
 from engine.tenancy.policies.table import BY_NAME
-from gateway.services import policies, schemas
-from gateway.services.admin import topics
+from gateway.services.admin import policies, schemas, topics
 from tests.support.admin.bench import AdminBench
 
 NAMESPACE = NamespaceName.of("public", "default")

@@ -18,8 +18,7 @@ from engine.base.names import NamespaceName, TopicName
 from engine.broker.topics.topic import Topic
 from engine.tenancy.policies.policy import EffectKind
 from engine.tenancy.policies.table import BY_NAME, POLICIES
-from gateway.services import policies
-from gateway.services.admin import partitioned_topics, topics
+from gateway.services.admin import partitioned_topics, policies, topics
 from tests.support.admin.bench import AdminBench
 from tests.support.waiting import until
 
