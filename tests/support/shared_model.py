@@ -171,16 +171,16 @@ class SharedModel:
 
     async def skip(self, entries: int) -> None:
         self._administer(sorted(self.due)[:entries])
-        await self.subscription.skip(entries)
+        await self.subscription.moves.skip(entries)
 
     async def clear(self) -> None:
         self._administer(list(self.due))
-        await self.subscription.clear()
+        await self.subscription.moves.clear()
         self.unseen = 0
 
     async def expire(self, position: Position) -> None:
         self._administer([p for p in self.due if p <= position])
-        self.subscription.pass_over(position)
+        self.subscription.moves.pass_over(position)
 
     def _administer(self, positions: list[Position]) -> None:
         for position in positions:
@@ -190,7 +190,7 @@ class SharedModel:
     async def reset(self, position: Position, left: int) -> None:
         """``left``: of a batch at ``position`` only these are wanted; 0: all of it."""
         self.moving = True
-        await self.subscription.reset(position, words_of(left & self.whole[position]))
+        await self.subscription.moves.reset(position, words_of(left & self.whole[position]))
         self.moving = False
         assert not self.readers
         self.blocked = False

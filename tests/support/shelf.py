@@ -194,6 +194,7 @@ class Reading:
             published=Traffic(),
             arrange_stages=lambda: None,
             context=context,
+            log=None,
             closing=False,
             terminated=False,
             touched=lambda: None,

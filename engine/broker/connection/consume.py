@@ -34,7 +34,8 @@ from engine.broker.errors import (
 from engine.broker.outlet import ClientConnection
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import SchemaRules
-from engine.broker.topics.subscriptions.subscription import CompactionSubscription, Subscription
+from engine.broker.topics.subscriptions.subscription import Subscription
+from engine.broker.topics.subscriptions.unacked_subscription import CompactionSubscription
 from engine.broker.topics.topic import Topic
 from engine.managed.errors import InvalidPositionError
 from engine.managed.ledger import InitialPosition
@@ -325,11 +326,11 @@ class ConsumeCommands:
             return commands.success(body.request_id)  # such a topic has no stored messages
         if body.HasField("message_id"):
             target = body.message_id
-            await subscription.reset(wire_position(target), list(target.ack_set))
+            await subscription.moves.reset(wire_position(target), list(target.ack_set))
         else:
             since_ms = body.message_publish_time
             since_ms = 0 if since_ms >> 63 else since_ms  # a negative number in Java's clients
-            await subscription.reset(await attached.topic.first_since(since_ms))
+            await subscription.moves.reset(await attached.topic.first_since(since_ms))
         return commands.success(body.request_id)
 
     def last_message_id(self, body: pb.CommandGetLastMessageId) -> Answer:

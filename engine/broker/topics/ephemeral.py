@@ -23,7 +23,9 @@ from engine.broker.dispatch.dispatcher import Dispatcher
 from engine.broker.dispatch.dropping import DroppingDispatcher
 from engine.broker.errors import NotAllowed
 from engine.broker.topics.ports import SubscriptionCursor
-from engine.broker.topics.subscriptions.subscription import UnacknowledgedSubscription
+from engine.broker.topics.subscriptions.unacked_subscription import (
+    UnacknowledgedSubscription,
+)
 from engine.ledger.reading.reader import LedgerReader
 from engine.ledger.writing.writer import LedgerWriter, WriterListener
 from engine.managed.ack_state import AckState

@@ -197,7 +197,7 @@ class BacklogQuotas:
         """Move every durable subscription behind the position of ``evicted_to``."""
         last = self.evicted_to(limit)
         for subscription in self.counted():
-            evicted = subscription.pass_over(last)
+            evicted = subscription.moves.pass_over(last)
             if evicted:
                 log.info(
                     "backlog evicted topic=%s subscription=%s entries=%d",

@@ -312,8 +312,8 @@ EDITS = (
     ),
     Edit(
         "part-of-a-batch-ignored-by-a-seek",
-        "engine/broker/topics/subscriptions/subscription.py::Subscription.reset",
-        "self.cursor.acknowledge_batch(position, ack_set)",
+        "engine/broker/topics/subscriptions/cursor_moves.py::CursorMoves.reset",
+        "self._cursor.acknowledge_batch(position, ack_set)",
         "pass",
         ("unit/broker/topics/subscriptions/test_reset.py::test_to_a_place_inside_a_batch",),
         "D7",

@@ -120,13 +120,13 @@ async def pass_over(o: Observer, topic: Topic, subscription: Subscription, way: 
     name = f"{topic.name.full}/{subscription.name}"
     cleared.append(Cleared(loop.now, float("inf"), name, last))
     if way == "clear":
-        await subscription.clear()
+        await subscription.moves.clear()
     elif way == "skip":
-        await subscription.skip(entries)
+        await subscription.moves.skip(entries)
         if not entries:  # who skips nothing is promised nothing
             return
     else:
-        subscription.pass_over(last)
+        subscription.moves.pass_over(last)
         await subscription.cursor.persisted()
     cleared[at] = cleared[at]._replace(done_at=loop.now)
     o.cluster.count("backlogs passed over")
@@ -224,7 +224,7 @@ def reset_cursor(o: Observer, n: Nemesis) -> None:
 
     async def reset() -> None:
         confirmed = history.move(name, position, loop.now)
-        await subscription.reset(position)
+        await subscription.moves.reset(position)
         confirmed(loop.now, topic.log.line.position(topic.log.line.base))
         n.cluster.count("cursors reset")
 

@@ -100,7 +100,7 @@ async def test_the_direction_is_forward_whatever_the_change_is_called(bench: Adm
 async def test_nothing_is_changed_when_one_partition_was_moved(bench: AdminBench) -> None:
     for part in PARTS:
         await bench.publish(part, 10)
-    (await bench.loaded(PARTS[1])).subscriptions["s"].pass_over(
+    (await bench.loaded(PARTS[1])).subscriptions["s"].moves.pass_over(
         (await bench.loaded(PARTS[1])).log.last_confirmed
     )
     said = await preview(bench, MANY, "skip-all")

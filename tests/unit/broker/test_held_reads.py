@@ -58,7 +58,7 @@ async def test_expiry_and_skips_pass_entries_that_are_not_readable(bench: Bench)
         await bench.topic.subscriptions.create(name, InitialPosition.EARLIEST, {})
     log_of(bench).hold_reads(LATEST)
     await bench.publish(3)
-    await bench.topic.subscriptions["skips"].skip(2)
+    await bench.topic.subscriptions["skips"].moves.skip(2)
     await round_of(bench, "expiry")
     subscriptions = bench.topic.subscriptions
     assert subscriptions["expires"].expired.total == 3

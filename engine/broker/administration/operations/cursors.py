@@ -75,13 +75,13 @@ class CursorOperations:
     async def skip_messages(self, args: Skip) -> JsonObject:
         _, subscription = await self._topics.subscription(args, "Skip messages")
         before = subscription.cursor.mark_delete
-        await subscription.skip(args.count)
+        await subscription.moves.skip(args.count)
         return _moved(before, subscription)
 
     async def clear_backlog(self, args: OnSubscription) -> JsonObject:
         _, subscription = await self._topics.subscription(args, "Clear backlog")
         before = subscription.cursor.mark_delete
-        await subscription.clear()
+        await subscription.moves.clear()
         return _moved(before, subscription)
 
     async def reset_cursor(self, args: ResetCursor) -> JsonObject:
@@ -92,7 +92,7 @@ class CursorOperations:
         else:
             target = await _target(topic, args.timestamp_ms, args.position)
         before = subscription.cursor.mark_delete
-        await subscription.reset(target, left)
+        await subscription.moves.reset(target, left)
         return _moved(before, subscription)
 
     async def expire_messages(self, args: ExpireMessages) -> JsonObject:
@@ -101,7 +101,7 @@ class CursorOperations:
         since_ms = max(self._clock.wall_ms() - args.seconds * 1000, 0)
         backlog = subscription.cursor.backlog_entries()
         near = not backlog or (subscription.consumers and backlog < NEARLY_CAUGHT_UP)
-        if not await subscription.expire(since_ms) and near:
+        if not await subscription.moves.expire(since_ms) and near:
             raise Conflict(
                 f"Expire message by timestamp not issued on topic {args.topic} for subscription "
                 f"{args.subscription} {CAUGHT_UP}",
@@ -119,7 +119,7 @@ class CursorOperations:
                 f"{args.subscription} due to ongoing message expiration not finished or invalid message position "
                 "provided."
             )
-        subscription.expire_to(wanted)
+        subscription.moves.expire_to(wanted)
         await subscription.cursor.persisted()
         return _moved(before, subscription)
 

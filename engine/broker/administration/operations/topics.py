@@ -35,7 +35,7 @@ from engine.broker.control.catalog import Catalog
 from engine.broker.errors import MetadataError, NotServedHere, TopicIsPartitioned
 from engine.broker.topics.ephemeral import COMPACTION
 from engine.broker.topics.registry import Forget, TopicRegistry
-from engine.broker.topics.subscriptions.subscription import CompactionSubscription
+from engine.broker.topics.subscriptions.unacked_subscription import CompactionSubscription
 from engine.managed.stored.records import OWN_PREFIX, LogRecord
 from engine.metadata.cached import fresh
 from engine.metadata.store import MetadataStore
@@ -203,7 +203,7 @@ class TopicOperations:
         for subscription in list(topic.subscriptions.values()):
             # the compaction has to read its backlog
             if not isinstance(subscription, CompactionSubscription):
-                await subscription.clear()
+                await subscription.moves.clear()
         await topic.log.trim(retention=False)
 
     async def compact(self, args: OnTopic) -> None:

@@ -150,7 +150,7 @@ async def make(subscription: Subscription, args: MoveCursor, clock: Clock) -> Js
         if args.dry:
             plan()
             return {"done": True}
-        effect = await subscription.move(plan)
+        effect = await subscription.moves.move(plan)
     except _Refused as refused:
         return refused.answer
     return await _receipt(cursor, effect, args, clock.wall_ms())

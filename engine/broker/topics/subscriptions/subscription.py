@@ -1,6 +1,5 @@
 """One subscription: a cursor, the dispatcher that reads it, and the attached consumers."""
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -30,15 +29,12 @@ from engine.broker.errors import (
     BrokerError,
     ConsumerAssignError,
     ConsumerBusy,
-    NotAllowed,
     ServiceNotReady,
-    SubscriptionBusy,
 )
 from engine.broker.ports import TopicPolicies
 from engine.broker.topics.ports import Log, SubscriptionCursor
 from engine.broker.topics.rates import TopicRates
-from engine.managed.cursors.last_change import LastChange
-from engine.managed.cursors.moves import Effect
+from engine.broker.topics.subscriptions.cursor_moves import CursorMoves
 
 REPLICATED = "pulsar.replicated.subscription"
 """Property of a cursor whose subscription is to be copied to other clusters, as Pulsar stores it."""
@@ -108,7 +104,6 @@ class Subscription:
         "_host",
         "_keys",
         "_mark",
-        "_moving",
         "_owner",
         "_rate",
         "_scope",
@@ -129,6 +124,7 @@ class Subscription:
         "joined",
         "kind",
         "left_ms",
+        "moves",
         "name",
         "out",
         "refused",
@@ -163,7 +159,7 @@ class Subscription:
         self.apply()
         self.kind: SubscriptionType | None = None
         self._keys: KeyPolicy | None = None
-        self._moving = asyncio.Lock()
+        self.moves = self._make_moves()
         self._closed = False
         self.out = Traffic()
         """Traffic of consumers that left; with the attached consumers' it is the subscription's total."""
@@ -187,6 +183,14 @@ class Subscription:
         """Cursor of the compacted topic while the active consumer reads that; None otherwise."""
         self._seek_position: Position | None = None
         """Target of the last seek since the topic was loaded; a compacted cursor begins there."""
+
+    def _make_moves(self) -> CursorMoves:
+        return CursorMoves(self, self.cursor, self._host.log)
+
+    @property
+    def closing(self) -> bool:
+        """True when its topic is being closed."""
+        return self._host.closing
 
     @property
     def closed(self) -> bool:
@@ -313,7 +317,7 @@ class Subscription:
         ConsumerAssignError, ServiceNotReady.
         """
         while True:
-            async with self._moving:
+            async with self.moves.lock:
                 if self._closed:
                     return False
                 if self._host.closing:
@@ -523,108 +527,7 @@ class Subscription:
 
     # --- moving the cursor ----------------------------------------------------------------------
 
-    async def reset(self, position: Position, ack_set: Sequence[int] = ()) -> None:
-        """Disconnect the consumers, then make ``position`` the next entry delivered (D7); durable when it returns.
-
-        Of the batch at ``position`` only the messages whose bits are set in ``ack_set`` are delivered, all when it is
-        empty. Raises SubscriptionBusy while another move is in progress, ServiceNotReady when deleted meanwhile.
-        """
-        if self._moving.locked():
-            raise SubscriptionBusy("another change of the subscription is in progress")
-        async with self._moving:
-            if self._closed:
-                raise ServiceNotReady("Subscription was deleted")
-            self.disconnect(moving=True)
-            # A read in progress would bring entries of the old position behind the move (D7).
-            await self._source.settle()
-            self._reset_dispatch()
-            self._seek_position = position
-            try:
-                await self.cursor.reset(position)
-                if any(ack_set):
-                    self.cursor.acknowledge_batch(position, ack_set)
-                    await self.cursor.persisted()
-            finally:
-                self._host.touched()
-
-    async def move(self, plan: Callable[[], tuple[Effect, LastChange]]) -> Effect:
-        """Make the change that ``plan`` computes, with no other change in between; durable when the call returns.
-
-        ``plan`` raises when the change must not be made. Consumers are disconnected only if messages are to be
-        delivered again; ``plan`` is called before that and once more afterwards. Raises as ``reset``.
-        """
-        if self._moving.locked():
-            raise SubscriptionBusy("another change of the subscription is in progress")
-        async with self._moving:
-            if self._closed:
-                raise ServiceNotReady("Subscription was deleted")
-            effect, change = plan()
-            back = bool(effect.again or effect.partly)
-            if back:
-                self.disconnect(moving=True)
-                await self._source.settle()
-                self._reset_dispatch()
-                effect, change = plan()  # the wait for the read may have let other changes through
-            else:
-                self._recheck_read_ahead()
-            try:
-                await self.cursor.move(effect, change)
-            finally:
-                if back:
-                    self._host.touched()
-                else:
-                    self._cursor_moved()
-            return effect
-
-    async def skip(self, entries: int) -> None:
-        """Acknowledge the first ``entries`` unacknowledged entries; durable when the call returns."""
-        self._recheck_read_ahead()
-        try:
-            await self.cursor.skip(entries)
-        finally:
-            # The entries are acknowledged in memory, also when the wait for durability failed or was cancelled.
-            self._cursor_moved()
-
-    async def clear(self) -> None:
-        """Acknowledge everything; durable when the call returns."""
-        self._recheck_read_ahead()
-        try:
-            await self.cursor.clear()
-        finally:
-            self._cursor_moved()  # as in skip
-
-    async def expire(self, before_ms: int) -> int:
-        """Acknowledge everything up to the last entry published before ``before_ms``; return the number of entries.
-
-        Publish times are assumed to rise. An entry that is known to have been appended after ``before_ms`` stays,
-        whatever its publish time is (D11). Raises the log's errors; cancel-safe.
-        """
-        if self._closed or not self.cursor.backlog_entries():
-            return 0
-        last = await self._host.log.find_older(before_ms, self.cursor.mark_delete)
-        return self.expire_to(last)
-
-    def expire_to(self, position: Position) -> int:
-        """Do as ``pass_over``, and count the entries as expired."""
-        self.expired_ms = self._context.clock.wall_ms()
-        count = self.pass_over(position)
-        self.expired.total += count
-        return count
-
-    def pass_over(self, position: Position) -> int:
-        """Acknowledge everything up to ``position`` without a consumer; return the number of entries.
-
-        Stored with the cursor's next write, or when a caller awaits ``SubscriptionCursor.persisted``.
-        """
-        ended = self._closed or self._host.closing
-        if ended or position <= self.cursor.mark_delete:
-            return 0
-        before = self.cursor.backlog_entries()
-        self.cursor.acknowledge_cumulative(position)
-        self._cursor_moved()
-        return before - self.cursor.backlog_entries()
-
-    def _recheck_read_ahead(self) -> None:
+    def recheck_read_ahead(self) -> None:
         """Make the dispatcher check entries that were read ahead against the cursor again before it sends them.
 
         Called before the cursor is moved: its state changes at once, and its storage follows. Once the move covers a
@@ -633,18 +536,36 @@ class Subscription:
         if self._dispatcher is not None:
             self._dispatcher.acknowledged_up_to(self.cursor.mark_delete)
 
-    def _cursor_moved(self) -> None:
+    def cursor_moved(self) -> None:
+        """Continue dispatch behind the cursor after it was moved."""
         self._host.touched()
         if self._dispatcher is not None:
             self._dispatcher.acknowledged_up_to(self.cursor.mark_delete)
         self.wake()
         self.notify_end()
 
-    def _reset_dispatch(self) -> None:
+    async def restart(self) -> None:
+        """Disconnect all consumers and forget what was read and sent; the cursor is moved next."""
+        self.disconnect(moving=True)
+        # A read in progress would bring entries of the old position behind the move (D7).
+        await self._source.settle()
         self._counts = RedeliveryCounts()
         self._dispatcher = None
         self._compacted = None
         self.kind = self._keys = None
+
+    def sought(self, position: Position) -> None:
+        """Note the target of a seek; a compacted cursor begins there."""
+        self._seek_position = position
+
+    def touched(self) -> None:
+        """Mark the statistics as possibly changed."""
+        self._host.touched()
+
+    def count_expired(self, entries: int) -> None:
+        """Count entries that became too old before they were acknowledged."""
+        self.expired_ms = self._context.clock.wall_ms()
+        self.expired.total += entries
 
     def end(self) -> None:
         """End the subscription without waiting: no consumer can attach any more. See ``Subscriptions.abandoned``."""
@@ -657,7 +578,7 @@ class Subscription:
         ``check`` is called before anything is changed, and what it raises is raised. Raises ConsumerBusy when consumers
         are attached and not ``force``.
         """
-        async with self._moving:
+        async with self.moves.lock:
             check()
             if self.consumers and not force:
                 raise ConsumerBusy("Subscription has active connected consumers")
@@ -680,49 +601,3 @@ class Subscription:
         for consumer in self.consumers:
             changes = consumer.tick(elapsed_s) or changes
         return changes
-
-
-class UnacknowledgedSubscription(Subscription):
-    """A subscription whose cursor is not moved by acknowledgements."""
-
-    __slots__ = ()
-
-    def acknowledge(self, consumer: Consumer, positions: list[Position]) -> None:
-        pass
-
-    def acknowledge_partly(
-        self, consumer: Consumer, position: Position, ack_set: Sequence[int]
-    ) -> None:
-        pass
-
-    def acknowledge_cumulative(
-        self, consumer: Consumer, position: Position, ack_set: Sequence[int] = ()
-    ) -> None:
-        pass
-
-
-class CompactionSubscription(UnacknowledgedSubscription):
-    """The subscription of the topic's compaction.
-
-    Consumers may read it, but only compaction moves it: the entries before its cursor count as compacted (M11).
-    """
-
-    __slots__ = ()
-
-    async def reset(self, position: Position, ack_set: Sequence[int] = ()) -> None:
-        raise self._refused()
-
-    async def move(self, plan: Callable[[], tuple[Effect, LastChange]]) -> Effect:
-        raise self._refused()
-
-    async def skip(self, entries: int) -> None:
-        raise self._refused()
-
-    async def clear(self) -> None:
-        raise self._refused()
-
-    def pass_over(self, position: Position) -> int:
-        return 0
-
-    def _refused(self) -> BrokerError:
-        return NotAllowed(f"Subscription {self.name} is moved by compaction alone")

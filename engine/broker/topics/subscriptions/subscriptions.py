@@ -23,11 +23,8 @@ from engine.broker.topics.counted_lock import CountedLock
 from engine.broker.topics.ephemeral import EphemeralSubscription
 from engine.broker.topics.limits import reached
 from engine.broker.topics.ports import SubscriptionCursor
-from engine.broker.topics.subscriptions.subscription import (
-    CompactionSubscription,
-    Subscription,
-    SubscriptionHost,
-)
+from engine.broker.topics.subscriptions.subscription import Subscription, SubscriptionHost
+from engine.broker.topics.subscriptions.unacked_subscription import CompactionSubscription
 from engine.ledger.errors import LedgerError
 from engine.managed.errors import (
     CursorNotFoundError,
@@ -141,7 +138,7 @@ class Subscriptions(dict[str, Subscription]):
             try:
                 if rolls_back and subscription is present:
                     assert isinstance(initial, Position)
-                    await subscription.reset(initial)
+                    await subscription.moves.reset(initial)
                 if await subscription.attach(consumer):
                     if replicated and durable:
                         subscription.replicate(True)
@@ -422,7 +419,7 @@ class Subscriptions(dict[str, Subscription]):
             try:
                 # Entries that the compaction's cursor passed would count as compacted (M11).
                 if subscription.durable and subscription.name != COMPACTION:
-                    await subscription.expire(before_ms)
+                    await subscription.moves.expire(before_ms)
             except MagnetarError as error:
                 failed = failed or error
         if failed is not None:

@@ -46,7 +46,7 @@ async def test_an_empty_backlog_and_unbatched_messages_are_exact(bench: Bench) -
     assert measure_topic(bench.topic) == Measured()
     await bench.publish(5)
     assert measure_topic(bench.topic) == Measured(5, 5)
-    await bench.subscription.skip(2)
+    await bench.subscription.moves.skip(2)
     assert measure_topic(bench.topic) == Measured(3, 3)
     assert measure_topic(bench.topic).exact
 
@@ -55,7 +55,7 @@ async def test_batches_are_exact_until_one_is_acknowledged_and_estimated_then(be
     await bench.publish(3, num_messages=100)
     await bench.publish(1, num_messages=20)
     assert measure_topic(bench.topic) == Measured(4, 320)
-    await bench.subscription.skip(1)
+    await bench.subscription.moves.skip(1)
     assert measure_topic(bench.topic) == Measured(3, 240, estimated=3)
 
 
@@ -76,7 +76,7 @@ async def test_backlogs_of_subscriptions_add_up(bench: Bench) -> None:
     await bench.topic.subscriptions.create("t", FIRST, {})
     await bench.publish(2, num_messages=50)
     await bench.publish(2)
-    await bench.subscription.skip(1)
+    await bench.subscription.moves.skip(1)
     assert measure_topic(bench.topic) == Measured(7, 102 + 76, estimated=3)
     assert (row(bench)["backlog"], row(bench)["backlog_messages"]) == (7, 178)
     assert (row(bench)["backlog_estimated"], row(bench)["backlog_unmeasured"]) == (3, 0)
@@ -123,9 +123,9 @@ async def test_the_oldest_is_known_without_reading_while_it_is_in_memory(bench: 
     await bench.publish(1, publish_ms=2_000)
     fetched = bench.topic.log.fetched
     assert row(bench)["oldest_at"] == 1_000
-    await bench.subscription.skip(1)
+    await bench.subscription.moves.skip(1)
     assert row(bench)["oldest_at"] == 2_000
-    await bench.subscription.skip(1)
+    await bench.subscription.moves.skip(1)
     assert row(bench)["oldest_at"] == 0
     assert bench.topic.quotas.oldest is None
     assert bench.topic.log.fetched == fetched
@@ -143,11 +143,11 @@ async def test_the_oldest_that_has_to_be_read_is_what_the_last_check_found(
     await round_of(bench, "quotas")
     assert row(bench)["oldest_at"] == 1_000
     position = first_due(bench)
-    await bench.subscription.skip(1)
+    await bench.subscription.moves.skip(1)
     assert row(bench)["oldest_at"] == 1_000  # never younger than it is
     await round_of(bench, "quotas")
     assert row(bench)["oldest_at"] == 2_000
-    await bench.subscription.reset(position)
+    await bench.subscription.moves.reset(position)
     assert row(bench)["oldest_at"] == OLDEST_UNKNOWN
 
 

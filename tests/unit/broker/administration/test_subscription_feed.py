@@ -114,7 +114,7 @@ async def test_nobody_consumes(found: Found) -> None:
         == found.bench.subscription.left_ms
         > 0
     )
-    await found.bench.subscription.clear()
+    await found.bench.subscription.moves.clear()
     await found.live(8)
     assert FULL not in found.rows, "nothing waits and nothing flows"
 

@@ -69,7 +69,7 @@ async def unload(bench: Bench) -> None:
 
 async def expire(bench: Bench) -> None:
     ledger = bench.topic.log
-    bench.subscription.pass_over(ledger.previous_position(ledger.last_confirmed))
+    bench.subscription.moves.pass_over(ledger.previous_position(ledger.last_confirmed))
     await bench.subscription.cursor.persisted()
 
 
@@ -88,9 +88,9 @@ VERBS = {
         lambda bench: not bench.topic.subscriptions.names and not bench.topic.log.stats().entries,
     ),
     "unload": Verb(unload, backlog(3)),
-    "reset": Verb(lambda bench: bench.subscription.reset(EARLIEST), backlog(4)),
-    "skip": Verb(lambda bench: bench.subscription.skip(1), backlog(2)),
-    "clear": Verb(lambda bench: bench.subscription.clear(), backlog(0)),
+    "reset": Verb(lambda bench: bench.subscription.moves.reset(EARLIEST), backlog(4)),
+    "skip": Verb(lambda bench: bench.subscription.moves.skip(1), backlog(2)),
+    "clear": Verb(lambda bench: bench.subscription.moves.clear(), backlog(0)),
     "expire": Verb(expire, backlog(1)),
     "terminate": Verb(lambda bench: bench.topic.terminate(), lambda bench: bench.topic.terminated),
 }
@@ -146,7 +146,7 @@ async def can_be_used_and_deleted(bench: Bench) -> None:
     await topic.subscriptions.create("s", FIRST, {})
     if not topic.terminated:
         await bench.publish(1)
-    await bench.subscription.clear()
+    await bench.subscription.moves.clear()
     await bench.kill()
     await bench.load(topic.name)
     assert backlog(0)(bench)

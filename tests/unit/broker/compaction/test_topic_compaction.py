@@ -454,7 +454,11 @@ async def test_nobody_else_moves_its_cursor(rig: Rig) -> None:
     )
     for cumulative in (False, True):
         await consumer.acknowledged([place], cumulative=cumulative)
-    for move in (subscription.clear(), subscription.skip(1), subscription.reset(LATEST)):
+    for move in (
+        subscription.moves.clear(),
+        subscription.moves.skip(1),
+        subscription.moves.reset(LATEST),
+    ):
         with pytest.raises(NotAllowed):
             await move
     assert subscription.cursor.backlog_entries() == 1

@@ -136,7 +136,7 @@ async def test_a_handover_that_a_reset_cut_off_never_comes(bench: Bench) -> None
     await bench.join(SubscriptionType.FAILOVER, permits=0, name="b")
     await bench.publish(3)
     bench.subscription.detach(first)
-    await bench.subscription.reset(Position(0, 0))
+    await bench.subscription.moves.reset(Position(0, 0))
     third, client = await bench.join(SubscriptionType.FAILOVER, name="c")
     await until(lambda: len(client.received) == 3)
     delay_s = bench.context.settings.active_consumer_failover_delay_time_millis / 1000
@@ -170,7 +170,7 @@ async def test_exclusive_rewinds_for_the_next_consumer(bench: Bench) -> None:
 async def test_a_reset_sends_consumers_away_and_the_next_starts_there(bench: Bench) -> None:
     _, client = await bench.join(SubscriptionType.SHARED)
     await bench.publish(5)
-    await bench.subscription.reset(client.received[3])
+    await bench.subscription.moves.reset(client.received[3])
     assert client.dropped == [1]
     _, again = await bench.join(SubscriptionType.SHARED)
     assert again.received == client.received[3:5]

@@ -365,11 +365,11 @@ async def test_reconnects_cost_a_shared_subscription_no_permits() -> None:
 async def pass_all(world: World, way: str) -> None:
     """By an administrator or a policy: nobody acknowledges."""
     if way == "skip":
-        await world.subscription.skip(len(world.key_of))
+        await world.subscription.moves.skip(len(world.key_of))
     elif way == "clear":
-        await world.subscription.clear()
+        await world.subscription.moves.clear()
     else:
-        world.subscription.expire_to(world.reading.shelf.places[-1])
+        world.subscription.moves.expire_to(world.reading.shelf.places[-1])
 
 
 @pytest.mark.parametrize("joins_first", [True, False])
@@ -408,7 +408,7 @@ async def test_what_was_passed_counts_as_out_nowhere() -> None:
     world = World()
     old, first = await world.join()
     world.publish(times=3)
-    await world.subscription.clear()
+    await world.subscription.moves.clear()
     assert (world.subscription.unacked, old.unacked) == (0, 0)
     world.subscription.acknowledge(old, first.received)
     assert (world.subscription.unacked, old.unacked) == (0, 0)

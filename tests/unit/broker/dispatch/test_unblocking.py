@@ -104,9 +104,9 @@ async def test_by_leaving(policies: TopicPolicies) -> None:
 @simulated
 async def test_by_skipping(policies: TopicPolicies) -> None:
     reading, _, client = await _stopped(policies, entries=10)
-    await reading.subscription.skip(4)
+    await reading.subscription.moves.skip(4)
     assert len(client.received) == 10
-    await reading.subscription.skip(2)
+    await reading.subscription.moves.skip(2)
     assert client.received == reading.shelf.places
 
 
@@ -114,7 +114,7 @@ async def test_by_skipping(policies: TopicPolicies) -> None:
 @simulated
 async def test_by_clearing(policies: TopicPolicies) -> None:
     reading, consumer, client = await _stopped(policies, entries=10)
-    await reading.subscription.clear()
+    await reading.subscription.moves.clear()
     assert consumer.unacked == 0
     assert reading.subscription.state.paused_for == "append"
     reading.publish(2)
@@ -125,7 +125,7 @@ async def test_by_clearing(policies: TopicPolicies) -> None:
 @simulated
 async def test_by_expiry(policies: TopicPolicies) -> None:
     reading, _, client = await _stopped(policies, entries=10)
-    reading.subscription.pass_over(client.received[5])
+    reading.subscription.moves.pass_over(client.received[5])
     assert client.received == reading.shelf.places
 
 
@@ -133,7 +133,7 @@ async def test_by_expiry(policies: TopicPolicies) -> None:
 @simulated
 async def test_by_a_reset(policies: TopicPolicies) -> None:
     reading, _, client = await _stopped(policies, entries=10)
-    await reading.subscription.reset(client.received[8])
+    await reading.subscription.moves.reset(client.received[8])
     again = Client()
     await reading.join(again, 1000)
     assert again.received == reading.shelf.places[8:]
@@ -151,7 +151,7 @@ async def test_an_administrator_who_does_not_wait_frees_them_all_the_same(
 
     monkeypatch.setattr(Cursor, "persisted", stuck)
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(reading.subscription.skip(6), 1)
+        await asyncio.wait_for(reading.subscription.moves.skip(6), 1)
     assert client.received == reading.shelf.places
 
 

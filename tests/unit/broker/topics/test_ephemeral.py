@@ -211,8 +211,8 @@ async def test_what_needs_kept_messages_is_refused(bench: Bench) -> None:
         bench.topic.first_since(1),
         log.read_entry(EARLIEST),
         log.trim(),
-        bench.subscription.skip(1),
-        bench.subscription.clear(),
+        bench.subscription.moves.skip(1),
+        bench.subscription.moves.clear(),
     ):
         with pytest.raises(NotAllowed, match="non-persistent"):
             await refused

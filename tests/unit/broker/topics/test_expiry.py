@@ -12,7 +12,7 @@ from engine.base.ids import EARLIEST
 from engine.broker.administration import reports
 from engine.broker.dispatch.consumer import SubscriptionType
 from engine.broker.ports import TopicPolicies
-from engine.broker.topics.subscriptions.subscription import Subscription
+from engine.broker.topics.subscriptions.cursor_moves import CursorMoves
 from engine.ledger.errors import LedgerError
 from engine.managed.ledger import InitialPosition
 from engine.managed.reading import search
@@ -54,7 +54,7 @@ async def publish(bench: Bench, *ages_s: int) -> None:
 async def test_what_is_older_goes_from_every_subscription_and_is_counted(bench: Bench) -> None:
     await subscribe(bench, "s", "t")
     await publish(bench, 500, 400, 300, 50, 40)
-    await bench.topic.subscriptions["t"].skip(2)
+    await bench.topic.subscriptions["t"].moves.skip(2)
     before_ms = bench.context.clock.wall_ms()
     await round_of(bench, "expiry")
     assert backlogs(bench) == {"s": 2, "t": 2}
@@ -144,14 +144,14 @@ async def test_a_subscription_that_cannot_be_judged_does_not_stop_the_others(
 ) -> None:
     await subscribe(bench, "bad", "good")
     await publish(bench, 300, 200)
-    real = Subscription.expire
+    bad, real = bench.topic.subscriptions["bad"].moves, CursorMoves.expire
 
-    async def expire(subscription: Subscription, before_ms: int) -> int:
-        if subscription.name == "bad":
+    async def expire(moves: CursorMoves, before_ms: int) -> int:
+        if moves is bad:
             raise LedgerError("cannot be read")
-        return await real(subscription, before_ms)
+        return await real(moves, before_ms)
 
-    monkeypatch.setattr(Subscription, "expire", expire)
+    monkeypatch.setattr(CursorMoves, "expire", expire)
     await round_of(bench, "expiry")
     assert backlogs(bench) == {"bad": 2, "good": 0}
     assert "cannot be read" in caplog.text

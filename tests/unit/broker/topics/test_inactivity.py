@@ -138,7 +138,7 @@ async def test_a_caught_up_subscription_does_not_hold_it_where_so_said(
     await bench.publish(1)
     assert client.received == []
     assert not await looks.due()
-    await bench.subscription.clear()
+    await bench.subscription.moves.clear()
     assert await looks.due()
     await looks.inactivity.delete(bench.topic)
     assert not looks.stored

@@ -106,10 +106,10 @@ async def test_beyond_the_size_producers_go_and_come_back_when_the_consumer_caug
     assert bench.publisher.dropped == []
     await round_of(bench, "quotas")
     assert (bench.publisher.dropped, bench.topic.producers) == ([1], {})
-    await bench.topic.subscriptions["s"].skip(1)
+    await bench.topic.subscriptions["s"].moves.skip(1)
     with pytest.raises(refusal):
         await bench.topic.quotas.admit()  # the other one is as slow as before
-    await bench.topic.subscriptions["t"].skip(1)
+    await bench.topic.subscriptions["t"].moves.skip(1)
     await bench.topic.quotas.admit()
     assert backlogs(bench) == {"s": 9, "t": 9}  # nobody lost anything
 
@@ -130,10 +130,10 @@ async def test_beyond_the_age_as_well(
     await round_of(bench, "quotas")
     assert bench.publisher.dropped == [1]
     for subscription in bench.topic.subscriptions.values():
-        await subscription.skip(1)
+        await subscription.moves.skip(1)
     await bench.topic.quotas.admit()
-    await bench.topic.subscriptions["s"].clear()
-    await bench.topic.subscriptions["t"].clear()
+    await bench.topic.subscriptions["s"].moves.clear()
+    await bench.topic.subscriptions["t"].moves.clear()
     bench.topic.policies = age_quota(1, action)
     await bench.topic.quotas.admit()  # without a backlog nothing is old
 
@@ -164,7 +164,7 @@ async def test_the_client_gets_pulsars_codes_and_nothing_is_made_for_it(bench: B
 async def test_eviction_leaves_nine_tenths_of_the_size_to_the_slowest(bench: Bench) -> None:
     await subscribe(bench, "slow", "quick")
     size = await publish(bench, 20)
-    await bench.topic.subscriptions["quick"].skip(15)
+    await bench.topic.subscriptions["quick"].moves.skip(15)
     bench.topic.policies = size_quota(21 * size, QuotaAction.EVICT)
     await round_of(bench, "quotas")
     assert backlogs(bench) == {"slow": 20, "quick": 5}
@@ -183,7 +183,7 @@ async def test_eviction_by_age_takes_what_is_older_and_counts_it(bench: Bench) -
     await publish(bench, 3, age_s=100)
     await publish(bench, 2, age_s=10)
     bench.topic.policies = age_quota(50, QuotaAction.EVICT)
-    await bench.topic.subscriptions["t"].skip(4)
+    await bench.topic.subscriptions["t"].moves.skip(4)
     await round_of(bench, "quotas")
     assert backlogs(bench) == {"s": 2, "t": 1}
     found = bench.topic.subscriptions
@@ -194,7 +194,7 @@ async def test_readers_have_no_backlog_that_counts(bench: Bench) -> None:
     size = await publish(bench, 10)
     await bench.topic.log.open_cursor("r", FIRST, durable=False, cursor_properties={})
     consumer = await bench.join(SubscriptionType.EXCLUSIVE, permits=0)
-    await bench.topic.subscriptions["s"].clear()
+    await bench.topic.subscriptions["s"].moves.clear()
     bench.topic.policies = size_quota(size, QuotaAction.HOLD)
     await bench.topic.quotas.admit()
     assert consumer[0].attached
@@ -227,7 +227,7 @@ async def test_who_was_refused_stays_refused_while_nothing_is_known(
     bench.topic.policies = age_quota(10, hold) if by_age else size_quota(size, hold)
     await round_of(bench, "quotas")
     await make_unread(bench, silent)
-    await bench.subscription.clear()
+    await bench.subscription.moves.clear()
     with pytest.raises(BacklogHeld):
         await bench.topic.quotas.admit()
     silent.failing.heal()
@@ -273,7 +273,7 @@ async def test_the_statistics_show_quotas_and_the_oldest_message(bench: Bench) -
     await subscribe(bench, "s", "t")
     await publish(bench, 1, age_s=100)
     bench.topic.policies = TopicPolicies(size_quota=BacklogQuota(7000))
-    await bench.topic.subscriptions["s"].clear()
+    await bench.topic.subscriptions["s"].moves.clear()
     before = reports.topic_stats(bench.topic, TopicStats(bench.topic.name), "b")
     assert before["oldestBacklogMessageAgeSeconds"] == -1
     await round_of(bench, "quotas")

@@ -176,11 +176,11 @@ async def test_skipping_deletes_what_was_stored_of_it() -> None:
     reading, _, client = await _joined()
     reading.publish(100, delay_ms=HOUR_MS)
     await _rest()
-    await reading.subscription.skip(90)
+    await reading.subscription.moves.skip(90)
     await _rest()
     assert reading.subscription.state.delayed == 10
     assert len(reading.index.stored) <= 1
-    await reading.subscription.clear()
+    await reading.subscription.moves.clear()
     await _rest()
     assert reading.subscription.state.delayed == 0
     assert reading.index.ledgers == {}

@@ -163,11 +163,11 @@ async def test_clearing_and_skipping_take_entries_out() -> None:
     reading, _, client = await _joined()
     reading.publish(30, delay_ms=HOUR_MS)
     await _rest()
-    await reading.subscription.skip(25)
+    await reading.subscription.moves.skip(25)
     await _rest()
     assert reading.subscription.state.delayed == 5
     assert reading.subscription.state.delayed_bytes == 5 * HEAP_ENTRY_BYTES
-    await reading.subscription.clear()
+    await reading.subscription.moves.clear()
     assert reading.subscription.state.delayed == 0
     assert reading.subscription.state.paused_for == "append"
     reading.publish(1, delay_ms=200)
@@ -180,7 +180,7 @@ async def test_clearing_and_skipping_take_entries_out() -> None:
 async def test_expiry_takes_out_what_is_before_it_and_the_rest_comes() -> None:
     reading, _, client = await _joined()
     reading.publish(40, delay_ms=1000)
-    reading.subscription.pass_over(reading.shelf.places[33])
+    reading.subscription.moves.pass_over(reading.shelf.places[33])
     await asyncio.sleep(2)
     assert client.received == reading.shelf.places[34:]
 

@@ -50,8 +50,8 @@ async def test_everything_comes_again(
         subscription.acknowledge_partly(consumer, places[13], [0b101])
         subscription.acknowledge_partly(consumer, places[15], [0b001])
     elif what == "cleared":
-        await subscription.clear()
-    await subscription.reset(places[target] if target else EARLIEST)
+        await subscription.moves.clear()
+    await subscription.moves.reset(places[target] if target else EARLIEST)
     assert client.dropped == [consumer.consumer_id]
     assert reading.cursor.backlog_entries() == 20 - target
     _, again = await _got(reading, kind)
@@ -70,7 +70,7 @@ async def test_to_a_place_inside_a_batch(kind: SubscriptionType, tail_bytes: int
     subscription.acknowledge_partly(consumer, places[2], [0b00011])
     subscription.acknowledge_partly(consumer, places[3], [0b00011])
     subscription.acknowledge(consumer, [places[4]])
-    await subscription.reset(places[2], [0b11000])
+    await subscription.moves.reset(places[2], [0b11000])
     again, client = await _got(reading, kind)
     assert client.received == places[2:]
     assert client.ack_sets == {p: [0b11000] if p == places[2] else [] for p in places[2:]}
@@ -87,7 +87,7 @@ async def test_while_entries_are_being_read(kind: SubscriptionType, steps: int) 
     reading.publish(20)
     await reading.join(Client(), 1000, kind)
     await asyncio.sleep(steps * READ_S / 2)
-    await reading.subscription.reset(EARLIEST)
+    await reading.subscription.moves.reset(EARLIEST)
     _, client = await _got(reading, kind)
     assert client.received == reading.shelf.places
 
@@ -100,7 +100,7 @@ async def test_of_consumers_of_which_each_holds_some() -> None:
     reading.publish(20)
     for consumer, client in zip(consumers, clients, strict=True):
         reading.subscription.acknowledge(consumer, client.received[::2])
-    await reading.subscription.reset(reading.shelf.places[2])
+    await reading.subscription.moves.reset(reading.shelf.places[2])
     _, client = await _got(reading, SubscriptionType.SHARED)
     assert client.received == reading.shelf.places[2:]
 
@@ -111,7 +111,7 @@ async def test_of_what_was_set_aside_and_stored() -> None:
     reading.publish(10, delay_ms=5000)
     reading.publish(2)
     await _got(reading, SubscriptionType.SHARED)
-    await reading.subscription.reset(reading.shelf.places[4])
+    await reading.subscription.moves.reset(reading.shelf.places[4])
     assert reading.subscription.state.delayed == 0
     _, client = await _got(reading, SubscriptionType.SHARED)
     assert client.received == reading.shelf.places[10:]
@@ -127,7 +127,7 @@ async def test_to_the_end_nothing_comes_but_what_is_published_then(kind: Subscri
     consumer, client = await _got(reading, kind)
     reading.subscription.acknowledge(consumer, client.received[3:5])
     for end in (LATEST, Position(1 << 40, 0)):
-        await reading.subscription.reset(end)
+        await reading.subscription.moves.reset(end)
         assert reading.cursor.backlog_entries() == 0
     _, again = await _got(reading, kind)
     reading.publish(2)
