@@ -24,6 +24,8 @@ CHANGES_RETRY_S = 1.0
 UNACKED_INTERVAL_S = 1.0
 IDLE_INTERVAL_S = 60.0
 """Seconds for which an unused non-persistent topic stays loaded, at least."""
+TURN_TOPICS = 50
+"""Number of topics between which other tasks run."""
 PARALLEL = 16
 """Number of topics whose storage is accessed at a time, so that one without an answer delays few others."""
 
@@ -54,8 +56,8 @@ class Upkeep:
         self._namespaces = namespaces
         self._ledger_config = ledger_config
         self._scope = TaskScope("upkeep")
-        self._idle: set[Topic] = set()
-        self._changed: set[NamespaceName | TopicName] = set()
+        self._idle: dict[Topic, None] = {}
+        self._changed: dict[NamespaceName | TopicName, None] = {}
         self._policies_changed = asyncio.Event()
         self._unacked_max = settings.max_unacked_messages_per_broker
         part = settings.max_unacked_messages_per_subscription_on_broker_blocked
@@ -141,32 +143,45 @@ class Upkeep:
 
         No other policy applies to them.
         """
-        idle = {topic for topic in self._registry if not topic.name.persistent and not topic.in_use}
-        for topic in idle & self._idle:
+        before, self._idle = self._idle, {}
+        for index, topic in enumerate(self._registry):
+            await _turn(index)
+            if topic.name.persistent or topic.in_use:
+                continue
+            if topic not in before:
+                self._idle[topic] = None
+                continue
             with contained(f"unloading of {topic.name}"):
                 await self._registry.unload(topic.name)
-        self._idle = idle
 
     def policies_changed(self, where: NamespaceName | TopicName) -> None:
         """Read and apply the policies of all loaded topics of a namespace or a (partitioned) topic soon."""
-        self._changed.add(where)
+        self._changed[where] = None
         self._policies_changed.set()
 
     async def _apply_changes(self) -> None:
         while True:
             await self._policies_changed.wait()
             self._policies_changed.clear()
-            changed, self._changed = self._changed, set()
-            for topic in self._registry.topics():
-                names = {topic.name.namespace, topic.name.partitioned}
-                if names & changed and not await self._apply_policies_to(topic):
-                    self.policies_changed(topic.name.partitioned)
-            if self._changed:
+            changed, self._changed = self._changed, {}
+            retry = False
+            # Topics of other namespaces are not visited: a broker may have very many of them.
+            for namespace in dict.fromkeys(
+                where if isinstance(where, NamespaceName) else where.namespace for where in changed
+            ):
+                for index, topic in enumerate(self._registry.topics(namespace)):
+                    await _turn(index)
+                    concerned = namespace in changed or topic.name.partitioned in changed
+                    if concerned and not await self._apply_policies_to(topic):
+                        self.policies_changed(topic.name.partitioned)
+                        retry = True
+            if retry:
                 await asyncio.sleep(CHANGES_RETRY_S)
 
     async def _apply_policies(self, elapsed_s: float) -> None:
         """Apply the policies of every topic, which also trims ledgers whose retention has passed."""
-        for topic in self._registry.topics():
+        for index, topic in enumerate(self._registry):
+            await _turn(index)
             await self._apply_policies_to(topic)
 
     async def _apply_policies_to(self, topic: Topic) -> bool:
@@ -204,12 +219,16 @@ class Upkeep:
         )
 
     async def _check_deduplication(self, elapsed_s: float) -> None:
-        for topic in self._registry:
+        for index, topic in enumerate(self._registry):
+            await _turn(index)
+            if topic.closing:  # since the last turn
+                continue
             with contained(f"deduplication's check of {topic.name}"):
                 topic.deduplication.check()
 
     async def _compact(self, elapsed_s: float) -> None:
-        for topic in self._registry:
+        for index, topic in enumerate(self._registry):
+            await _turn(index)
             if topic.policies.compaction_threshold and not topic.closing:
                 with contained(f"compaction's check of {topic.name}"):
                     await topic.compaction.start_if_due()
@@ -254,3 +273,10 @@ class Upkeep:
                 len(failures),
                 failures[0],
             )
+
+
+async def _turn(index: int) -> None:
+    """Let other tasks run after some of the topics that a job visits: thousands without a pause would delay
+    messages."""
+    if index % TURN_TOPICS == TURN_TOPICS - 1:
+        await asyncio.sleep(0)

@@ -93,6 +93,8 @@ class TopicRegistry:
         self._forget = forget
         self._scope = TaskScope("topics", self._task_failed)
         self._loaded: dict[str, Topic] = {}
+        self._by_namespace: dict[NamespaceName, dict[str, Topic]] = {}
+        """The loaded topics of each namespace that has any."""
         self._loading = UnderWay[str, Topic](self._scope)
         self._unloads: dict[str, asyncio.Task[None]] = {}
         """Tasks by topic name that unload a topic."""
@@ -153,11 +155,8 @@ class TopicRegistry:
 
     def topics(self, namespace: NamespaceName | None = None) -> list[Topic]:
         """Return the loaded topics sorted by name, of one namespace or of all."""
-        return [
-            self._loaded[name]
-            for name in sorted(self._loaded)
-            if namespace is None or self._loaded[name].name.namespace == namespace
-        ]
+        topics = self._loaded if namespace is None else self._by_namespace.get(namespace, {})
+        return [topics[name] for name in sorted(topics)]
 
     def __iter__(self) -> Iterator[Topic]:
         """Iterate over the topics that are loaded at this moment, unordered."""
@@ -287,6 +286,7 @@ class TopicRegistry:
             raise PersistenceError(f"Topic {name} could not be loaded: {error}") from error
         self.load_times.add(self._context.clock.monotonic_s() - began_s)
         self._loaded[name.full] = topic
+        self._by_namespace.setdefault(name.namespace, {})[name.full] = topic
         topic.touched()
         if not name.persistent and name.partition < 0:
             await self._confirm_loaded(topic)
@@ -391,10 +391,18 @@ class TopicRegistry:
             self._unloads[full] = task
         return task
 
+    def _unlist(self, topic: Topic) -> None:
+        """Serve the topic no longer."""
+        if self._loaded.pop(topic.name.full, None) is not None:
+            namespace = topic.name.namespace
+            del self._by_namespace[namespace][topic.name.full]
+            if not self._by_namespace[namespace]:
+                del self._by_namespace[namespace]
+
     async def _unload(self, topic: Topic) -> None:
         full = topic.name.full
         # First, so that no client is attached while the topic is closed: requests are refused until it is.
-        self._loaded.pop(full, None)
+        self._unlist(topic)
         self._unloading[topic] = None
         topic.touched()
         try:

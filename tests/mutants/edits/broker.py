@@ -48,6 +48,22 @@ EDITS = (
         "D2",
     ),
     Edit(
+        "unloaded-topics-stay-in-their-namespace",
+        "engine/broker/topics/registry.py::TopicRegistry._unlist",
+        "del self._by_namespace[namespace][topic.name.full]",
+        "pass",
+        (f"{TOPICS}/test_registry.py::test_the_loaded_topics_of_a_namespace_are_listed",),
+    ),
+    Edit(
+        "policies-of-one-topic-are-not-applied",
+        "engine/broker/upkeep.py::Upkeep._apply_changes",
+        "namespace in changed or topic.name.partitioned in changed",
+        "namespace in changed",
+        (
+            "unit/broker/test_upkeep.py::test_a_policy_change_visits_only_the_topics_of_its_namespace",
+        ),
+    ),
+    Edit(
         "flow-wakes-nobody",
         "engine/broker/topics/subscriptions/subscription.py::Subscription.flow",
         "self.wake()",

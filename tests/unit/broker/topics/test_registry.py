@@ -43,6 +43,18 @@ async def test_a_topic_that_is_there_is_loaded_without_asking_whether_it_is(benc
     assert asked.asked == 0
 
 
+async def test_the_loaded_topics_of_a_namespace_are_listed(bench: Bench) -> None:
+    bench.registry._namespaces = Everything()
+    elsewhere = TopicName.parse("persistent://public/other/t")
+    for name in (OTHER, elsewhere):
+        await bench.registry.get(name, create=True)
+    listed = [topic.name for topic in bench.registry.topics(elsewhere.namespace)]
+    assert listed == [elsewhere]
+    await bench.registry.unload(elsewhere)
+    assert bench.registry.topics(elsewhere.namespace) == []
+    assert OTHER in [topic.name for topic in bench.registry.topics(OTHER.namespace)]
+
+
 async def test_a_topic_that_is_not_there_is_made_only_for_who_may(bench: Bench) -> None:
     with pytest.raises(TopicNotFound):
         await bench.registry.get(OTHER, create=False)
