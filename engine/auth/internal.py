@@ -14,6 +14,9 @@ from engine.base.errors import MagnetarError
 TOKEN_HEADER = "X-Magnetar-Token"
 TOKEN_FILE = "internal-token"
 TOKEN_VARIABLE = "MAGNETAR_INTERNAL_TOKEN"
+INTERNAL_METHOD = "internal"
+INTERNAL_ROLE = "internal"
+"""The role of a process that presents the token; it acts for the client whose role is its identity's ``original``."""
 TOKEN_LENGTH_MIN = 16
 OTHER_TOKEN = (
     "The broker has another internal token:"

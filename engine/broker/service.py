@@ -294,6 +294,7 @@ class BrokerService:
         self._pages = RpcPages(
             running.operations.handlers,
             base.token,
+            running.context.judge,
             refusal_of=refusal_of,
             ready=lambda: self.ready,
             metrics=lambda: metrics_page(

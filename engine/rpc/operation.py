@@ -1,8 +1,8 @@
 """Operations that a server performs for other processes. Pure.
 
-An operation is a value with its name, the types of its arguments and answer, the required access, and whether it only
-reads. A server binds a handler to each of its operations (``engine.rpc.server``), and ``engine.rpc.client`` calls them;
-``engine.admin.api`` declares those of brokers. Arguments are a frozen dataclass and on the wire a JSON object; an
+An operation is a value with its name, the types of its arguments and answer, the rights that it needs, and whether it
+only reads. A server binds a handler to each of its operations (``engine.rpc.server``), and ``engine.rpc.client`` calls
+them; ``engine.admin.api`` declares those of brokers. Arguments are a frozen dataclass and on the wire a JSON object; an
 answer is a JSON value.
 """
 
@@ -10,11 +10,11 @@ import json
 import typing
 from collections.abc import Awaitable, Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
+from engine.auth.rights import Right, all_of
 from engine.base.errors import InvalidNameError, InvalidRequest, PreconditionFailed
 from engine.base.names import NamespaceName, TopicName
 
@@ -28,27 +28,22 @@ _NAMES: dict[Any, Callable[[str], Any]] = {
 """Parsers of the types that are texts on the wire."""
 
 
-class AdminAccess(Enum):
-    """Access that the caller needs, in the terms of Pulsar's authorization. It is declared, but not enforced yet."""
-
-    LOOKUP = "lookup"
-    CONSUME = "consume"
-    TENANT = "tenant admin"
-    SUPERUSER = "superuser"
-
-
 @dataclass(frozen=True, slots=True)
 class Operation(Generic[A, R]):
     """Declaration of an operation.
 
+    ``rights``: what a caller needs, with the resource that the arguments name. Raises TypeError without a right.
     ``reads``: the operation changes nothing, so that after a lost answer another broker may be called.
     """
 
     name: str
     arguments: type[A]
     answer: type[R]
-    access: AdminAccess
+    rights: Right[A] | tuple[Right[A], ...]
     reads: bool = False
+
+    def __post_init__(self) -> None:
+        all_of(self.rights)
 
 
 Handler = Callable[[Any], Awaitable[Any]]

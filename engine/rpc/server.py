@@ -2,17 +2,28 @@
 
 RPC callers present the instance's internal token. A call is ``{"principal": …, "arguments": {…}}``; answers are
 ``{"result": …}``, refusals 422 with ``{"code": …, "reason": …}``; 307 with ``{"location": url}`` names the server that
-serves the call. The principal, empty when unknown, is logged and not checked.
+serves the call. The caller is a process of the instance, which acts for the principal; that is empty when the process
+acts for itself.
 """
 
 import logging
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
-from engine.auth.internal import OTHER_TOKEN, TOKEN_HEADER, token_matches
-from engine.base.errors import MagnetarError, NotReady, Refusal
+from engine.auth.identity import Identity
+from engine.auth.internal import (
+    INTERNAL_METHOD,
+    INTERNAL_ROLE,
+    OTHER_TOKEN,
+    TOKEN_HEADER,
+    token_matches,
+)
+from engine.auth.judge import Judge, Verdict, judge_call
+from engine.auth.rights import all_of
+from engine.base.errors import Forbidden, MagnetarError, NotReady, Refusal
 from engine.metadata.store import SessionExpiredError, StoreUnavailableError
 from engine.net.http import Request, Response, json_response, metrics_page, pages, ready_page
-from engine.rpc.operation import Handlers, decode_call, parse_arguments
+from engine.rpc.operation import Handlers, Operation, decode_call, parse_arguments
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +42,7 @@ class MovedError(MagnetarError):
 class RpcPages:
     """Handler of the private port.
 
+    ``judge`` is asked before a handler is called; the pages ``/metrics`` and ``/ready`` are open to everybody.
     ``refusal_of`` returns the refusal that an error of a handler is answered with; None for an unexpected error, which
     is answered 500. ``ready`` returns whether the server serves its clients.
     """
@@ -39,6 +51,7 @@ class RpcPages:
         self,
         handlers: Handlers,
         token: str,
+        judge: Judge,
         *,
         refusal_of: Callable[[MagnetarError], Refusal | None],
         ready: Callable[[], bool],
@@ -46,6 +59,7 @@ class RpcPages:
     ) -> None:
         self._handlers = handlers
         self._token = token
+        self._judge = judge
         self._refusal_of = refusal_of
         page = metrics_page(metrics)
         readiness = ready_page(lambda: None if ready() else "not ready")
@@ -74,6 +88,7 @@ class RpcPages:
             level = logging.DEBUG if operation.reads else logging.INFO
             shown = given if len(request.body) <= SHOWN_BYTES_MAX else str(given)[:SHOWN_BYTES_MAX]
             log.log(level, "%s by=%r args=%s", name, principal, shown)
+            await self._authorize(operation, principal, args)
             return json_response(200, {"result": await do(args)})
         except MovedError as error:
             return json_response(307, {"location": error.location})
@@ -86,6 +101,20 @@ class RpcPages:
             if refusal is None:
                 raise
             return _refused(refusal)
+
+    async def _authorize(self, operation: Operation[Any, Any], principal: str, args: Any) -> None:
+        """Check that the caller has the rights of the operation (A4), before its handler looks at anything.
+
+        Raises Forbidden, and NotReady while the judge cannot know.
+        """
+        caller = Identity(INTERNAL_ROLE, original=principal or None, method=INTERNAL_METHOD)
+        try:
+            judgement = judge_call(self._judge, caller, all_of(operation.rights), args)
+            verdict = judgement if isinstance(judgement, Verdict) else await judgement
+        except MagnetarError as error:
+            raise NotReady(f"Not known whether this is allowed: {error}") from error
+        if not verdict.allowed:
+            raise Forbidden(verdict.reason)
 
 
 def _refused(refusal: Refusal) -> Response:

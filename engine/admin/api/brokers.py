@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from types import NoneType
 
 from engine.admin.api.arguments import JsonObject, NoArguments
-from engine.rpc.operation import AdminAccess, Operation
+from engine.auth.rights import AUTHENTICATED, SUPERUSER
+from engine.rpc.operation import Operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,22 +15,20 @@ class TopicsPage:
     after: str = ""
 
 
-CHECK_QUOTAS = Operation("check_quotas", NoArguments, NoneType, AdminAccess.SUPERUSER)
+CHECK_QUOTAS = Operation("check_quotas", NoArguments, NoneType, SUPERUSER)
 """Check of the backlog quotas of all loaded topics, and enforcement, which is also done periodically. Raises NotReady
 after the check if some topics could not be checked."""
-REPLICATION = Operation("replication", NoArguments, JsonObject, AdminAccess.SUPERUSER, reads=True)
+REPLICATION = Operation("replication", NoArguments, JsonObject, SUPERUSER, reads=True)
 """Numbers of bookies that ledgers need: ``{"session_ms": number or null, "default": [ensemble, write quorum, ack
 quorum], "topics": [[ensemble, write quorum, ack quorum, topics, namespaces]]}``. ``default`` has the broker's settings;
 ``topics`` counts the loaded persistent topics by effective policy. ``session_ms`` is the time for which the broker
 keeps its topics while the metadata store is unreachable."""
-LOAD_REPORT = Operation("load_report", NoArguments, JsonObject, AdminAccess.SUPERUSER, reads=True)
+LOAD_REPORT = Operation("load_report", NoArguments, JsonObject, SUPERUSER, reads=True)
 """Current LocalBrokerData of the broker."""
-TOPICS_STATS = Operation("topics_stats", TopicsPage, JsonObject, AdminAccess.SUPERUSER, reads=True)
+TOPICS_STATS = Operation("topics_stats", TopicsPage, JsonObject, SUPERUSER, reads=True)
 """Statistics of loaded topics: ``{"topics": {namespace: {bundle: {domain: {topic: stats}}}}, "next": start of the next
 page or null}``, in the form of Pulsar's broker-stats."""
-BROKER_METRICS = Operation(
-    "broker_metrics", NoArguments, list[JsonObject], AdminAccess.SUPERUSER, reads=True
-)
+BROKER_METRICS = Operation("broker_metrics", NoArguments, list[JsonObject], SUPERUSER, reads=True)
 """Pulsar's Metrics of the broker: ``[{"metrics": {name: number}, "dimensions": {name: text}}]``."""
-HEALTH = Operation("health", NoArguments, str, AdminAccess.SUPERUSER, reads=True)
+HEALTH = Operation("health", NoArguments, str, AUTHENTICATED, reads=True)
 """``ok`` when the broker holds its session and reached the store just now. Raises NotReady otherwise."""

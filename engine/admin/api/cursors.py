@@ -12,7 +12,8 @@ from engine.admin.api.arguments import (
     OnTopic,
     within,
 )
-from engine.rpc.operation import AdminAccess, Operation
+from engine.admin.api.rights import CONSUME, CONSUME_SUBSCRIPTION
+from engine.rpc.operation import Operation
 
 CHANGE_ID_MAX = 64
 PREVIEW_AGE_MAX_S = 600
@@ -121,21 +122,21 @@ class MoveCursor(OnSubscription):
         within("length of id", len(self.id), 1, CHANGE_ID_MAX)
 
 
-SKIP_MESSAGES = Operation("skip_messages", Skip, JsonObject, AdminAccess.CONSUME)
-CLEAR_BACKLOG = Operation("clear_backlog", OnSubscription, JsonObject, AdminAccess.CONSUME)
-RESET_CURSOR = Operation("reset_cursor", ResetCursor, JsonObject, AdminAccess.CONSUME)
+SKIP_MESSAGES = Operation("skip_messages", Skip, JsonObject, CONSUME_SUBSCRIPTION)
+CLEAR_BACKLOG = Operation("clear_backlog", OnSubscription, JsonObject, CONSUME_SUBSCRIPTION)
+RESET_CURSOR = Operation("reset_cursor", ResetCursor, JsonObject, CONSUME_SUBSCRIPTION)
 """Reset of a cursor. Consumers are disconnected and reconnect at the new position."""
-EXPIRE_MESSAGES = Operation("expire_messages", ExpireMessages, JsonObject, AdminAccess.CONSUME)
+EXPIRE_MESSAGES = Operation("expire_messages", ExpireMessages, JsonObject, CONSUME_SUBSCRIPTION)
 EXPIRE_TO_POSITION = Operation(
-    "expire_to_position", ExpireToPosition, JsonObject, AdminAccess.CONSUME
+    "expire_to_position", ExpireToPosition, JsonObject, CONSUME_SUBSCRIPTION
 )
 """Raises Conflict for a position behind the last entry."""
 ANALYZE_BACKLOG = Operation(
-    "analyze_backlog", AnalyzeBacklog, JsonObject, AdminAccess.CONSUME, reads=True
+    "analyze_backlog", AnalyzeBacklog, JsonObject, CONSUME_SUBSCRIPTION, reads=True
 )
 """Pulsar's AnalyzeSubscriptionBacklogResult."""
 PREVIEW_CHANGE = Operation(
-    "preview_change", PreviewChange, JsonObject, AdminAccess.CONSUME, reads=True
+    "preview_change", PreviewChange, JsonObject, CONSUME_SUBSCRIPTION, reads=True
 )
 """Effect of a change of the cursor:
 
@@ -150,7 +151,7 @@ PREVIEW_CHANGE = Operation(
 * For an undo, ``gone``: entries that were trimmed; ``moved``: entries that another client has set back since.
 
 Raises Conflict for an undo of a change that is not the last one, or that was too large to be recorded."""
-MOVE_CURSOR = Operation("move_cursor", MoveCursor, JsonObject, AdminAccess.CONSUME)
+MOVE_CURSOR = Operation("move_cursor", MoveCursor, JsonObject, CONSUME_SUBSCRIPTION)
 """Change of the cursor exactly as it was previewed: later entries are not affected, and entries that were acknowledged
 since remain so. The answer describes the change that was made:
 
@@ -161,6 +162,6 @@ since remain so. The answer describes the change that was made:
 * ``undoable``; ``kept_until``: epoch milliseconds until which trimming keeps the skipped entries.
 * Unless ``done``: ``why`` (``used``, ``moved``, ``trimmed``), ``reason``, ``from``: next entry now, and the ``entries``
   that differ."""
-LAST_CHANGES = Operation("last_changes", OnTopic, list[JsonObject], AdminAccess.CONSUME, reads=True)
+LAST_CHANGES = Operation("last_changes", OnTopic, list[JsonObject], CONSUME, reads=True)
 """Last change by ``MOVE_CURSOR`` of each subscription that has one: ``subscription, id, at, by, change, lost, again,
 lost_messages, again_messages, exact, undoable, kept_until, undoes``."""

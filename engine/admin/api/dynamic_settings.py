@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.admin.api.arguments import JsonObject, NoArguments
-from engine.rpc.operation import AdminAccess, Operation
+from engine.auth.rights import SUPERUSER
+from engine.rpc.operation import Operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +32,16 @@ class LiveSettings:
     value: str | None = None
 
 
-DYNAMIC_SETTINGS = Operation(
-    "dynamic_settings", NoArguments, JsonObject, AdminAccess.SUPERUSER, reads=True
-)
+DYNAMIC_SETTINGS = Operation("dynamic_settings", NoArguments, JsonObject, SUPERUSER, reads=True)
 """``{"names": of settings that may change while brokers run, "values": the stored ones, as texts}``, with Pulsar's
 names. Any broker answers."""
-CHANGE_SETTING = Operation("change_setting", ChangeSetting, JsonObject, AdminAccess.SUPERUSER)
+CHANGE_SETTING = Operation("change_setting", ChangeSetting, JsonObject, SUPERUSER)
 """Durable change of a setting for all brokers, which is effective on this broker before the answer. Raises
 PreconditionFailed for a setting that must not change while brokers run, and for an invalid value, Conflict when another
 value than expected is stored."""
-LIVE_SETTINGS = Operation(
-    "live_settings", LiveSettings, list[JsonObject], AdminAccess.SUPERUSER, reads=True
-)
+LIVE_SETTINGS = Operation("live_settings", LiveSettings, list[JsonObject], SUPERUSER, reads=True)
 """Settings of this broker: ``{"name", "meaning", "allowed": allowed values, "choices": [texts], "default", "started":
 value at its start, "in_force", "last_read": stored value that it last read, null for none, "refused": why it does not
 use that, "would_be": value that would be effective, "refusal": why the given one would not}``. Values are texts."""
-RUNTIME_SETTINGS = Operation(
-    "runtime_settings", NoArguments, dict[str, str], AdminAccess.SUPERUSER, reads=True
-)
+RUNTIME_SETTINGS = Operation("runtime_settings", NoArguments, dict[str, str], SUPERUSER, reads=True)
 """Effective settings of the broker, by Pulsar's names, as texts."""

@@ -15,7 +15,8 @@ from engine.admin.api.arguments import (
     OnTopic,
     within,
 )
-from engine.rpc.operation import AdminAccess, Operation
+from engine.admin.api.rights import CONSUME, CONSUME_SUBSCRIPTION
+from engine.rpc.operation import Operation
 
 LATEST_MESSAGES_MAX = 1_000
 LATEST_BYTES_MAX = 8 << 20
@@ -80,17 +81,15 @@ class MessageIdByTime(OnTopic):
         within("timestamp_ms", self.timestamp_ms, 0, LONG_MAX)
 
 
-LAST_MESSAGE_ID = Operation("last_message_id", OnTopic, JsonObject, AdminAccess.CONSUME, reads=True)
+LAST_MESSAGE_ID = Operation("last_message_id", OnTopic, JsonObject, CONSUME, reads=True)
 """MessageId of the last message; entryId -1 of the open ledger when the topic is empty."""
 MESSAGE_ID_BY_TIME = Operation(
-    "message_id_by_time", MessageIdByTime, JsonObject, AdminAccess.CONSUME, reads=True
+    "message_id_by_time", MessageIdByTime, JsonObject, CONSUME, reads=True
 )
 """MessageId ``{ledgerId, entryId, partitionIndex}`` of the first message at or after the time."""
-PEEK = Operation("peek", Peek, JsonObject, AdminAccess.CONSUME, reads=True)
-EXAMINE = Operation("examine", Examine, JsonObject, AdminAccess.CONSUME, reads=True)
-LATEST_ENTRIES = Operation(
-    "latest_entries", LatestEntries, JsonObject, AdminAccess.CONSUME, reads=True
-)
+PEEK = Operation("peek", Peek, JsonObject, CONSUME_SUBSCRIPTION, reads=True)
+EXAMINE = Operation("examine", Examine, JsonObject, CONSUME, reads=True)
+LATEST_ENTRIES = Operation("latest_entries", LatestEntries, JsonObject, CONSUME, reads=True)
 """Complete stored entries, newest first: ``{"entries": [[ledger, entry, base64]], "more": bool}``; ``more``: there may
 be earlier entries. No subscription and no cache is affected."""
-MESSAGE_BY_ID = Operation("message_by_id", MessageById, JsonObject, AdminAccess.CONSUME, reads=True)
+MESSAGE_BY_ID = Operation("message_by_id", MessageById, JsonObject, CONSUME, reads=True)

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.admin.api.arguments import JsonObject, OnBundle, OnTopic
-from engine.rpc.operation import AdminAccess, Operation
+from engine.admin.api.rights import ADMIN, ADMIN_OF_NAMESPACE
+from engine.rpc.operation import Operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,27 +46,27 @@ class OwnPolicy(OnBundle):
     name: str = ""
 
 
-TOPIC_POLICIES = Operation("topic_policies", OnTopic, JsonObject, AdminAccess.LOOKUP, reads=True)
+TOPIC_POLICIES = Operation("topic_policies", OnTopic, JsonObject, ADMIN, reads=True)
 """Policies of a topic by name: ``{"value": effective value, "level": level that sets it, "own": the topic's value or
 null, "everywhere": its value for all clusters or null, "inherited", "inherited_level": effective value and level
 without the topic's}``. Policies with values for single subscriptions also have ``"subscriptions"`` and
 ``"subscriptions_everywhere"``, values by subscription name. ``topic`` must not be a partition; it need not exist."""
-SET_TOPIC_POLICY = Operation("set_topic_policy", SetTopicPolicy, JsonObject, AdminAccess.TENANT)
+SET_TOPIC_POLICY = Operation("set_topic_policy", SetTopicPolicy, JsonObject, ADMIN)
 """Change of a topic's policy, which is durable before the answer. Raises Conflict when another value than expected is
 stored, PreconditionFailed for retention and backlog quota that do not fit."""
-POLICY_EFFECT = Operation("policy_effect", PolicyEffect, JsonObject, AdminAccess.LOOKUP, reads=True)
+POLICY_EFFECT = Operation("policy_effect", PolicyEffect, JsonObject, ADMIN, reads=True)
 """Deletions that a policy would cause: ``{"bytes": stored bytes that would be deleted, "deleted": whether the topic
 would be deleted once it was unused for the whole time, "subscriptions": [{name, deleted, entries, messages, exact}] of
 those that would lose entries or be deleted, "producers": number that would be disconnected, "unknown": subscriptions
 whose effect is unknown, with the reason, "within_s": seconds in which brokers act on the policy at the latest}``.
 ``messages`` is null when not measured or when it cannot be determined, and estimated unless ``exact``."""
 TOPICS_WITH_POLICY = Operation(
-    "topics_with_policy", OwnPolicy, JsonObject, AdminAccess.LOOKUP, reads=True
+    "topics_with_policy", OwnPolicy, JsonObject, ADMIN_OF_NAMESPACE, reads=True
 )
 """Topics of a namespace with an own value, for this cluster or all clusters, by full name; a partitioned topic is
 included once. Any broker answers."""
 NAMESPACE_POLICIES = Operation(
-    "namespace_policies", OnBundle, JsonObject, AdminAccess.LOOKUP, reads=True
+    "namespace_policies", OnBundle, JsonObject, ADMIN_OF_NAMESPACE, reads=True
 )
 """Policies of a namespace by name, as in TOPIC_POLICIES; ``own`` is the namespace's value, ``default`` the broker's,
 which applies without it. Any broker answers."""

@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 
 from engine.admin.api.arguments import LONG_MAX, JsonObject, within
+from engine.auth.actions import Action
+from engine.auth.resource_names import CLUSTER, WholeCluster
+from engine.auth.rights import SUPERUSER, Right
 from engine.base.names import NamespaceName, TopicName
-from engine.rpc.operation import AdminAccess, Operation
+from engine.rpc.operation import Operation
 
 TOPICS_AT_REST_MAX = 100
 
@@ -14,6 +17,16 @@ class LoadedTopics:
     """Selection of the topics that are loaded on a broker: all, or those of one namespace."""
 
     namespace: NamespaceName | None = None
+
+
+LIST_NAMESPACE: Right[LoadedTopics] = Right(
+    Action.LOOKUP,
+    NamespaceName,
+    lambda args: (args.namespace,) if args.namespace is not None else (),
+)
+LIST_ALL: Right[LoadedTopics] = Right(
+    Action.SUPERUSER, WholeCluster, lambda args: (CLUSTER,) if args.namespace is None else ()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +81,15 @@ ROW_COLUMNS = (
 ``backlog_unmeasured``: those of unknown size, which are in ``backlog_messages`` as one message each. ``oldest_at``:
 when the first unacknowledged entry was published, ms; 0: nothing is unacknowledged, ``OLDEST_UNKNOWN``: not known."""
 OLDEST_UNKNOWN = -1
-TOPIC_ROWS = Operation("topic_rows", RowsSince, JsonObject, AdminAccess.SUPERUSER, reads=True)
+TOPIC_ROWS = Operation("topic_rows", RowsSince, JsonObject, SUPERUSER, reads=True)
 """Rows of the loaded topics, see RowsSince: ``[name, *ROW_COLUMNS]``. Rates are whole thousandths per second; null is
 unknown."""
-SUBSCRIPTION_ROWS = Operation(
-    "subscription_rows", RowsSince, JsonObject, AdminAccess.SUPERUSER, reads=True
-)
+SUBSCRIPTION_ROWS = Operation("subscription_rows", RowsSince, JsonObject, SUPERUSER, reads=True)
 """Backlogs of the loaded topics and their causes, see RowsSince. A row is ``[topic, [subscription, backlog, messages
 out per second in thousandths, lag], …]`` with the subscriptions that have a backlog or a message rate; a topic without
 such subscriptions has no row. A backlog of null is unknown. ``lag`` is null or the fields of ``lag.Lag``."""
-TOPICS_AT_REST = Operation(
-    "topics_at_rest", TopicsAtRest, JsonObject, AdminAccess.SUPERUSER, reads=True
-)
+TOPICS_AT_REST = Operation("topics_at_rest", TopicsAtRest, JsonObject, SUPERUSER, reads=True)
 """Stored figures of topics that no broker has loaded: ``{"at": ms, "rows": [[name, subscriptions, backlog,
 storage_bytes]], "missing": [name]}``; null is unknown now. The topics are not loaded for it; any broker answers."""
-TOPICS = Operation("topics", LoadedTopics, list[str], AdminAccess.CONSUME, reads=True)
+TOPICS = Operation("topics", LoadedTopics, list[str], (LIST_NAMESPACE, LIST_ALL), reads=True)
 """Names of the loaded topics, sorted."""

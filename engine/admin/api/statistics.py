@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from engine.admin.api.arguments import JsonObject, MessagePosition, OnTopic
-from engine.rpc.operation import AdminAccess, Operation
+from engine.admin.api.rights import CONSUME, LOOKUP_TOPIC
+from engine.rpc.operation import Operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +33,11 @@ class BacklogSize(OnTopic):
     position: MessagePosition
 
 
-TOPIC_STATS = Operation("topic_stats", TopicStats, JsonObject, AdminAccess.LOOKUP, reads=True)
+TOPIC_STATS = Operation("topic_stats", TopicStats, JsonObject, LOOKUP_TOPIC, reads=True)
 """Pulsar's TopicStats."""
-INTERNAL_STATS = Operation(
-    "internal_stats", InternalStats, JsonObject, AdminAccess.LOOKUP, reads=True
-)
+INTERNAL_STATS = Operation("internal_stats", InternalStats, JsonObject, LOOKUP_TOPIC, reads=True)
 """Pulsar's PersistentTopicInternalStats."""
-INTERNAL_INFO = Operation("internal_info", OnTopic, JsonObject, AdminAccess.LOOKUP, reads=True)
+INTERNAL_INFO = Operation("internal_info", OnTopic, JsonObject, LOOKUP_TOPIC, reads=True)
 """Pulsar's ManagedLedgerInfo: ledgers and cursors as stored. The topic is not loaded for it; any broker answers."""
-BACKLOG_SIZE = Operation("backlog_size", BacklogSize, int, AdminAccess.CONSUME, reads=True)
+BACKLOG_SIZE = Operation("backlog_size", BacklogSize, int, CONSUME, reads=True)
 """Bytes stored behind a position, estimated from the mean size of entries; all bytes if the topic lacks its ledger."""

@@ -12,7 +12,8 @@ from engine.admin.api.arguments import (
     OnTopic,
     within,
 )
-from engine.rpc.operation import AdminAccess, Operation
+from engine.admin.api.rights import CONSUME, CONSUME_SUBSCRIPTION
+from engine.rpc.operation import Operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,41 +64,41 @@ class Replicate(OnSubscription):
     replicated: bool
 
 
-SUBSCRIPTIONS = Operation("subscriptions", OnTopic, list[str], AdminAccess.CONSUME, reads=True)
+SUBSCRIPTIONS = Operation("subscriptions", OnTopic, list[str], CONSUME, reads=True)
 """Names of the subscriptions, sorted."""
 DURABLE_SUBSCRIPTIONS = Operation(
-    "durable_subscriptions", OnTopic, dict[str, dict[str, str]], AdminAccess.CONSUME, reads=True
+    "durable_subscriptions", OnTopic, dict[str, dict[str, str]], CONSUME, reads=True
 )
 """Properties by name of the durable subscriptions. Raises NotReady while one of them cannot be read."""
 CREATE_SUBSCRIPTION = Operation(
-    "create_subscription", CreateSubscription, NoneType, AdminAccess.CONSUME
+    "create_subscription", CreateSubscription, NoneType, CONSUME_SUBSCRIPTION
 )
 """Creation of a subscription, and of the topic where auto-creation is allowed. Raises AlreadyExists, and NotFound
 without the topic."""
 DELETE_SUBSCRIPTION = Operation(
-    "delete_subscription", DeleteSubscription, JsonObject, AdminAccess.CONSUME
+    "delete_subscription", DeleteSubscription, JsonObject, CONSUME_SUBSCRIPTION
 )
 """Deletion of a subscription. Raises NotFound without it, PreconditionFailed while consumers are connected and not
 ``force`` (Conflict with ``seen``), and Conflict when it differs from ``seen``: nothing was deleted then. ``later``:
 lost entries that were published after the preview, null when unknown."""
 SUBSCRIPTION_HOLDINGS = Operation(
-    "subscription_holdings", OnSubscription, JsonObject, AdminAccess.CONSUME, reads=True
+    "subscription_holdings", OnSubscription, JsonObject, CONSUME_SUBSCRIPTION, reads=True
 )
 """Contents and consumers of a subscription: ``{"durable", "type": empty before its first consumer, "unread": reason why
 it cannot be read now, or empty, "entries", "messages", "exact": as of HOLDINGS, null while it is unread, "consumers":
 [{name, address, id, connected_ms, unacked}], "seen"}``. ``seen``: for DELETE_SUBSCRIPTION."""
 DISCONNECT_CONSUMER = Operation(
-    "disconnect_consumer", DisconnectConsumer, JsonObject, AdminAccess.CONSUME
+    "disconnect_consumer", DisconnectConsumer, JsonObject, CONSUME_SUBSCRIPTION
 )
 """Disconnection of one consumer by CLOSE_CONSUMER, as an unload disconnects all: its client may reconnect at once. Its
 unacknowledged messages are delivered again. Raises NotFound when it left, Conflict when it reconnected meanwhile."""
 SUBSCRIPTION_PROPERTIES = Operation(
-    "subscription_properties", OnSubscription, dict[str, str], AdminAccess.CONSUME, reads=True
+    "subscription_properties", OnSubscription, dict[str, str], CONSUME_SUBSCRIPTION, reads=True
 )
 SET_SUBSCRIPTION_PROPERTIES = Operation(
-    "set_subscription_properties", SubscriptionProperties, JsonObject, AdminAccess.CONSUME
+    "set_subscription_properties", SubscriptionProperties, JsonObject, CONSUME_SUBSCRIPTION
 )
 """Replacement of the properties; those of a non-durable subscription last as long as it does."""
-REPLICATED = Operation("replicated", OnSubscription, bool, AdminAccess.CONSUME, reads=True)
-REPLICATE = Operation("replicate", Replicate, JsonObject, AdminAccess.CONSUME)
+REPLICATED = Operation("replicated", OnSubscription, bool, CONSUME_SUBSCRIPTION, reads=True)
+REPLICATE = Operation("replicate", Replicate, JsonObject, CONSUME_SUBSCRIPTION)
 """Stores the flag; subscriptions are not replicated yet."""

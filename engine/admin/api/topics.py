@@ -5,7 +5,8 @@ from types import NoneType
 from typing import Any
 
 from engine.admin.api.arguments import JsonObject, OnTopic
-from engine.rpc.operation import AdminAccess, Operation
+from engine.admin.api.rights import ADMIN, LOOKUP_TOPIC
+from engine.rpc.operation import Operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,43 +44,39 @@ class DeleteTopic(OnTopic):
     dry: bool = False
 
 
-CREATE_TOPIC = Operation("create_topic", CreateTopic, NoneType, AdminAccess.TENANT)
+CREATE_TOPIC = Operation("create_topic", CreateTopic, NoneType, ADMIN)
 """Raises AlreadyExists, and NotFound without the namespace."""
-DELETE_TOPIC = Operation("delete_topic", DeleteTopic, JsonObject, AdminAccess.TENANT)
+DELETE_TOPIC = Operation("delete_topic", DeleteTopic, JsonObject, ADMIN)
 """Raises NotFound when missing, PreconditionFailed when in use and not forced, Conflict when more than was seen would
 be lost; nothing is deleted then."""
-FORGET_PARTITIONED = Operation("forget_partitioned", OnTopic, NoneType, AdminAccess.TENANT)
+FORGET_PARTITIONED = Operation("forget_partitioned", OnTopic, NoneType, ADMIN)
 """Deletion of the schemas, policies and permissions of a partitioned topic. Raises Conflict unless its record is marked
 as deleted, PreconditionFailed while it has partitions."""
-HOLDINGS = Operation("holdings", OnTopic, JsonObject, AdminAccess.LOOKUP, reads=True)
+HOLDINGS = Operation("holdings", OnTopic, JsonObject, LOOKUP_TOPIC, reads=True)
 """Contents and clients of a topic: ``{"bytes", "entries": stored ones, "terminated", "last": its last message,
 "producers": [{name, address}], "subscriptions": [{name, durable, entries, messages, exact, consumers: [{name,
 address}]}], "unread": names of subscriptions that cannot be read now, "seen"}``. A subscription's ``entries`` are its
 unacknowledged ones, ``messages`` the messages in them: null when their number cannot be determined, estimated unless
 ``exact``. ``seen`` is the argument of DELETE_TOPIC."""
-TOPIC_PROPERTIES = Operation(
-    "topic_properties", OnTopic, dict[str, str], AdminAccess.LOOKUP, reads=True
-)
-CHANGE_PROPERTIES = Operation("change_properties", ChangeProperties, JsonObject, AdminAccess.TENANT)
+TOPIC_PROPERTIES = Operation("topic_properties", OnTopic, dict[str, str], LOOKUP_TOPIC, reads=True)
+CHANGE_PROPERTIES = Operation("change_properties", ChangeProperties, JsonObject, ADMIN)
 """Raises PreconditionFailed for a reserved name, or when all properties together exceed the limit, Conflict when the
 topic does not have the expected properties."""
-TERMINATE = Operation("terminate", OnTopic, JsonObject, AdminAccess.TENANT)
+TERMINATE = Operation("terminate", OnTopic, JsonObject, ADMIN)
 """Termination of a topic, which then refuses publishing. ``last`` is the MessageId of the last message."""
-UNLOAD = Operation("unload", OnTopic, NoneType, AdminAccess.TENANT)
+UNLOAD = Operation("unload", OnTopic, NoneType, ADMIN)
 """Closing of a topic; its clients reconnect and load it again."""
-TRIM = Operation("trim", OnTopic, NoneType, AdminAccess.TENANT)
+TRIM = Operation("trim", OnTopic, NoneType, ADMIN)
 """Deletion of the ledgers that no subscription and no retention needs."""
-TRUNCATE = Operation("truncate", OnTopic, NoneType, AdminAccess.TENANT)
+TRUNCATE = Operation("truncate", OnTopic, NoneType, ADMIN)
 """Acknowledgement of all entries by every subscription, then deletion of all ledgers but the open one, also of those
 that retention would keep."""
-COMPACT = Operation("compact", OnTopic, NoneType, AdminAccess.TENANT)
+COMPACT = Operation("compact", OnTopic, NoneType, ADMIN)
 """Start of a compaction. Raises Conflict while one is running."""
-COMPACTION_STATUS = Operation(
-    "compaction_status", OnTopic, JsonObject, AdminAccess.TENANT, reads=True
-)
+COMPACTION_STATUS = Operation("compaction_status", OnTopic, JsonObject, ADMIN, reads=True)
 """LongRunningProcessStatus: ``{"status": "NOT_RUN" | "RUNNING" | "SUCCESS" | "ERROR", "lastError"}``."""
-PARTITIONS_TO_USE = Operation("partitions_to_use", OnTopic, int, AdminAccess.LOOKUP)
+PARTITIONS_TO_USE = Operation("partitions_to_use", OnTopic, int, LOOKUP_TOPIC)
 """Number of partitions for a client that is about to use the topic; 0 for a plain topic. A partitioned topic is created
 where the namespace's policy requests it. Raises NotFound when the topic is missing and not created by its use."""
-LOOKUP = Operation("lookup", OnTopic, JsonObject, AdminAccess.LOOKUP, reads=True)
+LOOKUP = Operation("lookup", OnTopic, JsonObject, LOOKUP_TOPIC, reads=True)
 """LookupData ``{brokerUrl, httpUrl, nativeUrl, brokerUrlSsl}`` of the owner, which is chosen now if there is none."""

@@ -3,6 +3,7 @@
 from tests.mutants.edit import Edit
 
 ROUTING = "unit/net/test_routing.py"
+RPC = "unit/rpc/test_access.py"
 HTTP = "unit/access/test_http_doors.py"
 SOCKETS = "unit/access/test_socket_doors.py"
 WIRE = "unit/broker/connection/test_access.py"
@@ -104,6 +105,22 @@ EDITS = (
         "pass",
         (f"{SOCKETS}::test_an_endpoint_refuses_the_handshake_before_a_broker_is_asked",),
         "A3",
+    ),
+    Edit(
+        "operation-is-not-judged",
+        "engine/rpc/server.py::RpcPages._rpc",
+        "await self._authorize(operation, principal, args)",
+        "pass",
+        (f"{RPC}::test_a_refused_call_reaches_no_handler",),
+        "A4",
+    ),
+    Edit(
+        "proxy-acts-for-nobody",
+        "engine/rpc/server.py::RpcPages._authorize",
+        "original=principal or None",
+        "original=None",
+        (f"{RPC}::test_a_refused_call_reaches_no_handler",),
+        "A4",
     ),
     Edit(
         "failing-judge-refuses-for-ever",

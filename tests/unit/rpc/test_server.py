@@ -11,6 +11,7 @@ from engine.admin.api.arguments import JsonObject, OnTopic
 from engine.admin.api.messages import PEEK, Peek
 from engine.admin.api.topics import UNLOAD
 from engine.auth.internal import OTHER_TOKEN
+from engine.auth.judge import AllowAll
 from engine.base.errors import MagnetarError, NotFound, PreconditionFailed, Refusal
 from engine.base.names import TopicName
 from engine.metadata.store import StoreUnavailableError
@@ -59,7 +60,9 @@ async def port() -> AsyncIterator[int]:
     async def metrics() -> AsyncIterator[bytes]:
         yield b"pulsar_x 1\n"
 
-    pages = RpcPages(handlers, TOKEN, refusal_of=refusal_of, ready=lambda: True, metrics=metrics)
+    pages = RpcPages(
+        handlers, TOKEN, AllowAll(), refusal_of=refusal_of, ready=lambda: True, metrics=metrics
+    )
     server = HttpServer(LoopNetwork(), pages, connections_max=2)
     yield await server.listen("127.0.0.1", 0)
     await server.close()

@@ -1,0 +1,171 @@
+"""Every operation states its rights; the private port asks the judge before a handler is called."""
+
+import importlib
+import json
+import pkgutil
+from collections.abc import Iterator
+from types import NoneType
+from typing import Any
+
+import pytest
+
+from engine.admin import api
+from engine.admin.api.arguments import JsonObject, NoArguments, OnBundle, OnSubscription, OnTopic
+from engine.admin.api.cursors import CLEAR_BACKLOG
+from engine.admin.api.rights import ADMIN
+from engine.admin.api.rows import TOPICS, LoadedTopics
+from engine.auth.identity import Identity
+from engine.auth.internal import INTERNAL_METHOD, INTERNAL_ROLE, TOKEN_HEADER
+from engine.auth.judge import Judgement, Verdict
+from engine.auth.resource_names import CLUSTER, SubscriptionName
+from engine.auth.rights import SUPERUSER, Right, all_of
+from engine.base.names import NamespaceName, TopicName
+from engine.metadata.store import StoreUnavailableError
+from engine.net.http import Request
+from engine.rpc.operation import Operation, bind, encode_call
+from engine.rpc.server import RpcPages
+from tests.support.access.judges import REASON, DenyAll
+
+TOKEN = "a-token-of-some-length"
+NAME = TopicName.parse("persistent://a/b/t")
+WORDS = {TopicName: "topic", SubscriptionName: "subscription", NamespaceName: "namespace"}
+TABLE = {
+    "superuser": """
+        broker_metrics bundle_cuts change_setting check_quotas dynamic_settings live_settings load_report owned_bundles
+        replication runtime_settings split_bundle subscription_rows topic_rows topics_at_rest topics_stats unload_bundle
+    """,
+    "authenticated": "health",
+    "tenant admin of topic": """
+        change_properties check_schema compact compaction_status create_topic delete_schema delete_topic
+        forget_partitioned policy_effect set_topic_policy terminate topic_policies trim truncate unload
+    """,
+    "tenant admin of namespace": "namespace_policies topics_with_policy",
+    "lookup of topic": """
+        find_schema holdings internal_info internal_stats lookup partitions_to_use schema schema_metadata schema_page
+        schemas stored_schemas topic_properties topic_stats
+    """,
+    "lookup of namespace, superuser": "topics",
+    "produce of topic": "register_schema",
+    "consume of topic": """
+        backlog_size durable_subscriptions examine last_changes last_message_id latest_entries message_by_id
+        message_id_by_time subscriptions
+    """,
+    "consume of subscription": """
+        analyze_backlog clear_backlog create_subscription delete_subscription disconnect_consumer expire_messages
+        expire_to_position move_cursor peek preview_change replicate replicated reset_cursor set_subscription_properties
+        skip_messages subscription_holdings subscription_properties
+    """,
+}
+"""The operations by their rights."""
+
+
+def operations() -> Iterator[Operation[Any, Any]]:
+    for module in pkgutil.iter_modules(api.__path__):
+        for value in vars(importlib.import_module(f"{api.__name__}.{module.name}")).values():
+            if isinstance(value, Operation):
+                yield value
+
+
+def shown(right: Right[Any]) -> str:
+    kind = WORDS.get(right.kind)  # type: ignore[arg-type]
+    return right.action.value + (f" of {kind}" if kind else "")
+
+
+def test_each_operation_has_its_right() -> None:
+    stated: dict[str, set[str]] = {}
+    for operation in operations():
+        rights = ", ".join(map(shown, all_of(operation.rights)))
+        stated.setdefault(rights, set()).add(operation.name)
+    assert stated == {rights: set(names.split()) for rights, names in TABLE.items()}
+
+
+def test_the_resource_is_the_one_that_the_arguments_name() -> None:
+    for operation in operations():
+        for right in all_of(operation.rights):
+            args: Any = LoadedTopics(NAME.namespace)
+            if issubclass(operation.arguments, OnSubscription):
+                args = OnSubscription(NAME, "s")
+            elif issubclass(operation.arguments, OnTopic):
+                args = OnTopic(NAME)
+            elif issubclass(operation.arguments, OnBundle):
+                args = OnBundle(NAME.namespace)
+            for resource in right.of(args):
+                assert resource in (NAME, SubscriptionName(NAME, "s"), NAME.namespace, CLUSTER)
+                assert type(resource) is (right.kind or type(CLUSTER))
+
+
+def test_the_topics_of_all_namespaces_are_for_a_superuser() -> None:
+    of_namespace, of_all = all_of(TOPICS.rights)
+    assert (of_namespace.of(LoadedTopics()), of_all.of(LoadedTopics())) == ((), (CLUSTER,))
+    assert of_all.of(LoadedTopics(NAME.namespace)) == ()
+
+
+def test_an_operation_without_a_right_does_not_construct() -> None:
+    with pytest.raises(TypeError):
+        Operation("x", NoArguments, NoneType)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="states the rights"):
+        Operation("x", NoArguments, NoneType, ())
+    assert Operation("x", NoArguments, NoneType, SUPERUSER).rights is SUPERUSER
+
+
+async def called(judge: Any, principal: str = "") -> tuple[int, Any, int]:
+    """The status and body of a call of CLEAR_BACKLOG, and how often its handler was called."""
+    calls = 0
+
+    async def clear(args: OnSubscription) -> JsonObject:
+        nonlocal calls
+        calls += 1
+        return {}
+
+    async def metrics() -> Any:
+        yield b""
+
+    pages = RpcPages(
+        dict([bind(CLEAR_BACKLOG, clear)]),
+        TOKEN,
+        judge,
+        refusal_of=lambda error: None,
+        ready=lambda: True,
+        metrics=metrics,
+    )
+    headers = {TOKEN_HEADER.lower(): TOKEN}
+    body = encode_call(OnSubscription(NAME, "s"), principal)
+    answer = await pages(Request("POST", "/rpc/clear_backlog", "", headers, body))
+    return answer.status, json.loads(answer.body), calls  # type: ignore[arg-type]
+
+
+async def test_a_refused_call_reaches_no_handler() -> None:
+    judge = DenyAll()
+    assert await called(judge, "ann") == (422, {"code": "forbidden", "reason": REASON}, 0)
+    assert judge.asked == [
+        (
+            Identity(INTERNAL_ROLE, original="ann", method=INTERNAL_METHOD),
+            all_of(CLEAR_BACKLOG.rights)[0].action,
+            SubscriptionName(NAME, "s"),
+        )
+    ]
+
+
+async def test_a_call_without_a_principal_is_the_processs_own() -> None:
+    judge = DenyAll(all_of(CLEAR_BACKLOG.rights)[0].action)
+    assert (await called(judge))[2] == 1
+    assert judge.asked[0][0] == Identity(INTERNAL_ROLE, method=INTERNAL_METHOD)
+
+
+@pytest.mark.parametrize("later", [False, True])
+async def test_while_the_judge_cannot_know_a_call_is_to_be_repeated(later: bool) -> None:
+    class Failing:
+        def judge(self, *about: Any) -> Judgement:
+            async def fail() -> Verdict:
+                raise StoreUnavailableError("silent")
+
+            if later:
+                return fail()
+            raise StoreUnavailableError("silent")
+
+    status, body, calls = await called(Failing())
+    assert (status, body["code"], calls) == (422, "not_ready", 0)
+
+
+def test_rights_are_shared_by_operations_of_the_same_arguments() -> None:
+    assert ADMIN.of(OnTopic(NAME)) == (NAME,)
