@@ -102,7 +102,8 @@ export interface ResultTable {
 export interface RunResult {
   schema_version: number;
   analysis: string;
-  input: { topic: string; ledgers: number; entries: number; messages: number; bytes: number };
+  /** What was read, as far as the analysis counts it. */
+  input: { ledgers?: number; entries?: number; messages?: number; bytes?: number };
   conclusions?: string[]; // older runs have none
   summary: { key: string; label: string; value: Cell; unit?: string | null }[];
   series: Series[];

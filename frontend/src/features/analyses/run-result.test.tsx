@@ -1,7 +1,7 @@
 // @vitest-environment jsdom
 import { expect, test } from "vitest";
 import type { Series } from "../../api/types";
-import { axesOf } from "./run-result";
+import { amountsOf, axesOf } from "./run-result";
 
 const AT = 1_700_000_000_000;
 const rate: Series = {
@@ -44,4 +44,11 @@ test("bins of a histogram are ranges up to the next power of two", () => {
   expect([0, 1, 64, 512, 1024].map(bytes)).toEqual(["0 B", "1 B", "64–127 B", "512–1,023 B", "1–2 KiB"]);
   const plain = axesOf({ ...sizes, x: { label: "Messages per key", type: "number" } }).xText;
   expect([1, 2, 1024].map(plain)).toEqual(["1", "2–3", "1,024–2,047"]);
+});
+
+test("a result says what was read as far as its analysis counts it", () => {
+  const whole = amountsOf({ messages: 5, entries: 1, ledgers: 2, bytes: 2048 });
+  expect(whole).toBe("5 messages, 1 entry, 2 ledgers, 2 KiB");
+  expect(amountsOf({ messages: 1 })).toBe("1 message");
+  expect(amountsOf({})).toBe("");
 });

@@ -9,6 +9,17 @@ import { Panel } from "../../ui/panel";
 import { Empty } from "../../ui/states";
 import styles from "./analyses.module.css";
 
+/** What a run read, as far as its analysis counts it: an analysis of a tenant need not read ledgers. */
+export function amountsOf({ messages, entries, ledgers, bytes: size }: RunResult["input"]): string {
+  const parts = [
+    messages !== undefined && plural(messages, "message"),
+    entries !== undefined && plural(entries, "entry", "entries"),
+    ledgers !== undefined && plural(ledgers, "ledger"),
+    size !== undefined && bytes(size),
+  ];
+  return parts.filter(Boolean).join(", ");
+}
+
 /** A finished run's result: numbers, then plots, then tables. Everything comes from the fixed result schema. */
 export function RunResultView({ result }: { result: RunResult }) {
   if (result.schema_version !== 1)
@@ -19,13 +30,10 @@ export function RunResultView({ result }: { result: RunResult }) {
         </Empty>
       </Panel>
     );
-  const { input } = result;
+  const amounts = amountsOf(result.input);
   return (
     <>
-      <p className={styles.input}>
-        Read {plural(input.messages, "message")} in {plural(input.entries, "entry", "entries")} of{" "}
-        {plural(input.ledgers, "ledger")}, {bytes(input.bytes)}
-      </p>
+      {amounts && <p className={styles.input}>Read {amounts}</p>}
       {result.conclusions && result.conclusions.length > 0 && (
         <Panel title="In short">
           <ul className={styles.conclusions}>
