@@ -33,7 +33,14 @@ from engine.broker.control.catalog import Catalog
 from engine.broker.control.dynamic_settings import DynamicSettings
 from engine.broker.control.isolation_keeper import IsolationKeeper
 from engine.broker.control.topic_policies import PolicyLog
-from engine.broker.ports import BrokerIdentity, Namespaces, Ownership, TopicPolicies
+from engine.broker.policies import (
+    TopicPolicies,
+)
+from engine.broker.ports import (
+    BrokerIdentity,
+    Namespaces,
+    Ownership,
+)
 from engine.broker.settings import DataPathSettings, LedgerDefaults, NodeSettings
 from engine.broker.topics.group_shares import GroupShares
 from engine.broker.topics.inactivity import Inactivity

@@ -6,7 +6,9 @@ from pathlib import Path
 
 from engine.base.addresses import is_wildcard, may_listen
 from engine.base.settings import count, flag, folder, live, maybe_port, number, port, size, text
-from engine.broker.ports import TopicPolicies
+from engine.broker.policies import (
+    TopicPolicies,
+)
 from engine.managed.settings import LedgerConfig
 
 MIB = 1 << 20
@@ -441,15 +443,15 @@ class LedgerDefaults:
         """Return the configuration of the managed ledger of a topic with ``policies``."""
         interceptors = self._interceptors
         retention_s = (
-            policies.retention_minutes * 60.0
-            if policies.retention_minutes > 0
-            else (float(policies.retention_minutes))
+            policies.storage.retention_minutes * 60.0
+            if policies.storage.retention_minutes > 0
+            else (float(policies.storage.retention_minutes))
         )
-        retention_mb = policies.retention_mb
+        retention_mb = policies.storage.retention_mb
         return _config(
-            ensemble=policies.ensemble,
-            write_quorum=policies.write_quorum,
-            ack_quorum=policies.ack_quorum,
+            ensemble=policies.storage.ensemble,
+            write_quorum=policies.storage.write_quorum,
+            ack_quorum=policies.storage.ack_quorum,
             ledger_entries_max=self.managed_ledger_max_entries_per_ledger,
             ledger_bytes_max=self.managed_ledger_max_size_per_ledger_mbytes << 20,
             ledger_age_max_s=self.managed_ledger_max_ledger_rollover_time_minutes * 60.0,

@@ -10,7 +10,10 @@ from engine.base.errors import MagnetarError
 from engine.base.names import NamespaceName, TopicName
 from engine.base.tasks import TaskScope, contained, restarting
 from engine.broker.errors import TopicNotFound
-from engine.broker.ports import Namespaces, TopicPolicies
+from engine.broker.policies import (
+    TopicPolicies,
+)
+from engine.broker.ports import Namespaces
 from engine.broker.settings import DataPathSettings
 from engine.broker.topics.inactivity import Inactivity
 from engine.broker.topics.registry import TopicRegistry
@@ -208,7 +211,7 @@ class Upkeep:
             (
                 (topic, topic.subscriptions.expire(topic.context.clock.wall_ms() - ttl_s * 1000))
                 for topic in self._registry
-                if (ttl_s := topic.policies.message_ttl_s) and not topic.closing
+                if (ttl_s := topic.policies.backlog.message_ttl_s) and not topic.closing
             ),
         )
 
@@ -229,9 +232,10 @@ class Upkeep:
     async def _compact(self, elapsed_s: float) -> None:
         for index, topic in enumerate(self._registry):
             await _turn(index)
-            if topic.policies.compaction_threshold and not topic.closing:
+            threshold = topic.policies.storage.compaction_threshold
+            if threshold and not topic.closing:
                 with contained(f"compaction's check of {topic.name}"):
-                    await topic.compaction.start_if_due()
+                    await topic.compaction.start_if_due(threshold)
 
     async def _delete_inactive(self, inactivity: Inactivity, elapsed_s: float) -> None:
         due = ((topic, inactivity.delete(topic)) for topic in await inactivity.topics_due())
@@ -243,7 +247,7 @@ class Upkeep:
             (
                 (topic, inactivity.expire_subscriptions(topic))
                 for topic in self._registry
-                if topic.policies.subscription_expiration_minutes and not topic.closing
+                if topic.policies.subscriptions.expiration_minutes and not topic.closing
             ),
         )
 

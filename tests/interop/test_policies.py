@@ -13,10 +13,18 @@ from engine.admin.api.subscriptions import CreateSubscription
 from engine.base.errors import Conflict
 from engine.base.names import TopicName
 from engine.broker.administration.operations.admin_operations import AdminOperations
-from engine.broker.ports import BacklogQuota, QuotaAction, TopicPolicies
+from engine.broker.policies import (
+    BacklogPolicies,
+    BacklogQuota,
+    PublishPolicies,
+    QuotaAction,
+    SubscriptionPolicies,
+    TopicPolicies,
+)
 from engine.broker.topics.topic import Topic
 from engine.tenancy.namespaces import create_namespace, namespace_name, set_policy
 from engine.tenancy.policies.table import BY_NAME
+from tests.support.broker_bench import put_in_force
 from tests.support.standalone import Standalone
 from tests.support.waiting import stays_blocking, until_blocking
 
@@ -43,7 +51,7 @@ class Policies:
         """Of a topic in use: they hold until the broker looks at the metadata again, in minutes."""
 
         async def change() -> None:
-            self.topic.policies = policies
+            put_in_force(self.topic, policies)
 
         self._standalone.run(change())
 
@@ -91,7 +99,11 @@ def test_a_consumer_too_many_is_refused_and_comes_when_another_left(
 ) -> None:
     shared = ConsumerType.Shared
     first = client.subscribe(topic, "s", consumer_type=shared)
-    policies.set(TopicPolicies(max_consumers_per_subscription=2, max_consumers=3))
+    policies.set(
+        TopicPolicies(
+            subscriptions=SubscriptionPolicies(max_consumers_per_subscription=2, max_consumers=3)
+        )
+    )
     client.subscribe(topic, "s", consumer_type=shared)
     with pytest.raises(pulsar.ConsumerBusy):
         client.subscribe(topic, "s", consumer_type=shared)
@@ -107,7 +119,12 @@ def test_producers_and_subscriptions_too_many_are_refused(
 ) -> None:
     first = client.create_producer(topic)
     client.subscribe(topic, "s")
-    policies.set(TopicPolicies(max_producers=1, max_subscriptions=2))
+    policies.set(
+        TopicPolicies(
+            publish=PublishPolicies(max_producers=1),
+            subscriptions=SubscriptionPolicies(max_subscriptions=2),
+        )
+    )
     with pytest.raises(pulsar.ProducerBusy):
         client.create_producer(topic)
     reader = client.create_reader(topic, pulsar.MessageId.earliest)
@@ -135,7 +152,7 @@ def test_messages_older_than_the_ttl_do_not_come_any_more(
     publish(producer, 3)
     time.sleep(1.5)  # time: longer than the TTL of a second
     publish(producer, 2, start=3)
-    policies.set(TopicPolicies(message_ttl_s=1))
+    policies.set(TopicPolicies(backlog=BacklogPolicies(message_ttl_s=1)))
     policies.look("expiry")
     assert policies.topic.subscriptions["s"].expired.total == 3
     assert drain(client.subscribe(topic, "s"), 2) == [3, 4]
@@ -164,7 +181,9 @@ def test_a_producer_is_refused_while_the_backlog_is_beyond_its_quota(
         (QuotaAction.HOLD, pulsar.ProducerBlockedQuotaExceededError),
         (QuotaAction.REFUSE, pulsar.ProducerBlockedQuotaExceededException),
     ):
-        policies.set(TopicPolicies(size_quota=BacklogQuota(4 * SIZE, action)))
+        policies.set(
+            TopicPolicies(backlog=BacklogPolicies(size_quota=BacklogQuota(4 * SIZE, action)))
+        )
         with pytest.raises(refusal):
             client.create_producer(topic)
     assert len(drain(consumer, 5)) == 5
@@ -178,7 +197,9 @@ def test_who_is_held_goes_on_by_itself_when_the_consumer_caught_up(
     consumer = client.subscribe(topic, "s")
     producer = client.create_producer(topic, send_timeout_millis=0)
     publish(producer, 5)
-    policies.set(TopicPolicies(size_quota=BacklogQuota(4 * SIZE, QuotaAction.HOLD)))
+    policies.set(
+        TopicPolicies(backlog=BacklogPolicies(size_quota=BacklogQuota(4 * SIZE, QuotaAction.HOLD)))
+    )
     policies.look("quotas")
     assert policies.topic.producers == {}
     confirmed: list[pulsar.MessageId] = []
@@ -198,7 +219,11 @@ def test_eviction_costs_the_slowest_their_oldest_messages_and_no_producer(
     publish(producer, 20)
     assert drain(quick, 20) == list(range(20))
     entry = policies.topic.log.stats().size // 20
-    policies.set(TopicPolicies(size_quota=BacklogQuota(10 * entry + 100, QuotaAction.EVICT)))
+    policies.set(
+        TopicPolicies(
+            backlog=BacklogPolicies(size_quota=BacklogQuota(10 * entry + 100, QuotaAction.EVICT))
+        )
+    )
     policies.look("quotas")
     publish(producer, 1, start=20)
     assert drain(client.subscribe(topic, "slow"), 10) == list(range(11, 21))
@@ -217,6 +242,6 @@ def test_what_an_administrator_sets_for_a_namespace_binds_topics_in_use(
         set_policy(store, namespace, BY_NAME["maxProducersPerTopic"], 1, cluster="standalone")
     )
     in_force = Policies(standalone, topic)
-    until_blocking(lambda: in_force.topic.policies.max_producers == 1)
+    until_blocking(lambda: in_force.topic.policies.publish.max_producers == 1)
     with pytest.raises(pulsar.ProducerBusy):
         client.create_producer(topic)

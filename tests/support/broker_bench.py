@@ -18,7 +18,15 @@ from engine.base.names import NamespaceName, TopicName
 from engine.broker.connection.sessions import Sessions
 from engine.broker.context import Context
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
-from engine.broker.ports import BrokerIdentity, LookupResult, Ownership, TopicMode, TopicPolicies
+from engine.broker.policies import (
+    TopicPolicies,
+)
+from engine.broker.ports import (
+    BrokerIdentity,
+    LookupResult,
+    Ownership,
+    TopicMode,
+)
 from engine.broker.settings import DataPathSettings
 from engine.broker.topics.publish import Producer, Publish
 from engine.broker.topics.registry import TopicRegistry
@@ -98,8 +106,8 @@ class Everything:
             ack_quorum=1,
             ledger_age_min_s=0,
             ledger_entries_max=self.ledger_entries,
-            retention_s=policies.retention_minutes * 60.0,
-            retention_bytes=policies.retention_mb,
+            retention_s=policies.storage.retention_minutes * 60.0,
+            retention_bytes=policies.storage.retention_mb,
         )
 
 
@@ -383,3 +391,10 @@ async def round_of(bench: Bench, name: str) -> None:
     upkeep = Upkeep(bench.registry, everything, everything.ledger_config, settings)
     (job,) = (job for job in upkeep.jobs if job.name == name)
     await job.work(0.0)
+
+
+def put_in_force(topic: Topic, policies: TopicPolicies) -> None:
+    """Give a topic policies without effects on its log and on clients that are attached."""
+    topic.policies = policies
+    topic.publishers.apply(policies.publish)
+    topic.quotas.apply(policies.backlog)

@@ -4,7 +4,9 @@ from collections import defaultdict
 
 from engine.base.ids import Position
 from engine.broker.dispatch.choose.keys import KeyPolicy, KeyRing, ring_slot_of
-from engine.broker.ports import TopicPolicies
+from engine.broker.policies import (
+    TopicPolicies,
+)
 from engine.broker.settings import DataPathSettings
 from tests.support.shared_model import Reader, SharedModel
 from tests.support.shelf import EXACT

@@ -6,7 +6,9 @@ from engine.base.ids import Position
 from engine.base.ranges import bits_of, words_of
 from engine.broker.dispatch.choose.keys import KeyPolicy
 from engine.broker.dispatch.consumer import Consumer
-from engine.broker.ports import TopicPolicies
+from engine.broker.policies import (
+    TopicPolicies,
+)
 from engine.broker.settings import DataPathSettings
 from engine.wire import frames
 from engine.wire import pulsar_pb2 as pb
@@ -65,8 +67,8 @@ class SharedModel:
         self.moving = False
         self.unseen = 0
         """Entries acknowledged that nobody held: they may be counted as delayed until they are looked for."""
-        self._reader_max = policies.unacked_per_consumer
-        self._all_max = policies.unacked_per_subscription
+        self._reader_max = policies.dispatch.unacked_per_consumer
+        self._all_max = policies.dispatch.unacked_per_subscription
 
     @property
     def places(self) -> list[Position]:

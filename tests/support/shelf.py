@@ -20,7 +20,11 @@ from engine.broker.context import Context
 from engine.broker.control.counters import Traffic
 from engine.broker.dispatch.choose.keys import KeyPolicy
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
-from engine.broker.ports import BrokerIdentity, TopicPolicies
+from engine.broker.policies import (
+    DispatchPolicies,
+    TopicPolicies,
+)
+from engine.broker.ports import BrokerIdentity
 from engine.broker.settings import DataPathSettings
 from engine.broker.topics.rates import BrokerRates, RatesHost, TopicRates
 from engine.broker.topics.subscriptions.subscription import (
@@ -42,7 +46,7 @@ from tests.sim.kit.loop import SimLoop, simulate
 from tests.support.broker_bench import Client
 from tests.support.raw_client import entry_of
 
-EXACT = TopicPolicies(delay_tick_ms=1)
+EXACT = TopicPolicies(dispatch=DispatchPolicies(delay_tick_ms=1))
 READ_S = 0.001
 """How long a read of stored entries takes."""
 

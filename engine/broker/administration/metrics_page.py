@@ -233,7 +233,7 @@ class _Rows:
         values = _topic_values(topic)
         written = topic.written
         minute = None if written is None else written.last_minute(self._now_s)
-        sums.add(values, minute, topic.policies.write_quorum)
+        sums.add(values, minute, topic.policies.storage.write_quorum)
         sums.misses += topic.fetched.messages.per_second
         sums.missed_bytes += topic.fetched.bytes.per_second
         self._ledgers += topic.name.persistent
@@ -434,7 +434,7 @@ def _topic_values(topic: Topic) -> Sequence[float]:
         messages_out,
         published.bytes.per_second,
         bytes_out,
-        size * topic.policies.write_quorum,
+        size * topic.policies.storage.write_quorum,
         size,
         backlog,
         published.messages.total,
@@ -451,8 +451,8 @@ def _only_topic_values(topic: Topic) -> Sequence[Number]:
     age_ms = None if oldest is None else topic.context.clock.wall_ms() - oldest.publish_ms
     return (
         topic.published.average_size,
-        policies.size_quota.limit,
-        policies.age_quota.limit,
+        policies.backlog.size_quota.limit,
+        policies.backlog.age_quota.limit,
         None if age_ms is None else max(age_ms / 1000, 0.0),
         topic.rates.publish_limited_times,
     )

@@ -162,8 +162,8 @@ def _non_persistent(topic: Topic, out: JsonObject) -> JsonObject:
 def _quotas(topic: Topic) -> JsonObject:
     """Return the fields of backlog quotas. The oldest message is that of the last check."""
     out: JsonObject = {
-        "backlogQuotaLimitSize": topic.policies.size_quota.limit,
-        "backlogQuotaLimitTime": topic.policies.age_quota.limit,
+        "backlogQuotaLimitSize": topic.policies.backlog.size_quota.limit,
+        "backlogQuotaLimitTime": topic.policies.backlog.age_quota.limit,
         "oldestBacklogMessageAgeSeconds": -1,
     }
     oldest = topic.quotas.oldest

@@ -153,9 +153,9 @@ class SubscriptionFeed(ChangeFeed):
             case LagCause.UNACKED_LIMIT:
                 policies = topic.policies
                 out["limit"] = (
-                    policies.unacked_per_subscription
+                    policies.dispatch.unacked_per_subscription
                     if state.blocked
-                    else policies.unacked_per_consumer
+                    else policies.dispatch.unacked_per_consumer
                 )
                 if subscription.cursor.blocked is not None:
                     out["reason"] = subscription.cursor.blocked

@@ -28,7 +28,6 @@ from engine.broker.compaction.kept_entries import CompactedFormatError
 from engine.broker.compaction.ports import CompactedLog, CompactionCursor
 from engine.broker.context import Context
 from engine.broker.errors import ServiceNotReady
-from engine.broker.ports import TopicPolicies
 from engine.ledger.errors import LedgerError, NoSuchLedgerError
 from engine.managed.ledger import InitialPosition
 from engine.managed.stored.records import COMPACTED_LEDGER
@@ -42,7 +41,6 @@ class CompactionHost(Protocol):
     """Part of a topic that its compaction needs."""
 
     name: TopicName
-    policies: TopicPolicies
     scope: TaskScope
     context: Context
 
@@ -197,8 +195,8 @@ class TopicCompaction:
         self._running = self._host.scope.spawn("compaction", self._run())
         return True
 
-    async def start_if_due(self) -> None:
-        """Compact when more bytes were published since the last compaction than the topic's policy allows.
+    async def start_if_due(self, threshold: int) -> None:
+        """Compact when more than ``threshold`` bytes were published since the last compaction.
 
         Return after the compaction, so that topics are compacted one after the other. Called periodically.
         """
@@ -209,7 +207,7 @@ class TopicCompaction:
         size = (
             self._host.backlog_bytes if cursor is None else managed.bytes_behind(cursor.mark_delete)
         )
-        if size > self._host.policies.compaction_threshold and self.start():
+        if size > threshold and self.start():
             assert self._running is not None
             await asyncio.wait([self._running])
 

@@ -103,7 +103,7 @@ class ProduceCommands:
         schema = body.schema if body.HasField("schema") else None
         version = await self._schemas.for_producer(topic, schema)
         if body.initial_subscription_name and name.persistent:
-            if not topic.policies.auto_subscription:
+            if not topic.policies.subscriptions.auto_create:
                 raise NotAllowed("Could not create the initial subscription: not allowed by policy")
             await topic.subscriptions.create(
                 body.initial_subscription_name, InitialPosition.EARLIEST, {}

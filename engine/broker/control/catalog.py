@@ -23,7 +23,10 @@ from engine.broker.errors import (
     TopicIsPartitioned,
     TopicNotFound,
 )
-from engine.broker.ports import TopicMode, TopicPolicies
+from engine.broker.policies import (
+    TopicPolicies,
+)
+from engine.broker.ports import TopicMode
 from engine.metadata import paths
 from engine.metadata.records import Document, Stored
 from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnavailableError

@@ -1,20 +1,15 @@
 """Policies in force in the form the broker uses: a namespace's, and those of a topic for the data path. Pure."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from engine.broker.ports import (
-    NO_LIMIT,
-    BacklogQuota,
-    InactiveTopics,
-    MaxRate,
-    QuotaAction,
-    TopicPolicies,
-)
+from engine.broker.policies import ROW, TopicPolicies, dispatch_rate
 from engine.tenancy.policies.in_force import InForce
-from engine.tenancy.policies.values import PARTITIONED, WHEN_CAUGHT_UP
-from engine.tenancy.strategy import Strategy
+from engine.tenancy.policies.values import PARTITIONED
+
+_Rows = tuple[tuple[str, str, Callable[[Any], Any]], ...]
+"""Fields of a dataclass: each one's name, that of its row in the table of policies, and its conversion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,82 +44,30 @@ def topic_policies(
 
     ``rates``: dispatch rates of single subscriptions. ``group``: the namespace's resource group.
     """
-    value = {name: policy.value for name, policy in policies.items()}
-    return TopicPolicies(
-        ensemble=value["persistence"]["bookkeeperEnsemble"],
-        write_quorum=value["persistence"]["bookkeeperWriteQuorum"],
-        ack_quorum=value["persistence"]["bookkeeperAckQuorum"],
-        retention_minutes=value["retention"]["retentionTimeInMinutes"],
-        retention_mb=value["retention"]["retentionSizeInMB"],
-        auto_subscription=value["autoSubscriptionCreation"]["allowAutoSubscriptionCreation"],
-        message_ttl_s=_off_below_0(value["messageTTL"]),
-        max_producers=value["maxProducersPerTopic"],
-        max_subscriptions=value["maxSubscriptionsPerTopic"],
-        max_consumers=value["maxConsumersPerTopic"],
-        max_consumers_per_subscription=value["maxConsumersPerSubscription"],
-        size_quota=_quota(value["backlogQuota.destination_storage"], "limitSize"),
-        age_quota=_quota(value["backlogQuota.message_age"], "limitTime"),
-        schema_strategy=Strategy(value["schemaCompatibilityStrategy"]),
-        schema_auto_update=value["isAllowAutoUpdateSchema"],
-        schema_enforced=value["schemaValidationEnforced"],
-        deduplication=value["deduplication"],
-        snapshot_interval_s=_off_below_0(value["deduplicationSnapshotInterval"]),
-        publish_rate=_max_rate(
-            value["publishRate"]["publishThrottlingRateInMsg"],
-            value["publishRate"]["publishThrottlingRateInByte"],
-        ),
-        dispatch_rate=dispatch_rate(value["dispatchRate"]),
-        subscription_rate=dispatch_rate(value["subscriptionDispatchRate"]),
-        subscription_rates={name: dispatch_rate(value) for name, value in rates.items()},
-        subscribe_rate=_max_rate(
-            value["subscribeRate"]["subscribeThrottlingRatePerConsumer"],
-            0,
-            value["subscribeRate"]["ratePeriodInSecond"],
-        ),
-        message_bytes_max=_off_below_0(value["maxMessageSize"]),
-        subscription_types=tuple(value["subscriptionTypesEnabled"]),
-        compaction_threshold=_off_below_0(value["compactionThreshold"]),
-        inactive_topics=InactiveTopics(
-            value["inactiveTopicPolicies"]["deleteWhileInactive"],
-            value["inactiveTopicPolicies"]["inactiveTopicDeleteMode"] == WHEN_CAUGHT_UP,
-            value["inactiveTopicPolicies"]["maxInactiveDurationSeconds"],
-        ),
-        subscription_expiration_minutes=_off_below_0(value["subscriptionExpirationTime"]),
-        delays=value["delayedDelivery"]["active"],
-        delay_tick_ms=_off_below_0(value["delayedDelivery"]["tickTime"]),
-        delay_max_ms=_off_below_0(value["delayedDelivery"]["maxDeliveryDelayInMillis"]),
-        unacked_per_consumer=value["maxUnackedMessagesPerConsumer"],
-        unacked_per_subscription=value["maxUnackedMessagesPerSubscription"],
-        encryption_required=value["encryptionRequired"],
+    groups: dict[str, Any] = {name: kind(**_values(rows, policies)) for name, kind, rows in _GROUPS}
+    groups["rates"] = replace(
+        groups["rates"],
+        by_subscription={name: dispatch_rate(rate) for name, rate in rates.items()},
         resource_group=group,
     )
+    return TopicPolicies(**groups, **_values(_TOP_ROWS, policies))
 
 
-def _off_below_0(number: int) -> int:
-    """Return ``number``, and 0 (off) for a negative one.
-
-    Stored documents are not validated as requests of administrators are. A negative age would delete messages or
-    subscriptions at once.
-    """
-    return max(number, 0)
+def _rows_of(kind: Any) -> _Rows:
+    own = [part for part in fields(kind) if ROW in part.metadata]
+    return tuple((part.name, *part.metadata[ROW]) for part in own)
 
 
-def dispatch_rate(value: Mapping[str, Any]) -> MaxRate:
-    """Convert Pulsar's DispatchRate."""
-    return _max_rate(
-        value["dispatchThrottlingRateInMsg"],
-        value["dispatchThrottlingRateInByte"],
-        value["ratePeriodInSecond"],
-        value["relativeToPublishRate"],
-    )
+def _values(rows: _Rows, policies: Mapping[str, InForce]) -> dict[str, Any]:
+    return {name: convert(policies[row].value) for name, row, convert in rows}
 
 
-def _max_rate(messages: int, size: int, period_s: int = 1, relative: bool = False) -> MaxRate:
-    """Return a limit; NO_LIMIT when neither number is above 0. A period below a second counts as one, as in Pulsar."""
-    if messages <= 0 and size <= 0:
-        return NO_LIMIT
-    return MaxRate(max(messages, 0), max(size, 0), max(period_s, 1), relative)
-
-
-def _quota(value: Mapping[str, Any], limit: str) -> BacklogQuota:
-    return BacklogQuota(value[limit], QuotaAction(value["policy"]))
+_NONE: Any = TopicPolicies()
+_TOP_ROWS = _rows_of(TopicPolicies)
+_GROUPS = [
+    (part.name, kind, _rows_of(kind))
+    for part in fields(TopicPolicies)
+    if ROW not in part.metadata
+    for kind in [type(getattr(_NONE, part.name))]
+]
+"""Groups of a topic's policies: name, class, and the rows of its fields."""

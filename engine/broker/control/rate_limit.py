@@ -10,7 +10,9 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 
 from engine.base.clock import Clock
-from engine.broker.ports import MaxRate
+from engine.broker.policies import (
+    MaxRate,
+)
 
 PAUSE_S_MIN = 0.01
 """Shortest pause before the line is served again, so that a high rate passes in runs."""

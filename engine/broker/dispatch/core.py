@@ -23,7 +23,9 @@ from engine.broker.dispatch.ports import DelayCursor
 from engine.broker.dispatch.redelivery import RedeliveryCounts, Tally
 from engine.broker.dispatch.source import EntrySource
 from engine.broker.dispatch.throttle import Throttle
-from engine.broker.ports import TopicPolicies
+from engine.broker.policies import (
+    DispatchPolicies,
+)
 
 ALARM_MAX_S = 60.0
 """Longest wait for a delivery time before the clock is read again."""
@@ -42,7 +44,7 @@ class SharingDispatcher:
         throttle: Throttle,
         counts: RedeliveryCounts,
         chooser: Chooser,
-        policies: TopicPolicies,
+        policies: DispatchPolicies,
         start_over: Callable[[], None],
     ) -> None:
         """Create a dispatcher without consumers. ``cursor`` is the one that ``source`` reads.
@@ -90,14 +92,14 @@ class SharingDispatcher:
         self._waking = False
         self._apply(policies)
 
-    def apply(self, policies: TopicPolicies) -> None:
+    def apply(self, policies: DispatchPolicies) -> None:
         self._apply(policies)
         for consumer in self.consumers:
             consumer.limit(self._unacked_each)
         self._stopped = {consumer: None for consumer in self.consumers if consumer.blocked}
         self.wake()
 
-    def _apply(self, policies: TopicPolicies) -> None:
+    def _apply(self, policies: DispatchPolicies) -> None:
         settings = self._context.settings
         self._turn_max = settings.dispatcher_max_round_robin_batch_size
         self._batch_max = settings.dispatcher_max_read_batch_size

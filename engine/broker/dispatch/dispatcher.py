@@ -16,7 +16,9 @@ from engine.broker.dispatch.consumer import UNLIMITED, Consumer
 from engine.broker.dispatch.redelivery import RedeliveryCounts
 from engine.broker.dispatch.source import EntrySource
 from engine.broker.dispatch.throttle import Throttle
-from engine.broker.ports import TopicPolicies
+from engine.broker.policies import (
+    DispatchPolicies,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class Dispatcher(Protocol):
         """Return the consumer of the same type that keeps ``consumer`` from joining; None without one."""
         ...
 
-    def apply(self, policies: TopicPolicies) -> None:
+    def apply(self, policies: DispatchPolicies) -> None:
         """Apply the topic's policies, after they changed."""
         ...
 

@@ -11,7 +11,9 @@ from engine.broker.dispatch.choose.sticky import KeyStats
 from engine.broker.dispatch.consumer import UNLIMITED, Consumer
 from engine.broker.dispatch.dispatcher import DispatchState
 from engine.broker.dispatch.source import EntrySource
-from engine.broker.ports import TopicPolicies
+from engine.broker.policies import (
+    DispatchPolicies,
+)
 
 
 class DroppingDispatcher:
@@ -48,7 +50,7 @@ class DroppingDispatcher:
     def conflict(self, consumer: Consumer) -> Consumer | None:
         return self._chooser.conflict(consumer)
 
-    def apply(self, policies: TopicPolicies) -> None:
+    def apply(self, policies: DispatchPolicies) -> None:
         self._turn_max = self._context.settings.dispatcher_max_round_robin_batch_size
 
     def hold(self, on: bool) -> None:

@@ -14,7 +14,9 @@ from engine.broker.dispatch.facts import CHUNK_BYTES, chunks_of
 from engine.broker.dispatch.ports import DispatchCursor
 from engine.broker.dispatch.source import EntrySource
 from engine.broker.dispatch.throttle import Throttle
-from engine.broker.ports import TopicPolicies
+from engine.broker.policies import (
+    DispatchPolicies,
+)
 from engine.wire import commands
 
 ACTIVE_CHANGE_VERSION = 12
@@ -73,7 +75,7 @@ class SingleDispatcher:
         exclusive = self._kind == SubscriptionType.EXCLUSIVE
         return self.consumers[0] if exclusive and self.consumers else None
 
-    def apply(self, policies: TopicPolicies) -> None:
+    def apply(self, policies: DispatchPolicies) -> None:
         pass
 
     def hold(self, on: bool) -> None:

@@ -24,7 +24,9 @@ from engine.base.slices import Slice
 from engine.base.tasks import TaskScope
 from engine.broker.context import Context
 from engine.broker.errors import NotAllowed, PersistenceError, ServiceNotReady
-from engine.broker.ports import TopicPolicies
+from engine.broker.policies import (
+    DeduplicationPolicies,
+)
 from engine.broker.topics.ports import Log, SubscriptionCursor
 from engine.broker.topics.publish import Producer, Publish, Stage, StagePlace
 from engine.broker.topics.publishers import NAME_BYTES_MAX
@@ -58,7 +60,6 @@ class DeduplicationHost(Protocol):
 
     name: TopicName
     log: Log
-    policies: TopicPolicies
     scope: TaskScope
     context: Context
     recovered: RecoveredEntries
@@ -80,6 +81,7 @@ class Deduplication:
         "_earlier",
         "_earlier_ended",
         "_host",
+        "_interval_ms",
         "_is_wanted",
         "_judges",
         "_last",
@@ -102,6 +104,8 @@ class Deduplication:
         self.status = "Disabled"
         self._last_error = ""
         self._is_wanted = False
+        self._interval_ms = 0
+        """Milliseconds between snapshots; 0 is never."""
         self._judges = False
         """True while deduplication is a stage of the topic."""
         self._period = 1
@@ -131,9 +135,10 @@ class Deduplication:
 
     # --- on and off -----------------------------------------------------------------------------
 
-    def apply(self) -> None:
+    def apply(self, policies: DeduplicationPolicies) -> None:
         """Turn deduplication on or off in the background, as the topic's policies now require."""
-        self._is_wanted = self._host.policies.deduplication
+        self._is_wanted = policies.enabled
+        self._interval_ms = 1000 * policies.snapshot_interval_s
         if self._work is None and not self._settled:
             self._work = self._host.scope.spawn("deduplication", self._follow())
 
@@ -529,8 +534,7 @@ class Deduplication:
         """Take a snapshot when it is due, and forget names that had no producer for long. Called by the clock."""
         settings = self._host.context.settings
         now_ms = self._now_ms()
-        interval_ms = 1000 * self._host.policies.snapshot_interval_s
-        if interval_ms and now_ms >= self._snapshot_ms + interval_ms:
+        if self._interval_ms and now_ms >= self._snapshot_ms + self._interval_ms:
             self.take_snapshot()
         producers = self._host.producers
         for name in self._stored:

@@ -12,7 +12,10 @@ from typing import Any, NamedTuple
 from engine.base.clock import Clock
 from engine.base.log import bound
 from engine.base.tasks import TaskScope, restarting
-from engine.broker.ports import NO_LIMIT, MaxRate
+from engine.broker.policies import (
+    NO_LIMIT,
+    MaxRate,
+)
 from engine.broker.topics.rates import GroupRates, Groups
 from engine.metadata import paths
 from engine.metadata.records import decode_json, encode_json

@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from engine.base.clock import Clock
 from engine.broker.compaction.topic_compaction import CURSOR as COMPACTION
 from engine.broker.errors import ConsumerBusy, SubscriptionNotFound
-from engine.broker.ports import TopicPolicies
+from engine.broker.policies import (
+    TopicPolicies,
+)
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.topic import Topic
 from engine.tenancy.topics import SYSTEM_PREFIX
@@ -75,7 +77,7 @@ class Inactivity:
 
     async def expire_subscriptions(self, topic: Topic) -> None:
         """Delete durable subscriptions without a consumer for longer than the policy allows. Raises BrokerError."""
-        limit_ms = topic.policies.subscription_expiration_minutes * 60_000
+        limit_ms = topic.policies.subscriptions.expiration_minutes * 60_000
         now_ms = self._clock.wall_ms()
         # After a crash the consumers of a loaded topic have not connected again yet, and would look absent.
         if not limit_ms or now_ms - topic.loaded_ms < min(limit_ms, RETURN_MS):
@@ -101,7 +103,7 @@ def is_unused(topic: Topic, policies: TopicPolicies) -> bool:
 
 def wait_s(policies: TopicPolicies) -> float:
     """Return for how many seconds a topic must be unused before it is deleted: at least as long as its retention."""
-    minutes = policies.retention_minutes
+    minutes = policies.storage.retention_minutes
     return max(policies.inactive_topics.after_s, float("inf") if minutes < 0 else minutes * 60.0)
 
 
@@ -110,7 +112,7 @@ def expired(topic: Topic, policies: TopicPolicies, now_ms: int) -> list[str]:
 
     The compaction's subscription is excepted: it needs no consumer, and the compacted ledger would be deleted with it.
     """
-    limit_ms = policies.subscription_expiration_minutes * 60_000
+    limit_ms = policies.subscriptions.expiration_minutes * 60_000
     return [
         subscription.name
         for subscription in topic.subscriptions.values()

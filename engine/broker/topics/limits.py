@@ -11,7 +11,13 @@ from engine.base.names import TopicName
 from engine.broker.context import Context
 from engine.broker.dispatch.facts import facts_of
 from engine.broker.errors import BrokerError, MetadataError, NotAllowed
-from engine.broker.ports import NO_LIMIT, BacklogQuota, TopicPolicies
+from engine.broker.policies import (
+    NO_LIMIT,
+    BacklogPolicies,
+    PublishPolicies,
+    RatePolicies,
+    TopicPolicies,
+)
 from engine.broker.topics.publish import Publish, Stage, StagePlace
 from engine.tenancy.settings import SUBSCRIPTION_TYPES
 from engine.tenancy.topics import SYSTEM_PREFIX
@@ -20,8 +26,6 @@ from engine.wire.kernels import is_encrypted
 
 class LimitedHost(Protocol):
     """Parts of a topic that its limits use."""
-
-    policies: TopicPolicies
 
     def admitted(self, publish: Publish, by: Stage) -> None: ...
 
@@ -48,45 +52,44 @@ def binding(name: TopicName, policies: TopicPolicies) -> TopicPolicies:
     system = is_system(name)
     if not system and name.persistent:
         return policies
+    storage, rates = policies.storage, policies.rates
     without_storage = replace(
         policies,
-        message_ttl_s=0,
-        max_subscriptions=0,
-        size_quota=BacklogQuota(),
-        age_quota=BacklogQuota(),
-        deduplication=False,
-        dispatch_rate=NO_LIMIT,
-        subscription_rate=NO_LIMIT,
-        subscription_rates={},
-        compaction_threshold=policies.compaction_threshold if name.persistent else 0,
+        storage=storage if name.persistent else replace(storage, compaction_threshold=0),
+        backlog=BacklogPolicies(),
+        rates=replace(rates, dispatch=NO_LIMIT, subscription=NO_LIMIT, by_subscription={}),
+        subscriptions=replace(policies.subscriptions, max_subscriptions=0),
+        deduplication=replace(policies.deduplication, enabled=False),
     )
     if not system:
         return without_storage
     return replace(
         without_storage,
-        max_producers=0,
-        max_consumers=0,
-        max_consumers_per_subscription=0,
-        publish_rate=NO_LIMIT,
-        subscribe_rate=NO_LIMIT,
-        message_bytes_max=0,
-        encryption_required=False,
-        subscription_types=SUBSCRIPTION_TYPES,
-        resource_group="",
+        publish=replace(
+            policies.publish, max_producers=0, message_bytes_max=0, encryption_required=False
+        ),
+        rates=RatePolicies(),
+        subscriptions=replace(
+            without_storage.subscriptions,
+            max_consumers=0,
+            max_consumers_per_subscription=0,
+            types=SUBSCRIPTION_TYPES,
+        ),
     )
 
 
 class MessageSize:
-    """A stage that accepts messages and batches up to a size. Chunks are not checked, as in Pulsar."""
+    """A stage that accepts messages and batches up to ``bytes_max``. Chunks are not checked, as in Pulsar."""
 
-    __slots__ = ("_host",)
+    __slots__ = ("_host", "bytes_max")
     place = StagePlace.SIZE
 
     def __init__(self, host: LimitedHost) -> None:
         self._host = host
+        self.bytes_max = 0
 
     def admit(self, publish: Publish) -> bool:
-        bytes_max = self._host.policies.message_bytes_max
+        bytes_max = self.bytes_max
         spans = publish.run.spans
         if publish.run.size <= bytes_max or publish.chunk:
             return True
@@ -128,7 +131,6 @@ class EncryptionRequired:
 class DelayLimitHost(Protocol):
     """Parts of a topic that the limit of delays uses."""
 
-    policies: TopicPolicies
     context: Context
 
     def arrange_stages(self) -> None: ...
@@ -146,10 +148,9 @@ class DelayLimit:
         self._host = host
         self._max_ms = 0
 
-    def apply(self) -> None:
+    def apply(self, policies: PublishPolicies) -> None:
         """Apply the limit of the topic's policies, which may have changed."""
-        policies = self._host.policies
-        self._max_ms = policies.delay_max_ms if policies.delays else 0
+        self._max_ms = policies.delay_max_ms
         self._host.arrange_stages()
 
     @property

@@ -20,7 +20,9 @@ from engine.broker.errors import (
     ServiceNotReady,
     TopicTerminated,
 )
-from engine.broker.ports import TopicPolicies
+from engine.broker.policies import (
+    PublishPolicies,
+)
 from engine.broker.topics.limits import reached
 from engine.broker.topics.ports import Log
 from engine.broker.topics.publish import Producer
@@ -56,7 +58,6 @@ class PublishersHost(Protocol):
 
     name: TopicName
     log: Log
-    policies: TopicPolicies
     scope: TaskScope
 
     @property
@@ -76,10 +77,19 @@ class Publishers:
     with a future of its epoch.
     """
 
-    __slots__ = ("_exclusive", "_exclusive_lock", "_host", "attached", "epoch", "waiting")
+    __slots__ = (
+        "_exclusive",
+        "_exclusive_lock",
+        "_host",
+        "_policies",
+        "attached",
+        "epoch",
+        "waiting",
+    )
 
     def __init__(self, host: PublishersHost) -> None:
         self._host = host
+        self._policies = PublishPolicies()
         self.attached: dict[str, Producer] = {}
         self.waiting: dict[Producer, asyncio.Future[int]] = {}
         self._exclusive: Producer | None = None
@@ -127,8 +137,9 @@ class Publishers:
             self._exclusive = None
         self._serve_waiting()
 
-    def apply(self) -> None:
-        """Disconnect producers that do not encrypt, when the topic's policies now require it."""
+    def apply(self, policies: PublishPolicies) -> None:
+        """Apply the topic's policies; producers that do not encrypt are disconnected when it is required now."""
+        self._policies = policies
         for producer in list(self.attached.values()):
             if self._lacks_encryption(producer):
                 producer.disconnect()
@@ -136,7 +147,7 @@ class Publishers:
             self.waiting.pop(producer).set_exception(self._encryption_required())
 
     def _lacks_encryption(self, producer: Producer) -> bool:
-        return self._host.policies.encryption_required and not producer.encrypted
+        return self._policies.encryption_required and not producer.encrypted
 
     def _encryption_required(self) -> MetadataError:
         return MetadataError(f"Encryption is required in {self._host.name}")
@@ -164,7 +175,7 @@ class Publishers:
                     f"Producer with name '{producer.name}' is already connected to topic "
                     f"'{self._host.name}'"
                 )
-        if reached(self._host.policies.max_producers, len(self.attached)):
+        if reached(self._policies.max_producers, len(self.attached)):
             raise ProducerBusy(f"Topic '{self._host.name}' reached max producers limit")
         self._attach(producer)
 

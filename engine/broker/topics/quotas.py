@@ -14,7 +14,10 @@ from engine.base.ids import Position
 from engine.base.names import TopicName
 from engine.broker.compaction.topic_compaction import CURSOR as COMPACTION
 from engine.broker.errors import BacklogExceeded, BacklogHeld, BrokerError
-from engine.broker.ports import QuotaAction, TopicPolicies
+from engine.broker.policies import (
+    BacklogPolicies,
+    QuotaAction,
+)
 from engine.broker.topics.ports import Log
 from engine.broker.topics.publish import Producer
 from engine.broker.topics.subscriptions.subscription import Subscription
@@ -31,7 +34,6 @@ class QuotaHost(Protocol):
 
     name: TopicName
     log: Log
-    policies: TopicPolicies
     subscriptions: Subscriptions
 
     @property
@@ -56,11 +58,12 @@ class BacklogQuotas:
     """The quotas of one topic. ``oldest`` is the last result; None while no durable subscription has a backlog."""
 
     __slots__ = (
-        "_clock", "_host", "_is_too_large", "_is_too_old", "evicted_for_age", "evicted_for_size", "oldest",
+        "_clock", "_host", "_is_too_large", "_is_too_old", "_policies", "evicted_for_age", "evicted_for_size", "oldest",
     )  # fmt: skip
 
     def __init__(self, host: QuotaHost, clock: Clock) -> None:
         self._host = host
+        self._policies = BacklogPolicies()
         self._clock = clock
         self._is_too_large = False
         self._is_too_old = False
@@ -70,12 +73,16 @@ class BacklogQuotas:
         self.evicted_for_age = 0
         """Number of evictions because the backlog was too old."""
 
+    def apply(self, policies: BacklogPolicies) -> None:
+        """Apply the topic's quotas, which may have changed, from the next check on."""
+        self._policies = policies
+
     async def admit(self) -> None:
         """Refuse a producer while the backlog is beyond a quota whose action is to refuse. Cancel-safe.
 
         Raises BacklogHeld, BacklogExceeded.
         """
-        policies = self._host.policies
+        policies = self._policies
         if policies.size_quota.action is not QuotaAction.EVICT and self._check_size():
             raise _refusal(policies.size_quota.action)
         if policies.age_quota.action is not QuotaAction.EVICT and policies.age_quota.limit > 0:
@@ -91,7 +98,7 @@ class BacklogQuotas:
 
         Raises the log's errors, after the quota of the size was applied.
         """
-        quota = self._host.policies.size_quota
+        quota = self._policies.size_quota
         if self._check_size():
             if quota.action is QuotaAction.EVICT:
                 self.evicted_for_size += 1
@@ -99,7 +106,7 @@ class BacklogQuotas:
             else:
                 self._disconnect_producers("large")
         await self._check_oldest()
-        quota = self._host.policies.age_quota
+        quota = self._policies.age_quota
         if self._is_too_old:
             if quota.action is QuotaAction.EVICT:
                 self.evicted_for_age += 1
@@ -165,13 +172,13 @@ class BacklogQuotas:
         return oldest.publish_ms if oldest is not None and oldest.position < position else None
 
     def _check_size(self) -> bool:
-        is_large = self.is_large(self._host.policies.size_quota.limit)
+        is_large = self.is_large(self._policies.size_quota.limit)
         self._is_too_large = self._is_too_large if is_large is None else is_large
         return self._is_too_large
 
     async def _check_oldest(self) -> None:
         """Check the age of the backlog against the quota. Raises as ``is_old``."""
-        limit_s = self._host.policies.age_quota.limit
+        limit_s = self._policies.age_quota.limit
         is_old = await self.is_old(limit_s, self._clock.wall_ms())
         self._is_too_old = self._is_too_old if is_old is None else is_old
 

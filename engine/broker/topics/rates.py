@@ -16,7 +16,11 @@ from engine.broker.control.rate_limit import (
 )
 from engine.broker.dispatch.consumer import Consumer
 from engine.broker.errors import NotAllowed
-from engine.broker.ports import MaxRate, TopicPolicies
+from engine.broker.policies import (
+    MaxRate,
+    PublishPolicies,
+    RatePolicies,
+)
 from engine.broker.topics.limits import EncryptionRequired, MessageSize, is_system
 from engine.broker.topics.publish import Publish, Stage, StagePlace
 from engine.broker.topics.publish_rate import PublishRate
@@ -99,7 +103,6 @@ class RatesHost(Protocol):
     """Parts of a topic that its rates use."""
 
     name: TopicName
-    policies: TopicPolicies
     published: Traffic
     context: Context
 
@@ -121,6 +124,7 @@ class TopicRates:
         "_host",
         "_publish",
         "_published",
+        "_requires_encryption",
         "_size",
         "_subscribed",
         "dispatch",
@@ -133,6 +137,7 @@ class TopicRates:
         self._published = RateLimit(clock)
         self._publish = PublishRate(self._published, host.name.full, StagePlace.TOPIC_RATE)
         self._encryption = EncryptionRequired(host)
+        self._requires_encryption = False
         self._size = MessageSize(host)
         self._dispatched = RateLimit(clock, self.published, RateLevel.TOPIC)
         self._group: GroupRates | None = None
@@ -149,24 +154,24 @@ class TopicRates:
         """Number of times that a connection was stopped for the topic's publish rate."""
         return self._publish.times
 
-    def apply(self) -> None:
+    def apply(self, rates: RatePolicies, publish: PublishPolicies) -> None:
         """Apply the topic's policies, which may have changed. Runs waiting for a removed rate pass within the call."""
-        policies = self._host.policies
-        self._published.set(policies.publish_rate)
-        self._dispatched.set(policies.dispatch_rate)
-        self._subscribed.set(policies.subscribe_rate)
-        self._change_group(policies.resource_group)
+        self._published.set(rates.publish)
+        self._dispatched.set(rates.dispatch)
+        self._subscribed.set(rates.subscribe)
+        self._size.bytes_max = publish.message_bytes_max
+        self._requires_encryption = publish.encryption_required
+        self._change_group(rates.resource_group)
         self.dispatch = self._dispatch_limits()
         self._host.arrange_stages()
 
     @property
     def wanted(self) -> list[Stage]:
         """Stages that limit publishing now."""
-        policies = self._host.policies
         stages: list[Stage] = [*self.publish]
-        if policies.encryption_required:
+        if self._requires_encryption:
             stages.append(self._encryption)
-        if policies.message_bytes_max:
+        if self._size.bytes_max:
             stages.append(self._size)
         return stages
 

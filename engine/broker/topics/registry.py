@@ -19,7 +19,10 @@ from engine.broker.errors import (
     ServiceNotReady,
     TopicNotFound,
 )
-from engine.broker.ports import Namespaces, Ownership, TopicPolicies
+from engine.broker.policies import (
+    TopicPolicies,
+)
+from engine.broker.ports import Namespaces, Ownership
 from engine.broker.topics.ephemeral import EphemeralLog
 from engine.broker.topics.limits import is_system
 from engine.broker.topics.ports import Log

@@ -73,7 +73,7 @@ class SchemaRules:
         """Return the version of a producer's schema, registering it if necessary; empty without a schema."""
         if body is not None:
             return version_bytes(await self._register(topic, given_schema(body)))
-        enforced = topic.policies.schema_enforced and not is_system_topic(topic)
+        enforced = topic.policies.schema.enforced and not is_system_topic(topic)
         if enforced and await self.latest(topic) is not None:
             raise IncompatibleSchema(ENFORCED)
         return NO_VERSION
@@ -128,7 +128,7 @@ class SchemaRules:
 
     async def _register(self, topic: Topic, schema: Schema) -> int:
         """Return the version of ``schema``, which is added as a new one when the topic's policies permit it."""
-        may_add = topic.policies.schema_auto_update or is_system_topic(topic)
+        may_add = topic.policies.schema.auto_update or is_system_topic(topic)
         added = self._registry.register(topic.name, schema, strategy_of(topic), may_add=may_add)
         return await self._answer(added)
 
@@ -163,4 +163,4 @@ def is_system_topic(topic: Topic) -> bool:
 
 
 def strategy_of(topic: Topic) -> Strategy:
-    return Strategy.ALWAYS_COMPATIBLE if is_system_topic(topic) else topic.policies.schema_strategy
+    return Strategy.ALWAYS_COMPATIBLE if is_system_topic(topic) else topic.policies.schema.strategy

@@ -18,7 +18,7 @@ from engine.broker.errors import (
     ServiceNotReady,
     TopicTerminated,
 )
-from engine.broker.ports import TopicPolicies
+from engine.broker.policies import TopicPolicies
 from engine.broker.topics.counted_lock import CountedLock
 from engine.broker.topics.deduplication import Deduplication
 from engine.broker.topics.limits import DelayLimit, binding
@@ -111,7 +111,7 @@ class Topic:
         self._delay_limit = DelayLimit(self)
         self.quotas = BacklogQuotas(self, context.clock)
         self.rates = TopicRates(self, rates)
-        self.rates.apply()
+        self.rates.apply(self.policies.rates, self.policies.publish)
         self.last_message = LastMessage(log, self.compaction, persistent=name.persistent)
         self._properties_lock = CountedLock()
         self._touched = touched
@@ -119,8 +119,7 @@ class Topic:
         log.on_trimmed(self.touched)
         self._stop_listening = log.on_readable(self._wake)
         log.on_fenced(lambda: reload(self))
-        self._delay_limit.apply()
-        self.deduplication.apply()
+        self._apply_policies()
 
     def touched(self) -> None:
         """Mark the statistics as possibly changed. Called often."""
@@ -280,15 +279,20 @@ class Topic:
             self.log.trim_soon()  # the retention of a ledger may have passed since the last call
         else:
             self.policies = policies
-            self._delay_limit.apply()
-            self.deduplication.apply()
-            self.publishers.apply()
+            self._apply_policies()
             self.settings_changed()
             await self.log.update_config(config)
 
+    def _apply_policies(self) -> None:
+        """Give the topic's parts their policies."""
+        self._delay_limit.apply(self.policies.publish)
+        self.deduplication.apply(self.policies.deduplication)
+        self.publishers.apply(self.policies.publish)
+        self.quotas.apply(self.policies.backlog)
+
     def settings_changed(self) -> None:
         """Apply limits of the topic or of the broker that may have changed."""
-        self.rates.apply()
+        self.rates.apply(self.policies.rates, self.policies.publish)
         for subscription in self.subscriptions.values():
             subscription.apply()
 
@@ -299,7 +303,7 @@ class Topic:
 
         Publish times are set by clients; from these notes it is known since when an entry can have been in the log.
         """
-        limits_s = [self.policies.message_ttl_s or 0, self.policies.age_quota.limit]
+        limits_s = [self.policies.backlog.message_ttl_s or 0, self.policies.backlog.age_quota.limit]
         if shortest_s := min((limit_s for limit_s in limits_s if limit_s > 0), default=0):
             self.log.note_time(shortest_s * 1000 // NOTES_OF_AN_AGE)
 

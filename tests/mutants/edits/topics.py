@@ -336,7 +336,7 @@ EDITS = (
     ),
     Edit(
         "negative-lifetimes-expire-everything",
-        "engine/broker/control/effective_policies.py::_off_below_0",
+        "engine/broker/policies.py::off_below_0",
         "return max(number, 0)",
         "return number",
         (

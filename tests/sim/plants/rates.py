@@ -4,7 +4,9 @@ from collections import deque
 
 from engine.broker.control.rate_limit import RateLimit
 from engine.broker.dispatch.throttle import Throttle
-from engine.broker.ports import MaxRate
+from engine.broker.policies import (
+    MaxRate,
+)
 from engine.broker.topics.publish import Publish
 from engine.broker.topics.publish_rate import PublishRate
 from tests.sim.plants.planting import Patches

@@ -14,7 +14,11 @@ from engine.base.errors import MagnetarError
 from engine.base.ids import EARLIEST
 from engine.base.names import TopicName
 from engine.broker.administration.previews import cursor_changes
-from engine.broker.ports import BacklogQuota, MaxRate, QuotaAction
+from engine.broker.policies import (
+    BacklogQuota,
+    MaxRate,
+    QuotaAction,
+)
 from engine.broker.service import BrokerService
 from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.broker.topics.topic import Topic
@@ -197,10 +201,10 @@ async def outlive(o: Observer, topic: Topic, age_ms: int | None) -> None:
         else:
             size = max((log.bytes_behind(each.cursor.mark_delete) for each in durable), default=0)
             quota = BacklogQuota(size // 2, QuotaAction.EVICT)
-            topic.policies = replace(policies, size_quota=quota)
+            topic.quotas.apply(replace(policies.backlog, size_quota=quota))
             await topic.quotas.check()
     finally:
-        topic.policies = policies
+        topic.quotas.apply(topic.policies.backlog)
         for i, each in enumerate(durable, at):
             cleared[i] = cleared[i]._replace(to=each.cursor.mark_delete)
     for i, each in enumerate(durable, at):
@@ -250,9 +254,12 @@ def change_rates(o: Observer, n: Nemesis) -> None:
 
     async def change() -> None:
         topic.policies = replace(
-            topic.policies, publish_rate=publish, dispatch_rate=dispatch, subscription_rate=each
+            topic.policies,
+            rates=replace(
+                topic.policies.rates, publish=publish, dispatch=dispatch, subscription=each
+            ),
         )
-        topic.rates.apply()
+        topic.rates.apply(topic.policies.rates, topic.policies.publish)
         for subscription in topic.subscriptions.values():
             subscription.apply()
         n.cluster.count("rates changed")

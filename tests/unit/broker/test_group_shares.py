@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 from engine.admin.api.topics import CREATE_TOPIC, CreateTopic
 from engine.base.clock import SystemClock
 from engine.base.names import NamespaceName, TopicName
-from engine.broker.ports import NO_LIMIT, MaxRate
+from engine.broker.policies import (
+    NO_LIMIT,
+    MaxRate,
+)
 from engine.broker.service import BrokerService
 from engine.broker.topics.group_shares import WAITING, GroupShares, fair_shares, share
 from engine.broker.topics.rates import GroupRates, Groups

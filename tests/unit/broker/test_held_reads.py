@@ -7,9 +7,12 @@ import pytest
 
 from engine.base.ids import LATEST, Position
 from engine.broker.dispatch.consumer import SubscriptionType
-from engine.broker.ports import TopicPolicies
+from engine.broker.policies import (
+    BacklogPolicies,
+    TopicPolicies,
+)
 from engine.managed.ledger import InitialPosition, ManagedLedger
-from tests.support.broker_bench import Bench, opened, round_of, until
+from tests.support.broker_bench import Bench, opened, put_in_force, round_of, until
 
 
 @pytest.fixture
@@ -53,7 +56,7 @@ async def test_the_last_message_is_the_last_readable_one(bench: Bench) -> None:
 
 
 async def test_expiry_and_skips_pass_entries_that_are_not_readable(bench: Bench) -> None:
-    bench.topic.policies = TopicPolicies(message_ttl_s=100)
+    put_in_force(bench.topic, TopicPolicies(backlog=BacklogPolicies(message_ttl_s=100)))
     for name in ("expires", "skips"):
         await bench.topic.subscriptions.create(name, InitialPosition.EARLIEST, {})
     log_of(bench).hold_reads(LATEST)

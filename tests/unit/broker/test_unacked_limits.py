@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from engine.broker.dispatch.consumer import SubscriptionType
-from engine.broker.ports import TopicPolicies
+from engine.broker.policies import (
+    DispatchPolicies,
+    TopicPolicies,
+)
 from engine.broker.upkeep import Upkeep
 from tests.support.broker_bench import Bench, opened, until
 
@@ -45,7 +48,7 @@ async def test_a_policy_acts_on_those_who_are_there(bench: Bench, whose: str) ->
     _, client = await bench.join(SubscriptionType.SHARED)
     await bench.publish(10)
     await until(lambda: len(client.received) == 10)
-    tight = replace(TopicPolicies(), **{whose: 5})
+    tight = TopicPolicies(dispatch=replace(DispatchPolicies(), **{whose: 5}))
     await bench.topic.apply(tight, bench.everything.ledger_config(tight))
     await bench.publish(3)
     assert len(client.received) == 10

@@ -21,7 +21,9 @@ from engine.broker.administration.topic_feed import TopicFeed
 from engine.broker.control.assignment import BundleAssignment
 from engine.broker.control.catalog import Catalog
 from engine.broker.control.dynamic_settings import DynamicSettings
-from engine.broker.ports import TopicPolicies
+from engine.broker.policies import (
+    TopicPolicies,
+)
 from engine.broker.settings import DataPathSettings
 from engine.broker.topics.registry import Forget, TopicRegistry
 from engine.managed.settings import LedgerConfig

@@ -94,7 +94,11 @@ class BrokerOperations:
         for index, topic in enumerate(list(self._registry)):
             if topic.name.persistent and not topic.closing:
                 policies = topic.policies
-                quorums = policies.ensemble, policies.write_quorum, policies.ack_quorum
+                quorums = (
+                    policies.storage.ensemble,
+                    policies.storage.write_quorum,
+                    policies.storage.ack_quorum,
+                )
                 counts[quorums] = counts.get(quorums, 0) + 1
                 namespaces.setdefault(quorums, set()).add(str(topic.name.namespace))
             if index % TURN_POLICIES == TURN_POLICIES - 1:

@@ -23,7 +23,9 @@ from engine.broker.administration.previews import policy_effects
 from engine.broker.control.catalog import Catalog
 from engine.broker.control.effective_policies import topic_policies
 from engine.broker.errors import TopicNotFound
-from engine.broker.ports import TopicPolicies
+from engine.broker.policies import (
+    TopicPolicies,
+)
 from engine.broker.settings import DataPathSettings
 from engine.managed.settings import LedgerConfig
 from engine.metadata.records import Document

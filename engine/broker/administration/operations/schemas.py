@@ -159,7 +159,7 @@ class SchemaOperations:
 
     async def _strategy(self, topic: TopicName) -> Strategy:
         try:
-            return (await self._catalog.policies(topic)).schema_strategy
+            return (await self._catalog.policies(topic)).schema.strategy
         except TopicNotFound as error:
             raise NotFound("Namespace does not exist") from error
 

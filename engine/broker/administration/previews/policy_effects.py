@@ -9,7 +9,10 @@ from engine.admin.api.arguments import JsonObject
 from engine.base.errors import MagnetarError
 from engine.base.ids import Position
 from engine.broker.administration.previews import cursor_changes
-from engine.broker.ports import QuotaAction, TopicPolicies
+from engine.broker.policies import (
+    QuotaAction,
+    TopicPolicies,
+)
 from engine.broker.settings import DataPathSettings
 from engine.broker.topics.ephemeral import COMPACTION
 from engine.broker.topics.inactivity import expired, is_unused, wait_s
@@ -119,12 +122,12 @@ async def _find(kind: EffectKind, change: _Change, effects: _Effects) -> None:
 
 async def _by_ttl(change: _Change, effects: _Effects) -> None:
     effects.within_s = change.settings.message_expiry_check_interval_in_minutes * 60.0
-    if change.after.message_ttl_s:
-        await _pass_older(change, effects, change.after.message_ttl_s)
+    if change.after.backlog.message_ttl_s:
+        await _pass_older(change, effects, change.after.backlog.message_ttl_s)
 
 
 async def _by_size(change: _Change, effects: _Effects) -> None:
-    quotas, quota = change.topic.quotas, change.after.size_quota
+    quotas, quota = change.topic.quotas, change.after.backlog.size_quota
     effects.within_s = float(change.settings.backlog_quota_check_interval_in_seconds)
     if not quotas.is_large(quota.limit):
         return
@@ -136,7 +139,7 @@ async def _by_size(change: _Change, effects: _Effects) -> None:
 
 
 async def _by_age(change: _Change, effects: _Effects) -> None:
-    quotas, quota = change.topic.quotas, change.after.age_quota
+    quotas, quota = change.topic.quotas, change.after.backlog.age_quota
     effects.within_s = float(change.settings.backlog_quota_check_interval_in_seconds)
     try:
         is_old = await quotas.is_old(quota.limit, change.now_ms)

@@ -31,7 +31,9 @@ from engine.broker.errors import (
     ConsumerBusy,
     ServiceNotReady,
 )
-from engine.broker.ports import TopicPolicies
+from engine.broker.policies import (
+    TopicPolicies,
+)
 from engine.broker.topics.ports import Log, SubscriptionCursor
 from engine.broker.topics.rates import TopicRates
 from engine.broker.topics.subscriptions.cursor_moves import CursorMoves
@@ -244,14 +246,14 @@ class Subscription:
     def apply(self) -> None:
         """Apply dispatch rates and limits of the topic's policies, which may have changed."""
         policies = self._host.policies
-        own = policies.subscription_rates.get(self.name, policies.subscription_rate)
+        own = policies.rates.by_subscription.get(self.name, policies.rates.subscription)
         self._rate.set(own)
         self._throttle.by_entry = (
             self._context.settings.dispatch_throttling_on_batch_message_enabled
         )
         self._throttle.set((*self._host.rates.dispatch, self._rate))
         if self._dispatcher is not None:
-            self._dispatcher.apply(policies)
+            self._dispatcher.apply(policies.dispatch)
 
     @property
     def throttled(self) -> Counter[tuple[RateLevel, bool]]:
@@ -415,7 +417,7 @@ class Subscription:
             self._throttle,
             self._counts,
             self._chooser(keys),
-            self._host.policies,
+            self._host.policies.dispatch,
             self.disconnect,
         )
 

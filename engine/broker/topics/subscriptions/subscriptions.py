@@ -150,17 +150,17 @@ class Subscriptions(dict[str, Subscription]):
 
     def check_type(self, kind: SubscriptionType) -> None:
         """Raise NotAllowed unless the policies permit subscriptions of this type."""
-        if kind.title not in self._host.policies.subscription_types:
+        if kind.title not in self._host.policies.subscriptions.types:
             raise NotAllowed(f"Topic[{{{self._host.name}}}] doesn't support {kind.title} sub type!")
 
     def check_room(self, subscription: Subscription | None = None) -> None:
         """Raise ConsumerBusy when ``subscription``, or a new one when None, must not get one more consumer."""
         policies, subscriptions = self._host.policies, self.values()
         consumers = sum(len(present.consumers) for present in subscriptions)
-        if reached(policies.max_consumers, consumers):
+        if reached(policies.subscriptions.max_consumers, consumers):
             raise ConsumerBusy("Topic reached max consumers limit")
         own = 0 if subscription is None else len(subscription.consumers)
-        if reached(policies.max_consumers_per_subscription, own):
+        if reached(policies.subscriptions.max_consumers_per_subscription, own):
             raise ConsumerBusy("Subscription reached max consumers limit")
 
     @asynccontextmanager
@@ -201,7 +201,7 @@ class Subscriptions(dict[str, Subscription]):
                     return subscription
                 if name in self._deletions:
                     continue  # abandoned again while this call waited for the lock
-                if durable and not self._host.policies.auto_subscription:
+                if durable and not self._host.policies.subscriptions.auto_create:
                     raise SubscriptionNotFound("Subscription does not exist")
                 self.check_room()
                 return await self._make(name, durable, initial, properties)
@@ -268,7 +268,9 @@ class Subscriptions(dict[str, Subscription]):
                 raise NotAllowed(f"Subscription {name} is the compaction's, which is durable")
             initial = InitialPosition.EARLIEST
         present = len(self.names) + self._opening
-        if name not in self.unread and reached(self._host.policies.max_subscriptions, present):
+        if name not in self.unread and reached(
+            self._host.policies.subscriptions.max_subscriptions, present
+        ):
             raise NotAllowed(
                 f"Exceed the maximum number of subscriptions of the topic: {self._host.name}"
             )

@@ -11,7 +11,11 @@ from engine.base.names import TopicName
 from engine.broker.administration.metrics_page import TOPICS_A_TURN, Levels, metrics_page
 from engine.broker.control.rate_limit import RateLevel
 from engine.broker.dispatch.consumer import SubscriptionType
-from engine.broker.ports import NO_LIMIT, BrokerIdentity, MaxRate
+from engine.broker.policies import (
+    NO_LIMIT,
+    MaxRate,
+)
+from engine.broker.ports import BrokerIdentity
 from engine.managed.settings import LedgerConfig
 from engine.wire import pulsar_pb2 as pb
 from tests.support import broker_bench as B
@@ -226,7 +230,10 @@ async def test_what_passes_under_a_resource_groups_rates_is_told_with_the_broker
 ) -> None:
     async with B.opened(tmp_path) as bench:
         topic = bench.topic
-        await topic.apply(replace(topic.policies, resource_group="g"), LedgerConfig())
+        await topic.apply(
+            replace(topic.policies, rates=replace(topic.policies.rates, resource_group="g")),
+            LedgerConfig(),
+        )
         used = "pulsar_resource_group_messages_used"
         assert (await families(bench))[used] == [], "it has no rates"
         bench.registry.groups.by_name["g"].set(MaxRate(messages=1000), NO_LIMIT)

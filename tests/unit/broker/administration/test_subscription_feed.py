@@ -17,7 +17,10 @@ from engine.broker.administration.subscription_feed import SubscriptionFeed
 from engine.broker.dispatch.choose.keys import KeyPolicy
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.broker.errors import ConsumerBusy
-from engine.broker.ports import TopicPolicies
+from engine.broker.policies import (
+    DispatchPolicies,
+    TopicPolicies,
+)
 from engine.managed.ledger import InitialPosition
 from tests.support.broker_bench import NAME, Bench, Client, opened, until
 
@@ -165,7 +168,7 @@ async def test_one_holds_it_and_others_are_refused(found: Found) -> None:
 async def test_so_much_is_out_that_nothing_more_is_sent(found: Found) -> None:
     await waiting(found)
     settings = found.bench.context.settings
-    found.bench.topic.policies = TopicPolicies(unacked_per_consumer=50)
+    found.bench.topic.policies = TopicPolicies(dispatch=DispatchPolicies(unacked_per_consumer=50))
     client = Client()
     consumer = Consumer(
         client, 1, "c", SubscriptionType.SHARED, settings=settings, partition=-1, now_ms=0

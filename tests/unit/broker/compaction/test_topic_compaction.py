@@ -14,7 +14,11 @@ from engine.broker.compaction import topic_compaction
 from engine.broker.compaction.topic_compaction import CURSOR
 from engine.broker.context import COMPACTIONS_MAX
 from engine.broker.errors import NotAllowed
-from engine.broker.ports import BacklogQuota, QuotaAction, TopicPolicies
+from engine.broker.policies import (
+    BacklogQuota,
+    QuotaAction,
+    TopicPolicies,
+)
 from engine.broker.topics.inactivity import expired
 from engine.broker.topics.publish import Publish
 from engine.client.broker_link import BrokerLink
@@ -31,7 +35,7 @@ from engine.wire.batches import Message, pack_entry, unpack_entry
 from engine.wire.commands import command_frame
 from engine.wire.events import Delivered
 from engine.wire.kernels import take_sends
-from tests.support.broker_bench import NAME, Bench, link_to, round_of, served, until
+from tests.support.broker_bench import NAME, Bench, link_to, put_in_force, round_of, served, until
 from tests.support.waiting import stays
 
 EXCLUSIVE = 0
@@ -188,7 +192,8 @@ async def test_the_compactions_subscription_does_not_expire(rig: Rig) -> None:
     await rig.put(("a", b"1"))
     await rig.compact()
     topic = rig.bench.topic
-    policies = replace(topic.policies, subscription_expiration_minutes=1)
+    expiring = replace(topic.policies.subscriptions, expiration_minutes=1)
+    policies = replace(topic.policies, subscriptions=expiring)
     await topic.subscriptions.create("idle", LATEST, {})
     assert expired(topic, policies, rig.bench.context.clock.wall_ms() + 120_000) == ["idle"]
 
@@ -416,7 +421,10 @@ async def test_it_is_begun_when_so_much_was_published_as_the_policy_says(rig: Ri
     await rig.put(("a", b"1"), ("a", b"2" * 500))
     for threshold, ran in ((0, False), (100_000, False), (500, True)):
         await bench.topic.apply(
-            replace(TopicPolicies(), compaction_threshold=threshold),
+            replace(
+                TopicPolicies(),
+                storage=replace(TopicPolicies().storage, compaction_threshold=threshold),
+            ),
             bench.everything.ledger_config(TopicPolicies()),
         )
         await round_of(bench, "compaction")
@@ -436,7 +444,12 @@ async def test_its_cursor_is_no_backlog_and_nothing_of_it_expires(rig: Rig) -> N
     await rig.compact()
     await rig.put(("a", b"2"), ("b", b"1" * 1000))
     quota = BacklogQuota(10, QuotaAction.EVICT)
-    bench.topic.policies = replace(bench.topic.policies, size_quota=quota)
+    put_in_force(
+        bench.topic,
+        replace(
+            bench.topic.policies, backlog=replace(bench.topic.policies.backlog, size_quota=quota)
+        ),
+    )
     await bench.topic.quotas.check()
     await bench.topic.subscriptions.expire(1 << 60)
     subscription = bench.topic.subscriptions[CURSOR]

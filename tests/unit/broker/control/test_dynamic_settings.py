@@ -59,7 +59,7 @@ async def test_a_change_acts_on_every_broker_and_on_what_is_loaded(
     assert topic is not None
     stages = len(topic.stages)
     await change(instance, "maxPublishRatePerTopicInMessages", "7")
-    await reached(lambda: topic.policies.publish_rate.messages == 7)
+    await reached(lambda: topic.policies.rates.publish.messages == 7)
     assert len(topic.stages) == stages + 1
     await change(instance, "brokerPublisherThrottlingMaxMessageRate", "9")
     await change(instance, "managedLedgerCacheSizeMB", "3")

@@ -3,7 +3,18 @@
 from typing import Any
 
 from engine.broker.control.effective_policies import namespace_policies, topic_policies
-from engine.broker.ports import BacklogQuota, MaxRate, QuotaAction, TopicPolicies
+from engine.broker.policies import (
+    BacklogPolicies,
+    BacklogQuota,
+    DeduplicationPolicies,
+    MaxRate,
+    PublishPolicies,
+    QuotaAction,
+    RatePolicies,
+    StoragePolicies,
+    SubscriptionPolicies,
+    TopicPolicies,
+)
 from engine.tenancy.policies.in_force import in_force, of_subscriptions
 from engine.tenancy.policies.table import SUBSCRIPTION_RATE
 from engine.tenancy.settings import PolicySettings
@@ -51,16 +62,22 @@ def test_what_is_stored_goes_before_them() -> None:
     assert topic_policies(
         found(stored, own), of_subscriptions(own, SUBSCRIPTION_RATE)
     ) == TopicPolicies(
-        ensemble=5,
-        write_quorum=3,
-        ack_quorum=2,
-        retention_minutes=-1,
-        retention_mb=10,
-        auto_subscription=False,
-        message_ttl_s=7,
-        max_consumers=4,
-        age_quota=BacklogQuota(5, QuotaAction.EVICT),
+        storage=StoragePolicies(
+            ensemble=5, write_quorum=3, ack_quorum=2, retention_minutes=-1, retention_mb=10
+        ),
+        subscriptions=SubscriptionPolicies(auto_create=False, max_consumers=4),
+        backlog=BacklogPolicies(message_ttl_s=7, age_quota=BacklogQuota(5, QuotaAction.EVICT)),
     )
+
+
+def test_delays_that_are_not_respected_are_not_limited() -> None:
+    stored = {"tickTime": 1000, "active": False, "maxDeliveryDelayInMillis": 60_000}
+    assert (
+        topic_policies(found({"delayed_delivery_policies": stored}), {}).publish.delay_max_ms == 0
+    )
+    stored["active"] = True
+    policies = topic_policies(found({"delayed_delivery_policies": stored}), {})
+    assert policies.publish.delay_max_ms == 60_000
 
 
 def test_a_partitioned_override_without_a_count_takes_the_brokers() -> None:
@@ -109,13 +126,15 @@ def test_rates_of_the_namespace_and_the_topics_own() -> None:
     assert topic_policies(
         found(stored, own), of_subscriptions(own, SUBSCRIPTION_RATE)
     ) == TopicPolicies(
-        publish_rate=MaxRate(messages=10),
-        dispatch_rate=MaxRate(size=1000, relative=True),
-        subscription_rate=MaxRate(messages=5, period_s=60),
-        subscription_rates={"s": MaxRate(messages=7)},
-        message_bytes_max=100,
-        subscription_types=("Shared",),
-        snapshot_interval_s=0,
+        rates=RatePolicies(
+            publish=MaxRate(messages=10),
+            dispatch=MaxRate(size=1000, relative=True),
+            subscription=MaxRate(messages=5, period_s=60),
+            by_subscription={"s": MaxRate(messages=7)},
+        ),
+        publish=PublishPolicies(message_bytes_max=100),
+        subscriptions=SubscriptionPolicies(types=("Shared",)),
+        deduplication=DeduplicationPolicies(snapshot_interval_s=0),
     )
 
 
@@ -130,6 +149,11 @@ def test_a_negative_number_that_somebody_stored_lets_nothing_go() -> None:
         "delayedDeliveryMaxDelayInMillis": -1,
     }
     policies = topic_policies(found({"subscription_expiration_time_minutes": -1}, own), {})
-    assert policies.message_ttl_s == policies.subscription_expiration_minutes == 0
-    assert policies.snapshot_interval_s == policies.message_bytes_max == 0
-    assert policies.compaction_threshold == policies.delay_tick_ms == policies.delay_max_ms == 0
+    assert policies.backlog.message_ttl_s == policies.subscriptions.expiration_minutes == 0
+    assert policies.deduplication.snapshot_interval_s == policies.publish.message_bytes_max == 0
+    assert (
+        policies.storage.compaction_threshold
+        == policies.dispatch.delay_tick_ms
+        == policies.publish.delay_max_ms
+        == 0
+    )

@@ -49,7 +49,7 @@ async def made() -> tuple[Any, Catalog]:
 
 async def seen(catalog: Catalog, seconds: int) -> None:
     async with asyncio.timeout(60):
-        while (await catalog.policies(TOPIC)).message_ttl_s != seconds:
+        while (await catalog.policies(TOPIC)).backlog.message_ttl_s != seconds:
             await asyncio.sleep(0)
 
 
@@ -84,4 +84,4 @@ async def test_policies_that_change_while_they_are_read_are_not_kept() -> None:
     store.get = slow
     await catalog.policies(TOPIC)
     assert told == [NAME]
-    assert (await catalog.policies(TOPIC)).message_ttl_s == 2
+    assert (await catalog.policies(TOPIC)).backlog.message_ttl_s == 2

@@ -7,7 +7,9 @@ import pytest
 
 from engine.base.clock import LoopClock
 from engine.broker.control.rate_limit import RateLimit, TokenBucket, fitting
-from engine.broker.ports import MaxRate
+from engine.broker.policies import (
+    MaxRate,
+)
 
 pytestmark = pytest.mark.virtual_time
 

@@ -7,7 +7,9 @@ import pytest
 
 from engine.base.slices import Slice, View
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
-from engine.broker.ports import TopicPolicies
+from engine.broker.policies import (
+    TopicPolicies,
+)
 from engine.broker.settings import DataPathSettings, LedgerDefaults
 from engine.wire.kernels import stamped
 from tests.support.broker_bench import Client, opened

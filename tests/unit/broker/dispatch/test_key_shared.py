@@ -343,7 +343,10 @@ async def test_a_key_that_comes_back_before_it_was_drained_goes_on_at_once_and_i
 
 @simulated
 async def test_reconnects_cost_a_shared_subscription_no_permits() -> None:
-    reading = Reading(DataPathSettings(), policies=replace(EXACT, unacked_per_subscription=50))
+    reading = Reading(
+        DataPathSettings(),
+        policies=replace(EXACT, dispatch=replace(EXACT.dispatch, unacked_per_subscription=50)),
+    )
     subscription = reading.subscription
     for _ in range(1000):
         client = Client()

@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 
 from engine.broker.dispatch import parked as parked_module
 from engine.broker.dispatch.choose.keys import KeyPolicy
-from engine.broker.ports import TopicPolicies
+from engine.broker.policies import (
+    DispatchPolicies,
+    TopicPolicies,
+)
 from engine.broker.settings import DataPathSettings
 from tests.sim.kit.loop import SimLoop, simulate
 from tests.support.key_model import KeyModel
@@ -40,7 +43,9 @@ def test_every_key_comes_in_order_and_nobody_waits_without_a_reason(
 ) -> None:
     reader_max, all_max, turn, batch = limits
     bounds = TopicPolicies(
-        delay_tick_ms=1, unacked_per_consumer=reader_max, unacked_per_subscription=all_max
+        dispatch=DispatchPolicies(
+            delay_tick_ms=1, unacked_per_consumer=reader_max, unacked_per_subscription=all_max
+        )
     )
     small = DataPathSettings(
         delayed_delivery_min_index_count_per_bucket=3,

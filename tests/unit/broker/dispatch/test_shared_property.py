@@ -6,7 +6,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from engine.broker.ports import TopicPolicies
+from engine.broker.policies import (
+    DispatchPolicies,
+    TopicPolicies,
+)
 from engine.broker.settings import DataPathSettings
 from tests.sim.kit.loop import SimLoop, simulate
 from tests.support.shared_model import SharedModel
@@ -86,7 +89,9 @@ def test_everything_comes_and_nobody_waits_without_a_reason(
 ) -> None:
     reader_max, all_max, turn, batch = limits
     bounds = TopicPolicies(
-        delay_tick_ms=1, unacked_per_consumer=reader_max, unacked_per_subscription=all_max
+        dispatch=DispatchPolicies(
+            delay_tick_ms=1, unacked_per_consumer=reader_max, unacked_per_subscription=all_max
+        )
     )
     small = DataPathSettings(
         dispatcher_max_round_robin_batch_size=turn,

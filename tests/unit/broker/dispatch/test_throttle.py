@@ -7,7 +7,11 @@ import pytest
 
 from engine.broker.control.rate_limit import RateLevel
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
-from engine.broker.ports import MaxRate, TopicPolicies
+from engine.broker.policies import (
+    MaxRate,
+    RatePolicies,
+    TopicPolicies,
+)
 from engine.broker.settings import DataPathSettings
 from tests.support.broker_bench import Client
 from tests.support.raw_client import entry_of
@@ -25,10 +29,10 @@ def reading(**settings: Any) -> Reading:
     return Reading(DataPathSettings(**settings))
 
 
-def apply(of: Reading, **policies: Any) -> None:
+def apply(of: Reading, **rates: Any) -> None:
     """These policies are in force now."""
-    of.topic.policies = TopicPolicies(**policies)
-    of.rates.apply()
+    of.topic.policies = TopicPolicies(rates=RatePolicies(**rates))
+    of.rates.apply(of.topic.policies.rates, of.topic.policies.publish)
     of.subscription.apply()
 
 
@@ -45,7 +49,7 @@ async def drain(of: Reading, consumer: Consumer, client: Client, seconds: float)
 
 
 @pytest.mark.parametrize("kind", [EXCLUSIVE, SHARED, KEY_SHARED])
-@pytest.mark.parametrize("level", ["dispatch_rate", "subscription_rate"])
+@pytest.mark.parametrize("level", ["dispatch", "subscription"])
 @simulated
 async def test_a_rate_in_messages_is_held(kind: SubscriptionType, level: str) -> None:
     one, client = reading(), Client()
@@ -60,7 +64,7 @@ async def test_a_rate_in_messages_is_held(kind: SubscriptionType, level: str) ->
     await drain(one, consumer, client, 6.0)
     assert consumer.out.messages.total == 8000, "all of it came in the end"
     assert client.received == sorted(client.received)
-    whose = RateLevel.TOPIC if level == "dispatch_rate" else RateLevel.SUBSCRIPTION
+    whose = RateLevel.TOPIC if level == "dispatch" else RateLevel.SUBSCRIPTION
     assert one.subscription.throttled.keys() == {(whose, False)}
     assert 10 < one.subscription.throttled[whose, False] < 4000, "once for each stop, not message"
 
@@ -69,7 +73,7 @@ async def test_a_rate_in_messages_is_held(kind: SubscriptionType, level: str) ->
 @simulated
 async def test_a_rate_in_bytes_is_held(kind: SubscriptionType) -> None:
     one, client = reading(), Client()
-    apply(one, subscription_rate=MaxRate(size=100 * SIZE))
+    apply(one, subscription=MaxRate(size=100 * SIZE))
     one.publish(2000)
     consumer = await one.join(client, 1000, kind)
     await drain(one, consumer, client, 1.0)
@@ -81,7 +85,7 @@ async def test_a_rate_in_bytes_is_held(kind: SubscriptionType) -> None:
 async def test_a_batch_counts_by_its_messages_or_as_one() -> None:
     for by_entry, wanted in ((False, 1000), (True, 10_000)):
         one, client = reading(dispatch_throttling_on_batch_message_enabled=by_entry), Client()
-        apply(one, dispatch_rate=MaxRate(messages=100))
+        apply(one, dispatch=MaxRate(messages=100))
         one.publish(3000, messages=10)
         consumer = await one.join(client, 1000)
         await drain(one, consumer, client, 1.0)
@@ -100,7 +104,7 @@ async def test_the_brokers_rate_holds_for_every_topic() -> None:
 @simulated
 async def test_a_longer_period_allows_as_much_in_one_go() -> None:
     one, client = reading(), Client()
-    apply(one, dispatch_rate=MaxRate(messages=100, period_s=10))
+    apply(one, dispatch=MaxRate(messages=100, period_s=10))
     one.publish(1000)
     consumer = await one.join(client, 1000)
     assert await drain(one, consumer, client, 0.5) <= 106
@@ -111,7 +115,7 @@ async def test_a_longer_period_allows_as_much_in_one_go() -> None:
 @simulated
 async def test_what_arrives_late_goes_out_at_once_while_tokens_are_there() -> None:
     one, client = reading(), Client()
-    apply(one, subscription_rate=MaxRate(messages=100))
+    apply(one, subscription=MaxRate(messages=100))
     await one.join(client, 1000)
     for _ in range(20):
         one.publish(5)
@@ -123,17 +127,17 @@ async def test_what_arrives_late_goes_out_at_once_while_tokens_are_there() -> No
 @simulated
 async def test_a_removed_rate_lets_all_go_on_at_once_and_a_new_one_binds() -> None:
     one, client = reading(), Client()
-    apply(one, dispatch_rate=MaxRate(messages=1, period_s=3600))
+    apply(one, dispatch=MaxRate(messages=1, period_s=3600))
     one.publish(900)
     consumer = await one.join(client, 900, EXCLUSIVE)
     await drain(one, consumer, client, 5.0)
     assert consumer.out.messages.total == 1
-    apply(one, dispatch_rate=MaxRate(messages=100))
+    apply(one, dispatch=MaxRate(messages=100))
     assert await drain(one, consumer, client, 1.0) == pytest.approx(100, abs=5)
     apply(one)
     await drain(one, consumer, client, 0.1)
     assert consumer.out.messages.total == 900
-    apply(one, subscription_rate=MaxRate(messages=10))
+    apply(one, subscription=MaxRate(messages=10))
     one.publish(100)
     assert await drain(one, consumer, client, 2.0) <= 32
 
@@ -142,7 +146,7 @@ async def test_a_removed_rate_lets_all_go_on_at_once_and_a_new_one_binds() -> No
 @simulated
 async def test_without_a_rate_nobody_is_said_to_wait_for_one(kind: SubscriptionType) -> None:
     one, client = reading(), Client()
-    apply(one, dispatch_rate=MaxRate(messages=1))
+    apply(one, dispatch=MaxRate(messages=1))
     one.publish(10)
     await one.join(client, 1000, kind)
     assert one.subscription.state.paused_for == "rate"
@@ -157,8 +161,8 @@ async def test_a_subscriptions_own_rate_goes_before_that_of_each() -> None:
     one, client = reading(), Client()
     apply(
         one,
-        subscription_rate=MaxRate(messages=1000),
-        subscription_rates={"s": MaxRate(messages=10), "other": MaxRate(messages=1)},
+        subscription=MaxRate(messages=1000),
+        by_subscription={"s": MaxRate(messages=10), "other": MaxRate(messages=1)},
     )
     one.publish(1000)
     consumer = await one.join(client, 1000)
@@ -172,7 +176,7 @@ async def test_who_is_not_behind_may_be_left_alone() -> None:
         managed_ledger_cursor_backlogged_threshold=100,
     )
     client = Client()
-    apply(one, dispatch_rate=MaxRate(messages=10))
+    apply(one, dispatch=MaxRate(messages=10))
     consumer = await one.join(client, 1000)
     for _ in range(10):
         one.publish(90)
@@ -187,7 +191,7 @@ async def test_who_is_not_behind_may_be_left_alone() -> None:
 @simulated
 async def test_what_comes_again_counts_too_and_comes_in_the_end() -> None:
     one, client = reading(), Client()
-    apply(one, subscription_rate=MaxRate(messages=20))
+    apply(one, subscription=MaxRate(messages=20))
     one.publish(20)
     consumer = await one.join(client, 1000)
     assert len(client.fresh) == 20
@@ -202,7 +206,7 @@ async def test_what_comes_again_counts_too_and_comes_in_the_end() -> None:
 @simulated
 async def test_a_rate_on_top_of_what_is_published_follows_it() -> None:
     one, client = reading(), Client()
-    apply(one, subscription_rate=MaxRate(messages=50, relative=True))
+    apply(one, subscription=MaxRate(messages=50, relative=True))
     one.topic.published.messages.per_second = 100.0
     one.publish(5000)
     consumer = await one.join(client, 1000)

@@ -6,14 +6,17 @@ import asyncio
 import pytest
 
 from engine.broker.dispatch.consumer import Consumer
-from engine.broker.ports import TopicPolicies
+from engine.broker.policies import (
+    DispatchPolicies,
+    TopicPolicies,
+)
 from engine.broker.settings import DataPathSettings
 from engine.managed.cursors.cursor import Cursor
 from tests.support.broker_bench import Client
 from tests.support.shelf import Reading, simulated
 
-CONSUMER = TopicPolicies(unacked_per_consumer=10)
-SUBSCRIPTION = TopicPolicies(unacked_per_subscription=10)
+CONSUMER = TopicPolicies(dispatch=DispatchPolicies(unacked_per_consumer=10))
+SUBSCRIPTION = TopicPolicies(dispatch=DispatchPolicies(unacked_per_subscription=10))
 BOTH = pytest.mark.parametrize("policies", [CONSUMER, SUBSCRIPTION], ids=["consumer", "all"])
 
 
@@ -178,7 +181,9 @@ async def test_at_the_limit_without_permits_it_still_waits_for_half() -> None:
 
 @simulated
 async def test_at_a_limit_of_one_the_next_comes_after_each() -> None:
-    policies = TopicPolicies(unacked_per_consumer=1, unacked_per_subscription=1)
+    policies = TopicPolicies(
+        dispatch=DispatchPolicies(unacked_per_consumer=1, unacked_per_subscription=1)
+    )
     reading, client = Reading(DataPathSettings(), policies=policies), Client()
     consumer = await reading.join(client, 1000)
     reading.publish(3)

@@ -15,7 +15,10 @@ from engine.base.clock import SystemClock
 from engine.base.ids import Position
 from engine.base.slices import Slice
 from engine.broker.errors import ServiceNotReady
-from engine.broker.ports import TopicPolicies
+from engine.broker.policies import (
+    DeduplicationPolicies,
+    TopicPolicies,
+)
 from engine.broker.topics import deduplication
 from engine.broker.topics.deduplication import CURSOR
 from engine.broker.topics.publish import Producer, Publish
@@ -34,7 +37,7 @@ from tests.support.broker_bench import NAME, Bench, Client, commands_in, opened,
 from tests.support.ledger_cluster import PATIENT
 from tests.support.raw_client import entry_of
 
-ON = TopicPolicies(deduplication=True)
+ON = TopicPolicies(deduplication=DeduplicationPolicies(enabled=True))
 DUPLICATE = None
 
 
@@ -304,7 +307,7 @@ def late_answers(patch: pytest.MonkeyPatch) -> Iterator[Late]:
 
 
 async def apply(bench: Bench, on: bool, status: str) -> None:
-    policies = replace(ON, deduplication=on)
+    policies = TopicPolicies(deduplication=DeduplicationPolicies(enabled=on))
     await bench.topic.apply(policies, bench.everything.ledger_config(policies))
     await until(lambda: bench.topic.deduplication.status == status)
 
@@ -367,7 +370,7 @@ async def test_a_change_of_the_policy_while_entries_are_under_way_leaves_no_rese
         one.sends(0, 1, 2)
         await until(lambda: answers.count == 3)
         await apply(bench, False, "Disabled")
-        policies = replace(ON, deduplication=True)
+        policies = TopicPolicies(deduplication=DeduplicationPolicies(enabled=True))
         await bench.topic.apply(policies, bench.everything.ledger_config(policies))
         await until(lambda: bench.topic.stages)
         one.sends(3)

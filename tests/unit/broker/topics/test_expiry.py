@@ -11,27 +11,27 @@ from engine.admin.api.statistics import TopicStats
 from engine.base.ids import EARLIEST
 from engine.broker.administration import reports
 from engine.broker.dispatch.consumer import SubscriptionType
-from engine.broker.ports import TopicPolicies
+from engine.broker.policies import BacklogPolicies, TopicPolicies
 from engine.broker.topics.subscriptions.cursor_moves import CursorMoves
 from engine.ledger.errors import LedgerError
 from engine.managed.ledger import InitialPosition
 from engine.managed.reading import search
 from engine.managed.settings import ManagedSettings
-from tests.support.broker_bench import Bench, opened, round_of, until
+from tests.support.broker_bench import Bench, opened, put_in_force, round_of, until
 from tests.support.ledger_cluster import run_of
 from tests.support.managed_cluster import Sink
 
 FIRST = InitialPosition.EARLIEST
 SHARED = SubscriptionType.SHARED
 OWNER = "b"
-TTL = TopicPolicies(message_ttl_s=100)
+TTL = TopicPolicies(backlog=BacklogPolicies(message_ttl_s=100))
 
 
 @pytest.fixture
 async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
     settings = ManagedSettings(cache_bytes_max=1)  # entries come from the bookie
     async with opened(tmp_path, settings=settings) as made:
-        made.topic.policies = TTL
+        put_in_force(made.topic, TTL)
         yield made
 
 
@@ -88,7 +88,7 @@ async def test_nothing_younger_is_acknowledged(
 async def test_without_a_ttl_everything_stays(bench: Bench) -> None:
     await subscribe(bench, "s")
     await publish(bench, 10_000)
-    bench.topic.policies = TopicPolicies()
+    put_in_force(bench.topic, TopicPolicies())
     await round_of(bench, "expiry")
     assert backlogs(bench) == {"s": 1}
 
@@ -181,7 +181,7 @@ async def test_entries_without_metadata_are_as_old_as_the_next_or_as_their_ledge
     assert backlogs(bench) == {"s": 1 if few else unreadable + 3}
     await bench.registry.unload(bench.topic.name)
     await bench.load()
-    bench.topic.policies = TTL
+    put_in_force(bench.topic, TTL)
     closed_ms = bench.topic.log.stats().ledgers[0].timestamp_ms
     assert await bench.topic.quotas.is_old(100, closed_ms + 100_001) is True
     await bench.topic.subscriptions.expire(closed_ms + 1)
@@ -207,7 +207,7 @@ async def test_what_came_since_the_topic_was_loaded_is_no_older_than_that(bench:
     await publish(bench, 200)
     await bench.registry.unload(bench.topic.name)
     await bench.load()
-    bench.topic.policies = TTL
+    put_in_force(bench.topic, TTL)
     await publish(bench, 200)
     await round_of(bench, "expiry")
     assert backlogs(bench) == {"s": 1}

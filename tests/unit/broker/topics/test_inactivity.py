@@ -10,7 +10,11 @@ import pytest
 from engine.base.names import TopicName
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.broker.errors import ServiceNotReady
-from engine.broker.ports import InactiveTopics, TopicPolicies
+from engine.broker.policies import (
+    InactiveTopics,
+    SubscriptionPolicies,
+    TopicPolicies,
+)
 from engine.broker.topics.inactivity import RETURN_MS, Inactivity
 from engine.broker.topics.publish import Producer
 from engine.broker.topics.subscriptions.subscriptions import Subscriptions
@@ -101,8 +105,8 @@ async def test_what_happens_meanwhile_counts(bench: Bench, looks: Looks) -> None
     "policies",
     [
         replace(PLAIN, inactive_topics=InactiveTopics(delete=False)),
-        replace(PLAIN, retention_minutes=2),
-        replace(PLAIN, retention_minutes=-1),
+        replace(PLAIN, storage=replace(PLAIN.storage, retention_minutes=2)),
+        replace(PLAIN, storage=replace(PLAIN.storage, retention_minutes=-1)),
         replace(PLAIN, inactive_topics=InactiveTopics(delete=True, after_s=100)),
     ],
 )
@@ -201,7 +205,7 @@ async def test_entries_under_way_hold_it(bench: Bench) -> None:
 async def test_a_subscription_without_a_consumer_goes_after_its_time(
     bench: Bench, looks: Looks
 ) -> None:
-    bench.topic.policies = TopicPolicies(subscription_expiration_minutes=10)
+    bench.topic.policies = TopicPolicies(subscriptions=SubscriptionPolicies(expiration_minutes=10))
     looks.clock.now_s = bench.context.clock.wall_ms() / 1000
     await bench.join(SubscriptionType.EXCLUSIVE)
     await bench.topic.subscriptions.create("unused", InitialPosition.LATEST, {})
@@ -212,7 +216,7 @@ async def test_a_subscription_without_a_consumer_goes_after_its_time(
 
 
 async def test_consumers_may_come_again_after_a_crash(bench: Bench, looks: Looks) -> None:
-    bench.topic.policies = TopicPolicies(subscription_expiration_minutes=10)
+    bench.topic.policies = TopicPolicies(subscriptions=SubscriptionPolicies(expiration_minutes=10))
     await bench.topic.subscriptions.create("s", InitialPosition.LATEST, {})
     looks.clock.now_s = bench.context.clock.wall_ms() / 1000 + 100_000
     bench.topic.loaded_ms = looks.clock.wall_ms() - RETURN_MS + 1
@@ -226,7 +230,7 @@ async def test_consumers_may_come_again_after_a_crash(bench: Bench, looks: Looks
 async def test_a_subscription_that_was_used_while_others_went_stays(
     bench: Bench, looks: Looks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench.topic.policies = TopicPolicies(subscription_expiration_minutes=10)
+    bench.topic.policies = TopicPolicies(subscriptions=SubscriptionPolicies(expiration_minutes=10))
     for name in ("a", "b"):
         await bench.topic.subscriptions.create(name, InitialPosition.LATEST, {})
     looks.clock.now_s = bench.context.clock.wall_ms() / 1000 + 100_000

@@ -16,25 +16,30 @@ from engine.broker.errors import (
     NotAllowed,
     ProducerBusy,
 )
-from engine.broker.ports import BacklogQuota, TopicPolicies
+from engine.broker.policies import (
+    BacklogPolicies,
+    BacklogQuota,
+    PublishPolicies,
+    StoragePolicies,
+    SubscriptionPolicies,
+    TopicPolicies,
+)
 from engine.broker.topics.limits import binding
 from engine.broker.topics.publish import Producer
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import LedgerConfig
 from engine.wire import pulsar_pb2 as pb
-from tests.support.broker_bench import NAME, Bench, Client, opened
+from tests.support.broker_bench import NAME, Bench, Client, opened, put_in_force
 
 SHARED, EXCLUSIVE = SubscriptionType.SHARED, SubscriptionType.EXCLUSIVE
 FIRST = InitialPosition.EARLIEST
 PASSING = TopicName.parse("non-persistent://public/default/d")
 EVERYTHING = TopicPolicies(
-    message_ttl_s=1,
-    max_producers=1,
-    max_subscriptions=1,
-    max_consumers=1,
-    max_consumers_per_subscription=1,
-    size_quota=BacklogQuota(0),
-    age_quota=BacklogQuota(1),
+    backlog=BacklogPolicies(message_ttl_s=1, size_quota=BacklogQuota(0), age_quota=BacklogQuota(1)),
+    publish=PublishPolicies(max_producers=1),
+    subscriptions=SubscriptionPolicies(
+        max_subscriptions=1, max_consumers=1, max_consumers_per_subscription=1
+    ),
 )
 
 
@@ -67,7 +72,7 @@ def refused(kind: type[BrokerError], text: str) -> "pytest.RaisesContext[BrokerE
 
 
 async def test_one_producer_too_many_is_refused_until_another_leaves(bench: Bench) -> None:
-    bench.topic.policies = TopicPolicies(max_producers=2)
+    put_in_force(bench.topic, TopicPolicies(publish=PublishPolicies(max_producers=2)))
     first = await produce(bench, "a")
     await produce(bench, "b")
     with refused(ProducerBusy, f"Topic '{NAME}' reached max producers limit"):
@@ -77,7 +82,7 @@ async def test_one_producer_too_many_is_refused_until_another_leaves(bench: Benc
 
 
 async def test_a_producer_that_comes_again_takes_its_own_place(bench: Bench) -> None:
-    bench.topic.policies = TopicPolicies(max_producers=1)
+    put_in_force(bench.topic, TopicPolicies(publish=PublishPolicies(max_producers=1)))
     first = await produce(bench, "a")
     outlet = first.outlet
     assert isinstance(outlet, Client)
@@ -91,7 +96,12 @@ async def test_consumers_are_counted_in_the_topic_and_in_the_subscription(
     bench: Bench, name: TopicName
 ) -> None:
     await bench.load(name)
-    bench.topic.policies = TopicPolicies(max_consumers=3, max_consumers_per_subscription=2)
+    put_in_force(
+        bench.topic,
+        TopicPolicies(
+            subscriptions=SubscriptionPolicies(max_consumers=3, max_consumers_per_subscription=2)
+        ),
+    )
     first = await consume(bench, "s")
     await consume(bench, "s")
     with refused(ConsumerBusy, "Subscription reached max consumers limit"):
@@ -106,7 +116,12 @@ async def test_consumers_are_counted_in_the_topic_and_in_the_subscription(
 
 
 async def test_a_dead_holder_of_an_exclusive_subscription_makes_room(bench: Bench) -> None:
-    bench.topic.policies = TopicPolicies(max_consumers=1, max_consumers_per_subscription=1)
+    put_in_force(
+        bench.topic,
+        TopicPolicies(
+            subscriptions=SubscriptionPolicies(max_consumers=1, max_consumers_per_subscription=1)
+        ),
+    )
     holder = await consume(bench, "s", EXCLUSIVE)
     with refused(ConsumerBusy, "Exclusive consumer is already connected"):
         await consume(bench, "s", EXCLUSIVE)
@@ -119,7 +134,9 @@ async def test_a_dead_holder_of_an_exclusive_subscription_makes_room(bench: Benc
 async def test_readers_count_as_subscriptions_and_administrators_are_bound_as_well(
     bench: Bench,
 ) -> None:
-    bench.topic.policies = TopicPolicies(max_subscriptions=2)
+    put_in_force(
+        bench.topic, TopicPolicies(subscriptions=SubscriptionPolicies(max_subscriptions=2))
+    )
     reader = await consume(bench, "r", EXCLUSIVE, durable=False)
     await consume(bench, "s")
     text = f"Exceed the maximum number of subscriptions of the topic: {NAME}"
@@ -134,7 +151,9 @@ async def test_readers_count_as_subscriptions_and_administrators_are_bound_as_we
 
 
 async def test_subscriptions_made_at_the_same_time_do_not_exceed_the_limit(bench: Bench) -> None:
-    bench.topic.policies = TopicPolicies(max_subscriptions=3)
+    put_in_force(
+        bench.topic, TopicPolicies(subscriptions=SubscriptionPolicies(max_subscriptions=3))
+    )
     made = await asyncio.gather(
         *(bench.topic.subscriptions.create(f"s{i}", FIRST, {}) for i in range(6)),
         return_exceptions=True,
@@ -146,7 +165,10 @@ async def test_subscriptions_made_at_the_same_time_do_not_exceed_the_limit(bench
 async def test_a_limit_that_falls_throws_nobody_out(bench: Bench) -> None:
     consumers = [await consume(bench, "s") for _ in range(3)]
     producers = [await produce(bench, name) for name in "abc"]
-    policies = TopicPolicies(max_producers=1, max_consumers=1, max_consumers_per_subscription=1)
+    policies = TopicPolicies(
+        publish=PublishPolicies(max_producers=1),
+        subscriptions=SubscriptionPolicies(max_consumers=1, max_consumers_per_subscription=1),
+    )
     await bench.topic.apply(policies, bench.everything.ledger_config(policies))
     assert bench.topic.policies == policies
     assert all(consumer.attached for consumer in consumers)
@@ -159,13 +181,16 @@ async def test_a_limit_that_falls_throws_nobody_out(bench: Bench) -> None:
 
 def test_the_clusters_own_topics_are_bound_by_nothing() -> None:
     own = TopicName.parse("persistent://public/default/__change_events-partition-0")
-    assert binding(own, replace(EVERYTHING, retention_mb=7)) == TopicPolicies(retention_mb=7)
+    assert binding(
+        own, replace(EVERYTHING, storage=replace(EVERYTHING.storage, retention_mb=7))
+    ) == TopicPolicies(storage=StoragePolicies(retention_mb=7))
     assert binding(NAME, EVERYTHING) == EVERYTHING
 
 
 def test_where_nothing_is_kept_only_those_connected_are_counted() -> None:
     assert binding(PASSING, EVERYTHING) == TopicPolicies(
-        max_producers=1, max_consumers=1, max_consumers_per_subscription=1
+        publish=PublishPolicies(max_producers=1),
+        subscriptions=SubscriptionPolicies(max_consumers=1, max_consumers_per_subscription=1),
     )
 
 
@@ -173,7 +198,7 @@ async def test_who_must_encrypt_and_does_not_is_refused_and_sent_away(bench: Ben
     plain = await produce(bench, "plain")
     secret = Producer(Client(), 1, "secret", bench.topic, now_ms=0, encrypted=True)
     await bench.topic.publishers.admit(secret)
-    sole = TopicPolicies(encryption_required=True)
+    sole = TopicPolicies(publish=PublishPolicies(encryption_required=True))
     await bench.topic.apply(sole, LedgerConfig())
     assert bench.topic.producers == {"secret": secret}
     assert plain.closed
@@ -191,14 +216,18 @@ async def test_who_waits_for_the_topic_and_does_not_encrypt_is_refused(bench: Be
     waits = Producer(Client(), 1, "b", bench.topic, now_ms=0, access_mode=pb.WaitForExclusive)
     turn = await bench.topic.publishers.admit(waits)
     assert isinstance(turn, asyncio.Future)
-    await bench.topic.apply(TopicPolicies(encryption_required=True), LedgerConfig())
+    await bench.topic.apply(
+        TopicPolicies(publish=PublishPolicies(encryption_required=True)), LedgerConfig()
+    )
     with refused(MetadataError, f"Encryption is required in {NAME}"):
         await turn
 
 
 def test_the_clusters_own_topics_need_no_encryption() -> None:
     name = TopicName.parse("persistent://public/default/__change_events")
-    assert not binding(name, TopicPolicies(encryption_required=True)).encryption_required
+    assert not binding(
+        name, TopicPolicies(publish=PublishPolicies(encryption_required=True))
+    ).publish.encryption_required
 
 
 async def test_a_subscription_with_properties_that_are_not_stored_is_refused_for_good(

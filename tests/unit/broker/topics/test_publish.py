@@ -11,7 +11,11 @@ import pytest
 from engine.base.names import TopicName
 from engine.broker.connection.produce import ProduceCommands
 from engine.broker.errors import TooManyRequests
-from engine.broker.ports import MaxRate, TopicPolicies
+from engine.broker.policies import (
+    DeduplicationPolicies,
+    MaxRate,
+    TopicPolicies,
+)
 from engine.broker.topics.publish import Producer, Publish, StagePlace
 from engine.broker.topics.topic import Topic
 from engine.wire import client_commands
@@ -183,18 +187,21 @@ async def test_no_head_of_a_receipt_stays_in_the_run_that_is_cached(bench: Bench
     await until(lambda: bench.publisher.receipts == 3)
 
 
-EACH: dict[StagePlace, dict[str, Any]] = {
-    StagePlace.ENCRYPTION: {"encryption_required": True},
-    StagePlace.SIZE: {"message_bytes_max": 1000},
-    StagePlace.DELAY: {"delay_max_ms": 1000},
-    StagePlace.TOPIC_RATE: {"publish_rate": MaxRate(messages=1)},
+EACH: dict[StagePlace, tuple[str, dict[str, Any]]] = {
+    StagePlace.ENCRYPTION: ("publish", {"encryption_required": True}),
+    StagePlace.SIZE: ("publish", {"message_bytes_max": 1000}),
+    StagePlace.DELAY: ("publish", {"delay_max_ms": 1000}),
+    StagePlace.TOPIC_RATE: ("rates", {"publish": MaxRate(messages=1)}),
 }
+"""The group of policies and the value that each stage needs."""
 
 
 def all_of(*places: StagePlace, deduplication: bool = True) -> TopicPolicies:
-    policies = TopicPolicies(deduplication=deduplication)
+    policies = TopicPolicies(deduplication=DeduplicationPolicies(enabled=deduplication))
     for place in places:
-        policies = replace(policies, **EACH[place])
+        group, values = EACH[place]
+        changed = replace(getattr(policies, group), **values)
+        policies = replace(policies, **{group: changed})
     return policies
 
 
@@ -204,7 +211,7 @@ async def test_stages_stand_in_one_order_whichever_policy_comes_first(tmp_path: 
 
         async def in_force(policies: TopicPolicies) -> list[StagePlace]:
             await bench.topic.apply(policies, config)
-            wanted = "Enabled" if policies.deduplication else "Disabled"
+            wanted = "Enabled" if policies.deduplication.enabled else "Disabled"
             await until(lambda: bench.topic.deduplication.status == wanted)
             return [stage.place for stage in bench.topic.stages]
 
@@ -230,7 +237,10 @@ async def test_a_loaded_topic_has_the_stages_that_one_with_changed_policies_has(
         await until(lambda: topic.deduplication.status == "Enabled")
         loaded = [stage.place for stage in topic.stages]
         await topic.apply(
-            replace(all_of(*EACH), max_consumers=7), bench.everything.ledger_config(topic.policies)
+            replace(
+                all_of(*EACH), subscriptions=replace(all_of(*EACH).subscriptions, max_consumers=7)
+            ),
+            bench.everything.ledger_config(topic.policies),
         )
         assert (
             [stage.place for stage in topic.stages] == loaded == [*EACH, StagePlace.DEDUPLICATION]

@@ -10,7 +10,13 @@ from engine.base.clock import LoopClock
 from engine.base.entropy import RandomEntropy
 from engine.base.names import TopicName
 from engine.broker.context import Context
-from engine.broker.ports import BrokerIdentity, MaxRate, TopicPolicies
+from engine.broker.policies import (
+    MaxRate,
+    PublishPolicies,
+    RatePolicies,
+    TopicPolicies,
+)
+from engine.broker.ports import BrokerIdentity
 from engine.broker.settings import DataPathSettings
 from engine.broker.topics.ephemeral import EphemeralLog
 from engine.broker.topics.publish import Producer, Publish
@@ -75,6 +81,9 @@ class Flood:
             await asyncio.sleep(0.001)
 
 
+NO_RATES, NO_CONDITIONS = RatePolicies(), PublishPolicies()
+
+
 class World:
     def __init__(self, **settings: Any) -> None:
         self.context = Context(
@@ -87,10 +96,21 @@ class World:
         self.rates = BrokerRates(self.context)
         self.topics: list[Topic] = []
 
-    def topic(self, name: str, **policies: Any) -> Topic:
+    def topic(
+        self,
+        name: str,
+        rates: RatePolicies = NO_RATES,
+        publish: PublishPolicies = NO_CONDITIONS,
+    ) -> Topic:
         full = TopicName.parse(f"non-persistent://public/default/{name}")
         topic = Topic(
-            *(full, EphemeralLog(full.full), TopicPolicies(**policies), self.context, self.rates),
+            *(
+                full,
+                EphemeralLog(full.full),
+                TopicPolicies(publish=publish, rates=rates),
+                self.context,
+                self.rates,
+            ),
             lambda _: None,
             {},
         )
@@ -110,7 +130,7 @@ async def confirmed() -> None:
 
 @pytest.mark.parametrize(("entries", "messages"), [(1, 1), (500, 1), (50, 7), (3000, 1)])
 async def test_a_rate_in_messages_is_held(world: World, entries: int, messages: int) -> None:
-    topic = world.topic("t", publish_rate=MaxRate(messages=1000))
+    topic = world.topic("t", RatePolicies(publish=MaxRate(messages=1000)))
     flood = Flood(topic, entries, messages)
     await flood.flow(1.0)
     before = topic.published.messages.total
@@ -123,7 +143,7 @@ async def test_a_rate_in_messages_is_held(world: World, entries: int, messages: 
 
 
 async def test_a_rate_in_bytes_is_held(world: World) -> None:
-    topic = world.topic("t", publish_rate=MaxRate(size=50_000))
+    topic = world.topic("t", RatePolicies(publish=MaxRate(size=50_000)))
     flood = Flood(topic, 400)
     await flood.flow(1.0)
     before = topic.published.bytes.total
@@ -133,7 +153,7 @@ async def test_a_rate_in_bytes_is_held(world: World) -> None:
 
 
 async def test_of_messages_and_bytes_the_narrower_one_binds(world: World) -> None:
-    topic = world.topic("t", publish_rate=MaxRate(messages=100, size=1 << 40))
+    topic = world.topic("t", RatePolicies(publish=MaxRate(messages=100, size=1 << 40)))
     flood = Flood(topic, 50)
     await flood.flow(10.0)
     assert topic.published.messages.total == pytest.approx(1100, rel=0.05)
@@ -141,7 +161,7 @@ async def test_of_messages_and_bytes_the_narrower_one_binds(world: World) -> Non
 
 
 async def test_who_sends_to_other_topics_is_not_stopped(world: World) -> None:
-    slow = world.topic("slow", publish_rate=MaxRate(messages=10))
+    slow = world.topic("slow", RatePolicies(publish=MaxRate(messages=10)))
     fast = world.topic("fast")
     stopped, free = Flood(slow, 100), Flood(fast, 5)
     await asyncio.gather(stopped.flow(5.0), free.flow(5.0))
@@ -156,7 +176,7 @@ async def test_who_sends_to_other_topics_is_not_stopped(world: World) -> None:
 
 
 async def test_producers_of_one_topic_share_its_rate_in_the_order_they_came(world: World) -> None:
-    topic = world.topic("t", publish_rate=MaxRate(messages=1000))
+    topic = world.topic("t", RatePolicies(publish=MaxRate(messages=1000)))
     floods = [Flood(topic, 50) for _ in range(4)]
     await asyncio.gather(*(flood.flow(10.0) for flood in floods))
     assert topic.published.messages.total == pytest.approx(11_000, rel=0.05)
@@ -169,7 +189,7 @@ async def test_producers_of_one_topic_share_its_rate_in_the_order_they_came(worl
 
 async def test_many_that_were_stopped_are_read_on_a_few_at_a_time(world: World) -> None:
     """All at once would keep everybody else waiting for as long as it takes to read what they have sent."""
-    topic = world.topic("t", publish_rate=MaxRate(messages=1000))
+    topic = world.topic("t", RatePolicies(publish=MaxRate(messages=1000)))
     floods = [Flood(topic, 20) for _ in range(200)]
     for flood in floods:
         flood.send()
@@ -188,7 +208,7 @@ async def test_many_that_were_stopped_are_read_on_a_few_at_a_time(world: World) 
 
 
 async def test_a_high_rate_is_reached_by_many_that_bring_little_each(world: World) -> None:
-    topic = world.topic("t", publish_rate=MaxRate(messages=50_000))
+    topic = world.topic("t", RatePolicies(publish=MaxRate(messages=50_000)))
     floods = [Flood(topic, 10) for _ in range(300)]
     await asyncio.gather(*(flood.flow(3.0) for flood in floods))
     assert topic.published.messages.total == pytest.approx(200_000, rel=0.05)
@@ -196,7 +216,7 @@ async def test_a_high_rate_is_reached_by_many_that_bring_little_each(world: Worl
 
 
 async def test_what_waits_for_a_rate_leaves_the_brokers_budget_to_others(world: World) -> None:
-    topic = world.topic("t", publish_rate=MaxRate(messages=10))
+    topic = world.topic("t", RatePolicies(publish=MaxRate(messages=10)))
     flood = Flood(topic, 100)
     flood.send()
     await confirmed()
@@ -211,7 +231,7 @@ async def test_what_waits_for_a_rate_leaves_the_brokers_budget_to_others(world: 
 
 async def test_the_brokers_rate_is_that_of_all_topics_together() -> None:
     world = World(broker_publisher_throttling_max_message_rate=1000)
-    one, two = world.topic("one"), world.topic("two", publish_rate=MaxRate(messages=100))
+    one, two = world.topic("one"), world.topic("two", RatePolicies(publish=MaxRate(messages=100)))
     floods = [Flood(one, 100), Flood(two, 100)]
     await asyncio.gather(*(flood.flow(10.0) for flood in floods))
     both = one.published.messages.total + two.published.messages.total
@@ -224,13 +244,15 @@ async def test_the_brokers_rate_is_that_of_all_topics_together() -> None:
 async def test_a_changed_rate_acts_at_once_and_without_one_all_that_waits_passes(
     world: World,
 ) -> None:
-    topic = world.topic("t", publish_rate=MaxRate(messages=1))
+    topic = world.topic("t", RatePolicies(publish=MaxRate(messages=1)))
     flood = Flood(topic, 100)
     flood.send()
     await confirmed()
     assert len(flood.wire.stored) == 1
     assert flood.wire.holds
-    await topic.apply(TopicPolicies(publish_rate=MaxRate(messages=50)), LedgerConfig())
+    await topic.apply(
+        TopicPolicies(rates=RatePolicies(publish=MaxRate(messages=50))), LedgerConfig()
+    )
     await asyncio.sleep(1.0)
     assert 45 <= len(flood.wire.stored) <= 55
     await topic.apply(TopicPolicies(), LedgerConfig())
@@ -242,7 +264,7 @@ async def test_a_changed_rate_acts_at_once_and_without_one_all_that_waits_passes
 
 
 async def test_who_was_sent_away_is_not_stored_and_what_it_sent_is_given_back(world: World) -> None:
-    topic = world.topic("t", publish_rate=MaxRate(messages=10))
+    topic = world.topic("t", RatePolicies(publish=MaxRate(messages=10)))
     gone, stays = Flood(topic, 100), Flood(topic, 20)
     gone.send()
     stays.send()
@@ -256,7 +278,7 @@ async def test_who_was_sent_away_is_not_stored_and_what_it_sent_is_given_back(wo
 
 
 async def test_a_topic_that_closes_stops_nobody(world: World) -> None:
-    topic = world.topic("t", publish_rate=MaxRate(messages=10))
+    topic = world.topic("t", RatePolicies(publish=MaxRate(messages=10)))
     flood = Flood(topic, 100)
     flood.send()
     await confirmed()
@@ -269,7 +291,7 @@ async def test_a_topic_that_closes_stops_nobody(world: World) -> None:
 async def test_a_message_above_the_topics_size_is_refused_and_the_others_are_stored(
     world: World,
 ) -> None:
-    topic = world.topic("t", message_bytes_max=len(ENTRY))
+    topic = world.topic("t", publish=PublishPolicies(message_bytes_max=len(ENTRY)))
     flood = Flood(topic, 1)
     data = b"".join(
         client_commands.send(1, i, entry_of(bytes(SIZE + (i == 1))), num_messages=1)
@@ -286,7 +308,7 @@ async def test_a_message_above_the_topics_size_is_refused_and_the_others_are_sto
 
 
 async def test_what_is_not_encrypted_is_refused_where_it_must_be(world: World) -> None:
-    topic = world.topic("t", encryption_required=True)
+    topic = world.topic("t", publish=PublishPolicies(encryption_required=True))
     flood = Flood(topic, 1)
     keys = {"encryption_keys": [pb.EncryptionKeys(key="k", value=b"v")]}
     entries = [entry_of(bytes(SIZE), **(keys if i != 1 else {})) for i in range(3)]
@@ -306,7 +328,7 @@ async def test_what_is_not_encrypted_is_refused_where_it_must_be(world: World) -
 async def test_topics_of_a_resource_group_share_its_rate_and_one_that_leaves_is_free(
     world: World,
 ) -> None:
-    both = [world.topic(name, resource_group="g") for name in ("a", "b")]
+    both = [world.topic(name, RatePolicies(resource_group="g")) for name in ("a", "b")]
     group = world.rates.groups.by_name["g"]
     group.set(MaxRate(messages=1000), MaxRate())
     floods = [Flood(topic, 100) for topic in both]

@@ -11,14 +11,19 @@ from engine.broker.administration import reports
 from engine.broker.connection.produce import ProduceCommands
 from engine.broker.dispatch.consumer import SubscriptionType
 from engine.broker.errors import BacklogExceeded, BacklogHeld, BrokerError, ServiceNotReady
-from engine.broker.ports import BacklogQuota, QuotaAction, TopicPolicies
+from engine.broker.policies import (
+    BacklogPolicies,
+    BacklogQuota,
+    QuotaAction,
+    TopicPolicies,
+)
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import ManagedSettings
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.errors import ServerError
-from tests.support.broker_bench import NAME, Bench, Client, opened, round_of
+from tests.support.broker_bench import NAME, Bench, Client, opened, put_in_force, round_of
 from tests.support.stores.failing import FailingStore
 
 FIRST = InitialPosition.EARLIEST
@@ -67,11 +72,11 @@ async def publish(bench: Bench, count: int, age_s: int = 0) -> int:
 
 
 def size_quota(limit: int, action: QuotaAction) -> TopicPolicies:
-    return TopicPolicies(size_quota=BacklogQuota(limit, action))
+    return TopicPolicies(backlog=BacklogPolicies(size_quota=BacklogQuota(limit, action)))
 
 
 def age_quota(limit_s: int, action: QuotaAction) -> TopicPolicies:
-    return TopicPolicies(age_quota=BacklogQuota(limit_s, action))
+    return TopicPolicies(backlog=BacklogPolicies(age_quota=BacklogQuota(limit_s, action)))
 
 
 def backlogs(bench: Bench) -> dict[str, int]:
@@ -94,7 +99,7 @@ async def test_beyond_the_size_producers_go_and_come_back_when_the_consumer_caug
 ) -> None:
     await subscribe(bench, "s", "t")
     size = await publish(bench, 9)
-    bench.topic.policies = size_quota(10 * size, action)
+    put_in_force(bench.topic, size_quota(10 * size, action))
     await round_of(bench, "quotas")
     await bench.topic.quotas.admit()
     assert bench.publisher.dropped == []
@@ -121,10 +126,10 @@ async def test_beyond_the_age_as_well(
     await subscribe(bench, "s", "t")
     await publish(bench, 1, age_s=100)
     await publish(bench, 1, age_s=10)
-    bench.topic.policies = age_quota(200, action)
+    put_in_force(bench.topic, age_quota(200, action))
     await round_of(bench, "quotas")
     await bench.topic.quotas.admit()
-    bench.topic.policies = age_quota(50, action)
+    put_in_force(bench.topic, age_quota(50, action))
     with pytest.raises(refusal):
         await bench.topic.quotas.admit()
     await round_of(bench, "quotas")
@@ -134,7 +139,7 @@ async def test_beyond_the_age_as_well(
     await bench.topic.quotas.admit()
     await bench.topic.subscriptions["s"].moves.clear()
     await bench.topic.subscriptions["t"].moves.clear()
-    bench.topic.policies = age_quota(1, action)
+    put_in_force(bench.topic, age_quota(1, action))
     await bench.topic.quotas.admit()  # without a backlog nothing is old
 
 
@@ -147,7 +152,7 @@ async def test_the_client_gets_pulsars_codes_and_nothing_is_made_for_it(bench: B
     )
     codes = []
     for action in (QuotaAction.HOLD, QuotaAction.REFUSE):
-        bench.topic.policies = size_quota(size, action)
+        put_in_force(bench.topic, size_quota(size, action))
         with pytest.raises(BrokerError) as caught:
             await produce.producer(asked)
         codes.append(caught.value.code)
@@ -156,7 +161,7 @@ async def test_the_client_gets_pulsars_codes_and_nothing_is_made_for_it(bench: B
         ServerError.ProducerBlockedQuotaExceededException,
     ]
     assert list(bench.topic.subscriptions) == ["s"]
-    bench.topic.policies = size_quota(size, QuotaAction.EVICT)
+    put_in_force(bench.topic, size_quota(size, QuotaAction.EVICT))
     await produce.producer(asked)
     assert len(produce.producers) == 1
 
@@ -168,7 +173,7 @@ async def test_eviction_leaves_nine_tenths_of_the_size_to_the_slowest(bench: Ben
     bench.topic.policies = size_quota(21 * size, QuotaAction.EVICT)
     await round_of(bench, "quotas")
     assert backlogs(bench) == {"slow": 20, "quick": 5}
-    bench.topic.policies = size_quota(10 * size, QuotaAction.EVICT)
+    put_in_force(bench.topic, size_quota(10 * size, QuotaAction.EVICT))
     await round_of(bench, "quotas")
     assert backlogs(bench) == {"slow": 9, "quick": 5}
     assert bench.publisher.dropped == []
@@ -207,11 +212,11 @@ async def test_what_is_not_known_evicts_nobody_and_refuses_nobody_anew(
     size = await publish(bench, 10, age_s=100)
     await make_unread(bench, silent)
     for policies in (size_quota(size, QuotaAction.EVICT), age_quota(10, QuotaAction.EVICT)):
-        bench.topic.policies = policies
+        put_in_force(bench.topic, policies)
         await round_of(bench, "quotas")
         assert backlogs(bench) == {"s": 10}
     for policies in (size_quota(size, QuotaAction.HOLD), age_quota(10, QuotaAction.HOLD)):
-        bench.topic.policies = policies
+        put_in_force(bench.topic, policies)
         await bench.topic.quotas.admit()
         await round_of(bench, "quotas")
     assert bench.publisher.dropped == []
@@ -224,7 +229,7 @@ async def test_who_was_refused_stays_refused_while_nothing_is_known(
     await subscribe(bench, "s")
     size = await publish(bench, 10, age_s=100)
     hold = QuotaAction.HOLD
-    bench.topic.policies = age_quota(10, hold) if by_age else size_quota(size, hold)
+    put_in_force(bench.topic, age_quota(10, hold) if by_age else size_quota(size, hold))
     await round_of(bench, "quotas")
     await make_unread(bench, silent)
     await bench.subscription.moves.clear()
@@ -240,7 +245,7 @@ async def test_a_silent_storage_changes_nothing_of_the_age(
 ) -> None:
     await subscribe(bench, "s")
     await publish(bench, 2, age_s=100)
-    bench.topic.policies = age_quota(10, QuotaAction.HOLD)
+    put_in_force(bench.topic, age_quota(10, QuotaAction.HOLD))
     caplog.set_level(logging.INFO)
     await bench.cluster.stop("b0")
     await round_of(bench, "quotas")
@@ -260,10 +265,10 @@ async def test_the_oldest_message_is_read_once_for_as_long_as_it_is_the_oldest(
 ) -> None:
     await subscribe(bench, "s")
     await publish(bench, 2, age_s=100)
-    bench.topic.policies = age_quota(1000, QuotaAction.HOLD)
+    put_in_force(bench.topic, age_quota(1000, QuotaAction.HOLD))
     await round_of(bench, "quotas")
     await bench.cluster.stop("b0")
-    bench.topic.policies = age_quota(10, QuotaAction.HOLD)
+    put_in_force(bench.topic, age_quota(10, QuotaAction.HOLD))
     with pytest.raises(BacklogHeld):
         await bench.topic.quotas.admit()
     await bench.cluster.start("b0")

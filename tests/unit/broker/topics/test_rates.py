@@ -9,7 +9,12 @@ import pytest
 from engine.base.clock import LoopClock
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.broker.errors import NotAllowed
-from engine.broker.ports import MaxRate, TopicPolicies
+from engine.broker.policies import (
+    MaxRate,
+    RatePolicies,
+    SubscriptionPolicies,
+    TopicPolicies,
+)
 from engine.broker.settings import DataPathSettings
 from engine.broker.topics.rates import CONSUMERS_REMEMBERED, SubscribeRate
 from tests.support.broker_bench import Bench, Client, opened
@@ -69,7 +74,9 @@ async def change(bench: Bench, policies: TopicPolicies) -> None:
 
 
 async def test_a_type_that_is_not_enabled_is_refused_and_says_which(bench: Bench) -> None:
-    await change(bench, TopicPolicies(subscription_types=("Exclusive", "Key_Shared")))
+    await change(
+        bench, TopicPolicies(subscriptions=SubscriptionPolicies(types=("Exclusive", "Key_Shared")))
+    )
     with pytest.raises(NotAllowed) as refused:
         await bench.join(SubscriptionType.SHARED)
     assert str(refused.value).endswith("doesn't support Shared sub type!")
@@ -78,7 +85,9 @@ async def test_a_type_that_is_not_enabled_is_refused_and_says_which(bench: Bench
 
 
 async def test_a_consumer_that_comes_too_often_is_refused(bench: Bench) -> None:
-    await change(bench, TopicPolicies(subscribe_rate=MaxRate(messages=2, period_s=3600)))
+    await change(
+        bench, TopicPolicies(rates=RatePolicies(subscribe=MaxRate(messages=2, period_s=3600)))
+    )
     for _ in range(2):
         joined, _ = await bench.join(SubscriptionType.SHARED)
         bench.subscription.detach(joined)

@@ -54,23 +54,30 @@ async def test_a_producers_schema_gets_a_version(bench: Bench) -> None:
     assert await rules.for_producer(bench.topic, avro(("a", "int"))) == number(0)
     with pytest.raises(IncompatibleSchema, match="field b"):
         await rules.for_producer(bench.topic, avro(("a", "int"), ("b", "int")))
-    bench.topic.policies = replace(bench.topic.policies, schema_strategy=Strategy.FORWARD)
+    bench.topic.policies = replace(
+        bench.topic.policies, schema=replace(bench.topic.policies.schema, strategy=Strategy.FORWARD)
+    )
     assert await rules.for_producer(bench.topic, avro(("a", "int"), ("b", "int"))) == number(1)
 
 
 async def test_policies_decide_who_may_add_and_who_must_have_one(bench: Bench) -> None:
     rules = bench.schemas
     bench.topic.policies = replace(
-        bench.topic.policies, schema_auto_update=False, schema_enforced=True
+        bench.topic.policies,
+        schema=replace(bench.topic.policies.schema, auto_update=False, enforced=True),
     )
     assert await rules.for_producer(bench.topic, None) == NO_VERSION  # the topic has none
     with pytest.raises(IncompatibleSchema, match="auto updating is disabled"):
         await rules.for_producer(bench.topic, avro(("a", "int")))
     with pytest.raises(IncompatibleSchema, match="auto updating is disabled"):
         await rules.for_consumer(bench.topic, avro(("a", "int")))
-    bench.topic.policies = replace(bench.topic.policies, schema_auto_update=True)
+    bench.topic.policies = replace(
+        bench.topic.policies, schema=replace(bench.topic.policies.schema, auto_update=True)
+    )
     assert await rules.for_producer(bench.topic, avro(("a", "int"))) == number(0)
-    bench.topic.policies = replace(bench.topic.policies, schema_auto_update=False)
+    bench.topic.policies = replace(
+        bench.topic.policies, schema=replace(bench.topic.policies.schema, auto_update=False)
+    )
     assert await rules.for_producer(bench.topic, avro(("a", "int"))) == number(0)
     for ask in (rules.for_producer(bench.topic, None), rules.for_version(bench.topic, NONE)):
         with pytest.raises(IncompatibleSchema, match="SchemaValidationEnforced"):
@@ -82,9 +89,12 @@ async def test_what_brokers_write_themselves_is_under_no_policy_of_users(bench: 
     system = await bench.registry.get(CHANGE_EVENTS, create=True)
     strict = replace(
         system.policies,
-        schema_auto_update=False,
-        schema_enforced=True,
-        schema_strategy=Strategy.ALWAYS_INCOMPATIBLE,
+        schema=replace(
+            system.policies.schema,
+            auto_update=False,
+            enforced=True,
+            strategy=Strategy.ALWAYS_INCOMPATIBLE,
+        ),
     )
     system.policies = strict
     assert await bench.schemas.for_producer(system, avro(("a", "int"))) == number(0)
@@ -135,7 +145,10 @@ async def test_a_consumer_must_read_what_the_topic_has(bench: Bench) -> None:
         await rules.for_consumer(bench.topic, avro(("b", "int")))
     with pytest.raises(IncompatibleSchema, match="exists schema type AVRO, new schema type STRING"):
         await rules.for_consumer(bench.topic, STRING)
-    bench.topic.policies = replace(bench.topic.policies, schema_strategy=Strategy.ALWAYS_COMPATIBLE)
+    bench.topic.policies = replace(
+        bench.topic.policies,
+        schema=replace(bench.topic.policies.schema, strategy=Strategy.ALWAYS_COMPATIBLE),
+    )
     await rules.for_consumer(bench.topic, STRING)
     found = await rules.latest(bench.topic)
     assert found is not None
@@ -144,10 +157,16 @@ async def test_a_consumer_must_read_what_the_topic_has(bench: Bench) -> None:
 
 async def test_a_consumers_version_is_the_one_with_its_very_bytes(bench: Bench) -> None:
     rules = bench.schemas
-    bench.topic.policies = replace(bench.topic.policies, schema_strategy=Strategy.BACKWARD)
+    bench.topic.policies = replace(
+        bench.topic.policies,
+        schema=replace(bench.topic.policies.schema, strategy=Strategy.BACKWARD),
+    )
     for of in ("int", "long", "double"):
         await rules.for_producer(bench.topic, avro(("a", of)))
-    bench.topic.policies = replace(bench.topic.policies, schema_strategy=Strategy.ALWAYS_COMPATIBLE)
+    bench.topic.policies = replace(
+        bench.topic.policies,
+        schema=replace(bench.topic.policies.schema, strategy=Strategy.ALWAYS_COMPATIBLE),
+    )
     for version, of in enumerate(("int", "long", "double")):
         assert await rules.for_consumer(bench.topic, avro(("a", of))) == version
     assert await rules.for_consumer(bench.topic, avro(("a", "string"))) is None

@@ -10,7 +10,12 @@ import pytest
 
 from engine.base.names import TopicName
 from engine.broker.errors import PersistenceError, ServiceNotReady, SubscriptionNotFound
-from engine.broker.ports import TopicPolicies
+from engine.broker.policies import (
+    BacklogPolicies,
+    DeduplicationPolicies,
+    StoragePolicies,
+    TopicPolicies,
+)
 from engine.broker.topics.deduplication import Deduplication
 from engine.broker.topics.publish import Producer
 from engine.broker.topics.quotas import BacklogQuotas
@@ -128,7 +133,9 @@ async def test_a_topic_cannot_be_made_anew_before_all_of_it_is_deleted(bench: Be
 
 async def test_changed_retention_reaches_a_loaded_topic_without_traffic(bench: Bench) -> None:
     bench.everything.ledger_entries = 2
-    bench.everything.in_force = TopicPolicies(retention_minutes=-1, retention_mb=-1)
+    bench.everything.in_force = TopicPolicies(
+        storage=StoragePolicies(retention_minutes=-1, retention_mb=-1)
+    )
     await bench.registry.unload(NAME)
     bench.topic = await bench.registry.get(NAME, create=True)
     bench.producer = _newcomer(bench, "p")
@@ -151,7 +158,7 @@ async def test_changed_retention_reaches_a_loaded_topic_without_traffic(bench: B
 async def test_upkeep_of_other_topics_goes_on_when_one_fails_unexpectedly(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, job: str
 ) -> None:
-    bench.everything.in_force = TopicPolicies(message_ttl_s=10)
+    bench.everything.in_force = TopicPolicies(backlog=BacklogPolicies(message_ttl_s=10))
     await bench.topic.apply(
         bench.everything.in_force, bench.everything.ledger_config(TopicPolicies())
     )
@@ -191,7 +198,9 @@ async def test_entries_under_way_get_their_receipts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deduplication: bool
 ) -> None:
     async with opened(tmp_path) as bench:
-        bench.everything.in_force = TopicPolicies(deduplication=deduplication)
+        bench.everything.in_force = TopicPolicies(
+            deduplication=DeduplicationPolicies(enabled=deduplication)
+        )
         await bench.registry.unload(NAME)
         topic = await bench.load()
         await topic.deduplication.ready()

@@ -105,7 +105,10 @@ async def test_the_quorums_in_force_are_told_with_how_many_topics_have_them(
     assert ([ensemble, write, ack], topics, namespaces) == (found["default"], len(TOPICS), 1)
     topic = broker.running.registry.loaded(TOPICS[0])
     assert topic is not None
-    other = replace(topic.policies, ensemble=5, write_quorum=4, ack_quorum=3)
+    other = replace(
+        topic.policies,
+        storage=replace(topic.policies.storage, ensemble=5, write_quorum=4, ack_quorum=3),
+    )
     topic.policies = other
     found = await asked(instance, REPLICATION, NoArguments())
     assert found["topics"][-1] == [5, 4, 3, 1, 1]

@@ -34,7 +34,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
 async def reaches(bench: AdminBench, seconds: int) -> None:
     topic = await bench.loaded(TOPIC)
     async with asyncio.timeout(WITHIN_S):
-        while topic.policies.message_ttl_s != seconds:
+        while topic.policies.backlog.message_ttl_s != seconds:
             await asyncio.sleep(0.01)
     assert bench.broker.running.registry.loaded(TOPIC) is topic
 
@@ -54,7 +54,7 @@ async def test_changes_of_a_namespace_reach_its_loaded_topic(bench: AdminBench) 
     })  # fmt: skip
     await policies.set_on_namespace(bench.engine, NAMESPACE, TTL, None)
     await reaches(bench, 0)
-    assert (await bench.loaded(TOPIC)).policies.retention_minutes == 5
+    assert (await bench.loaded(TOPIC)).policies.storage.retention_minutes == 5
 
 
 async def test_a_change_is_told_again_until_it_could_be_read(
@@ -132,7 +132,7 @@ async def test_single_subscriptions_have_the_rate_of_here_before_that_of_all_clu
     await set_rate("a", 1, everywhere=True)
     await set_rate("b", 2, everywhere=True)
     await set_rate("b", 3, everywhere=False)
-    rates = (await bench.broker.running.catalog.policies(TOPIC)).subscription_rates
+    rates = (await bench.broker.running.catalog.policies(TOPIC)).rates.by_subscription
     assert {name: rate.messages for name, rate in rates.items()} == {"a": 1, "b": 3}
     said = (await policies.of_topic(bench.engine, TOPIC))[SUBSCRIPTION_RATE.name]
     assert (set(said["subscriptions"]), set(said["subscriptions_everywhere"])) == (

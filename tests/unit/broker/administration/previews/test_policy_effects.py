@@ -111,7 +111,7 @@ async def test_what_outlives_a_ttl_is_counted_by_subscription_and_goes(bench: Ad
 async def test_a_ttl_frees_what_nobody_keeps_by_retention(bench: AdminBench) -> None:
     topic = await closed_ledger(bench)
     await policies.set_on_namespace(bench.engine, NAMESPACE, BY_NAME["retention"], NOTHING)
-    await until(lambda: topic.policies.retention_minutes == 0)
+    await until(lambda: topic.policies.storage.retention_minutes == 0)
     said = await effect(bench, "messageTTL", 1)
     assert (said["bytes"], said["subscriptions"][0]["entries"]) == (topic.log.stats().size, 12)
 
@@ -129,7 +129,12 @@ async def test_a_quota_evicts_what_it_was_told_to_or_sends_producers_away(
     assert lost["entries"] > 0
     assert said["within_s"] == 60
     await policies.set_on_topic(bench.engine, TOPIC, row, {"limit": value["limitSize"], **value})
-    await until(lambda: topic.policies.size_quota.limit > 0 or topic.policies.age_quota.limit > 0)
+    await until(
+        lambda: (
+            topic.policies.backlog.size_quota.limit > 0
+            or topic.policies.backlog.age_quota.limit > 0
+        )
+    )
     await topic.quotas.check()
     assert topic.subscriptions["s"].cursor.backlog_entries() == 12 - lost["entries"]
     said = await effect(bench, row.name, {**value, "policy": "producer_exception"})
@@ -152,7 +157,7 @@ async def test_subscriptions_and_topics_that_nobody_uses_are_named(bench: AdminB
     assert not (await effect(bench, "inactiveTopicPolicies", caught_up))["deleted"], "kept for ever"
     await policies.set_on_namespace(bench.engine, NAMESPACE, BY_NAME["retention"], NOTHING)
     topic = await bench.loaded(TOPIC)
-    await until(lambda: topic.policies.retention_minutes == 0)
+    await until(lambda: topic.policies.storage.retention_minutes == 0)
     said = await effect(bench, "inactiveTopicPolicies", caught_up)
     assert (said["deleted"], said["within_s"]) == (True, 90)
     assert said["bytes"] == topic.log.stats().size

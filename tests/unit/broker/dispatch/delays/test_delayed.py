@@ -7,7 +7,10 @@ from dataclasses import replace
 from engine.base.ids import Position
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.broker.dispatch.delays.delayed import HEAP_ENTRY_BYTES, DelayIndex
-from engine.broker.ports import TopicPolicies
+from engine.broker.policies import (
+    DispatchPolicies,
+    TopicPolicies,
+)
 from engine.broker.settings import DataPathSettings
 from tests.support.broker_bench import Client
 from tests.support.shelf import EXACT, Reading, simulated
@@ -107,7 +110,9 @@ async def test_of_many_each_comes_once_and_in_its_time() -> None:
 
 @simulated
 async def test_what_is_due_close_together_goes_together() -> None:
-    reading = Reading(SETTINGS, policies=TopicPolicies(delay_tick_ms=1000))
+    reading = Reading(
+        SETTINGS, policies=TopicPolicies(dispatch=DispatchPolicies(delay_tick_ms=1000))
+    )
     start_s = reading.shelf.clock.monotonic_s()
     client = Client()
     await reading.join(client, 1000)
@@ -127,7 +132,9 @@ async def test_what_is_due_close_together_goes_together() -> None:
 @simulated
 async def test_not_strictly_messages_come_up_to_a_tick_early() -> None:
     settings = replace(SETTINGS, is_delayed_delivery_deliver_at_time_strict=False)
-    reading = Reading(settings, policies=TopicPolicies(delay_tick_ms=1000))
+    reading = Reading(
+        settings, policies=TopicPolicies(dispatch=DispatchPolicies(delay_tick_ms=1000))
+    )
     client = Client()
     await reading.join(client, 1000)
     reading.publish(1, delay_ms=900)
@@ -144,7 +151,7 @@ async def test_without_delayed_delivery_nothing_waits_any_more() -> None:
     reading, _, client = await _joined()
     reading.publish(40, delay_ms=HOUR_MS)
     await _rest()
-    reading.topic.policies = replace(EXACT, delays=False)
+    reading.topic.policies = replace(EXACT, dispatch=replace(EXACT.dispatch, delays=False))
     reading.subscription.apply()
     await _rest()
     reading.publish(1, delay_ms=HOUR_MS)
