@@ -8,9 +8,20 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
 from admin_ui.analyses import selectors, shapes
-from admin_ui.calls import WINDOW, Call, ConsoleView, Parameter, checked, in_thread, query
+from admin_ui.calls import (
+    OF_CLUSTER,
+    WINDOW,
+    Call,
+    ConsoleView,
+    InstanceView,
+    Parameter,
+    checked,
+    in_thread,
+    query,
+)
 from admin_ui.params import window
 from engine.auth.rights import AUTHENTICATED, SUPERUSER
+from gateway.clusters.registry import clusters_for
 from gateway.http.bodies import json_answer
 from gateway.jobs import services, targets
 
@@ -35,25 +46,40 @@ class AnalysesView(JobsView):
         return json_answer(selectors.analyses())
 
 
-class RunsView(JobsView):
+class RunsView(JobsView, InstanceView):
+    """The runs of a cluster."""
+
     calls = {
         "get": Call(
             "listRuns",
             shapes.RunPage,
-            (Parameter("target", "exact"), Parameter("analysis", "exact"), *WINDOW),
-            errors=(400,),
+            (OF_CLUSTER, Parameter("target", "exact"), Parameter("analysis", "exact"), *WINDOW),
+            errors=(400, 404),
         ),
         "post": Call(
-            "startRun", shapes.RunShape, body=shapes.RunRequest, success=201, errors=(400,)
+            "startRun",
+            shapes.RunShape,
+            (OF_CLUSTER,),
+            body=shapes.RunRequest,
+            success=201,
+            errors=(400, 404),
         ),
     }
+
+    @property
+    def stored_cluster(self) -> str:
+        """The cluster as runs store it."""
+        is_default = self.cluster is clusters_for(self.request).default
+        return "" if is_default else self.cluster.name
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         """Answer runs, newest first, without their results."""
         params = query(request)
         offset, limit = window(params)
         runs = services.history(
-            target=params.get("target", ""), analysis=params.get("analysis", "")
+            cluster=self.stored_cluster,
+            target=params.get("target", ""),
+            analysis=params.get("analysis", ""),
         )
         page = runs[offset : offset + limit]
         rows = [selectors.row(run, with_result=False) async for run in page]
@@ -66,7 +92,10 @@ class RunsView(JobsView):
         kind = services.declared(analysis=body["analysis"]).target
         parameters = await self.work(lambda engine: targets.completed(engine, kind, parameters))
         run = await in_thread(services.create)(
-            analysis=body["analysis"], parameters=parameters, user=self.principal
+            analysis=body["analysis"],
+            parameters=parameters,
+            user=self.principal,
+            cluster=self.stored_cluster,
         )
         return json_answer(selectors.row(run), status=201)
 

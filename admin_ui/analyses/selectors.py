@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from django.conf import settings
+
 from gateway.jobs import services
 from gateway.jobs.models import JobRun, RunState
 
@@ -29,6 +31,7 @@ def row(run: JobRun, *, with_result: bool = True) -> Body:
         "id": run.id,
         "analysis": run.analysis,
         "title": run.title,
+        "cluster": run.cluster or settings.CLUSTERS[0].name,
         "target": run.target,
         "parameters": run.parameters,
         "state": run.state,

@@ -28,6 +28,7 @@ class RunShape(s.Serializer[object]):
     id = s.CharField()
     analysis = s.CharField()
     title = s.CharField()
+    cluster = s.CharField()
     target = s.CharField(
         help_text="full name of the topic, namespace or tenant; empty for the cluster"
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from typing import Any, cast
+from urllib.parse import quote
 
 from django.http import HttpRequest
 
@@ -42,6 +43,11 @@ class Clusters(Parts):
             kind = "clusters" if len(self._by_name) > 1 else "cluster"
             raise NotFound(f"This gateway serves the {kind} {', '.join(self._by_name)}, not {name}")
         return cluster
+
+
+def path_of(name: str) -> str:
+    """Return the path below which Pulsar's interfaces of a cluster are served; empty for the default (no name)."""
+    return f"/clusters/{quote(name, safe='')}" if name else ""
 
 
 def serving(clusters: Clusters, application: Application) -> Application:

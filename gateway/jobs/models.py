@@ -26,11 +26,13 @@ class JobRun(models.Model):
     Rows change only by compare-and-set on (attempt, state), so that a late message of a lost worker changes nothing.
     ``lease_until_ms`` is renewed by the worker while the run is running; the worker is lost when it has expired.
     ``target``: full name of the topic, namespace or tenant that the analysis looks at, empty for the cluster.
+    ``cluster``: name of the cluster, empty for the gateway's default one.
     """
 
     id = models.CharField(primary_key=True, max_length=16, default=new_run_id, editable=False)
     analysis = models.CharField(max_length=64)
     title = models.CharField(max_length=200)
+    cluster = models.CharField(max_length=255, blank=True, default="")
     target = models.CharField(max_length=1024, blank=True, default="", db_index=True)
     parameters = models.JSONField()
     state = models.CharField(max_length=16, choices=RunState.choices, default=RunState.QUEUED)

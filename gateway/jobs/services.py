@@ -66,8 +66,8 @@ def check_parameters(*, analysis: str, parameters: Any) -> dict[str, Any]:
     return {**defaults, **parameters}
 
 
-def create(*, analysis: str, parameters: Any, user: str = "") -> JobRun:
-    """Create a queued run and send it to the workers after the transaction.
+def create(*, analysis: str, parameters: Any, user: str = "", cluster: str = "") -> JobRun:
+    """Create a queued run and send it to the workers after the transaction. ``cluster`` as in ``JobRun``.
 
     ``recover`` sends it again if Celery's broker is unavailable then.
 
@@ -80,6 +80,7 @@ def create(*, analysis: str, parameters: Any, user: str = "") -> JobRun:
     run = JobRun(
         analysis=analysis,
         title=title[:200],
+        cluster=cluster,
         target=target,
         parameters=checked,
         created_at=now_ms(),
@@ -209,9 +210,9 @@ def stage_of(run: JobRun) -> str:
     return f"its worker has not answered for {silent_ms // 1000} s; if it does not return, {then}"
 
 
-def history(*, target: str = "", analysis: str = "") -> QuerySet[JobRun]:
-    """Return runs, newest first, without their results."""
-    runs = JobRun.objects.defer("result")
+def history(*, cluster: str = "", target: str = "", analysis: str = "") -> QuerySet[JobRun]:
+    """Return runs of a cluster, newest first, without their results."""
+    runs = JobRun.objects.defer("result").filter(cluster=cluster)
     if target:
         runs = runs.filter(target=target)
     if analysis:

@@ -12,6 +12,7 @@ from typing import Any
 
 from django.conf import settings
 
+from engine.base.errors import InvalidField
 from gateway.jobs.models import JobRun
 from spark_jobs.catalogue import ANALYSES
 
@@ -117,6 +118,16 @@ def tag(run: JobRun) -> str:
     return f"run-{run.id}-{run.attempt}"
 
 
+def metadata_url(cluster: str) -> str:
+    """Return the URL of the metadata store of a run's cluster. Raises InvalidField."""
+    if not cluster:
+        return str(settings.CLUSTERS[0].metadata_url)
+    urls: dict[str, str] = {item.name: item.metadata_url for item in settings.CLUSTERS}
+    if cluster not in urls:
+        raise InvalidField("cluster", f"{cluster} is not among the worker's: {', '.join(urls)}")
+    return urls[cluster]
+
+
 def run_analysis(run: JobRun, staged: Path, progress: Any) -> dict[str, Any]:
     """Run the analysis of ``run`` with files in ``staged``; return a result as in docs/formats/analysis-result.md.
 
@@ -131,7 +142,7 @@ def run_analysis(run: JobRun, staged: Path, progress: Any) -> dict[str, Any]:
     spark.addTag(tag(run))
     spark.registerProgressHandler(progress.sign)
     try:
-        context = {"metadata.url": settings.CLUSTERS[0].metadata_url}
+        context = {"metadata.url": metadata_url(run.cluster)}
         result = analysis.load()(
             spark, run.parameters, context, progress=progress, output_dir=staged
         )

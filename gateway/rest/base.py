@@ -1,11 +1,10 @@
 """The base of the resources of Pulsar's REST interface: views, one for each path of the table of routes."""
 
-from urllib.parse import quote
-
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
 from engine.base.errors import NotBuilt
+from gateway.clusters.registry import path_of
 from gateway.http.view import RestView
 from gateway.rest.routes import RestRoute
 
@@ -38,8 +37,7 @@ def web_url(request: HttpRequest) -> str:
     It stands for a broker's HTTP address: brokers serve only the private admin RPC, which clients cannot use.
     """
     name = request.resolver_match.kwargs.get("served_cluster") if request.resolver_match else None
-    path = f"/clusters/{quote(name, safe='')}" if name else ""
-    return f"{request.scheme}://{request.META['HTTP_HOST']}{path}"
+    return f"{request.scheme}://{request.META['HTTP_HOST']}{path_of(name or '')}"
 
 
 class UnbuiltResource(AdminResource):

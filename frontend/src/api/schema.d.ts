@@ -2317,6 +2317,7 @@ export interface components {
             id: string;
             analysis: string;
             title: string;
+            cluster: string;
             /** @description full name of the topic, namespace or tenant; empty for the cluster */
             target: string;
             parameters: {
@@ -6571,6 +6572,8 @@ export interface operations {
             query?: {
                 /** @description exact */
                 analysis?: string;
+                /** @description a cluster that this gateway serves; without it the default */
+                cluster?: string;
                 /** @description rows, 1 to 1000 */
                 limit?: number;
                 /** @description first row, from 0 */
@@ -6600,6 +6603,14 @@ export interface operations {
                     "application/json": components["schemas"]["Reason"];
                 };
             };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6612,7 +6623,10 @@ export interface operations {
     };
     startRun: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description a cluster that this gateway serves; without it the default */
+                cluster?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -6632,6 +6646,14 @@ export interface operations {
                 };
             };
             400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

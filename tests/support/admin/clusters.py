@@ -12,9 +12,10 @@ URL = "zk:127.0.0.1:2181"
 
 
 def cluster_of(link: EngineLink, name: str = "standalone", folder: Path | None = None) -> Cluster:
-    """Return a cluster behind ``link``, whose history is in ``folder`` or else in the data directory."""
+    """Return a cluster behind ``link``, whose history is in ``folder``, else in the data directory. The metadata URL of
+    its settings is not used."""
     data_dir = settings.ENVIRONMENT.data_dir
-    return Cluster(ClusterSettings(name, URL, folder or data_dir, data_dir), link)
+    return Cluster(ClusterSettings(name, f"{URL}/{name}", folder or data_dir, data_dir), link)
 
 
 class NoLink(EngineLink):

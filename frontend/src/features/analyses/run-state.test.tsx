@@ -9,6 +9,7 @@ function run(about: Partial<Run>): Run {
     id: "1",
     analysis: "topic_profile",
     title: "Topic profile",
+    cluster: "standalone",
     target: "",
     parameters: {},
     state: "running",

@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
+from engine.base.errors import InvalidField
 from gateway.clusters.cluster import Cluster
+from gateway.jobs.models import JobRun
+from gateway.jobs.spark import metadata_url
 from gateway.services.clock import now_ms
 from gateway.services.history.history_file import NAME, HistoryFile
 from gateway.services.history.slots import SLOT_MS, Recorded, Subject
 from tests.support.admin.clusters import cluster_of
-from tests.support.admin.gateway_client import Gateway, let_go_of_connections, memory_link
+from tests.support.admin.gateway_client import HOST, Gateway, let_go_of_connections, memory_link
 from tests.support.net.socket_pair import SocketPair
 
 ADMIN = "admin/v2/persistent/public/default"
@@ -80,8 +83,35 @@ def test_the_console_lists_the_topics_of_the_cluster_in_its_path(filled: Gateway
     assert filled("GET", f"{API}/east/overview").json["cluster"] == "east"
     assert filled("GET", f"{API}/west/overview").json["totals"]["topics"] == 1
     assert filled("GET", f"{API}/east/overview").json["totals"]["topics"] == 0
-    assert filled("GET", "/api/v1/environment?cluster=west").json["cluster"] == "west"
-    assert filled("GET", "/api/v1/environment").json["cluster"] == "east"
+
+
+def test_the_environment_is_that_of_the_cluster_that_is_asked_for(two: Gateway) -> None:
+    found = two("GET", "/api/v1/environment?cluster=west").json
+    assert (found["cluster"], found["http_url"]) == ("west", f"http://{HOST}/clusters/west")
+    for path in ("/api/v1/environment", "/api/v1/environment?cluster=east"):
+        found = two("GET", path).json
+        assert (found["cluster"], found["http_url"]) == ("east", f"http://{HOST}")
+    assert two("GET", "/api/v1/environment?cluster=moon").status == 404
+
+
+def test_runs_are_those_of_the_cluster(two: Gateway, settings: Any) -> None:
+    settings.CLUSTERS = [cluster.settings for cluster in two.clusters]
+    run = JobRun.objects.create(
+        analysis="a", title="t", parameters={}, created_at=1, cluster="west"
+    )
+    old = JobRun.objects.create(analysis="a", title="t", parameters={}, created_at=1)
+
+    def runs(query: str) -> list[tuple[str, str]]:
+        rows = two("GET", f"/api/v1/runs{query}").json["rows"]
+        return [(row["id"], row["cluster"]) for row in rows]
+
+    assert runs("?cluster=west") == [(run.id, "west")]
+    assert runs("") == runs("?cluster=east") == [(old.id, "east")]
+    for cluster in two.clusters:
+        assert metadata_url(cluster.name) == cluster.settings.metadata_url
+    assert metadata_url("") == two.clusters.default.settings.metadata_url
+    with pytest.raises(InvalidField, match="moon is not among the worker's: east, west"):
+        metadata_url("moon")
 
 
 def test_history_is_that_of_the_cluster_alone(two: Gateway) -> None:
