@@ -5,6 +5,7 @@ from django.http import HttpRequest, HttpResponse
 from admin_ui.calls import OF_CLUSTER, Call, InstanceView, http_url
 from admin_ui.environment import selectors, shapes
 from engine.auth.rights import AUTHENTICATED
+from gateway.clusters.registry import clusters_for, path_of
 from gateway.http.bodies import json_answer
 
 
@@ -16,7 +17,8 @@ class EnvironmentView(InstanceView):
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         body = await selectors.environment(self.cluster, self.work)
-        body["http_url"] = http_url(request)
+        is_default = self.cluster is clusters_for(request).default
+        body["http_url"] = http_url(request) + path_of("" if is_default else self.cluster.name)
         user = request.user
         body["user"] = (
             {"name": user.get_username(), "superuser": user.is_superuser}

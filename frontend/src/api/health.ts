@@ -1,5 +1,6 @@
 import { useSyncExternalStore } from "react";
 import { learnServerTime, serverTime } from "../lib/clock";
+import { ofPageCluster } from "./page-cluster";
 import type { Health, Hop } from "./types";
 
 // Freshness is the collector's: `at` is when every registered broker and the metadata store were last heard. The
@@ -156,21 +157,25 @@ function same(one: HealthView, other: HealthView): boolean {
 
 const ASK_TIMEOUT_MS = 1_500;
 
-async function askGateway(): Promise<Health> {
+async function askGateway(of = ofPageCluster): Promise<Health> {
   let response: Response;
   try {
-    response = await fetch("/api/v1/health", { signal: AbortSignal.timeout(ASK_TIMEOUT_MS) });
+    response = await fetch(`/api/v1/health${of}`, { signal: AbortSignal.timeout(ASK_TIMEOUT_MS) });
   } catch (error) {
     if (error instanceof DOMException && error.name === "TimeoutError")
       throw new NoAnswerYet(`no answer within ${ASK_TIMEOUT_MS / 1000} s`);
     throw new Error("no connection", { cause: error });
   }
+  if (response.status === 404 && of) return askGateway(""); // A cluster that is not served has no health.
   if (!response.ok) throw new Error(`it answers ${response.status}`);
   return (await response.json()) as Health;
 }
 
 let onAnswer = () => {};
-export const health = new HealthWatch(askGateway, () => onAnswer());
+export const health = new HealthWatch(
+  () => askGateway(),
+  () => onAnswer(),
+);
 
 /** What to do when a GET was answered while the socket said nothing: the gateway is there again. */
 export function whenAnswered(run: () => void): void {

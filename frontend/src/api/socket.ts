@@ -2,6 +2,7 @@
 // loses freshness only; whoever shows data polls while `status` isn't "open".
 
 import { health, whenAnswered } from "./health";
+import { ofPageCluster } from "./page-cluster";
 import type { Health } from "./types";
 
 export type Channel = "overview" | "topics" | "topic" | "schemas" | "run";
@@ -174,7 +175,7 @@ function parse(text: unknown): ServerMessage | null {
 export const liveSocket = new LiveSocket(
   () => {
     const scheme = location.protocol === "https:" ? "wss:" : "ws:";
-    return new WebSocket(`${scheme}//${location.host}/api/v1/live`) as unknown as Wire;
+    return new WebSocket(`${scheme}//${location.host}/api/v1/live${ofPageCluster}`) as unknown as Wire;
   },
   (beat) => health.heard(beat),
 );

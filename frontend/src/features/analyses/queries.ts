@@ -1,5 +1,6 @@
 import { queryOptions } from "@tanstack/react-query";
 import { answerOf, api, given } from "../../api/client";
+import { pageCluster } from "../../api/page-cluster";
 import type { Analysis, Run, RunPage } from "../../api/types";
 
 export const analysesQuery = queryOptions({
@@ -22,7 +23,13 @@ export function runsQuery(filter: {
       answerOf(
         api.GET("/api/v1/runs", {
           params: {
-            query: given({ target, analysis, offset: (page - 1) * RUNS_PER_PAGE, limit: RUNS_PER_PAGE }),
+            query: given({
+              cluster: pageCluster,
+              target,
+              analysis,
+              offset: (page - 1) * RUNS_PER_PAGE,
+              limit: RUNS_PER_PAGE,
+            }),
           },
           signal,
         }),
@@ -70,7 +77,10 @@ export function topicNamesQuery(cluster: string, text: string) {
 }
 
 export function startRun(analysis: string, parameters: Record<string, unknown>): Promise<Run> {
-  return answerOf(api.POST("/api/v1/runs", { body: { analysis, parameters } })) as Promise<Run>;
+  const query = given({ cluster: pageCluster });
+  return answerOf(
+    api.POST("/api/v1/runs", { params: { query }, body: { analysis, parameters } }),
+  ) as Promise<Run>;
 }
 
 export function cancelRun(id: string): Promise<Run> {
