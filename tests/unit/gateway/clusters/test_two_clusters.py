@@ -12,6 +12,7 @@ from gateway.clusters.cluster import Cluster
 from gateway.jobs.models import JobRun
 from gateway.jobs.spark import metadata_url
 from gateway.services.clock import now_ms
+from gateway.services.feeds.row_list import RowChanges
 from gateway.services.history.history_file import NAME, HistoryFile
 from gateway.services.history.slots import SLOT_MS, Recorded, Subject
 from tests.support.admin.clusters import cluster_of
@@ -129,7 +130,7 @@ def test_what_needs_attention_is_that_of_the_cluster_alone(filled: Gateway) -> N
     listed(filled, "east", lambda page: True)
     lag = ["no-consumer", "warning", now_ms() - 5_000, 0, {"left_ms": now_ms() - 5_000}]
     part = f"{TOPIC}-partition-0"
-    news = {"whole": False, "more": False, "rows": [[part, ["s", 500, 0, lag]]], "gone": []}
+    news = RowChanges(1, [[part, ["s", 500, 0, lag]]], [])
 
     async def report(_: Any) -> None:
         collector = west(filled).collector
