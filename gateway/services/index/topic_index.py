@@ -1,17 +1,14 @@
-"""The figures of all topics, updated by changes that brokers and the metadata store report: by name, summed, and in
-the orders that lists request. Work is proportional to what changed. Pure.
+"""The figures of all topics, updated by changes that brokers and the metadata store report. Work is proportional to
+what changed. Pure.
 
 Figures are reported for topics and partitions (here: parts); a partitioned topic has the sum of its parts. Several
 brokers may claim the same part for a moment while it moves: only the newest claim counts. A part that no broker has
-loaded keeps the figures that are stored. Every figure is marked by how it is known (``rows.KNOWN``): once known, it
-stays as the last known one until a newer one arrives. A figure that was never known is None, and sums count such topics
-as unknown.
+loaded keeps the figures that are stored.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from engine.admin.api.rows import ROW_COLUMNS
 from engine.base.names import PARTITION_SUFFIX, split_partition
 from gateway.services.feeds.row_list import STEP, RowChanges
 from gateway.services.index.due import Due
@@ -25,7 +22,6 @@ from gateway.services.index.figures import (
     UNREAD,
     BrokerFigures,
     Claim,
-    KnownValues,
     Part,
     Shown,
     Values,
@@ -34,52 +30,27 @@ from gateway.services.index.figures import (
     unloaded,
     without_clients,
 )
-from gateway.services.index.rows import KNOWN, LAST, NO, RATES, Row, row_of
-from gateway.services.index.selection import Chosen, TopicSelection
-from gateway.services.index.tenant_sums import TenantSums
+from gateway.services.index.listed_topics import ListedTopics
+from gateway.services.index.rows import NO, Row, row_of
 
 Known = tuple[str, int, Values, bool | None, int]
 """The arguments of ``rows.row_of``, without the time."""
 
-SELECTIONS_MAX = 64
-"""Selections kept at the same time; the least recently requested one is dropped for another."""
 
-
-class TopicIndex:
-    """The figures of all topics. Used on one event loop; ``version`` grows with every change."""
+class TopicIndex(ListedTopics):
+    """The list of all topics with the parts that they consist of, and who reports these."""
 
     def __init__(self) -> None:
-        self.version = 0
-        self.on_change: Callable[[str, Values | None, Values | None], None] | None = None
-        """Called with (topic of the list, before, after) at each change of the values that hold for certain; None
-        where the topic does not exist."""
-        self.on_clients: Callable[[str, Values, Values], None] | None = None
-        """Called with (topic of the list, before, after) at each change of its values, last known ones included."""
+        super().__init__()
         self.sources: dict[str, BrokerFigures] = {}
+        """Reports by broker."""
         self._known: dict[str, int] = {}
-        self._shown: dict[str, Shown] = {}
+        """Number of partitions (0: plain) of topics that the metadata lists."""
         self._strays: dict[str, dict[str, None]] = {}
         """Partitions listed by themselves, because their topic is not known to be partitioned, by that topic."""
         self._parts: dict[str, Part] = {}
-        self._sums = [0] * len(ROW_COLUMNS)
-        self._counts = [0] * len(KNOWN)
-        """Number of topics by how they are known."""
-        self.tenants = TenantSums()
         self._complete = True
-        self._gathering: Shown | None = None
-        """A partitioned topic whose parts are still being added."""
-        self._recalled: dict[str, tuple[int, Values]] = {}
-        self._selections: dict[object, TopicSelection] = {}
         self._due = Due()
-
-    def __len__(self) -> int:
-        return len(self._shown)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._shown
-
-    def __iter__(self) -> Iterator[Shown]:
-        return iter(self._shown.values())
 
     # Reports of brokers
 
@@ -150,14 +121,6 @@ class TopicIndex:
                 self._changed(part)
             if count % STEP == 0:
                 yield
-
-    def recall(self, figures: dict[str, tuple[int, Values]]) -> None:
-        """Set figures of topics that an earlier process recorded, with their times in ms: last known ones until
-        newer ones arrive."""
-        self._recalled = figures
-        for shown in list(self._shown.values()):
-            if None in shown.values:
-                self._reshow(shown)
 
     def is_unloaded(self, name: str) -> bool:
         """Return whether the topic or partition exists and no broker has it loaded."""
@@ -409,116 +372,12 @@ class TopicIndex:
                 fold.replace(before, part.figures)
             self._reshow(part.shown_in)
 
-    def _show(self, shown: Shown) -> None:
-        self._shown[shown.name] = shown
-        shown.values, shown.known = self._figures_of(shown)
-        self._count(shown, 1)
-        self._touch(shown.name)
-        if self.on_change is not None:
-            self.on_change(shown.name, None, shown.certain)
-
-    def _hide(self, shown: Shown) -> None:
-        del self._shown[shown.name]
-        self._count(shown, -1)
-        self._touch(shown.name)
-        if self.on_change is not None:
-            self.on_change(shown.name, shown.certain, None)
-
-    def _figures_of(self, shown: Shown) -> KnownValues:
-        """Return a topic's figures, with the last known one where a figure is unknown."""
-        figures = shown.figures
-        if None not in figures.values:
-            shown.last = None
-            return figures
-        if shown.last is None:
-            if None not in shown.values and shown is not self._gathering:
-                shown.last = self.at, shown.values
-            else:
-                shown.last = self._recalled.get(shown.name)
-        if shown.last is None:
-            return figures
-        return KnownValues(filled(figures.values, shown.last[1]), LAST)
-
-    def _touch(self, name: str) -> None:
-        """Notify the selections of a topic that was added or removed, or changed in more than its values."""
-        self.version += 1
-        for selection in self._selections.values():
-            selection.touch(name)
-
-    def _reshow(self, shown: Shown) -> None:
-        before = shown.values
-        after = self._figures_of(shown)
-        if before == after.values and shown.known == after.known:
-            return
-        certain = shown.certain
-        sums = self._sums
-        for column, (old, new) in enumerate(zip(before, after.values, strict=True)):
-            if old != new:
-                sums[column] += (new or 0) - (old or 0)
-        self._counts[shown.known] -= 1
-        self._counts[after.known] += 1
-        self.tenants.replace(shown.name, KnownValues(before, shown.known), after)
-        shown.values, shown.known = after
-        self.version += 1
-        if self.on_change is not None:
-            self.on_change(shown.name, certain, shown.certain)
-        if self.on_clients is not None:
-            self.on_clients(shown.name, before, after.values)
-        for selection in self._selections.values():
-            if selection.depends(before, after.values):
-                selection.touch(shown.name)
-
-    def _count(self, shown: Shown, sign: int) -> None:
-        for column, value in enumerate(shown.values):
-            if value is not None:
-                self._sums[column] += sign * value
-        self._counts[shown.known] += sign
-        figures = KnownValues(shown.values, shown.known)
-        before, after = (None, figures) if sign > 0 else (figures, None)
-        self.tenants.replace(shown.name, before, after)
-
     # Queries
-
-    @property
-    def totals(self) -> dict[str, float]:
-        """Sums over all topics. ``unknown`` topics are not in them; of ``last`` topics the last known figures are."""
-        sums: dict[str, float] = dict(zip(ROW_COLUMNS, self._sums, strict=True))
-        del sums["oldest_at"]  # a sum of times means nothing
-        for name in RATES:
-            sums[name] /= 1000
-        counts = {"unknown": self._counts[NO], "last": self._counts[LAST]}
-        return {"topics": len(self._shown), **sums, **counts}
 
     @property
     def at(self) -> int:
         """Time when the newest figures were counted, ms; 0 without any."""
         return max((source.at for source in self.sources.values()), default=0)
-
-    def select(self, chosen: Chosen, among: Collection[str] = ()) -> TopicSelection:
-        """Return the up-to-date selection of ``chosen``, which is kept until it is unused (``drop_unused``).
-        ``among``: with ``Chosen.attention`` the topics that have its cause."""
-        selection = self._selections.pop(chosen, None)
-        if selection is None:
-            selection = TopicSelection(chosen, self._shown, self._selections.values(), among)
-            if len(self._selections) >= SELECTIONS_MAX:
-                del self._selections[next(iter(self._selections))]
-        # Inserted at the end, so that the least recently requested one is first.
-        self._selections[chosen] = selection
-        selection.is_used = True
-        selection.limit(among)
-        selection.catch_up()
-        return selection
-
-    def drop_unused(self) -> None:
-        """Drop the selections that were not requested since the last call."""
-        for chosen, selection in list(self._selections.items()):
-            if not selection.is_used:
-                del self._selections[chosen]
-            selection.is_used = False
-
-    def certain(self, name: str) -> Values:
-        """Return a listed topic's values as far as they hold now. Raises KeyError when it does not exist."""
-        return self._shown[name].certain
 
     def row(self, name: str, now_ms: int) -> Row:
         """Return a listed topic's row (``rows.row_of``). Raises KeyError when it does not exist."""
@@ -541,11 +400,6 @@ class TopicIndex:
         """Return the broker that has the topic or partition loaded, as far as is known; empty without one."""
         part = self._parts.get(name)
         return part.claim.broker if part is not None and part.claim is not None else ""
-
-    def partitions(self, name: str) -> int | None:
-        """Return a listed topic's number of partitions, 0 for a plain one; None when it does not exist."""
-        shown = self._shown.get(name)
-        return shown.partitions if shown is not None else None
 
     def part_row(self, name: str, now_ms: int) -> Row | None:
         """Return the row of a topic or partition by itself, with ``owner`` (the broker that has it loaded, empty

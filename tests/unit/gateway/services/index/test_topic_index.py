@@ -29,9 +29,10 @@ from gateway.services.index.figures import (
     at_rest,
     unloaded,
 )
+from gateway.services.index.listed_topics import SELECTIONS_MAX
 from gateway.services.index.rows import AT_REST, FIELDS, KNOWN, LAST, LIVE, NO, parts_of
 from gateway.services.index.selection import Chosen
-from gateway.services.index.topic_index import SELECTIONS_MAX, TopicIndex
+from gateway.services.index.topic_index import TopicIndex
 
 T = "persistent://t/n/"
 

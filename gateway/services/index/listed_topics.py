@@ -1,0 +1,174 @@
+"""The list of all topics: the figures of each, their sums, and the orders that lists request. Pure.
+
+Work is proportional to what changed. Every figure is marked by how it is known (``rows.KNOWN``): once known, it stays
+as the last known one until a newer one arrives. A figure that was never known is None, and sums count such topics as
+unknown.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator
+
+from engine.admin.api.rows import ROW_COLUMNS
+from gateway.services.index.figures import KnownValues, Shown, Values, filled
+from gateway.services.index.rows import KNOWN, LAST, NO, RATES
+from gateway.services.index.selection import Chosen, TopicSelection
+from gateway.services.index.tenant_sums import TenantSums
+
+SELECTIONS_MAX = 64
+"""Selections kept at the same time; the least recently requested one is dropped for another."""
+
+
+class ListedTopics(ABC):
+    """The listed topics. Used on one event loop; ``version`` grows with every change."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.on_change: Callable[[str, Values | None, Values | None], None] | None = None
+        """Called with (topic of the list, before, after) at each change of the values that hold for certain; None
+        where the topic does not exist."""
+        self.on_clients: Callable[[str, Values, Values], None] | None = None
+        """Called with (topic of the list, before, after) at each change of its values, last known ones included."""
+        self.tenants = TenantSums()
+        self._shown: dict[str, Shown] = {}
+        self._sums = [0] * len(ROW_COLUMNS)
+        self._counts = [0] * len(KNOWN)
+        """Number of topics by how they are known."""
+        self._gathering: Shown | None = None
+        """A partitioned topic whose parts are still being added."""
+        self._recalled: dict[str, tuple[int, Values]] = {}
+        self._selections: dict[object, TopicSelection] = {}
+
+    def __len__(self) -> int:
+        return len(self._shown)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._shown
+
+    def __iter__(self) -> Iterator[Shown]:
+        return iter(self._shown.values())
+
+    @property
+    @abstractmethod
+    def at(self) -> int:
+        """Time when the newest figures were counted, ms; 0 without any."""
+
+    # Changes
+
+    def recall(self, figures: dict[str, tuple[int, Values]]) -> None:
+        """Set figures of topics that an earlier process recorded, with their times in ms: last known ones until
+        newer ones arrive."""
+        self._recalled = figures
+        for shown in list(self._shown.values()):
+            if None in shown.values:
+                self._reshow(shown)
+
+    def _show(self, shown: Shown) -> None:
+        self._shown[shown.name] = shown
+        shown.values, shown.known = self._figures_of(shown)
+        self._count(shown, 1)
+        self._touch(shown.name)
+        if self.on_change is not None:
+            self.on_change(shown.name, None, shown.certain)
+
+    def _hide(self, shown: Shown) -> None:
+        del self._shown[shown.name]
+        self._count(shown, -1)
+        self._touch(shown.name)
+        if self.on_change is not None:
+            self.on_change(shown.name, shown.certain, None)
+
+    def _reshow(self, shown: Shown) -> None:
+        before = shown.values
+        after = self._figures_of(shown)
+        if before == after.values and shown.known == after.known:
+            return
+        certain = shown.certain
+        sums = self._sums
+        for column, (old, new) in enumerate(zip(before, after.values, strict=True)):
+            if old != new:
+                sums[column] += (new or 0) - (old or 0)
+        self._counts[shown.known] -= 1
+        self._counts[after.known] += 1
+        self.tenants.replace(shown.name, KnownValues(before, shown.known), after)
+        shown.values, shown.known = after
+        self.version += 1
+        if self.on_change is not None:
+            self.on_change(shown.name, certain, shown.certain)
+        if self.on_clients is not None:
+            self.on_clients(shown.name, before, after.values)
+        for selection in self._selections.values():
+            if selection.depends(before, after.values):
+                selection.touch(shown.name)
+
+    def _figures_of(self, shown: Shown) -> KnownValues:
+        """Return a topic's figures, with the last known one where a figure is unknown."""
+        figures = shown.figures
+        if None not in figures.values:
+            shown.last = None
+            return figures
+        if shown.last is None:
+            if None not in shown.values and shown is not self._gathering:
+                shown.last = self.at, shown.values
+            else:
+                shown.last = self._recalled.get(shown.name)
+        if shown.last is None:
+            return figures
+        return KnownValues(filled(figures.values, shown.last[1]), LAST)
+
+    def _touch(self, name: str) -> None:
+        """Notify the selections of a topic that was added or removed, or changed in more than its values."""
+        self.version += 1
+        for selection in self._selections.values():
+            selection.touch(name)
+
+    def _count(self, shown: Shown, sign: int) -> None:
+        for column, value in enumerate(shown.values):
+            if value is not None:
+                self._sums[column] += sign * value
+        self._counts[shown.known] += sign
+        figures = KnownValues(shown.values, shown.known)
+        before, after = (None, figures) if sign > 0 else (figures, None)
+        self.tenants.replace(shown.name, before, after)
+
+    # Queries
+
+    @property
+    def totals(self) -> dict[str, float]:
+        """Sums over all topics. ``unknown`` topics are not in them; of ``last`` topics the last known figures are."""
+        sums: dict[str, float] = dict(zip(ROW_COLUMNS, self._sums, strict=True))
+        del sums["oldest_at"]  # a sum of times means nothing
+        for name in RATES:
+            sums[name] /= 1000
+        counts = {"unknown": self._counts[NO], "last": self._counts[LAST]}
+        return {"topics": len(self._shown), **sums, **counts}
+
+    def select(self, chosen: Chosen, among: Collection[str] = ()) -> TopicSelection:
+        """Return the up-to-date selection of ``chosen``, which is kept until it is unused (``drop_unused``).
+        ``among``: with ``Chosen.attention`` the topics that have its cause."""
+        selection = self._selections.pop(chosen, None)
+        if selection is None:
+            selection = TopicSelection(chosen, self._shown, self._selections.values(), among)
+            if len(self._selections) >= SELECTIONS_MAX:
+                del self._selections[next(iter(self._selections))]
+        # Inserted at the end, so that the least recently requested one is first.
+        self._selections[chosen] = selection
+        selection.is_used = True
+        selection.limit(among)
+        selection.catch_up()
+        return selection
+
+    def drop_unused(self) -> None:
+        """Drop the selections that were not requested since the last call."""
+        for chosen, selection in list(self._selections.items()):
+            if not selection.is_used:
+                del self._selections[chosen]
+            selection.is_used = False
+
+    def certain(self, name: str) -> Values:
+        """Return a listed topic's values as far as they hold now. Raises KeyError when it does not exist."""
+        return self._shown[name].certain
+
+    def partitions(self, name: str) -> int | None:
+        """Return a listed topic's number of partitions, 0 for a plain one; None when it does not exist."""
+        shown = self._shown.get(name)
+        return shown.partitions if shown is not None else None
