@@ -5,15 +5,15 @@ It is derived again when findings or topics changed, and after ``AGES_MS`` becau
 
 from collections.abc import Collection, Iterable
 from enum import StrEnum
-from typing import Any, TypedDict
-from urllib.parse import quote
+from typing import TypedDict
 
 from engine.admin.api.rows import ROW_COLUMNS
 from engine.admin.lag import LagCause
-from engine.base.names import split_topic
+from gateway.services.attention.at_rest import SETTLED_MS, TopicsWithoutBroker
 from gateway.services.attention.findings import Finding, Findings
-from gateway.services.attention.memory import AT_LEAST, RETURNS_MS, Memory, RecordedProblem
-from gateway.services.attention.outages import Outage, Outages
+from gateway.services.attention.lag_items import LagItem, lag_item, line_item
+from gateway.services.attention.memory import Memory, RecordedProblem
+from gateway.services.attention.outages import CLOCKS_MS, Outage, Outages
 from gateway.services.attention.part_items import (
     Instance,
     Item,
@@ -23,40 +23,15 @@ from gateway.services.attention.part_items import (
 )
 from gateway.services.attention.quorums import Needs, publishing
 from gateway.services.attention.ranking import Line, Problem, Ranking, harm, merged
-from gateway.services.attention.wording import (
-    CAUSES,
-    advice,
-    detail,
-    group_detail,
-    group_title,
-    named,
-    waiting,
-)
 from gateway.services.index.figures import Values
-from gateway.services.index.rows import Row
-from gateway.services.index.selection import Chosen
 from gateway.services.index.topic_index import TopicIndex
 
 ITEMS_MAX = 5
 NO_FAULT = Instance()
-_SEVERITIES = ("info", "warning", "error")
 ANY = "any"
 """Stands for all causes whose severity is above information."""
 AGES_MS = 10_000
 """The longest time between two rounds that derive everything again."""
-HOLD_MS = 10_000
-"""The time after which a topic that no broker has loaded is a problem; topics that move are loaded before."""
-FEW = 10
-FEW_HOLD_MS = 300_000
-"""The same for a backlog of at most ``FEW`` messages, as brokers have it: clients may be about to reconnect."""
-RESTING_MAX = 1_000
-"""Bound on the topics at rest that are checked, those with the largest backlogs."""
-SETTLED_MS = HOLD_MS + 2_000
-"""Time after which every cause that applied at the start of the observation was reported: brokers hold causes back for
-``HOLD_MS``, too."""
-CLOCKS_MS = 5_000
-"""Time before a disconnection of clients within which a problem's begin, by its broker's clock, is counted as part of
-it."""
 PUBLISHING_STOPPED = "when publishing stopped"
 _RECONNECTION_CAUSES = frozenset(
     (
@@ -111,18 +86,6 @@ class AttentionList(TypedDict):
     more: int
 
 
-class LagItem(TypedDict):
-    """Cause of a subscription's lag, in the form of the console's interface. ``title`` continues after its name."""
-
-    cause: str
-    severity: str
-    title: str
-    detail: str
-    advice: str
-    since: int
-    at_least: bool
-
-
 class Board:
     """State of all problems, for one event loop. ``version`` grows when the causes of a topic change."""
 
@@ -144,17 +107,12 @@ class Board:
         self.last_round: tuple[int | None, bool] = (None, False)
         """Result of the last round: ``since`` and ``settled``, see ``AttentionList``."""
         self._moves = 0
-        self._resting: dict[str, int] = {}
-        """Times since which topics with a backlog have been without a broker, ms."""
-        self._rested: dict[str, Finding] = {}
-        """Earlier findings of such topics, which date the beginning of their problem."""
-        self._begun = 0
-        """Time of the first round of this process; 0: none yet."""
         self._topics: dict[str, dict[str, None]] = {}
         """Listed topics by cause, in insertion order."""
         self._worst: dict[str, tuple[str, str]] = {}
         """Severity and cause of the most harmful problem, by listed topic."""
         self._memory = Memory()
+        self._without_broker = TopicsWithoutBroker(self._memory)
         self._outages = Outages()
         self._stop: Stop | None = None
         """State of publishing while it is restricted."""
@@ -211,7 +169,7 @@ class Board:
             if candidate[0] > worst.get(problem.subscription, (0.0, problem))[0]:
                 worst[problem.subscription] = candidate
         at_ease = not self._outages.is_recent(now_ms)
-        return {name: _lag(problem, now_ms, at_ease) for name, (_, problem) in worst.items()}
+        return {name: lag_item(problem, now_ms, at_ease) for name, (_, problem) in worst.items()}
 
     def overview(
         self, cluster: str, now_ms: int, *, known: bool, instance: Instance, start: str = ""
@@ -227,7 +185,7 @@ class Board:
             start=start,
         )
         at_ease = not self._outages.is_recent(now_ms)
-        items += [_item(line, cluster, now_ms, at_ease) for line in self._lines]
+        items += [line_item(line, cluster, now_ms, at_ease) for line in self._lines]
         items.sort(key=lambda item: -item["score"])
         shown = items[:ITEMS_MAX]
         of_subscriptions = sum(item["count"] for item in shown if item["topic"])
@@ -275,7 +233,6 @@ class Board:
         """
         self._complete = whole
         self._now = now_ms
-        self._begun = self._begun or now_ms
         self._update_clients(topics, now_ms, instance)
         if self._moves != self._findings.moves:
             # The new owner has not found the topic's problems yet: an empty list proves nothing again.
@@ -286,7 +243,7 @@ class Board:
         self.last_round = since, since is not None and now_ms - since >= SETTLED_MS
         inputs = (self._findings.version, topics.version, self._outages.current is not None)
         # A topic at rest becomes a problem with time alone: no input changes then.
-        is_pending = any(now_ms - since < HOLD_MS + 2_000 for since in self._resting.values())
+        is_pending = self._without_broker.is_pending(now_ms)
         if inputs == self._derived_from and not is_pending and now_ms - self._derived_at < AGES_MS:
             return
         self._derived_from, self._derived_at = inputs, now_ms
@@ -298,7 +255,10 @@ class Board:
         ]
         listed = {finding.topic: topics.listed_as(finding.topic) for finding in shown}
         self._problems = merged(shown, listed)
-        self._problems += self._at_rest(topics, now_ms)
+        self._problems += self._without_broker.problems(topics, self._outages.current, now_ms)
+        if self._without_broker.were_loaded:
+            # A broker that has just loaded a topic has not found its problems yet.
+            self._since = None
         self._lines = self._ranking.lines(self._problems, ITEMS_MAX, now_ms)
         self._index_topics(now_ms)
 
@@ -333,52 +293,6 @@ class Board:
             return False
         return not self._memory.existed_at(finding, outage.at - CLOCKS_MS)
 
-    def _at_rest(self, topics: TopicIndex, now_ms: int) -> list[Problem]:
-        """Return the problems of topics with a backlog that no broker has loaded: they have no consumers."""
-        standing = topics.select(Chosen(standing=True, sort="-backlog"))
-        before, self._resting = self._resting, {}
-        known: dict[str, tuple[Finding, int]] = {}
-        for part, finding, seen_ms in self._memory.without_consumer():
-            name = topics.listed_as(part)
-            if name not in known or finding.since_ms < known[name][0].since_ms:
-                known[name] = finding, seen_ms
-        outage = self._outages.current
-        problems: list[Problem] = []
-        for name in standing.names(0, RESTING_MAX):
-            row = topics.row(name, now_ms)
-            if row["known"] != "at_rest" or not row["backlog"]:
-                continue
-            since = before.get(name, now_ms)
-            earlier, seen_ms = known.get(name, (None, 0))
-            # A finding that ended before the topic was unloaded says nothing about the time since.
-            if earlier is not None and since - seen_ms > SETTLED_MS:
-                earlier = None
-            # After a restart the topic is new to this process though it may have rested for long.
-            if name not in before and now_ms - self._begun <= RETURNS_MS:
-                earlier = earlier or self._memory.recalled_at_rest(name, row["backlog"])
-            if earlier is not None and name not in before:
-                self._rested[name] = earlier
-            self._resting[name] = since
-            earlier = self._rested.get(name)
-            began = since if earlier is None else earlier.since_ms
-            if outage is not None and began >= outage.at - CLOCKS_MS:
-                continue
-            if now_ms - since >= (HOLD_MS if row["backlog_messages"] > FEW else FEW_HOLD_MS):
-                worst = _without_broker(name, row, began)
-                if earlier is None or earlier.evidence.get(AT_LEAST):
-                    worst.evidence[AT_LEAST] = True
-                self._memory.add_at_rest(worst)
-                problems += merged([worst], {})
-        self._rested = {
-            name: finding for name, finding in self._rested.items() if name in self._resting
-        }
-        if any(
-            now_ms - since >= HOLD_MS for name, since in before.items() if name not in self._resting
-        ):
-            # A broker that has just loaded the topic has not found its problems yet.
-            self._since = None
-        return problems
-
     def _index_topics(self, now_ms: int) -> None:
         topics: dict[str, dict[str, None]] = {}
         worst: dict[str, tuple[float, str, str]] = {}
@@ -393,68 +307,3 @@ class Board:
         if topics != self._topics or most_harmful != self._worst:
             self._topics, self._worst = topics, most_harmful
             self.version += 1
-
-
-def _without_broker(name: str, row: Row, since_ms: int) -> Finding:
-    """Return the finding about a topic with a backlog that no broker has loaded."""
-    evidence: dict[str, Any] = {"at_rest": True}
-    if not row["backlog_unmeasured"]:
-        estimated = bool(row["backlog_estimated"])
-        evidence |= {"messages": row["backlog_messages"], "estimated": estimated}
-    cause = LagCause.NO_CONSUMER.value
-    return Finding(name, "", row["backlog"], cause, "warning", since_ms, 0.0, evidence)
-
-
-# --- lines as items ---------------------------------------------------------------------------------
-
-
-def topic_path(cluster: str, topic: str, subscription: str) -> str:
-    """Return the path of the console's page about a listed topic's subscriptions, at one of them."""
-    name = split_topic(topic)
-    place = "/".join(quote(part, safe="") for part in (name.tenant, name.namespace, name.topic))
-    page = f"/c/{cluster}/t/{place}"
-    return f"{page}/subscriptions" + (f"#{quote(subscription, safe='')}" if subscription else "")
-
-
-def _lag(problem: Problem, now_ms: int, at_ease: bool) -> LagItem:
-    return {
-        "cause": problem.cause,
-        "severity": problem.severity,
-        "title": CAUSES[problem.cause].title(problem),
-        "detail": detail(problem, now_ms),
-        "advice": advice(problem.cause, at_ease=at_ease),
-        "since": problem.since_ms,
-        "at_least": problem.at_least,
-    }
-
-
-def _item(line: Line, cluster: str, now_ms: int, at_ease: bool) -> Item:
-    problem = line.problem
-    name = problem.topic.removeprefix("persistent://")
-    link = topic_path(cluster, problem.topic, problem.subscription)
-    first = min(line.members, key=lambda member: (member.since_ms, not member.at_least))
-    if line.total > 1:
-        title, text = group_title(line.members), group_detail(line.members)
-        link = f"/c/{cluster}/topics?attention={problem.cause}"
-    elif problem.worst.evidence.get("at_rest"):
-        title = f"{name} has a backlog and no consumer"
-        text = f"{waiting(problem)} · not loaded by any broker"
-    else:
-        title = named(problem.subscription, CAUSES[problem.cause].title(problem))
-        text = f"{name} · {detail(problem, now_ms)}"
-    return {
-        "key": line.key,
-        "severity": max((member.severity for member in line.members), key=_SEVERITIES.index),
-        "cause": problem.cause,
-        "title": title,
-        "detail": text,
-        "advice": advice(problem.cause, at_ease=at_ease),
-        "link": link,
-        "command": "",
-        "topic": problem.topic,
-        "subscription": problem.subscription,
-        "count": line.total,
-        "score": round(line.score, 3),
-        "since": first.since_ms,
-        "at_least": first.at_least,
-    }

@@ -20,6 +20,8 @@ BACK_SHARE = 0.9
 KEPT_MS = 600_000
 FAULT_MS = 30_000
 """A part that was down within this time of the event counts as its reason."""
+CLOCKS_MS = 5_000
+"""Time before an event within which a problem's begin, by its broker's clock, is counted as part of it."""
 
 
 class Outage(NamedTuple):

@@ -57,7 +57,7 @@ EDITS = (
     ),
     Edit(
         "at-rest-and-loaded-is-well",
-        f"{SERVICE}/board.py::Board._at_rest",
+        f"{SERVICE}/board.py::Board.round",
         "self._since = None",
         "pass",
         (f"{BOARD}::test_a_topic_that_no_broker_has_and_that_holds_a_backlog",),

@@ -6,14 +6,8 @@ import pytest
 
 from engine.admin.api.rows import ROW_COLUMNS
 from engine.admin.lag import LagCause
-from gateway.services.attention.board import (
-    AGES_MS,
-    HOLD_MS,
-    SETTLED_MS,
-    AttentionList,
-    Board,
-    TopicCause,
-)
+from gateway.services.attention.at_rest import HOLD_MS, SETTLED_MS
+from gateway.services.attention.board import AGES_MS, AttentionList, Board, TopicCause
 from gateway.services.attention.findings import Findings
 from gateway.services.attention.memory import RETURNS_MS
 from gateway.services.attention.outages import KEPT_MS

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.services.attention.board import topic_path
+from gateway.services.attention.lag_items import topic_path
 
 
 @pytest.mark.parametrize(
