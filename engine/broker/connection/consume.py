@@ -382,8 +382,11 @@ class ConsumeCommands:
 
     # --- end ------------------------------------------------------------------------------------
 
-    def close(self, body: pb.CommandCloseConsumer) -> bytes:
-        """Handle the client's CLOSE_CONSUMER. Unknown ids succeed."""
+    async def close(self, body: pb.CommandCloseConsumer) -> bytes:
+        """Handle the client's CLOSE_CONSUMER. Unknown ids succeed.
+
+        It is a task, as SUBSCRIBE is: begun behind one that was read together with it, it finds the consumer pending.
+        """
         attached = self.consumers.get(body.consumer_id)
         if attached is not None:
             self._forget(attached)

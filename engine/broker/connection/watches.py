@@ -137,7 +137,8 @@ class WatchCommands:
         if body.watcher_id not in self._open and len(self._open) >= watches_max:
             raise NotAllowed(f"{REFUSED}max_consumers_per_connection is {watches_max}")
 
-    def unwatch(self, body: pb.CommandWatchTopicListClose) -> bytes:
+    async def unwatch(self, body: pb.CommandWatchTopicListClose) -> bytes:
+        """End a watcher. It is a task, as ``watch`` is, so that it begins behind one that was read together with it."""
         self._end(body.watcher_id)
         return commands.success(body.request_id)
 

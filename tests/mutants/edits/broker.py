@@ -609,6 +609,24 @@ EDITS = (
         ),
     ),
     Edit(
+        "close-overtakes-subscribe",
+        "engine/broker/connection/consume.py::ConsumeCommands",
+        "async def close(self, body: pb.CommandCloseConsumer)",
+        "def close(self, body: pb.CommandCloseConsumer)",
+        (
+            "unit/broker/connection/test_session.py::test_what_is_closed_together_with_its_opening_is_not_left_open",
+        ),
+    ),
+    Edit(
+        "close-overtakes-watch",
+        "engine/broker/connection/watches.py::WatchCommands",
+        "async def unwatch(",
+        "def unwatch(",
+        (
+            "unit/broker/connection/test_session.py::test_what_is_closed_together_with_its_opening_is_not_left_open",
+        ),
+    ),
+    Edit(
         "refused-consumer-left-waiting",
         "engine/broker/connection/consume.py::ConsumeCommands._again",
         'self._connection.client_version.startswith("Pulsar-CPP")',

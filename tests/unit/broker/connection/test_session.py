@@ -22,7 +22,7 @@ from engine.net import handshake, keepalive
 from engine.wire import client_commands as say
 from engine.wire import frames
 from engine.wire import pulsar_pb2 as pb
-from engine.wire.commands import command_bytes
+from engine.wire.commands import command_bytes, command_frame
 from engine.wire.kernels import take_sends
 from engine.wire.states import REQUESTS, CommandType
 from tests.support.broker_bench import NAME, opened
@@ -109,6 +109,36 @@ async def test_what_comes_behind_connect_waits_for_its_answer(tmp_path: Path) ->
         assert asked == [Identity("app")]
         session.closed(None)
         assert session.identity == Identity("app")  # also for what ends after the connection
+
+
+async def test_what_is_closed_together_with_its_opening_is_not_left_open(tmp_path: Path) -> None:
+    """The client has closed it: an exclusive subscription would be busy until the connection ends."""
+    async with opened(tmp_path) as bench:
+        session = bench.sessions().accept()
+        sent = bytearray()
+        session.send = sent.extend  # type: ignore[method-assign, assignment]
+        watch = command_frame(
+            "watchTopicList",
+            request_id=3,
+            watcher_id=1,
+            namespace="public/default",
+            topics_pattern=".*",
+        )
+        opening = say.producer(NAME.full, 1, 1) + say.subscribe(NAME.full, "s", 0, 1, 2) + watch
+        closing = say.close_producer(1, 4) + say.close_consumer(1, 5)
+        closing += command_frame("watchTopicListClose", request_id=6, watcher_id=1)
+        session.data_received(say.connect("test") + opening + closing)
+        assert session._live is not None
+        async with asyncio.timeout(120):
+            while session._live.tasks._tasks:
+                await asyncio.sleep(0)
+        assert (session.producers, session.consumers) == (0, 0)
+        assert not session._live.watches._open
+        assert (bench.topic.subscriptions["s"].consumers, bench.topic.publishers.busy) == (
+            [],
+            False,
+        )
+        session.closed(None)
 
 
 def test_every_request_of_the_protocol_has_its_family() -> None:

@@ -100,7 +100,7 @@ async def test_a_client_that_does_not_read_is_told_at_once_later(client: Watchin
 
 async def test_a_closed_watcher_is_told_nothing(client: Watching) -> None:
     await client.ask()
-    client.family.unwatch(pb.CommandWatchTopicListClose(request_id=2, watcher_id=3))
+    await client.family.unwatch(pb.CommandWatchTopicListClose(request_id=2, watcher_id=3))
     assert client.everything.told == {}
     await client.ask()
     client.family.disconnected()
