@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from engine.auth.actions import Action
-from engine.auth.rights import PUBLIC
+from engine.auth.rights import all_of
 from engine.base.names import NamespaceName
 from engine.broker.connection import consume, lookups, produce, schemas, watches
 from engine.broker.connection.session import TRANSACTIONS
+from engine.net import handshake, keepalive
 from engine.net.routing import Route
 from engine.wire import client_commands as say
 from engine.wire import pulsar_pb2 as pb
@@ -121,18 +122,31 @@ async def test_listings_are_judged_on_their_namespace(tmp_path: Path) -> None:
         session.closed(None)
 
 
-def test_only_what_acts_on_something_opened_is_not_judged() -> None:
-    unjudged = {CommandType(kind).name for kind, route in ROUTES.items() if not route.judged}
-    assert unjudged == {
-        "ACK",
-        "CLOSE_CONSUMER",
-        "CLOSE_PRODUCER",
-        "CONSUMER_STATS",
-        "FLOW",
-        "GET_LAST_MESSAGE_ID",
-        "REDELIVER_UNACKNOWLEDGED_MESSAGES",
-        "SEEK",
-        "UNSUBSCRIBE",
-        "WATCH_TOPIC_LIST_CLOSE",
-    }
-    assert all(route.rights is not PUBLIC for route in [*ROUTES.values(), *TRANSACTIONS.values()])
+TABLE = {
+    "public": "AUTH_RESPONSE CONNECT PING PONG",
+    "opened": """
+        ACK CLOSE_CONSUMER CLOSE_PRODUCER CONSUMER_STATS FLOW GET_LAST_MESSAGE_ID REDELIVER_UNACKNOWLEDGED_MESSAGES SEEK
+        UNSUBSCRIBE WATCH_TOPIC_LIST_CLOSE
+    """,
+    # Refused for every client.
+    "authenticated": """
+        ADD_PARTITION_TO_TXN ADD_SUBSCRIPTION_TO_TXN END_TXN END_TXN_ON_PARTITION END_TXN_ON_SUBSCRIPTION NEW_TXN
+        TC_CLIENT_CONNECT_REQUEST
+    """,
+    "lookup of TopicName": "GET_OR_CREATE_SCHEMA GET_SCHEMA LOOKUP PARTITIONED_METADATA",
+    "lookup of NamespaceName": "GET_TOPICS_OF_NAMESPACE WATCH_TOPIC_LIST",
+    "produce of TopicName, consume of SubscriptionName": "PRODUCER",
+    "consume of SubscriptionName": "SUBSCRIBE",
+}
+"""The commands by their rights. SEND has none: it acts on a producer that the connection opened."""
+
+
+def test_each_command_has_its_right() -> None:
+    stated: dict[str, set[str]] = {}
+    for kind, route in {**ROUTES, **handshake.ROUTES, **keepalive.ROUTES, **TRANSACTIONS}.items():
+        rights = ", ".join(
+            right.action.value + (f" of {right.kind.__name__}" if right.kind else "")
+            for right in all_of(route.rights)
+        )
+        stated.setdefault(rights, set()).add(CommandType(kind).name)
+    assert stated == {rights: set(names.split()) for rights, names in TABLE.items()}
