@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.admin.api.arguments import JsonObject, OnBundle, OnTopic
-from engine.admin.api.rights import ADMIN, ADMIN_OF_NAMESPACE
+from engine.admin.api.rights import ADMIN, ADMIN_OF_NAMESPACE, LOOKUP_TOPIC
 from engine.rpc.operation import Operation
 
 
@@ -46,7 +46,8 @@ class OwnPolicy(OnBundle):
     name: str = ""
 
 
-TOPIC_POLICIES = Operation("topic_policies", OnTopic, JsonObject, ADMIN, reads=True)
+# Also read for those who look at the topic's schemas, whose compatibility strategy is a policy.
+TOPIC_POLICIES = Operation("topic_policies", OnTopic, JsonObject, LOOKUP_TOPIC, reads=True)
 """Policies of a topic by name: ``{"value": effective value, "level": level that sets it, "own": the topic's value or
 null, "everywhere": its value for all clusters or null, "inherited", "inherited_level": effective value and level
 without the topic's}``. Policies with values for single subscriptions also have ``"subscriptions"`` and

@@ -37,12 +37,12 @@ TABLE = {
     "authenticated": "health",
     "tenant admin of topic": """
         change_properties check_schema compact compaction_status create_topic delete_schema delete_topic
-        forget_partitioned policy_effect set_topic_policy terminate topic_policies trim truncate unload
+        forget_partitioned policy_effect set_topic_policy terminate trim truncate unload
     """,
     "tenant admin of namespace": "namespace_policies topics_with_policy",
     "lookup of topic": """
         find_schema holdings internal_info internal_stats lookup partitions_to_use schema schema_metadata schema_page
-        schemas stored_schemas topic_properties topic_stats
+        schemas stored_schemas topic_policies topic_properties topic_stats
     """,
     "lookup of namespace, superuser": "topics",
     "produce of topic": "register_schema",
