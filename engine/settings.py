@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.base.log import LogSettings
-from engine.base.settings import Program
+from engine.base.settings import Program, SettingsError
 from engine.broker.settings import DataPathSettings, LedgerDefaults, NodeSettings
+from engine.client.settings import BrokerClientSettings
 from engine.ledger.settings import LedgerSettings
 from engine.managed.settings import ManagedSettings
 from engine.metadata.settings import MetadataSettings
@@ -24,8 +25,18 @@ class Settings:
     managed: ManagedSettings
     ledger: LedgerSettings
     tenants: TenantLimits = field(default_factory=TenantLimits)
+    broker_client: BrokerClientSettings = field(default_factory=BrokerClientSettings)
     metadata: MetadataSettings = field(default_factory=MetadataSettings)
     log: LogSettings = field(default_factory=LogSettings)
+
+    def __post_init__(self) -> None:
+        """Check combinations. Raises SettingsError."""
+        tls = self.broker_client.broker_client_tls_enabled
+        if tls and self.node.broker_service_port_tls is None:
+            raise SettingsError(
+                "broker_service_port_tls must be set where broker_client_tls_enabled is true: a broker also connects "
+                "to itself"
+            )
 
 
 ELSEWHERE = frozenset(

@@ -12,6 +12,7 @@ from engine.base.errors import InvalidNameError
 from engine.base.log import LogSettings
 from engine.base.names import check_entity
 from engine.base.settings import Program, SettingsError, count, flag, folder, port, text
+from engine.client.settings import BrokerClientSettings
 from engine.metadata.connect import MetadataUrl
 from engine.metadata.settings import MetadataSettings
 from engine.tenancy.settings import TenantLimits
@@ -157,6 +158,7 @@ class GatewaySettings:
 
     environment: Environment
     tenants: TenantLimits
+    broker_client: BrokerClientSettings
     metadata: MetadataSettings
     log: LogSettings
 

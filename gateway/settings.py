@@ -28,6 +28,7 @@ CLUSTERS = ENVIRONMENT.served(_LOADED.metadata.store_url)
 ALLOWED_HOSTS = ENVIRONMENT.hosts
 ALLOWED_ORIGINS = frozenset(ENVIRONMENT.origins)
 TENANT_LIMITS = _LOADED.tenants
+BROKER_CLIENT = _LOADED.broker_client
 AUTHENTICATION_ENABLED = ENVIRONMENT.authentication_enabled
 WEBSOCKET_KEY_FOLDER = ENVIRONMENT.websocket_key_folder
 

@@ -6,33 +6,48 @@ The gateway uses one client per event loop.
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from engine.base.errors import NotReady
 from engine.metadata import paths
 from engine.metadata.cached import derived, forget
 from engine.metadata.records import decode_json
 from engine.metadata.store import MetadataStore, NoNodeError
 from engine.net.network import Network
+from engine.net.tls import ContextSource
 from engine.rpc.client import RpcClient
 from engine.rpc.operation import A, Operation, R
 
 
 class BrokerAddress(NamedTuple):
-    """A registered broker. ``id`` is ``host:http-port``; ``rpc_url`` is its private HTTP URL without a final slash."""
+    """A registered broker. ``id`` is ``host:http-port``; ``rpc_url`` is its private HTTP URL without a final slash, for
+    a client in TLS that of the port with TLS, empty without one."""
 
     id: str
     rpc_url: str
     service_url: str
     started_ms: int = 0
     """Start time in its registration, epoch milliseconds; 0 when it has none."""
+    service_url_tls: str = ""
+    """Service URL in TLS; empty without one."""
 
 
 class AdminClient:
-    """Caller of administrative operations on the broker that owns their topic or bundle; see RpcClient for errors."""
+    """Caller of administrative operations on the broker that owns their topic or bundle; see RpcClient for errors.
+
+    With ``tls`` brokers are called in TLS only.
+    """
 
     def __init__(
-        self, store: MetadataStore, network: Network, token: str, *, timeout_s: float = 30.0
+        self,
+        store: MetadataStore,
+        network: Network,
+        token: str,
+        *,
+        timeout_s: float = 30.0,
+        tls: ContextSource | None = None,
     ) -> None:
         self._store = store
-        self._rpc = RpcClient(network, token, "broker", timeout_s=timeout_s)
+        self._rpc = RpcClient(network, token, "broker", timeout_s=timeout_s, tls=tls)
+        self._address = _address if tls is None else _address_in_tls
 
     def close(self) -> None:
         """Close all connections; pending calls fail."""
@@ -47,7 +62,7 @@ class AdminClient:
         brokers = []
         for broker_id in ids:
             try:
-                brokers.append(await derived(self._store, paths.broker(broker_id), _address))
+                brokers.append(await derived(self._store, paths.broker(broker_id), self._address))
             except NoNodeError:
                 continue  # its registration ended meanwhile
         return brokers
@@ -70,6 +85,8 @@ class AdminClient:
         For operations about the broker itself, or those that must not run elsewhere. Raises Conflict when another
         broker is responsible.
         """
+        if not broker.rpc_url:
+            raise NotReady(f"Broker {broker.id} has no HTTP port with TLS (web_service_port_tls)")
         try:
             return await self._rpc.call_on(
                 broker.rpc_url, broker.id, operation, args, principal=principal
@@ -78,7 +95,7 @@ class AdminClient:
             self._forget_changed(operation, args)
 
     async def _urls(self) -> Iterable[str]:
-        return [broker.rpc_url for broker in await self.brokers()]
+        return [broker.rpc_url for broker in await self.brokers() if broker.rpc_url]
 
     def _forget_changed(self, operation: Operation[Any, Any], args: Any) -> None:
         """Drop cached metadata that the broker may have changed, whatever it answered (C2)."""
@@ -98,7 +115,13 @@ def _address(value: bytes, path: str) -> BrokerAddress:
         url.rstrip("/"),
         record.get("pulsarServiceUrl", ""),
         started if isinstance(started, int) else 0,
+        record.get("pulsarServiceUrlTls") or "",
     )
+
+
+def _address_in_tls(value: bytes, path: str) -> BrokerAddress:
+    url = decode_json(value, path).get("webServiceUrlTls") or ""
+    return _address(value, path)._replace(rpc_url=url.rstrip("/"))
 
 
 def _owner_key(args: Any) -> str:

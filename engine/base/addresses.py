@@ -1,6 +1,33 @@
 """Properties of network addresses. Pure."""
 
 from ipaddress import ip_address
+from typing import NamedTuple
+
+CLEAR, ENCRYPTED = "pulsar://", "pulsar+ssl://"
+"""Schemes of the URLs at which brokers serve Pulsar's protocol."""
+
+
+class ServiceUrl(NamedTuple):
+    """The address of a broker for Pulsar's protocol."""
+
+    host: str
+    port: int
+    encrypted: bool
+    """True when it is served in TLS."""
+
+    @classmethod
+    def parse(cls, url: str) -> "ServiceUrl":
+        """Parse ``pulsar://host:port`` or ``pulsar+ssl://host:port``. Raises ValueError."""
+        for scheme in (CLEAR, ENCRYPTED):
+            host, _, port = url.removeprefix(scheme).rpartition(":")
+            if url.startswith(scheme) and host and port.isdigit() and int(port) < 1 << 16:
+                return cls(host.strip("[]"), int(port), scheme == ENCRYPTED)
+        raise ValueError(f"{url!r} is not a URL such as {CLEAR}host:6650 or {ENCRYPTED}host:6651")
+
+    @property
+    def authority(self) -> str:
+        """``host:port``."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 def _is_loopback(host: str) -> bool:

@@ -47,6 +47,7 @@ from engine.broker.topics.inactivity import Inactivity
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import SchemaRules
 from engine.broker.upkeep import Upkeep
+from engine.client.settings import BrokerClientSettings
 from engine.ledger.client import LedgerClient
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.settings import LedgerConfig
@@ -87,6 +88,7 @@ class BrokerResources:
     node: NodeSettings
     data_path: DataPathSettings
     policies: PolicySettings
+    broker_client: BrokerClientSettings
     ledger_config: Callable[[TopicPolicies], LedgerConfig]
     token: str
     store: MetadataStore
@@ -118,6 +120,8 @@ class Running:
         )
         schemas = SchemaRegistry(base.store, base.ledgers, replication, base.clock)
         rules = SchemaRules(schemas)
+        client_tls = base.broker_client.tls()
+        service_url = record.service_url if client_tls is None else record.service_url_tls
         self.policy_log = PolicyLog(
             store=base.store,
             schemas=schemas,
@@ -125,7 +129,8 @@ class Running:
             clock=base.clock,
             entropy=base.entropy,
             cluster=base.node.cluster_name,
-            service_url=record.service_url,
+            service_url=service_url,
+            tls=client_tls,
             loaded=lambda: [topic.name for topic in self.registry],
         )
         self.catalog = Catalog(base.store, base.policies, self.policy_log, base.node.cluster_name)
@@ -272,14 +277,18 @@ class BrokerService:
         """
         base, node = self._base, self._base.node
         await check_layout(base.store)
-        self.http_port = await self._http.listen(node.bind_address, node.broker_http_port)
-        self.broker_port = await self._listener.start(node.bind_address, node.broker_port)
-        service_url_tls = ""
+        address, tls = node.bind_address, _tls(node)
+        self.http_port = await self._http.listen(address, node.broker_http_port)
+        self.broker_port = await self._listener.start(address, node.broker_port)
+        service_url_tls = web_url_tls = ""
         if node.broker_service_port_tls is not None:
             self.broker_port_tls = await self._listener.start(
-                node.bind_address, node.broker_service_port_tls, tls=_tls(node)
+                address, node.broker_service_port_tls, tls=tls
             )
             service_url_tls = f"pulsar+ssl://{node.host}:{self.broker_port_tls}"
+        if node.web_service_port_tls is not None:
+            port = await self._http.listen(address, node.web_service_port_tls, tls=tls)
+            web_url_tls = f"https://{node.host}:{port}"
         self.record = BrokerRecord(
             id=f"{node.host}:{self.http_port}",
             service_url=f"pulsar://{node.host}:{self.broker_port}",
@@ -287,6 +296,7 @@ class BrokerService:
             started_ms=base.clock.wall_ms(),
             version=VERSION,
             service_url_tls=service_url_tls,
+            web_url_tls=web_url_tls,
             persistent=base.data_path.enable_persistent_topics,
             non_persistent=base.data_path.enable_non_persistent_topics,
         )
@@ -461,8 +471,10 @@ class BrokerService:
                 await close()
 
 
-def _tls(node: NodeSettings) -> ssl.SSLContext:
-    """Return the TLS context of the broker's ports. Raises TlsFileError."""
+def _tls(node: NodeSettings) -> ssl.SSLContext | None:
+    """Return the TLS context of the broker's ports; None when none has TLS. Raises TlsFileError."""
+    if node.broker_service_port_tls is None and node.web_service_port_tls is None:
+        return None
     files = ServerFiles(
         node.tls_certificate_file_path,
         node.tls_key_file_path,

@@ -35,7 +35,7 @@ class NodeSettings:
     )
     tls_certificate_file_path: str = text(
         "",
-        "PEM file of the certificate on broker_service_port_tls, leaf first (tlsCertificateFilePath)",
+        "PEM file of the certificate on the ports with TLS, leaf first (tlsCertificateFilePath)",
     )
     tls_key_file_path: str = text("", "PEM file of its key, unencrypted (tlsKeyFilePath)")
     tls_trust_certs_file_path: str = text(
@@ -51,6 +51,9 @@ class NodeSettings:
         300,
         "seconds after which a new connection checks whether the certificates' files have changed; 0: each "
         "connection (tlsCertRefreshCheckDurationSec)",
+    )
+    web_service_port_tls: int | None = maybe_port(
+        "as broker_http_port, by TLS 1.2 or later (webServicePortTls)", low=0
     )
     broker_http_port: int = port(8081, "metrics, readiness, calls of the gateway; private", low=0)
     max_http_server_connections: int = count(
@@ -105,12 +108,10 @@ class NodeSettings:
         needed = ["tls_certificate_file_path", "tls_key_file_path"]
         if self.tls_require_trusted_client_cert_on_connect:
             needed.append("tls_trust_certs_file_path")
-        if self.broker_service_port_tls is not None:
-            for name in needed:
+        for secured in ("broker_service_port_tls", "web_service_port_tls"):
+            for name in needed if getattr(self, secured) is not None else ():
                 if not getattr(self, name):
-                    raise ValueError(
-                        f"{name} must name a file where broker_service_port_tls is set"
-                    )
+                    raise ValueError(f"{name} must name a file where {secured} is set")
         if not may_listen(self.bind_address, authenticated=self.authentication_enabled):
             raise ValueError(
                 f"bind_address {self.bind_address!r} is not loopback: without authentication only loopback "

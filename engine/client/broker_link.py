@@ -11,6 +11,7 @@ from engine.base.errors import MagnetarError, PeerError
 from engine.client.errors import LostError, NoAnswerError, UnreachableError
 from engine.net.keepalive import KeepAlive
 from engine.net.network import Network
+from engine.net.tls import ContextSource
 from engine.net.transport import Connection
 from engine.wire import client_commands as say
 from engine.wire import commands, frames
@@ -36,13 +37,15 @@ Credentials = Callable[[bytes], tuple[str, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class LinkSettings:
-    """Settings of a connection. ``keep_alive_s``: a broker silent for one to two of these is given up."""
+    """Settings of a connection. ``keep_alive_s``: a broker silent for one to two of these is given up. ``tls`` returns
+    the context for brokers that are connected to in TLS."""
 
     client_version: str = "Magnetar"
     credentials: Credentials | None = None
     connect_timeout_s: float = 10.0
     request_timeout_s: float = 30.0
     keep_alive_s: float = 30.0
+    tls: ContextSource | None = None
 
 
 class LinkUser(Protocol):
@@ -99,17 +102,22 @@ class BrokerLink(Connection):
         port: int,
         settings: LinkSettings | None = None,
         *,
+        encrypted: bool = False,
         proxy_to: str | None = None,
     ) -> Self:
-        """Open a connection and complete its handshake. ``proxy_to``: ``host:port`` of the broker behind a proxy.
+        """Open a connection, in TLS if ``encrypted``, and complete its handshake. ``proxy_to``: ``host:port`` of the
+        broker behind a proxy.
 
         Raises UnreachableError, RefusedError. Cancel-safe.
         """
         settings = settings or LinkSettings()
+        if encrypted and settings.tls is None:
+            raise UnreachableError(f"{host}:{port} is to be reached in TLS, which is not set up")
         link = cls(settings, proxy_to)
+        tls = settings.tls() if encrypted and settings.tls is not None else None
         try:
             async with asyncio.timeout(settings.connect_timeout_s):
-                await network.connect(host, port, lambda: link)
+                await network.connect(host, port, lambda: link, tls=tls)
                 await link._connected
         except (OSError, LostError) as error:  # a TimeoutError is an OSError
             link.abort()

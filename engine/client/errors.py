@@ -55,7 +55,7 @@ class SentAwayError(ClientError):
 
 
 class RedirectedError(ClientError):
-    """A lookup was redirected too often."""
+    """A lookup was redirected too often, or to a broker without the TLS that is asked for."""
 
 
 class CostlyPatternError(ClientError):

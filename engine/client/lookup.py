@@ -3,13 +3,13 @@
 import asyncio
 from typing import Generic, TypeVar
 
+from engine.base.addresses import ServiceUrl
 from engine.base.tasks import TaskScope, UnderWay
 from engine.client.broker_link import BrokerLink, LinkSettings
 from engine.client.errors import LostError, RedirectedError
 from engine.net.network import Network
 from engine.wire import client_commands as say
 
-SCHEME = "pulsar://"
 REDIRECTS_MAX = 20
 L = TypeVar("L", bound=BrokerLink)
 
@@ -28,10 +28,11 @@ class Links(Generic[L]):
         self._open: dict[tuple[str, str | None], L] = {}
 
     async def get(self, url: str, proxy_to: str | None = None) -> L:
-        """Return a connection to ``pulsar://host:port``; ``proxy_to``: the broker behind that proxy.
+        """Return a connection to ``pulsar://host:port`` or, in TLS, ``pulsar+ssl://host:port``; ``proxy_to``: the
+        broker behind that proxy.
 
-        Raises UnreachableError, RefusedError, LostError when closed. Cancel-safe: other callers may wait for the same
-        connection.
+        Raises UnreachableError, RefusedError, LostError when closed, ValueError for another URL. Cancel-safe: other
+        callers may wait for the same connection.
         """
         key = (url, proxy_to)
         link = self._open.get(key)
@@ -51,9 +52,9 @@ class Links(Generic[L]):
 
     async def _connect(self, key: tuple[str, str | None]) -> L:
         url, proxy_to = key
-        host, _, port = url.removeprefix(SCHEME).rpartition(":")
+        host, port, encrypted = ServiceUrl.parse(url)
         link = await self._link_class.open(
-            self._network, host, int(port), self._settings, proxy_to=proxy_to
+            self._network, host, port, self._settings, encrypted=encrypted, proxy_to=proxy_to
         )
         self._open[key] = link
         return link
@@ -70,20 +71,26 @@ class Links(Generic[L]):
             link.abort()
 
     async def owner(self, topic: str, service_url: str) -> L:
-        """Return a connection to the broker that serves ``topic``, looked up at any broker or proxy.
+        """Return a connection to the broker that serves ``topic``, looked up at any broker or proxy: in TLS when
+        ``service_url`` is.
 
         Raises RedirectedError, and as ``get`` and ``BrokerLink.request``. Cancel-safe.
         """
         url, proxy_to, authoritative = service_url, None, False
+        encrypted = ServiceUrl.parse(service_url).encrypted
         for _ in range(REDIRECTS_MAX):
             link = await self.get(url, proxy_to)
             request_id = link.new_id()
             answer = await link.request(
                 request_id, say.lookup(topic, request_id, authoritative=authoritative)
             )
-            target, authoritative = answer.brokerServiceUrl or url, answer.authoritative
+            authoritative = answer.authoritative
+            target = answer.brokerServiceUrlTls if encrypted else answer.brokerServiceUrl
+            if encrypted and answer.brokerServiceUrl and not target:
+                raise RedirectedError(f"{answer.brokerServiceUrl} serves {topic} without TLS only")
+            target = target or url
             if answer.proxy_through_service_url:
-                proxy_to = target.removeprefix(SCHEME)
+                proxy_to = ServiceUrl.parse(target).authority
             else:
                 url, proxy_to = target, None
             if answer.response == answer.Connect:

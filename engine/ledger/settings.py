@@ -137,8 +137,8 @@ class LedgerSettings:
         "(bookkeeperTLSTrustCertsFilePath)",
     )
     bookkeeper_tls_hostname_verification_enabled: bool = flag(
-        False,
-        "whether a bookie's certificate must be for its registered host "
+        True,
+        "whether a bookie's certificate must be for its registered host; Pulsar false "
         "(bookkeeper_tlsHostnameVerificationEnabled)",
     )
     bookkeeper_tls_client_authentication: bool = flag(

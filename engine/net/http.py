@@ -7,6 +7,7 @@ handled. Long responses may be sent in pieces.
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -134,14 +135,14 @@ class HttpServer:
         self._tasks = TaskScope("http")
         self._log = bound(__name__)
 
-    async def listen(self, host: str, port: int) -> int:
-        """Start accepting and return the bound port. Raises OSError when it is in use."""
-        await self._listener.start(host, port)
-        return self._listener.port
+    async def listen(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> int:
+        """Start accepting on another address, in TLS if ``tls`` is given, and return the bound port. Raises OSError
+        when it is in use."""
+        return await self._listener.start(host, port, tls=tls)
 
     @property
     def port(self) -> int:
-        """The bound port; 0 before ``listen``."""
+        """The first bound port; 0 before ``listen``."""
         return self._listener.port
 
     @property

@@ -55,11 +55,13 @@ class OwnerRecord(NamedTuple):
     http_url: str
     native_url_tls: str = ""
     """Service URL for TLS; empty when the owner does not listen for TLS."""
+    http_url_tls: str = ""
+    """URL of the owner's HTTP port with TLS; empty without one."""
 
     @classmethod
     def of(cls, broker: BrokerRecord) -> "OwnerRecord":
         """Return the record of a bundle that this broker owns."""
-        return cls(broker.service_url, broker.web_url, broker.service_url_tls)
+        return cls(broker.service_url, broker.web_url, broker.service_url_tls, broker.web_url_tls)
 
     def encode(self) -> bytes:
         """Encode in Pulsar's key order."""
@@ -67,6 +69,7 @@ class OwnerRecord(NamedTuple):
             "nativeUrl": self.native_url,
             **({"nativeUrlTls": self.native_url_tls} if self.native_url_tls else {}),
             "httpUrl": self.http_url,
+            **({"httpUrlTls": self.http_url_tls} if self.http_url_tls else {}),
             "disabled": False,
             "advertisedListeners": {},
         }
@@ -76,8 +79,8 @@ class OwnerRecord(NamedTuple):
     def decode(cls, value: bytes) -> "OwnerRecord":
         """Decode a stored record. Raises ValueError when it is not a JSON object."""
         record = decode_json(value or b"null", "bundle owner")
-        urls = (str(record.get(key) or "") for key in ("nativeUrl", "httpUrl", "nativeUrlTls"))
-        return cls(*urls)
+        keys = ("nativeUrl", "httpUrl", "nativeUrlTls", "httpUrlTls")
+        return cls(*(str(record.get(key) or "") for key in keys))
 
 
 class BundleOwnership:

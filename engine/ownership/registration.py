@@ -33,6 +33,8 @@ class BrokerRecord:
     version: str
     service_url_tls: str = ""
     """Service URL for TLS; empty when the broker does not listen for TLS."""
+    web_url_tls: str = ""
+    """URL of the HTTP port with TLS; empty without one."""
     persistent: bool = True
     """True if the broker serves persistent topics."""
     non_persistent: bool = True
@@ -47,6 +49,7 @@ class BrokerRecord:
         idle = {"usage": 0.0, "limit": 0.0}
         report: dict[str, Any] = {
             "webServiceUrl": self.web_url,
+            **({"webServiceUrlTls": self.web_url_tls} if self.web_url_tls else {}),
             "pulsarServiceUrl": self.service_url,
             **({"pulsarServiceUrlTls": self.service_url_tls} if self.service_url_tls else {}),
             "persistentTopicsEnabled": self.persistent,
@@ -90,6 +93,7 @@ class BrokerRecord:
             started,
             str(report.get("brokerVersionString") or ""),
             str(report.get("pulsarServiceUrlTls") or ""),
+            str(report.get("webServiceUrlTls") or ""),
             persistent=report.get("persistentTopicsEnabled") is not False,
             non_persistent=report.get("nonPersistentTopicsEnabled") is not False,
         )

@@ -34,6 +34,7 @@ def build_broker(
             node=settings.node,
             data_path=settings.data_path,
             policies=settings.policies,
+            broker_client=settings.broker_client,
             ledger_config=settings.defaults.config,
             token=load_token(settings.node.data_dir, settings.node.internal_token, entropy),
             store=store,
@@ -44,7 +45,7 @@ def build_broker(
             factory=factory,
             groups=(
                 *(settings.node, settings.data_path, settings.policies, settings.tenants),
-                *(settings.defaults, settings.managed, settings.metadata),
+                *(settings.defaults, settings.managed, settings.metadata, settings.broker_client),
             ),
         )
     )

@@ -16,6 +16,7 @@ from engine.net.http_client import (
     UnusableAnswerError,
 )
 from engine.net.network import Network
+from engine.net.tls import ContextSource
 from engine.rpc.operation import A, Operation, R, encode_call
 
 LOOK_UP_AGAIN_S = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
@@ -33,10 +34,23 @@ class RpcClient:
     ``timeout_s``. A cancelled or timed-out change may or may not have happened.
     """
 
-    def __init__(self, network: Network, token: str, kind: str, *, timeout_s: float) -> None:
+    def __init__(
+        self,
+        network: Network,
+        token: str,
+        kind: str,
+        *,
+        timeout_s: float,
+        tls: ContextSource | None = None,
+    ) -> None:
+        """Create without connections. With ``tls``, which returns the context for https, redirects are followed in TLS
+        only."""
         self._token = token
         self._kind = kind
-        self._http = HttpClient(network, timeout_s=timeout_s, answer_bytes_max=ANSWER_BYTES_MAX)
+        self._location = "location" if tls is None else "locationTls"
+        self._http = HttpClient(
+            network, timeout_s=timeout_s, answer_bytes_max=ANSWER_BYTES_MAX, tls=tls
+        )
         self._owners: OrderedDict[str, str] = OrderedDict()
         """Last known URL of the responsible server by the call's key, which may be outdated."""
 
@@ -110,7 +124,9 @@ class RpcClient:
             if status != 307:
                 self._remember(key, url)
                 return _result(status, answer)
-            url = str(answer["location"])
+            url = str(answer[self._location])
+            if not url:
+                raise NotReady(f"The {self._kind} that owns {key} has no HTTP port with TLS")
         raise NotReady(f"Ownership of {key} keeps moving")
 
     async def _request(

@@ -1,9 +1,9 @@
 """The private HTTP port of a server: ``POST /rpc/<operation>`` for its operations, ``/metrics``, ``/ready``.
 
 RPC callers present the instance's internal token. A call is ``{"principal": …, "arguments": {…}}``; answers are
-``{"result": …}``, refusals 422 with ``{"code": …, "reason": …}``; 307 with ``{"location": url}`` names the server that
-serves the call. The caller is a process of the instance, which acts for the principal; that is empty when the process
-acts for itself.
+``{"result": …}``, refusals 422 with ``{"code": …, "reason": …}``; 307 with ``{"location": url, "locationTls": url}``
+names the server that serves the call; the second is empty when that has no port with TLS. The caller is a process of
+the instance, which acts for the principal; that is empty when the process acts for itself.
 """
 
 import logging
@@ -32,11 +32,15 @@ SHOWN_BYTES_MAX = 2_000
 
 
 class MovedError(MagnetarError):
-    """Another server is responsible for the object of the operation; ``location`` is its private HTTP address."""
+    """Another server is responsible for the object of the operation.
 
-    def __init__(self, location: str) -> None:
+    ``location`` is its private HTTP address, ``location_tls`` that of its port with TLS; empty without one.
+    """
+
+    def __init__(self, location: str, location_tls: str = "") -> None:
         super().__init__(f"ask {location}")
         self.location = location
+        self.location_tls = location_tls
 
 
 class RpcPages:
@@ -91,7 +95,8 @@ class RpcPages:
             await self._authorize(operation, principal, args)
             return json_response(200, {"result": await do(args)})
         except MovedError as error:
-            return json_response(307, {"location": error.location})
+            places = {"location": error.location, "locationTls": error.location_tls}
+            return json_response(307, places)
         except Refusal as error:
             return _refused(error)
         except (StoreUnavailableError, SessionExpiredError) as error:

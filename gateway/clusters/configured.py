@@ -42,7 +42,8 @@ def _link(cluster: ClusterSettings, loop: asyncio.AbstractEventLoop) -> EngineLi
             connect_timeout_s=CONNECT_TIMEOUT_S,
         )
         cached = CachedStore(store)
-        admin = AdminClient(cached, LoopNetwork(), token, timeout_s=CALL_TIMEOUT_S)
+        tls = settings.BROKER_CLIENT.tls()
+        admin = AdminClient(cached, LoopNetwork(), token, timeout_s=CALL_TIMEOUT_S, tls=tls)
         return Engine(cached, admin, cluster.name)
 
     return EngineLink(open_engine, loop, cluster.metadata_url)

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 
+from django.conf import settings
+
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.errors import MagnetarError
@@ -19,13 +21,14 @@ CLIENT_VERSION = "Magnetar-Gateway"
 
 
 class RegisteredBrokers:
-    """Service URLs of the registered brokers, read at most once a second.
+    """Service URLs of the registered brokers, in TLS if ``encrypted``, read at most once a second.
 
     While the metadata store is unavailable, the URLs read last are returned.
     """
 
-    def __init__(self, link: EngineLink) -> None:
+    def __init__(self, link: EngineLink, *, encrypted: bool = False) -> None:
         self._link = link
+        self._urls = brokers.service_urls_tls if encrypted else brokers.service_urls
         self._known: list[str] = []
         self._until = 0.0
 
@@ -34,12 +37,12 @@ class RegisteredBrokers:
         now = asyncio.get_running_loop().time()
         if now >= self._until:
             try:
-                addresses = await self._link.arun(brokers.advertised)
+                urls = await self._link.arun(self._urls)
             except (MagnetarError, TimeoutError) as error:
                 if not self._known:
                     raise NoBrokerError(f"The metadata store does not answer: {error}") from error
             else:
-                self._known = [brokers.SCHEME + address for address in addresses]
+                self._known = urls
             # An empty list is read again at once: the first broker may be about to register.
             if self._known:
                 self._until = now + KNOWN_FOR_S
@@ -48,11 +51,12 @@ class RegisteredBrokers:
 
 def client_of(link: EngineLink) -> PulsarClient:
     """Return a client of the cluster behind ``link``, for use on the running loop."""
+    tls = settings.BROKER_CLIENT.tls()
     return PulsarClient(
         network=LoopNetwork(),
         clock=SystemClock(),
         entropy=RandomEntropy(),
-        brokers=RegisteredBrokers(link),
-        settings=LinkSettings(CLIENT_VERSION, request_timeout_s=OPERATION_TIMEOUT_S),
+        brokers=RegisteredBrokers(link, encrypted=tls is not None),
+        settings=LinkSettings(CLIENT_VERSION, request_timeout_s=OPERATION_TIMEOUT_S, tls=tls),
         operation_timeout_s=OPERATION_TIMEOUT_S,
     )

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from django.conf import settings
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -61,7 +62,10 @@ async def _of_brokers(engine: Engine) -> dict[str, bytes | None]:
     """Return each broker's metrics text by broker id; None for one that does not answer."""
     brokers = await engine.admin.brokers()
     client = HttpClient(
-        LoopNetwork(), timeout_s=BROKER_TIMEOUT_S, answer_bytes_max=BROKER_BYTES_MAX
+        LoopNetwork(),
+        timeout_s=BROKER_TIMEOUT_S,
+        answer_bytes_max=BROKER_BYTES_MAX,
+        tls=settings.BROKER_CLIENT.tls(),
     )
 
     async def fetch(broker: "BrokerAddress") -> bytes | None:

@@ -53,8 +53,8 @@ def client(standalone: Standalone, trusted: str, **given: Any) -> pulsar.Client:
 def test_it_publishes_and_consumes_by_tls_what_others_see_without(
     secured: tuple[Standalone, bool], authority: Authority
 ) -> None:
-    standalone, known = secured
-    shown = pulsar.AuthenticationTLS(*authority.issue("client")) if known else None
+    standalone, _ = secured
+    shown = pulsar.AuthenticationTLS(*authority.issue("client"))  # permitted where not required
     safe = client(standalone, authority.cert, authentication=shown)
     plain = pulsar.Client(standalone.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     consumers = [safe.subscribe(TOPIC, "safe"), plain.subscribe(TOPIC, "plain")]
@@ -89,6 +89,17 @@ def test_a_client_without_a_certificate_is_refused_where_one_is_needed(
     else:
         nobody.create_producer(TOPIC)
     nobody.close()
+
+
+def test_a_certificate_that_is_not_trusted_is_refused_also_where_none_is_needed(
+    secured: tuple[Standalone, bool], authority: Authority, tmp_path: Path
+) -> None:
+    standalone, _ = secured
+    shown = pulsar.AuthenticationTLS(*Authority(tmp_path, "stranger").issue("client"))
+    unknown = client(standalone, authority.cert, authentication=shown)
+    with pytest.raises(pulsar.PulsarException):
+        unknown.create_producer(TOPIC)
+    unknown.close()
 
 
 def test_a_lookup_names_both_addresses(secured: tuple[Standalone, bool]) -> None:

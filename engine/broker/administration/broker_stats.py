@@ -144,6 +144,7 @@ def load_report(
         by_bundle.setdefault(bundle, _Sums()).add(topic)
     return {
         "webServiceUrl": record.web_url,
+        **({"webServiceUrlTls": record.web_url_tls} if record.web_url_tls else {}),
         "pulsarServiceUrl": record.service_url,
         **({"pulsarServiceUrlTls": record.service_url_tls} if record.service_url_tls else {}),
         "persistentTopicsEnabled": record.persistent,

@@ -6,6 +6,7 @@ topic are one event; the last event of its key holds (see ``engine.tenancy.chang
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 
 from engine.base.backoff import Backoff
 from engine.base.clock import Clock
@@ -27,6 +28,7 @@ from engine.client.lookup import Links
 from engine.metadata.records import Document
 from engine.metadata.store import MetadataStore
 from engine.net.network import Network
+from engine.net.tls import ContextSource
 from engine.schema.schema_registry import SchemaRegistry
 from engine.tenancy.avro import AvroError
 from engine.tenancy.change_events import (
@@ -69,6 +71,7 @@ class PolicyLog:
         entropy: Entropy,
         cluster: str,
         service_url: str,
+        tls: ContextSource | None = None,
         loaded: Callable[[], Iterable[TopicName]],
     ) -> None:
         self.on_change: Callable[[TopicName], None] = lambda topic: None
@@ -79,7 +82,7 @@ class PolicyLog:
         self._cluster = cluster
         self._service_url = service_url
         self._loaded = loaded
-        self._links = Links(network, LINKS, BrokerLink)
+        self._links = Links(network, replace(LINKS, tls=tls), BrokerLink)
         self._logs: dict[NamespaceName, ChangeLog] = {}
         self._asked_s: dict[NamespaceName, float] = {}
         self._tasks = TaskScope("topic policies")

@@ -20,6 +20,7 @@ from engine.admin.api.dynamic_settings import (
     ChangeSetting,
 )
 from engine.admin.client import BrokerAddress
+from engine.base.addresses import CLEAR
 from engine.base.errors import MagnetarError, NotFound, NotReady
 from engine.base.tasks import TaskScope
 from engine.metadata import paths
@@ -29,7 +30,6 @@ from gateway.services.catalog import each
 from gateway.services.engine_link import Engine
 
 HEALTH_TIMEOUT_S = 5.0
-SCHEME = "pulsar://"
 
 
 async def ids(engine: Engine) -> list[str]:
@@ -49,12 +49,23 @@ async def advertised(engine: Engine) -> list[str]:
     """Return ``host:port`` that each registered broker advertises to clients, without brokers that have no plain
     port."""
     urls = [broker.service_url for broker in await engine.admin.brokers()]
-    return [url.removeprefix(SCHEME) for url in urls if url and url.startswith(SCHEME)]
+    return [url.removeprefix(CLEAR) for url in urls if url and url.startswith(CLEAR)]
+
+
+async def service_urls(engine: Engine) -> list[str]:
+    """Return the service URLs of the registered brokers that have one."""
+    return [broker.service_url for broker in await engine.admin.brokers() if broker.service_url]
+
+
+async def service_urls_tls(engine: Engine) -> list[str]:
+    """Return the service URLs in TLS of the registered brokers that have one."""
+    brokers = await engine.admin.brokers()
+    return [broker.service_url_tls for broker in brokers if broker.service_url_tls]
 
 
 def service_url(addresses: list[str]) -> str:
     """Return the service URL for client libraries, which send lookups to any of the addresses; empty without one."""
-    return SCHEME + ",".join(addresses) if addresses else ""
+    return CLEAR + ",".join(addresses) if addresses else ""
 
 
 async def health(engine: Engine, broker_id: str | None) -> None:

@@ -1,5 +1,6 @@
 """For tests: brokers on one real bookie, with sockets, metadata in memory, administered over their private ports."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from engine.admin.client import AdminClient
@@ -33,12 +34,19 @@ class BrokerInstance:
         self.brokers: list[tuple[BrokerService, MemoryStore]] = []
         self.admin = AdminClient(self.cluster.store, LoopNetwork(), TOKEN)
 
-    async def broker(self, *, timeout_s: float = 10.0, **ports: int) -> BrokerService:
+    async def broker(
+        self,
+        *,
+        timeout_s: float = 10.0,
+        settings: Mapping[str, object] | None = None,
+        **ports: int,
+    ) -> BrokerService:
         store = self.cluster.server.session(timeout_s)
         environ = {
             "MAGNETAR_BROKER_PORT": str(ports.get("broker", 0)),
             "MAGNETAR_BROKER_HTTP_PORT": str(ports.get("http", 0)),
             "MAGNETAR_INTERNAL_TOKEN": TOKEN,
+            **{f"MAGNETAR_{name.upper()}": str(value) for name, value in (settings or {}).items()},
         }
         broker = build_broker(
             load(environ, self.directory),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.base.addresses import is_wildcard, may_listen
+from engine.base.addresses import ServiceUrl, is_wildcard, may_listen
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "0::0", "*", ""])
@@ -25,3 +25,25 @@ def test_other_addresses_need_authentication_or_permission(host: str) -> None:
     assert not may_listen(host, authenticated=False)
     assert may_listen(host, authenticated=True)
     assert may_listen(host, authenticated=False, insecure=True)
+
+
+@pytest.mark.parametrize(
+    ("url", "parsed", "authority"),
+    [
+        ("pulsar://a:6650", ServiceUrl("a", 6650, False), "a:6650"),
+        ("pulsar+ssl://127.0.0.1:6651", ServiceUrl("127.0.0.1", 6651, True), "127.0.0.1:6651"),
+        ("pulsar+ssl://[::1]:0", ServiceUrl("::1", 0, True), "[::1]:0"),
+    ],
+)
+def test_service_urls(url: str, parsed: ServiceUrl, authority: str) -> None:
+    assert ServiceUrl.parse(url) == parsed
+    assert parsed.authority == authority
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "a:1", "http://a:1", "pulsar://a", "pulsar://:1", "pulsar://a:65536", "pulsar://a:x"],
+)
+def test_other_urls_are_refused(url: str) -> None:
+    with pytest.raises(ValueError, match=r"is not a URL such as pulsar://host:6650"):
+        ServiceUrl.parse(url)

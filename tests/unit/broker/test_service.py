@@ -8,14 +8,21 @@ from pathlib import Path
 
 import pytest
 
+from engine.admin.api.policies import SET_TOPIC_POLICY, SetTopicPolicy
+from engine.admin.api.topics import CREATE_TOPIC, CreateTopic
+from engine.admin.client import AdminClient
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
+from engine.base.names import TopicName
 from engine.broker.service import BrokerService
 from engine.metadata.memory import MemoryServer
 from engine.net.network import LoopNetwork
+from engine.net.tls import ClientFiles
 from engine.programs.broker import build_broker
 from engine.settings import load
 from engine.wire import pulsar_pb2 as pb
+from tests.support.admin.broker_instance import TOKEN, BrokerInstance
+from tests.support.net.certificates import Authority
 
 TEXT = "Reached the maximum number of connections"
 
@@ -146,3 +153,37 @@ async def test_a_drain_hands_over_every_other_bundle_when_one_fails_unexpectedly
         await broker.drain()
         assert ended == ["upkeep", "ownership"]
         monkeypatch.undo()
+
+
+async def test_a_broker_in_tls_connects_to_itself_and_is_called_in_tls(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    cert, key = authority.issue("broker", "127.0.0.1")
+    instance = BrokerInstance(tmp_path)
+    await instance.cluster.start("b1")
+    files = {
+        "broker_service_port_tls": 0,
+        "web_service_port_tls": 0,
+        "tls_certificate_file_path": cert,
+        "tls_key_file_path": key,
+        "tls_trust_certs_file_path": authority.cert,
+        "tls_require_trusted_client_cert_on_connect": True,
+        "broker_client_tls_enabled": True,
+        "broker_client_trust_certs_file_path": authority.cert,
+        "broker_client_certificate_file_path": cert,
+        "broker_client_key_file_path": key,
+    }
+    broker = await instance.broker(settings=files)
+    tls = ClientFiles(authority.cert, cert, key).context
+    admin = AdminClient(instance.cluster.store, LoopNetwork(), TOKEN, tls=tls)
+    (registered,) = await admin.brokers()
+    assert registered.service_url_tls == f"pulsar+ssl://127.0.0.1:{broker.broker_port_tls}"
+    assert registered.rpc_url.startswith("https://127.0.0.1:")
+    topic = TopicName.parse("with-a-policy")
+    await admin.call(CREATE_TOPIC, CreateTopic(topic))
+    # The policies' log is written and read over a connection of the broker to itself.
+    await admin.call(SET_TOPIC_POLICY, SetTopicPolicy(topic, "maxConsumersPerTopic", 3))
+    connections = broker._listener.connections
+    assert connections
+    assert all(connection.encrypted for connection in connections)  # type: ignore[attr-defined]
+    admin.close()
+    await instance.close()

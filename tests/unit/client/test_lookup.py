@@ -1,6 +1,8 @@
 """The broker of a topic is found by asking, over one connection for each address."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +13,12 @@ from engine.client.broker_link import BrokerLink
 from engine.client.errors import LostError, RedirectedError, UnreachableError
 from engine.client.lookup import Links
 from engine.client.raw_producer import RawProducer
+from engine.net.listener import Listener
 from engine.net.network import LoopNetwork
+from engine.net.tls import ClientFiles, ServerFiles
 from engine.wire.errors import REFUSALS, ServerError
 from tests.support.broker_bench import NAME, PATIENT, Bench, Everything, served
+from tests.support.net.certificates import Authority
 
 
 class Elsewhere(Everything):
@@ -92,4 +97,54 @@ async def test_what_is_refused_and_who_is_not_there(tmp_path: Path) -> None:
             await links.owner("bogus://topic", url)
         with pytest.raises(UnreachableError):
             await links.owner(NAME.full, "pulsar://127.0.0.1:1")
+        await links.close()
+
+
+@asynccontextmanager
+async def served_in_tls(
+    directory: Path, *hosts: str
+) -> AsyncIterator[tuple[Bench, str, str, ClientFiles]]:
+    """A broker's sessions in clear and in TLS with a certificate for ``hosts``: their URLs, and what trusts it."""
+    async with served(directory) as (bench, sessions, url):
+        authority = Authority(directory)
+        context = ServerFiles(*authority.issue("broker", *hosts)).context()
+        listener = Listener(LoopNetwork(), sessions.accept, connections_max=0)
+        port = await listener.start("127.0.0.1", 0, tls=context)
+        url_tls = f"pulsar+ssl://127.0.0.1:{port}"
+        bench.everything.owner = LookupResult(url, url_tls)
+        yield bench, url, url_tls, ClientFiles(authority.cert)
+        await listener.drain(1.0)
+
+
+async def test_a_lookup_in_tls_leads_to_a_connection_in_tls(tmp_path: Path) -> None:
+    async with served_in_tls(tmp_path, "127.0.0.1") as (bench, url, url_tls, trusted):
+        links = Links(LoopNetwork(), replace(PATIENT, tls=trusted.context), BrokerLink)
+        clear = await links.owner(NAME.full, url)
+        link = await links.owner(NAME.full, url_tls)
+        assert (clear.encrypted, link.encrypted) == (False, True)
+        assert link is await links.get(url_tls)
+        producer = await RawProducer.open(link, NAME.full)
+        assert producer.name in bench.topic.producers
+        bench.everything.owner = LookupResult(url)  # moved to a broker without TLS
+        with pytest.raises(RedirectedError, match="without TLS only"):
+            await links.owner(NAME.full, url_tls)
+        await links.close()
+
+
+async def test_a_broker_that_cannot_be_verified_is_not_used(tmp_path: Path) -> None:
+    async with served_in_tls(tmp_path, "elsewhere.example") as (_, _, url_tls, trusted):
+        for tls, reason in (
+            (trusted.context, r"not valid for '127\.0\.0\.1'"),
+            (ClientFiles().context, "certificate verify failed"),
+            (None, "in TLS, which is not set up"),
+        ):
+            links = Links(LoopNetwork(), replace(PATIENT, tls=tls), BrokerLink)
+            with pytest.raises(UnreachableError, match=reason):
+                await links.owner(NAME.full, url_tls)
+            await links.close()
+        anywhere = replace(trusted, verify_hostname=False).context
+        links = Links(LoopNetwork(), replace(PATIENT, tls=anywhere), BrokerLink)
+        assert (await links.owner(NAME.full, url_tls)).encrypted
+        with pytest.raises(ValueError, match="is not a URL"):
+            await links.get("http://127.0.0.1:1")
         await links.close()

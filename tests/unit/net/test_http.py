@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +21,8 @@ from engine.net.http import (
 )
 from engine.net.listener import REASON
 from engine.net.network import LoopNetwork
+from engine.net.tls import ClientFiles, ServerFiles
+from tests.support.net.certificates import Authority
 from tests.support.waiting import stays, until
 
 CONNECTIONS_MAX = 4
@@ -369,3 +372,17 @@ async def test_connections_are_bounded_and_end_with_the_server(service: Service)
     for reader, writer in held:
         assert await reader.read() == b""
         writer.close()
+
+
+async def test_one_server_answers_in_clear_and_in_tls(service: Service, tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    context = ServerFiles(*authority.issue("server", "127.0.0.1")).context()
+    port = await service.server.listen("127.0.0.1", 0, tls=context)
+    assert service.server.port != port
+    reader, writer = await asyncio.open_connection(
+        "127.0.0.1", port, ssl=ClientFiles(authority.cert).context()
+    )
+    writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert await answer_of(reader) == (200, b"up 1\n")
+    writer.close()
+    assert b"200" in await ask(service, b"GET /ready HTTP/1.0\r\n\r\n")

@@ -246,6 +246,7 @@ async def test_registration_replaces_its_former_life_and_is_listed(server: Memor
         5,
         "4",
         "pulsar+ssl://127.0.0.1:6651",
+        "https://127.0.0.1:8443",
         non_persistent=False,
     )
     before, now = server.session(), server.session()

@@ -33,7 +33,7 @@ def refusal_of(error: MagnetarError) -> Refusal | None:
 
 
 RAISES: dict[str, Exception] = {
-    "moved": MovedError("http://127.0.0.1:9"),
+    "moved": MovedError("http://127.0.0.1:9", "https://127.0.0.1:8"),
     "refused": PreconditionFailed("Topic has 5 connected producers/consumers"),
     "missing": Missing("Namespace not found"),
     "unexpected": MagnetarError("secret detail"),
@@ -146,7 +146,11 @@ async def test_bad_arguments_are_refused_and_name_the_field(port: int) -> None:
 @pytest.mark.parametrize(
     ("local", "status", "answer"),
     [
-        ("moved", 307, {"location": "http://127.0.0.1:9"}),
+        (
+            "moved",
+            307,
+            {"location": "http://127.0.0.1:9", "locationTls": "https://127.0.0.1:8"},
+        ),
         (
             "refused",
             422,

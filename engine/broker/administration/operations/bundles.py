@@ -71,7 +71,7 @@ class BundleOperations:
         """Raise MovedError for the bundle of another broker; one without an owner may be served by any."""
         owner = await self._ownership.owner(bundle)
         if owner is not None and not self._ownership.owns(bundle):
-            raise MovedError(owner.http_url)
+            raise MovedError(owner.http_url, owner.http_url_tls)
 
     async def unload_topics(self, bundle: BundleName) -> None:
         """Close every loaded topic of ``bundle``."""
@@ -87,7 +87,7 @@ class BundleOperations:
             raise Conflict(f"Namespace {args.namespace} is being deleted") from error
         place = await self._assignment.place_bundle(bundle)
         if not place.here:
-            raise MovedError(place.owner.http_url)
+            raise MovedError(place.owner.http_url, place.owner.http_url_tls)
         loads = await self._loads(bundle)
         edges = cuts(bundle, algorithm, loads, args.positions)
         if not edges:

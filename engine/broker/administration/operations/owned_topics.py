@@ -26,7 +26,7 @@ class OwnedTopics:
         """Raise MovedError unless this broker serves the topic's bundle; one without an owner is acquired now."""
         place = await self._assignment.place(name, authoritative=False)
         if not place.here:
-            raise MovedError(place.owner.http_url)
+            raise MovedError(place.owner.http_url, place.owner.http_url_tls)
 
     async def get(self, name: TopicName) -> Topic:
         """Return the topic, loaded. Raises NotFound when it does not exist, as a non-persistent one does not unless

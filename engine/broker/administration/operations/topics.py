@@ -220,11 +220,12 @@ class TopicOperations:
     async def lookup(self, args: OnTopic) -> JsonObject:
         place = await self._assignment.place(args.topic, authoritative=False)
         if place.chosen:
-            raise MovedError(place.owner.http_url)
+            raise MovedError(place.owner.http_url, place.owner.http_url_tls)
         url = place.owner.native_url
         return {
             "brokerUrl": url,
             "httpUrl": place.owner.http_url,
             "nativeUrl": url,
             "brokerUrlSsl": "",
+            **({"brokerUrlTls": place.owner.native_url_tls} if place.owner.native_url_tls else {}),
         }

@@ -33,8 +33,8 @@ async def _broker(
         0,
         "test",
         f"pulsar+ssl://{name}:6651",
-        persistent,
-        non_persistent,
+        persistent=persistent,
+        non_persistent=non_persistent,
     )
     await BrokerRegistration(store, record).renew()
     owner = OwnerRecord.of(record)

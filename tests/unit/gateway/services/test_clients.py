@@ -21,7 +21,8 @@ async def register(engine: EngineLink, *hosts: str) -> None:
         for host in await children(known.store, paths.LOADBALANCE_BROKERS):
             await known.store.delete(paths.broker(host))
         for host in hosts:
-            record = BrokerRecord(host, f"pulsar://{host}:6650", f"http://{host}:8081", 0, "")
+            urls = (f"pulsar://{host}:6650", f"http://{host}:8081")
+            record = BrokerRecord(host, *urls, 0, "", f"pulsar+ssl://{host}:6651")
             await known.store.create(paths.broker(host), record.encode(), make_parents=True)
 
     await engine.arun(work)
@@ -37,6 +38,11 @@ async def test_brokers_are_reached_where_they_say_and_asked_for_anew(
     assert await brokers() == ["pulsar://one.example:6650", "pulsar://two.example:6650"]
     await register(engine, "three")
     assert await brokers() == ["pulsar://three:6650"]
+
+
+async def test_brokers_are_reached_in_tls_where_that_is_set(engine: EngineLink) -> None:
+    await register(engine, "one")
+    assert await RegisteredBrokers(engine, encrypted=True)() == ["pulsar+ssl://one:6651"]
 
 
 async def test_brokers_are_asked_for_once_a_second(engine: EngineLink) -> None:
