@@ -8,6 +8,7 @@ from engine.base.clock import Clock
 from engine.base.entropy import Entropy
 from engine.broker.ports import BrokerIdentity
 from engine.broker.settings import DataPathSettings
+from engine.net.handshake import Authenticate
 
 COMPACTIONS_MAX = 2
 """Number of compactions at a time: each keeps the keys of its topic in memory."""
@@ -23,6 +24,8 @@ class Context:
     identity: BrokerIdentity
     judge: Judge
     """Judge that is asked before a client's command or an operation is handled."""
+    authenticate: Authenticate
+    """Establishes the identity of the client of a new connection."""
     compactions: asyncio.Semaphore = field(
         default_factory=lambda: asyncio.Semaphore(COMPACTIONS_MAX)
     )

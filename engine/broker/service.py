@@ -60,6 +60,7 @@ from engine.metadata.store import (
     SessionState,
     StoreUnavailableError,
 )
+from engine.net.handshake import allow_all
 from engine.net.http import HttpServer, Request, Response
 from engine.net.listener import Listener
 from engine.net.network import Network
@@ -141,7 +142,7 @@ class Running:
         namespaces: Namespaces = self.catalog
         self.identity = BrokerIdentity(base.node.cluster_name, record.id, instance)
         self.context = context = Context(
-            base.data_path, base.clock, base.entropy, self.identity, AllowAll()
+            base.data_path, base.clock, base.entropy, self.identity, AllowAll(), allow_all
         )
 
         async def forget(name: TopicName) -> None:

@@ -40,6 +40,7 @@ from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import LedgerConfig, ManagedSettings
 from engine.metadata.store import MetadataStore
+from engine.net.handshake import allow_all
 from engine.net.network import LoopNetwork
 from engine.schema.schema_registry import SchemaRegistry
 from engine.wire import frames
@@ -346,6 +347,7 @@ async def opened(
         entropy=RandomEntropy(),
         identity=BrokerIdentity("test", "b", 0),
         judge=AllowAll(),
+        authenticate=allow_all,
     )
     config = everything.ledger_config(TopicPolicies())
     schemas = SchemaRules(SchemaRegistry(store, cluster.client(store=store), config, SystemClock()))

@@ -42,6 +42,7 @@ from engine.managed.reading.entries import LogEntries
 from engine.managed.reading.entry_cache import EntryCache
 from engine.managed.reading.reads import LedgerReads
 from engine.managed.settings import ManagedSettings
+from engine.net.handshake import allow_all
 from tests.sim.kit.loop import SimLoop, simulate
 from tests.support.broker_bench import Client
 from tests.support.raw_client import entry_of
@@ -191,6 +192,7 @@ class Reading:
             self.shelf.entropy,
             BrokerIdentity("test", "b", 0),
             AllowAll(),
+            allow_all,
         )
         self.topic = topic = SimpleNamespace(
             name=TopicName.parse("persistent://public/default/shelf"),

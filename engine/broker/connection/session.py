@@ -108,7 +108,7 @@ class Session(Connection):
             self,
             self._peer,
             tasks,
-            handshake.allow_all,
+            context.authenticate,
             clock=context.clock,
             server_version=context.identity.server_version,
             max_message_size=settings.max_message_size,

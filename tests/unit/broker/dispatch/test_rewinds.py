@@ -17,6 +17,7 @@ from engine.broker.context import Context
 from engine.broker.dispatch.source import EntrySource
 from engine.broker.ports import BrokerIdentity
 from engine.broker.settings import DataPathSettings
+from engine.net.handshake import allow_all
 from tests.support.ledger_cluster import run_of
 
 
@@ -65,7 +66,9 @@ async def source() -> AsyncIterator[EntrySource]:
     scope = TaskScope("test")
     cursor: Any = SlowCursor()
     identity = BrokerIdentity("test", "b", 0)
-    context = Context(DataPathSettings(), SystemClock(), RandomEntropy(), identity, AllowAll())
+    context = Context(
+        DataPathSettings(), SystemClock(), RandomEntropy(), identity, AllowAll(), allow_all
+    )
     yield EntrySource(cursor, scope, context, lambda: None)
     await scope.close()
 

@@ -23,6 +23,7 @@ from engine.broker.topics.publish import Producer, Publish
 from engine.broker.topics.rates import BrokerRates
 from engine.broker.topics.topic import Topic
 from engine.managed.settings import LedgerConfig
+from engine.net.handshake import allow_all
 from engine.wire import client_commands
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.kernels import take_sends
@@ -92,6 +93,7 @@ class World:
             RandomEntropy(),
             BrokerIdentity("t", "b", 0),
             AllowAll(),
+            allow_all,
         )
         self.rates = BrokerRates(self.context)
         self.topics: list[Topic] = []
