@@ -62,7 +62,8 @@ class BookieConnection(Connection):
         return self._tls_starter is not None and not self.encrypted
 
     def begin_tls(self, granted: bytes) -> None:
-        """Send ``granted`` as the last bytes in clear and continue in TLS. Answers to earlier requests follow in it."""
+        """Send ``granted`` as the last bytes in clear and continue in TLS (T1). Answers to earlier requests follow in
+        it."""
         assert self._tls_starter is not None, "offers_tls was not asked"
         self.send(granted)
         self.stop_clear()

@@ -1,7 +1,7 @@
 """The server's side of the handshake: CONNECT, maybe AUTH_CHALLENGE and AUTH_RESPONSE, then CONNECTED or an error.
 
 Credentials that expire are asked for again while the connection is used, and a client that does not renew them is
-disconnected.
+disconnected (T2).
 """
 
 import asyncio

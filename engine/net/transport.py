@@ -237,7 +237,7 @@ class Connection(asyncio.Protocol):
         """Send what is queued, the last bytes in clear; ``start_tls`` must follow.
 
         Until then nothing is read, and what is sent waits. Bytes that were read behind the request for TLS end the
-        connection with ClearTextError.
+        connection with ClearTextError (T1).
         """
         self.flush()
         self.pause_reading()

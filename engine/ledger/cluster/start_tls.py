@@ -35,7 +35,7 @@ def tls_of(settings: LedgerSettings) -> ContextSource | None:
 async def connect_in_tls(
     network: Network, host: str, port: int, protocol: asyncio.Protocol, tls: ContextSource
 ) -> None:
-    """Connect ``protocol`` to a bookie in TLS; it is not called before TLS is complete.
+    """Connect ``protocol`` to a bookie in TLS; it is not called before TLS is complete (T1).
 
     Raises OSError, and PeerError when the bookie refuses TLS or sends something else. Cancel-safe.
     """

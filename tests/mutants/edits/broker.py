@@ -554,6 +554,7 @@ EDITS = (
         "if (identity.role, identity.original) != (before.role, before.original):",
         "if False:",
         ("unit/net/test_handshake.py::test_wrong_answers_end_the_connection",),
+        "T2",
     ),
     Edit(
         "expired-credentials-stay-valid",
@@ -561,6 +562,7 @@ EDITS = (
         """self._connection.close(HandshakeError("the client's credentials have expired"))""",
         "pass",
         ("unit/net/test_handshake.py::test_a_client_that_does_not_answer_is_disconnected",),
+        "T2",
     ),
     Edit(
         "bytes-in-clear-count-as-encrypted",
@@ -568,6 +570,15 @@ EDITS = (
         "if self._starting_tls:",
         "if False:",
         ("unit/net/test_start_tls.py::test_bytes_in_clear_behind_the_request_end_the_connection",),
+        "T1",
+    ),
+    Edit(
+        "answers-in-clear-while-tls-begins",
+        "engine/net/transport.py::Connection.flush",
+        "if not out or transport is None or self._starting_tls:",
+        "if not out or transport is None:",
+        ("unit/net/test_start_tls.py::test_a_peer_that_never_shakes_hands_is_cut",),
+        "T1",
     ),
     Edit(
         "any-byte-proves-a-client-alive",

@@ -5,18 +5,27 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bookie.requests.connection import BookieConnection, Handler
 from bookie.settings import TLS_FACTORY
+from engine.base.tasks import TaskScope
+from engine.ledger.cluster.link import BookieLink
 from engine.ledger.cluster.start_tls import TlsRefusedError, connect_in_tls
+from engine.ledger.cluster.v3_channel import V3Channel
 from engine.ledger.errors import LedgerError
 from engine.ledger.settings import LedgerSettings
+from engine.net import listener as accepting
 from engine.net.network import LoopNetwork
 from engine.net.tls import ClientFiles, TlsFileError
 from engine.net.transport import ClearTextError
 from engine.wire import bookie_v3 as v3
+from engine.wire import bookkeeper_pb2 as pb
 from engine.wire.bookie_commands import ResultCode
+from tests.sim.kit.loop import NODE, Node, SimLoop, simulate
+from tests.sim.kit.network import SimNetwork, World
 from tests.support.ledger_cluster import PATIENT, Cluster, Listener, payloads_of, run_of
 from tests.support.net.certificates import Authority
 from tests.support.scripted_bookies import numbered
@@ -161,3 +170,73 @@ async def test_a_client_with_an_unusable_file_is_not_made(
     with pytest.raises(TlsFileError, match=r"missing\.pem"):
         cluster.client(settings)
     await cluster.close()
+
+
+class Echo(Handler):
+    """A bookie that grants TLS and answers other requests in TLS only."""
+
+    def __init__(self) -> None:
+        self.ends = 0
+
+    def request(self, connection: BookieConnection, buf: bytes, start: int, stop: int) -> None:
+        request = v3.parse_request(buf, start, stop)
+        if request.header.operation == pb.START_TLS:
+            assert connection.offers_tls
+            connection.begin_tls(v3.start_tls_reply(request))
+        else:
+            assert connection.encrypted
+            connection.send(v3.refusal(request, ResultCode.ENOENTRY))
+
+    def closed(self, connection: BookieConnection, error: Exception | None) -> None:
+        self.ends += 1
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_links_that_break_while_tls_begins_are_reported_once(seed: int) -> None:
+    """Connections are reset at any moment; a link is in TLS or down, and both sides see one end."""
+    tls: Any = object()
+
+    async def main(loop: SimLoop) -> None:
+        world = World(loop)
+        world.segment_chance = 0.5
+        handler, network, tasks = Echo(), SimNetwork(world), TaskScope("bookie")
+
+        def start(connection: BookieConnection) -> None:
+            tasks.spawn("tls", connection.start_tls(network, tls))
+
+        listener = accepting.Listener(
+            network, lambda: BookieConnection(handler, 1 << 20, start), connections_max=0
+        )
+
+        async def serve() -> None:
+            await listener.start("bookie", 1)
+
+        async def address() -> tuple[str, int]:
+            return "bookie", 1
+
+        loop.spawn(Node("bookie"), serve())
+        await asyncio.sleep(1)
+        NODE.set(Node("client"))
+        links: list[V3Channel] = []
+        downs: list[BookieLink] = []
+        answers: list[pb.Response | None] = []
+        for _ in range(30):
+            link = V3Channel("bookie", 1 << 20)
+            links.append(link)
+            link.on_down(lambda link, reason: downs.append(link))
+            link.request(lambda number: v3.read_lac_request(number, 1), answers.append)
+            loop.call_later(loop.rng.random() * 0.02, world.reset_links, "client")
+            await link.connect(network, address, 3.0, lambda: tls)
+            await asyncio.sleep(loop.rng.choice((0.0, 1.0)))
+        await asyncio.sleep(1)
+        for link in links:
+            assert link.down is not None or link.encrypted
+            link.take_down("end of the test")
+        await asyncio.sleep(1)
+        assert len(downs) == len({*downs}) == len(answers) == len(links)
+        assert any(answers)
+        assert None in answers
+        assert handler.ends
+        assert not listener.connections
+
+    simulate(seed, main, limit_s=200)
