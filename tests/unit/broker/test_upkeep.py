@@ -9,7 +9,8 @@ from typing import Any, cast
 import pytest
 
 from engine.base.names import NamespaceName, TopicName
-from engine.broker.ports import Namespaces, TopicPolicies
+from engine.broker.policies import StoragePolicies, TopicPolicies
+from engine.broker.ports import Namespaces
 from engine.broker.settings import DataPathSettings
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.upkeep import TURN_TOPICS, Upkeep
@@ -27,9 +28,9 @@ class Topic:
 
     def __init__(self, name: str) -> None:
         self.name = TopicName.parse(name)
-        self.policies = TopicPolicies(compaction_threshold=1)
+        self.policies = TopicPolicies(storage=StoragePolicies(compaction_threshold=1))
         self.deduplication = SimpleNamespace(check=self.visit)
-        self.compaction = SimpleNamespace(start_if_due=self.visit_async)
+        self.compaction = SimpleNamespace(start_if_due=lambda threshold: self.visit_async())
         self.rounds = 0
 
     def visit(self) -> None:

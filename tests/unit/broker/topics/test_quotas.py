@@ -170,7 +170,7 @@ async def test_eviction_leaves_nine_tenths_of_the_size_to_the_slowest(bench: Ben
     await subscribe(bench, "slow", "quick")
     size = await publish(bench, 20)
     await bench.topic.subscriptions["quick"].moves.skip(15)
-    bench.topic.policies = size_quota(21 * size, QuotaAction.EVICT)
+    put_in_force(bench.topic, size_quota(21 * size, QuotaAction.EVICT))
     await round_of(bench, "quotas")
     assert backlogs(bench) == {"slow": 20, "quick": 5}
     put_in_force(bench.topic, size_quota(10 * size, QuotaAction.EVICT))
@@ -187,7 +187,7 @@ async def test_eviction_by_age_takes_what_is_older_and_counts_it(bench: Bench) -
     await subscribe(bench, "s", "t")
     await publish(bench, 3, age_s=100)
     await publish(bench, 2, age_s=10)
-    bench.topic.policies = age_quota(50, QuotaAction.EVICT)
+    put_in_force(bench.topic, age_quota(50, QuotaAction.EVICT))
     await bench.topic.subscriptions["t"].moves.skip(4)
     await round_of(bench, "quotas")
     assert backlogs(bench) == {"s": 2, "t": 1}
@@ -200,7 +200,7 @@ async def test_readers_have_no_backlog_that_counts(bench: Bench) -> None:
     await bench.topic.log.open_cursor("r", FIRST, durable=False, cursor_properties={})
     consumer = await bench.join(SubscriptionType.EXCLUSIVE, permits=0)
     await bench.topic.subscriptions["s"].moves.clear()
-    bench.topic.policies = size_quota(size, QuotaAction.HOLD)
+    put_in_force(bench.topic, size_quota(size, QuotaAction.HOLD))
     await bench.topic.quotas.admit()
     assert consumer[0].attached
 
@@ -277,7 +277,7 @@ async def test_the_oldest_message_is_read_once_for_as_long_as_it_is_the_oldest(
 async def test_the_statistics_show_quotas_and_the_oldest_message(bench: Bench) -> None:
     await subscribe(bench, "s", "t")
     await publish(bench, 1, age_s=100)
-    bench.topic.policies = TopicPolicies(size_quota=BacklogQuota(7000))
+    put_in_force(bench.topic, TopicPolicies(backlog=BacklogPolicies(size_quota=BacklogQuota(7000))))
     await bench.topic.subscriptions["s"].moves.clear()
     before = reports.topic_stats(bench.topic, TopicStats(bench.topic.name), "b")
     assert before["oldestBacklogMessageAgeSeconds"] == -1
