@@ -62,6 +62,11 @@ class RestView(APIView):
         declared_rights(cls)
         return super().as_view(**arguments)
 
+    def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        """Set ``kwargs`` to the names in the path below that of the cluster, which are the same for every cluster."""
+        super().setup(request, *args, **kwargs)
+        self.kwargs.pop("served_cluster", None)
+
     @classmethod
     def may_change(cls, request: HttpRequest) -> bool:
         """Return whether the request may change something; the audit log records it before it is handled."""

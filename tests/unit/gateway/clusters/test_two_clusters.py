@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import RequestFactory
+from django.urls import resolve
 
 from engine.base.errors import InvalidField
 from gateway.clusters.cluster import Cluster
@@ -18,6 +20,7 @@ from gateway.services.history.slots import SLOT_MS, Recorded, Subject
 from tests.support.admin.clusters import cluster_of
 from tests.support.admin.gateway_client import HOST, Gateway, let_go_of_connections, memory_link
 from tests.support.net.socket_pair import SocketPair
+from tests.unit.admin_ui.audit.test_recording import named
 
 ADMIN = "admin/v2/persistent/public/default"
 API = "/api/v1/clusters"
@@ -67,6 +70,26 @@ def test_rest_finds_the_cluster_by_its_path_and_without_one_the_default(filled: 
     assert filled("GET", "/admin/v2/clusters").json == ["east"]
     found = filled("GET", "/clusters/west/admin/v2/brokers/internal-configuration").json
     assert found["metadataStoreUrl"] == west(filled).settings.metadata_url
+
+
+def test_a_path_names_the_same_to_its_view_for_every_cluster() -> None:
+    from gateway.rest.urls import table
+
+    for route, _, _ in table():
+        path = "/" + named(route.django_route, "x")
+        views = []
+        for match in (resolve(path), resolve(f"/clusters/west{path}")):
+            view = match.func.view_class(**match.func.view_initkwargs)
+            view.setup(RequestFactory().get(path), **match.kwargs)
+            views.append((type(view), view.kwargs))
+        assert views[0] == views[1], path
+
+
+def test_a_lookup_is_answered_for_the_cluster_in_its_path(two: Gateway) -> None:
+    path = "lookup/v2/topic/persistent/public/default/t"
+    west, east = (two("GET", f"{of}/{path}") for of in ("/clusters/west", ""))
+    assert (west.status, east.status) == (503, 503), "neither has a broker"
+    assert west.json["reason"] == east.json["reason"]
 
 
 @pytest.mark.parametrize("path", [f"/clusters/moon/{ADMIN}", f"{API}/moon/topics"])
