@@ -86,7 +86,7 @@ class AdminClient:
         broker is responsible.
         """
         if not broker.rpc_url:
-            raise NotReady(f"Broker {broker.id} has no HTTP port with TLS (web_service_port_tls)")
+            raise NotReady(f"Broker {broker.id} has no HTTP port with TLS (broker_http_port_tls)")
         try:
             return await self._rpc.call_on(
                 broker.rpc_url, broker.id, operation, args, principal=principal

@@ -287,8 +287,8 @@ class BrokerService:
                 address, node.broker_service_port_tls, tls=tls
             )
             service_url_tls = f"pulsar+ssl://{node.host}:{self.broker_port_tls}"
-        if node.web_service_port_tls is not None:
-            port = await self._http.listen(address, node.web_service_port_tls, tls=tls)
+        if node.broker_http_port_tls is not None:
+            port = await self._http.listen(address, node.broker_http_port_tls, tls=tls)
             web_url_tls = f"https://{node.host}:{port}"
         self.record = BrokerRecord(
             id=f"{node.host}:{self.http_port}",
@@ -474,7 +474,7 @@ class BrokerService:
 
 def _tls(node: NodeSettings) -> ssl.SSLContext | None:
     """Return the TLS context of the broker's ports; None when none has TLS. Raises TlsFileError."""
-    if node.broker_service_port_tls is None and node.web_service_port_tls is None:
+    if node.broker_service_port_tls is None and node.broker_http_port_tls is None:
         return None
     files = ServerFiles(
         node.tls_certificate_file_path,

@@ -52,10 +52,10 @@ class NodeSettings:
         "seconds after which a new connection checks whether the certificates' files have changed; 0: each "
         "connection (tlsCertRefreshCheckDurationSec)",
     )
-    web_service_port_tls: int | None = maybe_port(
-        "as broker_http_port, by TLS 1.2 or later (webServicePortTls)", low=0
-    )
     broker_http_port: int = port(8081, "metrics, readiness, calls of the gateway; private", low=0)
+    broker_http_port_tls: int | None = maybe_port(
+        "the same by TLS 1.2 or later; the registration has it as webServiceUrlTls", low=0
+    )
     max_http_server_connections: int = count(
         2048,
         "connections to broker_http_port; more are answered 503 (maxHttpServerConnections)",
@@ -108,7 +108,7 @@ class NodeSettings:
         needed = ["tls_certificate_file_path", "tls_key_file_path"]
         if self.tls_require_trusted_client_cert_on_connect:
             needed.append("tls_trust_certs_file_path")
-        for secured in ("broker_service_port_tls", "web_service_port_tls"):
+        for secured in ("broker_service_port_tls", "broker_http_port_tls"):
             for name in needed if getattr(self, secured) is not None else ():
                 if not getattr(self, name):
                     raise ValueError(f"{name} must name a file where {secured} is set")

@@ -18,7 +18,7 @@ class BrokerClientSettings:
 
     broker_client_tls_enabled: bool = flag(
         False,
-        "connect to brokers in TLS, at broker_service_port_tls and web_service_port_tls "
+        "connect to brokers in TLS, at broker_service_port_tls and broker_http_port_tls "
         "(brokerClientTlsEnabled)",
     )
     broker_client_trust_certs_file_path: str = text(

@@ -69,8 +69,8 @@ def test_port_offset_moves_only_ports_that_are_not_given(tmp_path: Path) -> None
             ["tls_trust_certs_file_path", "broker_service_port_tls"],
         ),
         (
-            {"MAGNETAR_WEB_SERVICE_PORT_TLS": "8443"},
-            ["tls_certificate_file_path", "web_service_port_tls"],
+            {"MAGNETAR_BROKER_HTTP_PORT_TLS": "8443"},
+            ["tls_certificate_file_path", "broker_http_port_tls"],
         ),
         (
             {"MAGNETAR_BROKER_CLIENT_TLS_ENABLED": "true"},

@@ -162,7 +162,7 @@ async def test_a_broker_in_tls_connects_to_itself_and_is_called_in_tls(tmp_path:
     await instance.cluster.start("b1")
     files = {
         "broker_service_port_tls": 0,
-        "web_service_port_tls": 0,
+        "broker_http_port_tls": 0,
         "tls_certificate_file_path": cert,
         "tls_key_file_path": key,
         "tls_trust_certs_file_path": authority.cert,
