@@ -79,4 +79,5 @@ PARTITIONS_TO_USE = Operation("partitions_to_use", OnTopic, int, LOOKUP_TOPIC)
 """Number of partitions for a client that is about to use the topic; 0 for a plain topic. A partitioned topic is created
 where the namespace's policy requests it. Raises NotFound when the topic is missing and not created by its use."""
 LOOKUP = Operation("lookup", OnTopic, JsonObject, LOOKUP_TOPIC, reads=True)
-"""LookupData ``{brokerUrl, httpUrl, nativeUrl, brokerUrlSsl}`` of the owner, which is chosen now if there is none."""
+"""LookupData ``{brokerUrl, httpUrl, nativeUrl, brokerUrlSsl}`` of the owner, which is chosen now if there is none; with
+``brokerUrlTls`` if it serves TLS."""

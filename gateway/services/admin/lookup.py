@@ -43,12 +43,13 @@ async def owner_of(engine: Engine, name: TopicName) -> Json:
     owner = await find_node(engine.store, paths.bundle_owner(str(namespace), bundle.range))
     if owner is None:
         return await engine.call(LOOKUP, OnTopic(name))
-    url = owner.get("nativeUrl") or ""
+    url, url_tls = owner.get("nativeUrl") or "", owner.get("nativeUrlTls") or ""
     return {
         "brokerUrl": url,
         "httpUrl": owner.get("httpUrl") or "",
         "nativeUrl": url,
         "brokerUrlSsl": "",
+        **({"brokerUrlTls": url_tls} if url_tls else {}),
     }
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from engine.admin.api.arguments import OnTopic
 from engine.admin.api.policies import SET_TOPIC_POLICY, SetTopicPolicy
-from engine.admin.api.topics import CREATE_TOPIC, CreateTopic
+from engine.admin.api.topics import CREATE_TOPIC, LOOKUP, CreateTopic
 from engine.admin.client import AdminClient
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
@@ -182,6 +183,8 @@ async def test_a_broker_in_tls_connects_to_itself_and_is_called_in_tls(tmp_path:
     await admin.call(CREATE_TOPIC, CreateTopic(topic))
     # The policies' log is written and read over a connection of the broker to itself.
     await admin.call(SET_TOPIC_POLICY, SetTopicPolicy(topic, "maxConsumersPerTopic", 3))
+    found = await admin.call(LOOKUP, OnTopic(topic))
+    assert found["brokerUrlTls"] == registered.service_url_tls
     connections = broker._listener.connections
     assert connections
     assert all(connection.encrypted for connection in connections)  # type: ignore[attr-defined]

@@ -1,5 +1,6 @@
 """A lookup is answered from metadata; brokers are asked only to take a bundle that nobody owns."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -33,6 +34,19 @@ def test_an_owner_is_told_without_asking_a_broker(call: Call, engine: EngineLink
         "nativeUrl": "pulsar://10.0.0.1:6650",
         "brokerUrlSsl": "",
     }
+
+
+def test_an_owner_that_serves_tls_is_told_with_that_address(call: Call, engine: EngineLink) -> None:
+    async def own_in_tls(engine: Engine) -> None:
+        await own(engine)
+        bundle = (await get_bundles(engine.store, NAME.namespace)).of_topic(NAME)
+        path = paths.bundle_owner(str(NAME.namespace), bundle.range)
+        urls = {"nativeUrl": "pulsar://a:1", "nativeUrlTls": "pulsar+ssl://a:2"}
+        await engine.store.put(path, json.dumps(urls).encode())
+
+    engine.run(own_in_tls)
+    answer = call("GET", LOOKUP).json
+    assert (answer["brokerUrl"], answer["brokerUrlTls"]) == ("pulsar://a:1", "pulsar+ssl://a:2")
 
 
 def test_without_an_owner_a_broker_is_asked(call: Call) -> None:
