@@ -17,7 +17,7 @@ from engine.broker.dispatch.consumer import UNLIMITED, Consumer, pending_of
 from engine.broker.dispatch.delays.delay_keeper import DelayKeeper
 from engine.broker.dispatch.delays.delayed import DelayIndex
 from engine.broker.dispatch.dispatcher import DispatchState, Held, deliver
-from engine.broker.dispatch.facts import Chunk, EntryFacts, facts_of
+from engine.broker.dispatch.facts import DISPATCH, Chunk, EntryFacts, facts_of
 from engine.broker.dispatch.parked import Parked
 from engine.broker.dispatch.ports import DelayCursor
 from engine.broker.dispatch.redelivery import RedeliveryCounts, Tally
@@ -53,6 +53,7 @@ class SharingDispatcher:
         """
         settings = context.settings
         self._source = source
+        source.wanted = DISPATCH
         self._cursor = cursor
         self._throttle = throttle
         self._clock = context.clock

@@ -10,6 +10,7 @@ from engine.broker.dispatch.choose.chooser import Chooser
 from engine.broker.dispatch.choose.sticky import KeyStats
 from engine.broker.dispatch.consumer import UNLIMITED, Consumer
 from engine.broker.dispatch.dispatcher import DispatchState
+from engine.broker.dispatch.facts import MARKER
 from engine.broker.dispatch.source import EntrySource
 from engine.broker.policies import (
     DispatchPolicies,
@@ -27,6 +28,7 @@ class DroppingDispatcher:
         self, source: EntrySource, context: Context, chooser: Chooser, dropped: Rate
     ) -> None:
         self._source = source
+        source.wanted = MARKER
         self._clock = context.clock
         self._context = context
         self._turn_max = context.settings.dispatcher_max_round_robin_batch_size

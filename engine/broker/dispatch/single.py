@@ -10,7 +10,7 @@ from engine.broker.dispatch.choose.active import choose_active, rank
 from engine.broker.dispatch.choose.sticky import KeyStats
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.broker.dispatch.dispatcher import DispatchState, deliver
-from engine.broker.dispatch.facts import CHUNK_BYTES, chunks_of
+from engine.broker.dispatch.facts import CHUNK_BYTES, MARKER, chunks_of
 from engine.broker.dispatch.ports import DispatchCursor
 from engine.broker.dispatch.source import EntrySource
 from engine.broker.dispatch.throttle import Throttle
@@ -41,6 +41,7 @@ class SingleDispatcher:
         self._entries_for = entries_for
         self._kind = kind
         self._source = source
+        source.wanted = MARKER
         self._throttle = throttle
         self._clock = context.clock
         self._topic = topic

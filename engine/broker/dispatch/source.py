@@ -1,4 +1,4 @@
-"""Entries of one cursor for a dispatcher: read ahead of permits, given back, read again.
+"""Entries of one cursor for a dispatcher: read ahead of permits, given back, read again. Markers are left out (D17).
 
 At most one read is under way; a rewind waits for it, so that a late answer neither is delivered nor moves the cursor
 (D7). The end of a read wakes the dispatcher (D2).
@@ -17,6 +17,7 @@ from engine.base.ids import Position
 from engine.base.slices import Pick, View
 from engine.base.tasks import TaskScope
 from engine.broker.context import Context
+from engine.broker.dispatch.facts import MARKER, facts_of
 from engine.broker.dispatch.ports import DispatchCursor
 from engine.managed.errors import ManagedLedgerClosedError, ManagedLedgerFencedError
 
@@ -24,7 +25,11 @@ log = logging.getLogger(__name__)
 
 
 class EntrySource:
-    """Entries that ``cursor`` still has to deliver. ``ready`` is called, never from inside ``next``, after a read."""
+    """Entries that ``cursor`` still has to deliver. ``ready`` is called, never from inside ``next``, after a read.
+
+    ``left_out`` is called with the positions of markers that were read. ``wanted``: the facts that the dispatcher wants
+    of the entries, as of ``facts_of``.
+    """
 
     __slots__ = (
         "_acked_ahead",
@@ -35,6 +40,7 @@ class EntrySource:
         "_failing",
         "_first",
         "_held",
+        "_left_out",
         "_reading",
         "_ready",
         "_replaying",
@@ -42,6 +48,7 @@ class EntrySource:
         "_to_replay",
         "cursor",
         "scope",
+        "wanted",
     )
 
     def __init__(
@@ -50,13 +57,16 @@ class EntrySource:
         scope: TaskScope,
         context: Context,
         ready: Callable[[], None],
+        left_out: Callable[[list[Position]], None],
     ) -> None:
         self.cursor = cursor
+        self.wanted = MARKER
         self.scope = scope
         self._context = context
         self._entropy = context.entropy
         self._backoff = Backoff()
         self._ready = ready
+        self._left_out = left_out
         # A deque takes 620 bytes, and of many subscriptions most are idle: it is created with the first view.
         self._first: deque[View] | tuple[()] = ()
         """Entries replayed or given back, which are delivered first."""
@@ -124,7 +134,28 @@ class EntrySource:
                 return None
             if not views:
                 return None
-            self._hold(views)
+            self._hold(self._messages(views))
+
+    def _messages(self, views: list[View]) -> list[View]:
+        """Return ``views`` without the markers in them."""
+        for view in views:
+            if facts_of(view.run, self.wanted).markers:  # rare: brokers write few
+                break
+        else:
+            return views
+        messages: list[View] = []
+        markers: list[Position] = []
+        for view in views:
+            run, places = view.run, set(facts_of(view.run, MARKER).markers)
+            markers += [run.position(i) for i in view.indexes if i in places]
+            indexes = [i for i in view.indexes if i not in places]
+            if len(indexes) == view.count:
+                messages.append(view)
+            elif indexes:
+                messages.append(Pick(run, indexes))
+        if markers:
+            self._left_out(markers)
+        return messages
 
     def _hold(self, views: list[View]) -> None:
         if isinstance(self._held, tuple):
@@ -240,6 +271,7 @@ class EntrySource:
             self._failing = False
         if self._closed:
             return
+        views = self._messages(views)
         if self._rewind_due:
             self._rewind_due = False
             self._to_replay = ()  # ``_read_again`` may have set it after the rewind dropped the rest

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from engine.base.names import TopicName
 from engine.broker.context import Context
-from engine.broker.dispatch.facts import facts_of
+from engine.broker.dispatch.facts import DELIVERY, facts_of
 from engine.broker.errors import BrokerError, MetadataError, NotAllowed
 from engine.broker.policies import (
     NO_LIMIT,
@@ -159,7 +159,7 @@ class DelayLimit:
         return [self] if self._max_ms else []
 
     def admit(self, publish: Publish) -> bool:
-        special = facts_of(publish.run).special
+        special = facts_of(publish.run, DELIVERY).special
         if not special:
             return True
         latest_ms = self._host.context.clock.wall_ms() + self._max_ms

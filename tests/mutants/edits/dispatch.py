@@ -9,6 +9,7 @@ KEYED = "unit/broker/dispatch/test_key_shared.py"
 PASSED = (
     f"{KEYED}::test_a_key_stays_where_messages_of_it_are_still_worked_on_though_they_were_passed"
 )
+MARKERS = "unit/broker/test_markers.py"
 PARKED = "engine/broker/dispatch/parked.py"
 LISTS = "unit/broker/control/test_topic_lists.py"
 TOPIC_LISTS = "engine/broker/control/topic_lists.py"
@@ -205,6 +206,64 @@ EDITS = (
         (
             "unit/broker/dispatch/test_rewinds.py::"
             "test_what_is_replayed_is_read_when_what_was_read_of_it_is_taken",
+        ),
+    ),
+    Edit(
+        "markers-are-delivered",
+        "engine/broker/dispatch/source.py::EntrySource.next",
+        "self._hold(self._messages(views))",
+        "self._hold(views)",
+        (f"{MARKERS}::test_markers_are_acknowledged_and_take_no_permit",),
+        "D17",
+    ),
+    Edit(
+        "markers-from-storage-are-delivered",
+        "engine/broker/dispatch/source.py::EntrySource._fetch",
+        "views = self._messages(views)",
+        "pass",
+        (f"{MARKERS}::test_markers_are_acknowledged_and_take_no_permit",),
+        "D17",
+    ),
+    Edit(
+        "markers-stay-in-the-backlog",
+        "engine/broker/topics/subscriptions/subscription.py::Subscription.pass_markers",
+        "self.cursor.acknowledge(positions)",
+        "pass",
+        (f"{MARKERS}::test_markers_are_acknowledged_and_take_no_permit",),
+        "D17",
+    ),
+    Edit(
+        "the-end-is-hidden-by-markers",
+        "engine/broker/topics/subscriptions/subscription.py::Subscription.pass_markers",
+        "self.notify_end()",
+        "pass",
+        (f"{MARKERS}::test_consumers_learn_of_the_end_when_only_markers_are_left",),
+        "D17",
+    ),
+    Edit(
+        "the-last-message-is-a-marker",
+        "engine/broker/topics/subscriptions/last_message.py::LastMessage.read",
+        "if i not in facts_of(run, MARKER).markers:",
+        "if True:",
+        (f"{MARKERS}::test_the_last_message_is_no_marker",),
+        "D17",
+    ),
+    Edit(
+        "the-last-message-at-hand-is-a-marker",
+        "engine/broker/topics/subscriptions/last_message.py::LastMessage.at_hand",
+        "entry is None or facts_of(entry, MARKER).markers",
+        "entry is None",
+        (f"{MARKERS}::test_the_last_message_is_no_marker",),
+        "D17",
+    ),
+    Edit(
+        "facts-wanted-later-are-not-searched-for",
+        "engine/broker/dispatch/facts.py::facts_of",
+        "elif wanted & ~facts.known:",
+        "elif False:",
+        (
+            "unit/broker/dispatch/test_facts.py::"
+            "test_only_wanted_facts_are_searched_for_and_others_are_added_later",
         ),
     ),
 )

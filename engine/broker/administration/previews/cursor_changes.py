@@ -16,7 +16,7 @@ from engine.base.errors import Conflict, InvalidField, MagnetarError
 from engine.base.ids import Position
 from engine.base.ranges import RangeSet
 from engine.base.slices import Slice
-from engine.broker.dispatch.facts import facts_of
+from engine.broker.dispatch.facts import DELIVERY, facts_of
 from engine.broker.topics.ports import SubscriptionCursor
 from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.managed.cursors.last_change import KEPT_MS, SPENT_MAX, STATES_BYTES_MAX, LastChange
@@ -348,7 +348,7 @@ def _add(
             if mask is not None:
                 size = run.messages_of(i, i + 1)
                 counted.count += (mask & ((1 << size) - 1)).bit_count() - size
-    special = facts_of(run).special
+    special = facts_of(run, DELIVERY).special
     counted.delayed += sum(
         run.messages_of(i, i + 1)
         for i, facts in special.items()

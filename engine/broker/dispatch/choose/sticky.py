@@ -65,7 +65,7 @@ class Sticky:
         self.waiting = ReplayQueue(self._lane)
 
     def slots_of(self, run: Slice) -> list[int]:
-        return facts_of(run).slots(run, self._slot_of)
+        return facts_of(run, wanted=0).slots(run, self._slot_of)
 
     # --- members --------------------------------------------------------------------------------
 

@@ -1,14 +1,16 @@
 """The last message of a topic."""
 
+from contextlib import aclosing
+
 from engine.base.ids import EARLIEST, Position
 from engine.broker.compaction.topic_compaction import TopicCompaction
+from engine.broker.dispatch.facts import MARKER, facts_of
 from engine.broker.topics.ports import Log
-from engine.managed.errors import InvalidPositionError
 from engine.wire.batches import last_batch_index
 
 
 class LastMessage:
-    """The last message of one topic, with the last entry that was looked at."""
+    """The last message of one topic that readers may be given."""
 
     __slots__ = ("_compaction", "_known", "_log", "_persistent")
 
@@ -16,7 +18,8 @@ class LastMessage:
         self._log = log
         self._compaction = compaction
         self._persistent = persistent
-        self._known = (EARLIEST, -1)
+        self._known = EARLIEST, (EARLIEST, -1)
+        """The last readable entry when it was looked at, and the last message then."""
 
     async def read(self, *, compacted: bool = False) -> tuple[Position, int]:
         """Return the position of the last entry and the index of its last message (-1: no batch).
@@ -35,12 +38,15 @@ class LastMessage:
         ):
             return await self.read(compacted=True)
         last = self._log.last_readable
-        try:
-            entry = await self._log.read_entry(last)
-        except InvalidPositionError:
-            return EARLIEST, -1  # trimmed
-        self._known = (last, last_batch_index(entry.entry(0)))
-        return self._known
+        message = EARLIEST, -1
+        # Markers are no messages (D17): a reader would wait for it without end.
+        async with aclosing(self._log.newest_first(self._log.next_position(last))) as entries:
+            async for run, i in entries:
+                if i not in facts_of(run, MARKER).markers:
+                    message = run.position(i), last_batch_index(run.entry(i))
+                    break
+        self._known = last, message
+        return message
 
     def at_hand(self, *, compacted: bool = False) -> tuple[Position, int] | None:
         """Return what ``read`` returns; None when an entry has to be read, and of a non-persistent topic."""
@@ -54,7 +60,7 @@ class LastMessage:
             return EARLIEST, -1
         if last != self._known[0]:
             entry = self._log.entry_at_hand(last)
-            if entry is None:
+            if entry is None or facts_of(entry, MARKER).markers:
                 return None
-            self._known = (last, last_batch_index(entry.entry(0)))
-        return self._known
+            self._known = last, (last, last_batch_index(entry.entry(0)))
+        return self._known[1]

@@ -150,7 +150,7 @@ class Subscription:
         """Entries that became too old before they were acknowledged."""
         self.expired_ms = 0
         """Time of the last expiry, in milliseconds since the epoch; 0 before the first."""
-        self._source = EntrySource(cursor, self._scope, context, self.wake)
+        self._source = EntrySource(cursor, self._scope, context, self.wake, self.pass_markers)
         self._rate = RateLimit(context.clock, host.rates.published, RateLevel.SUBSCRIPTION)
         self._throttle = Throttle(
             self.wake,
@@ -526,6 +526,12 @@ class Subscription:
         self.wake()
         if self._host.terminated:
             self.notify_end()
+
+    def pass_markers(self, positions: list[Position]) -> None:
+        """Acknowledge markers that were read, which no consumer receives (D17)."""
+        self.cursor.acknowledge(positions)
+        self._host.touched()
+        self.notify_end()
 
     # --- moving the cursor ----------------------------------------------------------------------
 

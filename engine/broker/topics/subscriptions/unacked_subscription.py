@@ -13,6 +13,9 @@ class UnacknowledgedSubscription(Subscription):
 
     __slots__ = ()
 
+    def pass_markers(self, positions: list[Position]) -> None:
+        pass
+
     def acknowledge(self, consumer: Consumer, positions: list[Position]) -> None:
         pass
 

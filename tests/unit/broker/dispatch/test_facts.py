@@ -3,12 +3,25 @@
 import pytest
 
 from engine.base.slices import Slice, View
+from engine.broker.dispatch import facts
 from engine.broker.dispatch.choose.keys import slot_of
-from engine.broker.dispatch.facts import Chunk, EntryFacts, chunks_of, facts_of
+from engine.broker.dispatch.facts import (
+    DISPATCH,
+    MARKER,
+    ORIGIN,
+    TRANSACTION,
+    Chunk,
+    EntryFacts,
+    chunks_of,
+    facts_of,
+)
 from tests.support.raw_client import entry_of
 
 LATER = entry_of(b"v", deliver_at_time=7)
-CHUNK = entry_of(b"v", uuid="m", num_chunks_from_msg=3, chunk_id=1)
+PART = entry_of(b"v", uuid="m", num_chunks_from_msg=3, chunk_id=1)
+COMMIT = entry_of(b"", marker_type=21, txnid_most_bits=4, txnid_least_bits=9)
+IN_TRANSACTION = entry_of(b"v", txnid_most_bits=4, txnid_least_bits=9)
+REPLICATED = entry_of(b"v", replicated_from="eu", replicate_to=["us", "asia"])
 
 
 def run_of(*entries: bytes) -> Slice:
@@ -27,14 +40,44 @@ def run_of(*entries: bytes) -> Slice:
 def test_delivery_times_and_chunks_are_found_among_others(payload: bytes) -> None:
     plain = entry_of(payload)
     assert facts_of(run_of(plain, plain)).special == {}
-    assert facts_of(run_of(plain, LATER, plain, CHUNK)).special == {
-        1: EntryFacts(7, None),
-        3: EntryFacts(0, Chunk("m", 1, 3)),
+    assert facts_of(run_of(plain, LATER, plain, PART)).special == {
+        1: EntryFacts(7),
+        3: EntryFacts(chunk=Chunk("m", 1, 3)),
     }
 
 
+@pytest.mark.parametrize("payload", [b"v", b"\xa0\x01" * 20, b"x" * 10_000])
+@pytest.mark.parametrize("wanted", [MARKER, DISPATCH])
+def test_markers_are_found_among_others(payload: bytes, wanted: int) -> None:
+    plain = entry_of(payload)
+    found = facts_of(run_of(plain, COMMIT, plain), wanted)
+    assert found.markers == (1,)
+    assert found.special[1].marker == 21
+    bare = COMMIT[6:]  # without a checksum
+    assert facts_of(run_of(plain, bare, bare[:9]), wanted).markers == (1,)
+
+
+def test_only_wanted_facts_are_searched_for_and_others_are_added_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = run_of(IN_TRANSACTION, REPLICATED, LATER, entry_of(b"v"))
+    keyed = facts_of(run, 0)
+    keyed.slots(run, slot_of)
+    assert facts_of(run) is keyed
+    assert keyed.special == {2: EntryFacts(7)}
+    facts_of(run, TRANSACTION)
+    assert keyed.special == {0: EntryFacts(transaction=(4, 9)), 2: EntryFacts(7)}
+    assert facts_of(run, ORIGIN).special == {
+        0: EntryFacts(transaction=(4, 9)),
+        1: EntryFacts(replicated_from="eu", replicate_to=("us", "asia")),
+        2: EntryFacts(7),
+    }
+    monkeypatch.setattr(facts, "_special_of", None)
+    assert len(facts_of(run, MARKER | TRANSACTION).special) == 3
+
+
 def test_chunks_are_counted_in_what_is_looked_at() -> None:
-    run = run_of(CHUNK, LATER, CHUNK, entry_of(b"v"))
+    run = run_of(PART, LATER, PART, entry_of(b"v"))
     assert [chunks_of(View(run, *part)) for part in ((0, 4), (1, 4), (1, 2), (3, 4))] == [
         2,
         1,
@@ -68,7 +111,7 @@ def test_a_long_uuid_is_remembered_by_a_short_name_of_its_own() -> None:
 @pytest.mark.parametrize(("start", "stop"), [(0, 4), (1, 3), (2, 4)])
 def test_facts_of_a_part_are_those_of_its_entries(start: int, stop: int) -> None:
     keyed = entry_of(b"v", partition_key="a")
-    entries = [CHUNK, keyed, LATER, keyed]
+    entries = [PART, keyed, LATER, keyed]
     run, part = run_of(*entries), run_of(*entries[start:stop])
     facts_of(run).slots(run, slot_of)
     made = facts_of(run).part(start, stop)

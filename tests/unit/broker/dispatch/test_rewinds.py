@@ -69,7 +69,7 @@ async def source() -> AsyncIterator[EntrySource]:
     context = Context(
         DataPathSettings(), SystemClock(), RandomEntropy(), identity, AllowAll(), allow_all
     )
-    yield EntrySource(cursor, scope, context, lambda: None)
+    yield EntrySource(cursor, scope, context, lambda: None, lambda markers: None)
     await scope.close()
 
 
