@@ -3,7 +3,6 @@
 A chooser decides which consumer receives which entries.
 """
 
-import asyncio
 from bisect import insort
 from collections.abc import Callable, Mapping
 
@@ -14,11 +13,13 @@ from engine.broker.dispatch.choose.chooser import Chooser
 from engine.broker.dispatch.choose.sticky import KeyStats
 from engine.broker.dispatch.chunks import ChunkOwners
 from engine.broker.dispatch.consumer import UNLIMITED, Consumer, pending_of
+from engine.broker.dispatch.delays.alarm import DeliveryAlarm
 from engine.broker.dispatch.delays.delay_keeper import DelayKeeper
 from engine.broker.dispatch.delays.delayed import DelayIndex
 from engine.broker.dispatch.dispatcher import DispatchState, Held, deliver
 from engine.broker.dispatch.facts import DISPATCH, Chunk, EntryFacts, facts_of
 from engine.broker.dispatch.parked import Parked
+from engine.broker.dispatch.parking import Parking
 from engine.broker.dispatch.ports import DelayCursor
 from engine.broker.dispatch.redelivery import RedeliveryCounts, Tally
 from engine.broker.dispatch.source import EntrySource
@@ -26,11 +27,6 @@ from engine.broker.dispatch.throttle import Throttle
 from engine.broker.policies import (
     DispatchPolicies,
 )
-
-ALARM_MAX_S = 60.0
-"""Longest wait for a delivery time before the clock is read again."""
-NEVER_MS = 1 << 62
-"""Epoch milliseconds, later than the delivery time of any message."""
 
 
 class SharingDispatcher:
@@ -67,6 +63,7 @@ class SharingDispatcher:
         self._counts = counts
         self._chunks: ChunkOwners[Consumer] = ChunkOwners()
         self._parked = Parked()
+        self._parking = Parking(self._parked, source, chooser, self._room, self._send)
         self._delayed = DelayIndex(
             settings.delayed_delivery_min_index_count_per_bucket,
             settings.delayed_delivery_max_indexes_per_bucket_snapshot_segment,
@@ -80,14 +77,8 @@ class SharingDispatcher:
             self.wake,
             start_over,
         )
-        self._strict = settings.is_delayed_delivery_deliver_at_time_strict
-        self._tick_ms = 0
-        self._early_ms = 0
-        """Time before its delivery time from which a message may be sent."""
-        self._due_ms = 0
-        """Entries due by this time may leave the index. Advances tick by tick."""
-        self._alarm: asyncio.TimerHandle | None = None
-        self._alarm_ms: int | None = None
+        strict = settings.is_delayed_delivery_deliver_at_time_strict
+        self._alarm = DeliveryAlarm(self._delayed, context.clock, self.wake, strict=strict)
         self._blocked = False
         self._held = False
         self._waking = False
@@ -107,12 +98,7 @@ class SharingDispatcher:
         self._unacked_each = policies.unacked_per_consumer
         self._unacked_max = policies.unacked_per_subscription
         self._blocked = 0 < self._unacked_max <= self._out.messages
-        self._tick_ms = policies.delay_tick_ms
-        if not policies.delays:  # messages are sent at once, also those set aside already
-            self._early_ms = NEVER_MS
-            self._due_ms = NEVER_MS
-        else:
-            self._early_ms = 0 if self._strict else policies.delay_tick_ms
+        self._alarm.apply(policies)
 
     def hold(self, on: bool) -> None:
         if on != self._held:
@@ -189,15 +175,14 @@ class SharingDispatcher:
         self._waking = True
         try:
             now_ms = self._clock.wall_ms()
-            # The wall clock may have been set back; nothing leaves the index before its time (D5).
-            self._due_ms = min(self._due_ms, now_ms + self._early_ms)
+            self._alarm.limit(now_ms)
             if self._parked:
-                self._unpark(now_ms)
+                self._parking.unpark(now_ms)
             while self._turn(now_ms):
                 pass
             if self._delayed or self._keeper.keeps:
                 self._keeper.tend()
-                self._set_alarm(now_ms)
+                self._alarm.set(now_ms)
         finally:
             self._waking = False
 
@@ -236,7 +221,7 @@ class SharingDispatcher:
         while rest is not None:
             # Entries parked for the owner are older: these must stay behind them (D10).
             if owner in self._parked or not owner.can_receive or not self._room():
-                self._park(owner, rest)
+                self._parking.park(owner, rest)
                 return
             rest = self._send(owner, rest, rest.count, now_ms)
 
@@ -338,7 +323,7 @@ class SharingDispatcher:
         waiting, is_acknowledged = self._waiting, self._cursor.is_acknowledged
         room = max(self._batch_max, self._chooser.look_ahead)
         while len(waiting) < room:
-            due = self._delayed.take(self._due_ms, self._batch_max)
+            due = self._delayed.take(self._alarm.due_ms, self._batch_max)
             if not due:
                 return
             # Entries in stored runs are not removed when they are acknowledged.
@@ -358,7 +343,9 @@ class SharingDispatcher:
         after = min(start + 1, stop)
         first = special.get(indexes[start]) if start < stop else None
         if first is None or first.chunk is None:
-            while after < stop and _may_join(special.get(indexes[after]), now_ms + self._early_ms):
+            while after < stop and _may_join(
+                special.get(indexes[after]), now_ms + self._alarm.early_ms
+            ):
                 after += 1
         if after < view.count:
             self._source.give_back(view.part(after, view.count))
@@ -367,37 +354,12 @@ class SharingDispatcher:
     def _set_aside(self, view: View, i: int, special: dict[int, EntryFacts], now_ms: int) -> bool:
         """Set an entry aside when its delivery time has not come; return whether it was."""
         facts = special.get(i)
-        if facts is None or facts.deliver_at_ms <= now_ms + self._early_ms:
+        if facts is None or facts.deliver_at_ms <= now_ms + self._alarm.early_ms:
             return False
         self._delayed.add(view.run.position(i), facts.deliver_at_ms)
         return True
 
-    def _set_alarm(self, now_ms: int) -> None:
-        """Schedule a wake-up when the first entry set aside is due, at most once a tick.
-
-        It is at most ALARM_MAX_S away, since the wall clock may be set meanwhile.
-        """
-        at_ms = self._delayed.next_ms
-        if at_ms is not None and at_ms <= self._due_ms:
-            at_ms = None  # already due: sent as soon as a consumer has room
-        if at_ms == self._alarm_ms:
-            return
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
-        self._alarm_ms = at_ms
-        if at_ms is not None:
-            due_ms = max(at_ms - self._early_ms, self._due_ms - self._early_ms + self._tick_ms)
-            wait_s = min(max((due_ms - now_ms) / 1000, 0.001), ALARM_MAX_S)
-            self._alarm = asyncio.get_running_loop().call_later(wait_s, self._alarmed)
-
-    def _alarmed(self) -> None:
-        self._alarm = self._alarm_ms = None
-        self._due_ms = self._clock.wall_ms() + self._early_ms
-        self.wake()
-        self._set_alarm(self._clock.wall_ms())
-
-    # --- chunks, and entries that wait for their consumer ---------------------------------------
+    # --- chunks ---------------------------------------------------------------------------------
 
     def _send_chunk(self, view: View, chunk: Chunk, turn: Consumer, now_ms: int) -> bool:
         """Send, park or queue the one entry of ``view``, a chunk; return False when dispatch has to stop.
@@ -417,62 +379,12 @@ class SharingDispatcher:
         if earlier_owner is None:
             self._chunks.keep(chunk, owner)
         if not owner.can_receive or owner in self._parked:
-            return self._park(owner, view)
+            return self._parking.park(owner, view)
         self._chunks.done(chunk)
         owner.chunks.total += 1
         self._send(owner, view, 1, now_ms)
         self._chooser.sent(owner, view)
         return True
-
-    def _park(self, owner: Consumer, view: View) -> bool:
-        """Keep ``view`` for its consumer without holding up the others; return False when dispatch has to stop."""
-        if self._parked.has_room(view):
-            self._parked.add(owner, view)
-        elif self._chooser.binds:
-            self._chooser.wait(view)  # only the positions are kept: the entries are read again
-        else:  # a chunk that is read again could be overtaken by the next chunk of its message (D6)
-            self._source.give_back(view)
-            return False
-        return True
-
-    def _unpark(self, now_ms: int) -> None:
-        for owner in self._parked.owners:
-            while owner.can_receive and self._room():
-                view = self._parked.take(owner)
-                if view is None:
-                    break
-                rest = self._send_parked(owner, view, now_ms)
-                if rest is not None:
-                    self._parked.put_back(owner, rest)
-
-    def _send_parked(self, owner: Consumer, view: View, now_ms: int) -> View | None:
-        """Send the entries of ``view`` that are unacknowledged and in order; return those ``owner`` has no room for."""
-        due = self._source.unacknowledged(view)
-        if due is None:
-            return None
-        view = due
-        # The order is checked again: since the entries were parked, older ones of their keys may have been given back.
-        facts = facts_of(view.run).special.get(view.start)
-        if facts is None or facts.chunk is None:
-            shares = self._chooser.share(view, owner)
-        else:
-            shares = ((None if self._chooser.must_wait(view, owner) else owner, view),)
-        rest = None
-        for receiver, part in shares:
-            if receiver is None:
-                self._chooser.wait(part)
-            else:
-                rest = self._send(owner, part, part.count, now_ms)
-                if facts is not None and facts.chunk is not None and rest is None:
-                    owner.chunks.total += 1
-                    self._chooser.sent(owner, part)
-        return rest
-
-    def _unpark_all(self) -> None:
-        """Queue the positions of all parked entries: their keys may belong to other consumers now."""
-        for _, view in self._parked:
-            self._chooser.wait(view)
-        self._parked.clear()
 
     # --- consumers ------------------------------------------------------------------------------
 
@@ -485,7 +397,7 @@ class SharingDispatcher:
         insort(self.consumers, consumer, key=lambda member: member.priority)
         self._chooser.add(consumer)
         if self._chooser.binds:
-            self._unpark_all()
+            self._parking.unpark_all()
         self.wake()
 
     def remove(self, consumer: Consumer) -> None:
@@ -502,7 +414,7 @@ class SharingDispatcher:
             return
         self._waiting.add_keyed(held)
         if self._chooser.binds:
-            self._unpark_all()
+            self._parking.unpark_all()
         while (view := self._parked.take(consumer)) is not None:
             self._chooser.wait(view)
         self._unblock()
@@ -590,7 +502,7 @@ class SharingDispatcher:
         """Drop acknowledged entries that are parked or read ahead. Called when unsent entries were acknowledged."""
         if self._parked:
             self._parked.narrow(self._source.unacknowledged)
-        self._set_alarm(self._clock.wall_ms())
+        self._alarm.set(self._clock.wall_ms())
         self._source.acknowledged_ahead()
 
     def acknowledged_partly(self, consumer: Consumer, position: Position, left: int) -> None:
@@ -618,9 +530,7 @@ class SharingDispatcher:
     def reset(self) -> None:
         self._waiting.clear()
         self._keeper.close()
-        if self._alarm is not None:
-            self._alarm.cancel()
-        self._alarm = self._alarm_ms = None
+        self._alarm.cancel()
         self._parked.clear()
         self._chunks.clear()
         self._chooser.recount()

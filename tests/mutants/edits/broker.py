@@ -195,7 +195,7 @@ EDITS = (
     Edit(
         "delivered-before-its-time",
         f"{CORE}::SharingDispatcher._set_aside",
-        "facts.deliver_at_ms <= now_ms + self._early_ms",
+        "facts.deliver_at_ms <= now_ms + self._alarm.early_ms",
         "facts.deliver_at_ms <= now_ms + 60_000",
         (f"{DELAYED}::test_of_many_each_comes_once_and_in_its_time",),
         "D5",
@@ -203,7 +203,7 @@ EDITS = (
     Edit(
         "no-alarm-for-what-is-due",
         f"{CORE}::SharingDispatcher.wake",
-        "self._set_alarm(now_ms)",
+        "self._alarm.set(now_ms)",
         "pass",
         (f"{DELAYED}::test_of_many_each_comes_once_and_in_its_time",),
         "D5",
@@ -393,7 +393,7 @@ EDITS = (
     Edit(
         "a-full-consumer-stops-all-keys",
         "engine/broker/dispatch/core.py::SharingDispatcher._send_bound",
-        "self._park(owner, rest)",
+        "self._parking.park(owner, rest)",
         "self._source.give_back(rest)",
         (f"{KEYED}::test_a_consumer_without_permits_holds_up_its_own_keys_only",),
         "D10",

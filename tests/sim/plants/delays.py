@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from engine.broker.dispatch.core import SharingDispatcher
+from engine.broker.dispatch.delays.alarm import DeliveryAlarm
 from engine.broker.dispatch.delays.delay_keeper import DelayKeeper
 from engine.broker.dispatch.delays.delayed import DelayIndex, Run
 from engine.managed.cursors.cursor import Cursor
@@ -57,10 +57,10 @@ def finished_delays_leave_their_ledgers() -> Patches:
 
 def seconds_are_taken_for_early_enough() -> Patches:
     """What is due within the next two seconds is delivered."""
-    real = SharingDispatcher._apply
+    real = DeliveryAlarm.apply
 
     def apply(self: Any, policies: Any) -> None:
         real(self, policies)
-        self._early_ms += 2000
+        self.early_ms += 2000
 
-    return [(SharingDispatcher, "_apply", apply)]
+    return [(DeliveryAlarm, "apply", apply)]
