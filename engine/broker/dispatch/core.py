@@ -12,7 +12,7 @@ from engine.broker.context import Context
 from engine.broker.dispatch.choose.chooser import Chooser
 from engine.broker.dispatch.choose.sticky import KeyStats
 from engine.broker.dispatch.chunks import ChunkOwners
-from engine.broker.dispatch.consumer import UNLIMITED, Consumer, pending_of
+from engine.broker.dispatch.consumer import Consumer, pending_of
 from engine.broker.dispatch.delays.alarm import DeliveryAlarm
 from engine.broker.dispatch.delays.delay_keeper import DelayKeeper
 from engine.broker.dispatch.delays.delayed import DelayIndex
@@ -21,7 +21,8 @@ from engine.broker.dispatch.facts import DISPATCH, Chunk, EntryFacts, facts_of
 from engine.broker.dispatch.parked import Parked
 from engine.broker.dispatch.parking import Parking
 from engine.broker.dispatch.ports import DelayCursor
-from engine.broker.dispatch.redelivery import RedeliveryCounts, Tally
+from engine.broker.dispatch.redelivery import RedeliveryCounts
+from engine.broker.dispatch.send_limits import SendLimits
 from engine.broker.dispatch.source import EntrySource
 from engine.broker.dispatch.throttle import Throttle
 from engine.broker.policies import (
@@ -57,13 +58,11 @@ class SharingDispatcher:
         self.consumers: list[Consumer] = []
         self._chooser = chooser
         self._waiting = chooser.waiting
-        self._out = Tally()
-        self._stopped: dict[Consumer, None] = {}
-        """Consumers at their limit of unacknowledged messages."""
+        self._limits = SendLimits(throttle)
         self._counts = counts
         self._chunks: ChunkOwners[Consumer] = ChunkOwners()
         self._parked = Parked()
-        self._parking = Parking(self._parked, source, chooser, self._room, self._send)
+        self._parking = Parking(self._parked, source, chooser, self._limits.room, self._send)
         self._delayed = DelayIndex(
             settings.delayed_delivery_min_index_count_per_bucket,
             settings.delayed_delivery_max_indexes_per_bucket_snapshot_segment,
@@ -79,30 +78,22 @@ class SharingDispatcher:
         )
         strict = settings.is_delayed_delivery_deliver_at_time_strict
         self._alarm = DeliveryAlarm(self._delayed, context.clock, self.wake, strict=strict)
-        self._blocked = False
-        self._held = False
         self._waking = False
         self._apply(policies)
 
     def apply(self, policies: DispatchPolicies) -> None:
         self._apply(policies)
-        for consumer in self.consumers:
-            consumer.limit(self._unacked_each)
-        self._stopped = {consumer: None for consumer in self.consumers if consumer.blocked}
         self.wake()
 
     def _apply(self, policies: DispatchPolicies) -> None:
         settings = self._context.settings
         self._turn_max = settings.dispatcher_max_round_robin_batch_size
         self._batch_max = settings.dispatcher_max_read_batch_size
-        self._unacked_each = policies.unacked_per_consumer
-        self._unacked_max = policies.unacked_per_subscription
-        self._blocked = 0 < self._unacked_max <= self._out.messages
+        self._limits.apply(policies, self.consumers)
         self._alarm.apply(policies)
 
     def hold(self, on: bool) -> None:
-        if on != self._held:
-            self._held = on
+        if self._limits.hold(on):
             self.wake()
 
     @property
@@ -111,7 +102,7 @@ class SharingDispatcher:
             self._paused_for(),
             replaying=len(self._waiting),
             delayed=self._delayed_entries,
-            blocked=self._blocked or self._held,
+            blocked=self._limits.reached,
             delayed_bytes=self._delayed.size,
         )
 
@@ -125,7 +116,7 @@ class SharingDispatcher:
     def _paused_for(self) -> str | None:
         if not self.consumers:
             return "consumer"
-        if self._blocked or self._held:
+        if self._limits.reached:
             return "acks"
         reasons = [consumer.paused_for for consumer in self.consumers]
         if all(reasons):
@@ -188,17 +179,17 @@ class SharingDispatcher:
 
     def _turn(self, now_ms: int) -> bool:
         """Send one view, to one consumer or shared among them; return False when nothing more can be sent now."""
-        turn = self._chooser.next() if self._room() else None
+        turn = self._chooser.next() if self._limits.room() else None
         if turn is None:
-            return False
+            return False  # FLOW, an acknowledgement or the end of a limit wakes dispatch again (D2, D3)
         view = self._next()
         if view is None:
-            return False
+            return False  # the end of a read or an append wakes dispatch again (D2)
         special = facts_of(view.run).special
         if special:  # rare: a run of plain entries costs only this check
             due = self._due(view, special, now_ms)
             if due is None:
-                return True
+                return True  # all of it was set aside (D5): entries behind it may be due
             view = due
             facts = special.get(view.start)
             if facts is not None and facts.chunk is not None:
@@ -220,51 +211,20 @@ class SharingDispatcher:
         rest: View | None = view
         while rest is not None:
             # Entries parked for the owner are older: these must stay behind them (D10).
-            if owner in self._parked or not owner.can_receive or not self._room():
+            if owner in self._parked or not owner.can_receive or not self._limits.room():
                 self._parking.park(owner, rest)
                 return
             rest = self._send(owner, rest, rest.count, now_ms)
 
     def _send(self, consumer: Consumer, view: View, entries_max: int, now_ms: int) -> View | None:
         """Send to a consumer that can receive, within the limits; return the remaining entries."""
-        room = self._room()
+        room = self._limits.room()
         rest = deliver(
             consumer, self._source, view, entries_max, self._counts, now_ms, self._throttle, room
         )
         if consumer.blocked:
-            self._stopped[consumer] = None
+            self._limits.stop(consumer)
         return rest
-
-    def _room(self) -> int:
-        """Return how many messages may be sent before the subscription's limit is reached.
-
-        Once it is reached: 0 until ``_unblock``. Also 0 while a dispatch rate allows none.
-        """
-        if self._held or (self._throttle.limits and not self._throttle.opens()):
-            return 0
-        if not self._unacked_max:
-            return UNLIMITED
-        room = self._unacked_max - self._out.messages
-        if room <= 0:
-            self._blocked = True
-        return 0 if self._blocked else room
-
-    def _unblock(self) -> bool:
-        """Resume consumers that are at most at half of their limit, and all of them below half of the subscription's.
-
-        Return whether any consumer resumed. Called when fewer messages are unacknowledged (D3).
-        """
-        if not (self._stopped or self._blocked):
-            return False
-        freed = False
-        for consumer in list(self._stopped):
-            if consumer.unblock():
-                del self._stopped[consumer]
-                freed = True
-        if self._blocked and self._out.messages < max(self._unacked_max // 2, 1):
-            self._blocked = False
-            freed = True
-        return freed
 
     # --- reading --------------------------------------------------------------------------------
 
@@ -390,8 +350,8 @@ class SharingDispatcher:
 
     def add(self, consumer: Consumer) -> None:
         pending = pending_of(consumer)
-        pending.tally, pending.slots_of = self._out, self._chooser.slots_of
-        consumer.limit(self._unacked_each)
+        pending.tally, pending.slots_of = self._limits.out, self._chooser.slots_of
+        consumer.limit(self._limits.each)
         if not self.consumers:
             self._keeper.open()
         insort(self.consumers, consumer, key=lambda member: member.priority)
@@ -403,7 +363,7 @@ class SharingDispatcher:
     def remove(self, consumer: Consumer) -> None:
         self.consumers.remove(consumer)
         self._chooser.remove(consumer)
-        self._stopped.pop(consumer, None)
+        self._limits.forget(consumer)
         self._chunks.forget(consumer)
         held = pending_of(consumer).take_all()
         if not self.consumers:
@@ -417,7 +377,7 @@ class SharingDispatcher:
             self._parking.unpark_all()
         while (view := self._parked.take(consumer)) is not None:
             self._chooser.wait(view)
-        self._unblock()
+        self._limits.unblock()
         self.wake()
 
     def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None:
@@ -434,7 +394,7 @@ class SharingDispatcher:
         if self._chooser.drains:
             for slot in (*back.values(), *passed):
                 self._chooser.released(consumer, slot)
-        self._unblock()
+        self._limits.unblock()
         self.wake()
 
     def acknowledged(self, consumer: Consumer, positions: list[Position]) -> int:
@@ -462,7 +422,7 @@ class SharingDispatcher:
             messages += elsewhere + waiting
         if waiting:
             self._drop_acknowledged()
-        if self._unblock() or waiting or drains:
+        if self._limits.unblock() or waiting or drains:
             self.wake()
         return messages
 
@@ -511,7 +471,7 @@ class SharingDispatcher:
             holder = next((c for c in self.consumers if position in pending_of(c)), None)
         if holder is not None:
             pending_of(holder).lower(*position, left)
-        if self._unblock():
+        if self._limits.unblock():
             self.wake()
 
     def acknowledged_up_to(self, position: Position) -> None:
@@ -524,7 +484,7 @@ class SharingDispatcher:
         if self._chooser.drains:
             self._chooser.recount()  # only one passed entry of each draining key remains to wait for (D10)
         self._drop_acknowledged()
-        self._unblock()
+        self._limits.unblock()
         self.wake()
 
     def reset(self) -> None:
@@ -534,7 +494,7 @@ class SharingDispatcher:
         self._parked.clear()
         self._chunks.clear()
         self._chooser.recount()
-        self._blocked = False
+        self._limits.reset()
 
 
 def _may_join(facts: EntryFacts | None, due_ms: int) -> bool:

@@ -55,7 +55,7 @@ class Parking:
         """Send the entries of ``view`` that are unacknowledged and in order; return those ``owner`` has no room for."""
         due = self._source.unacknowledged(view)
         if due is None:
-            return None
+            return None  # acknowledged since it was parked, by a skip for example
         view = due
         # The order is checked again: since the entries were parked, older ones of their keys may have been given back.
         facts = facts_of(view.run).special.get(view.start)

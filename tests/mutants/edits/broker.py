@@ -90,14 +90,14 @@ EDITS = (
     Edit(
         "limit-of-a-subscription-ignored",
         f"{CORE}::SharingDispatcher._turn",
-        "self._chooser.next() if self._room() else None",
+        "self._chooser.next() if self._limits.room() else None",
         "self._chooser.next()",
         (f"{UNBLOCKING}::test_by_acknowledgements",),
         "D3",
     ),
     Edit(
         "blocked-by-the-limit-for-ever",
-        f"{CORE}::SharingDispatcher._unblock",
+        "engine/broker/dispatch/send_limits.py::SendLimits.unblock",
         "self._blocked = False",
         "pass",
         (f"{UNBLOCKING}::test_by_acknowledgements",),
@@ -105,9 +105,9 @@ EDITS = (
     ),
     Edit(
         "a-limit-of-one-blocks-for-ever",
-        f"{CORE}::SharingDispatcher._unblock",
-        "max(self._unacked_max // 2, 1)",
-        "self._unacked_max // 2",
+        "engine/broker/dispatch/send_limits.py::SendLimits.unblock",
+        "max(self._max // 2, 1)",
+        "self._max // 2",
         (f"{UNBLOCKING}::test_at_a_limit_of_one_the_next_comes_after_each",),
         "D3",
     ),
@@ -125,7 +125,7 @@ EDITS = (
     Edit(
         "parts-of-batches-free-nobody",
         f"{CORE}::SharingDispatcher.acknowledged_partly",
-        "if self._unblock():",
+        "if self._limits.unblock():",
         "if any([each.unblock() for each in self.consumers]):",
         (f"{UNBLOCKING}::test_by_acknowledgements_of_parts_of_batches",),
         "D3",
@@ -133,7 +133,7 @@ EDITS = (
     Edit(
         "leaving-frees-nobody",
         f"{CORE}::SharingDispatcher.remove",
-        "self._unblock()",
+        "self._limits.unblock()",
         "pass",
         (f"{UNBLOCKING}::test_by_leaving",),
         "D3",
@@ -207,6 +207,13 @@ EDITS = (
         "pass",
         (f"{DELAYED}::test_of_many_each_comes_once_and_in_its_time",),
         "D5",
+    ),
+    Edit(
+        "an-alarm-is-left-behind",
+        "engine/broker/dispatch/delays/alarm.py::DeliveryAlarm.set",
+        "self._timer.cancel()",
+        "pass",
+        (f"{DELAYED}::test_no_alarm_is_left_behind",),
     ),
     Edit(
         "delayed-entries-kept",

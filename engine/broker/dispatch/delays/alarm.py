@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from engine.base.clock import Clock
 from engine.broker.dispatch.delays.delayed import DelayIndex
-from engine.broker.ports import TopicPolicies
+from engine.broker.policies import DispatchPolicies
 
 ALARM_MAX_S = 60.0
 """Longest wait for a delivery time before the clock is read again."""
@@ -36,7 +36,7 @@ class DeliveryAlarm:
         self._timer: asyncio.TimerHandle | None = None
         self._at_ms: int | None = None
 
-    def apply(self, policies: TopicPolicies) -> None:
+    def apply(self, policies: DispatchPolicies) -> None:
         self._tick_ms = policies.delay_tick_ms
         if not policies.delays:  # messages are sent at once, also those set aside already
             self.early_ms = NEVER_MS
