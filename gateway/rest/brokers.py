@@ -185,11 +185,10 @@ class LookupResource(AdminResource):
 
     def topic(self) -> TopicName:
         """Return the topic that the path names. Raises Http404 for an unknown domain, PreconditionFailed."""
-        names = dict(self.kwargs)
-        domain = names.pop("domain")
-        if domain not in DOMAINS:
+        path = self.kwargs
+        if path["domain"] not in DOMAINS:
             raise Http404
-        return topic_name(domain, **names)
+        return topic_name(path["domain"], path["tenant"], path["namespace"], path["topic"])
 
     read_rights = Right(Action.LOOKUP, TopicName, topic)
 

@@ -151,6 +151,7 @@ def call_of(path: str, view: type[AdminResource]) -> AdminResource:
     if "{cluster}/{namespace}" in path:
         kwargs["namespace"] = "c/n"
         del kwargs["cluster"]
+    kwargs["served_cluster"] = "standalone"  # as below /clusters/<name>/
     body = b'[{"topic": "persistent://t/n/p", "role": "r"}]'
     request = RequestFactory().generic("POST", "/", body, content_type="application/json")
     made.setup(request, **kwargs)

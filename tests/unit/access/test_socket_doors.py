@@ -47,10 +47,10 @@ def never(*args: Any, **named: Any) -> Any:
 
 @pytest.mark.parametrize("path", ENDPOINTS)
 async def test_an_endpoint_refuses_the_handshake_before_a_broker_is_asked(
-    path: str, gateway: Gateway, judge: DenyAll, monkeypatch: pytest.MonkeyPatch
+    path: str, call: Gateway, judge: DenyAll, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Cluster, "client", property(never))
-    pair = await SocketPair(gateway.application, path).opened()
+    pair = await SocketPair(call.application, path).opened()
     assert pair.response is not None
     assert pair.response.status_code == 403
     assert REASON in (pair.response.body or b"").decode()
@@ -59,13 +59,13 @@ async def test_an_endpoint_refuses_the_handshake_before_a_broker_is_asked(
 
 
 async def test_a_dead_letter_topic_needs_the_right_to_produce_there(
-    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+    call: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge = DenyAll(Action.CONSUME)
     monkeypatch.setattr(access, "judge_of", lambda user, *, reads: judge)
     monkeypatch.setattr(Cluster, "client", property(never))
     path = f"/ws/v2/consumer/{TOPIC}/s?maxRedeliverCount=2&deadLetterTopic=other/ns/dlq"
-    pair = await SocketPair(gateway.application, path).opened()
+    pair = await SocketPair(call.application, path).opened()
     assert pair.response is not None
     assert pair.response.status_code == 403
     assert asked(judge)[-1] == "produce on persistent://other/ns/dlq"
@@ -74,18 +74,18 @@ async def test_a_dead_letter_topic_needs_the_right_to_produce_there(
 
 @pytest.mark.parametrize("path", [*ENDPOINTS, "/api/v1/live"])
 async def test_with_authentication_on_no_socket_without_a_user_opens(
-    path: str, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+    path: str, call: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settings, "AUTHENTICATION_ENABLED", True)
-    pair = await SocketPair(gateway.application, path).opened()
+    pair = await SocketPair(call.application, path).opened()
     assert pair.response is not None
     assert pair.response.status_code == 401
     await pair.hang_up()
 
 
 @pytest.mark.usefixtures("judge")
-async def test_the_live_feed_opens_for_nobody_whom_the_judge_refuses(gateway: Gateway) -> None:
-    pair = await SocketPair(gateway.application, "/api/v1/live").opened()
+async def test_the_live_feed_opens_for_nobody_whom_the_judge_refuses(call: Gateway) -> None:
+    pair = await SocketPair(call.application, "/api/v1/live").opened()
     assert pair.response is not None
     assert pair.response.status_code == 403
     await pair.hang_up()
@@ -97,12 +97,12 @@ def parameters_of(channel: Channel) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", CHANNELS)
 async def test_a_channel_that_may_not_be_watched_makes_no_feed(
-    name: str, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+    name: str, call: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge = DenyAll(Action.AUTHENTICATED)
     monkeypatch.setattr(access, "judge_of", lambda user, *, reads: judge)
     monkeypatch.setattr(feeds.Feeds, "watch", never)
-    pair = await SocketPair(gateway.application, "/api/v1/live").opened()
+    pair = await SocketPair(call.application, "/api/v1/live").opened()
     subscription = {
         "op": "subscribe",
         "id": "a",

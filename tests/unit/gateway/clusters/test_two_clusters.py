@@ -1,11 +1,13 @@
 """Two clusters behind one gateway: neither sees what the other has, by any way in."""
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.test import RequestFactory
 from django.urls import resolve
 
@@ -39,7 +41,7 @@ def two(tmp_path: Path, transactional_db: None) -> Iterator[Gateway]:
         )
         yield gateway
         gateway.close()
-    let_go_of_connections()
+    asyncio.run(sync_to_async(let_go_of_connections)())
 
 
 @pytest.fixture
