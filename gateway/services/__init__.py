@@ -1,1 +1,1 @@
-"""Verbs of the gateway without HTTP types: what REST, console, sockets and jobs ask of the engine."""
+"""Operations of the gateway without HTTP types, which REST, console, sockets and jobs request of the engine."""

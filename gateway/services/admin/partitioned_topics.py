@@ -13,8 +13,8 @@ from engine.base.names import TopicName
 from engine.metadata.records import Stored
 from engine.tenancy import topics as metadata
 from gateway.services.admin import existence, lookup, messages
+from gateway.services.admin.summed_stats import sum_stats
 from gateway.services.engine_link import Engine
-from gateway.services.partitioned import sum_stats
 
 Json = dict[str, Any]
 

@@ -267,7 +267,7 @@ class Board:
         producers = self._producers = int(totals["producers"])
         state = publishing(self.needs.all, list(instance.bookies))
         is_restricted = state is not None and (
-            state.is_stopped or ((state.away or state.full) and (state.is_held or state.is_last))
+            state.is_stopped or ((state.down or state.full) and (state.is_held or state.is_last))
         )
         if state is None or not is_restricted:
             self._stop = None

@@ -193,7 +193,7 @@ def _writable(state: Publishing) -> str:
 def _publishing(stop: Stop, producers: int, link: str, start: str) -> Item:
     state = stop.state
     need = f"publishing needs {state.need.ack_quorum}, a new ledger {state.need.ensemble}"
-    command = f"{start} {state.away[0]}" if start and state.away else ""
+    command = f"{start} {state.down[0]}" if start and state.down else ""
     common: dict[str, Any] = {"since": stop.since, "link": link, "command": command}
     common["at_least"] = not stop.began
     if state.is_stopped:
@@ -233,8 +233,8 @@ def _publishing(stop: Stop, producers: int, link: str, start: str) -> Item:
 
 def _more_bookies(state: Publishing) -> str:
     steps = []
-    if state.away:
-        steps.append(f"start {_listed(state.away)}")
+    if state.down:
+        steps.append(f"start {_listed(state.down)}")
     if state.full:
         steps.append(f"free space on {_listed(state.full)}")
     text = ", or ".join(steps) or "add a bookie"

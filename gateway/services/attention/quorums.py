@@ -21,7 +21,7 @@ class Publishing(NamedTuple):
 
     ``stopped`` topics cannot publish at all; ``held`` topics cannot open another ledger. ``need`` is the largest among
     those that are worst off; ``topics`` and ``namespaces`` count all topics and the namespaces of the worst off.
-    ``away`` and ``full`` are ids of bookies.
+    ``down`` and ``full`` are ids of bookies.
     """
 
     writable: int
@@ -31,7 +31,7 @@ class Publishing(NamedTuple):
     held: int
     topics: int
     namespaces: int
-    away: tuple[str, ...]
+    down: tuple[str, ...]
     full: tuple[str, ...]
 
     @property
@@ -108,8 +108,8 @@ def publishing(needs: list[Need], bookies: list[dict[str, Any]]) -> Publishing |
         for bookie in bookies
         if bookie["state"] == "read-only" or (bookie["state"] == "slow" and bookie.get("reason"))
     )
-    away = tuple(str(bookie["id"]) for bookie in bookies if bookie["state"] == "down")
-    writable = len(bookies) - len(full) - len(away)
+    down = tuple(str(bookie["id"]) for bookie in bookies if bookie["state"] == "down")
+    writable = len(bookies) - len(full) - len(down)
     stopped = [need for need in needs if writable < need.ack_quorum]
     held = [need for need in needs if need.ack_quorum <= writable < need.ensemble]
     worst = stopped or held or needs
@@ -121,6 +121,6 @@ def publishing(needs: list[Need], bookies: list[dict[str, Any]]) -> Publishing |
         sum(need.topics for need in held),
         sum(need.topics for need in needs),
         sum(need.namespaces for need in worst),
-        away,
+        down,
         full,
     )

@@ -4,7 +4,8 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.services import backlogs, metrics, partitioned
+from gateway.services import backlogs, metrics
+from gateway.services.admin import summed_stats
 
 
 def made(name: str, partial: bool = False) -> dict[str, Any]:
@@ -46,7 +47,7 @@ def test_partitions_stats_are_summed_by_meaning() -> None:
         "publishers": [made("q"), made("r")],
         "subscriptions": {"s": {"msgBacklog": 4, "consumers": [got("a", 5)]}, "u": {"msgBacklog": 1}},
     }  # fmt: skip
-    total = partitioned.sum_stats([one, two])
+    total = summed_stats.sum_stats([one, two])
     assert total["msgRateIn"] == 4.0
     assert total["averageMsgSize"] == 50.0
     assert total["msgChunkPublished"] is True
@@ -65,7 +66,7 @@ def test_partitions_stats_are_summed_by_meaning() -> None:
 
 def test_producers_that_leave_partitions_out_are_told_by_name() -> None:
     parts = [{"publishers": [made("p", True)]}, {"publishers": [made("q", True), made("p", True)]}]
-    found = partitioned.sum_stats(parts)["publishers"]
+    found = summed_stats.sum_stats(parts)["publishers"]
     rates = {one["producerName"]: (one["msgRateIn"], one["averageMsgSize"]) for one in found}
     assert rates == {"p": (2.0, 10.0), "q": (1.0, 10.0)}
 
@@ -109,5 +110,5 @@ async def test_a_carriage_return_in_a_label_ends_no_line() -> None:
 def test_who_is_furthest_behind_is_named_by_the_partition_where_it_is() -> None:
     name, age = "oldestBacklogMessageSubscriptionName", "oldestBacklogMessageAgeSeconds"
     parts = [{age: 5, name: "a"}, {age: 90, name: "b"}, {age: -1}]
-    total = partitioned.sum_stats(parts)
+    total = summed_stats.sum_stats(parts)
     assert (total[age], total[name]) == (90, "b")
