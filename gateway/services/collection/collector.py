@@ -20,6 +20,7 @@ from gateway.services.attention.memory import RecordedProblem
 from gateway.services.attention.part_items import Instance
 from gateway.services.bookies import Bookies
 from gateway.services.clock import now_ms
+from gateway.services.collection.followed_broker import Reports
 from gateway.services.collection.followed_brokers import FollowedBrokers
 from gateway.services.collection.resting import RestingReads
 from gateway.services.collection.snapshot import Snapshot
@@ -74,15 +75,13 @@ class Collector:
         """Subscriptions that fall behind."""
         self.attention = Board(self.findings)
         self._topics.on_clients = self.attention.clients_changed
-        self._brokers = FollowedBrokers(
-            self._topics,
-            self.findings,
-            self.health,
-            self._tasks,
+        reports = Reports(
+            *(self._topics, self.findings),
             on_change=self._notify,
             on_findings=self._on_findings,
             on_needs=self._on_quorum_needs,
         )
+        self._brokers = FollowedBrokers(reports, self.health.hops, self._tasks)
         self._stored = StoredTopics(self._topics, self._tasks)
         self._resting = RestingReads(self._topics, self._tasks)
         self._findings_after = 0.0

@@ -177,7 +177,7 @@ EDITS = (
     Edit(
         "live-without-a-broker",
         "gateway/services/collection/followed_brokers.py::FollowedBrokers.known_until",
-        "return [self.last_seen]",
+        "return [last_seen]",
         "return []",
         (
             "unit/gateway/services/collection/test_collector.py::test_numbers_are_as_of_the_last_broker_when_none_is_registered_any_more",

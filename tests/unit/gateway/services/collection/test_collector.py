@@ -79,7 +79,7 @@ def test_what_is_shown_is_as_of_the_last_round_that_succeeded(
     engine: EngineLink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     collector = made(engine)
-    collector._brokers.last_seen = (
+    collector._brokers._last_seen = (
         1 << 40
     )  # of a broker that was registered once: it limits nothing
     clock = [1_000]
@@ -155,7 +155,7 @@ def test_numbers_are_as_of_the_last_broker_when_none_is_registered_any_more(
     a_round(engine, collector)
     assert collector.health.store.answered_ms > 0
     assert collector.known_until() is None, "no broker was heard: nothing is live"
-    collector._brokers.last_seen = 5
+    collector._brokers._last_seen = 5
     assert collector.known_until() == 5
 
 
