@@ -3,9 +3,9 @@ import { useRef, useState } from "react";
 import { bytes, count, dateTime, plural } from "../../lib/format";
 import { ChangeDialog } from "../../shared/changes/change-dialog";
 import { COMMANDS, type Commands } from "../../shared/commands/commands";
-import styles from "../../shared/cursor/cursor.module.css";
 import type { TopicId } from "../../shared/topic/queries";
 import { nameOf } from "../../shared/topic/use-topic";
+import styles from "../../ui/dialog.module.css";
 import { Fact } from "../../ui/fact";
 import { CheckIcon, WarningIcon } from "../../ui/icons";
 import {

@@ -4,10 +4,10 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { ApiError } from "../../lib/errors";
 import { Dialog } from "../../ui/dialog";
+import styles from "../../ui/dialog.module.css";
 import { ErrorNotice } from "../../ui/states";
 import { CommandLines } from "../commands/command-lines";
 import type { Commands } from "../commands/shell";
-import styles from "../cursor/cursor.module.css";
 import { NotDone } from "./not-done";
 
 const TYPING_MS = 300;

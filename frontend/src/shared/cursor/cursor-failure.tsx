@@ -3,9 +3,9 @@ import { useQuery } from "@tanstack/react-query";
 import type { CursorPart, LastChange } from "../../api/types";
 import { asApiError } from "../../lib/errors";
 import { count, dateTime } from "../../lib/format";
+import styles from "../../ui/dialog.module.css";
 import { ErrorNotice, Notice } from "../../ui/states";
 import type { TopicId } from "../topic/queries";
-import styles from "./cursor.module.css";
 import { changesQuery } from "./cursor-queries";
 import { outcome } from "./cursor-words";
 

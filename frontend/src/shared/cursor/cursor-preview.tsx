@@ -1,9 +1,9 @@
 import type { CursorAction, CursorPreview } from "../../api/types";
 import { count, dateTime, duration, known, plural } from "../../lib/format";
+import styles from "../../ui/dialog.module.css";
 import { Fact } from "../../ui/fact";
 import { Table } from "../../ui/grid/table";
 import { WarningIcon } from "../../ui/icons";
-import styles from "./cursor.module.css";
 import { againOf, discardedOf, inEntries, loses, repeats } from "./cursor-words";
 
 /** What a change would do: first what is lost and what comes again, then where and which. */

@@ -2,6 +2,7 @@ import { Button } from "@mantine/core";
 import type { CursorReceipt } from "../../api/types";
 import { useServerNow } from "../../lib/clock";
 import { dateTime, duration, plural } from "../../lib/format";
+import dialog from "../../ui/dialog.module.css";
 import { CheckIcon } from "../../ui/icons";
 import { CommandLines } from "../commands/command-lines";
 import type { Commands } from "../commands/shell";
@@ -28,7 +29,7 @@ export function Receipt({
   const entries = inEntries(receipt);
   return (
     <>
-      <div className={styles.preview} role="status">
+      <div className={dialog.preview} role="status">
         <p>
           <CheckIcon /> Done at {dateTime(receipt.at)}: {outcome(receipt)}
           {entries && ` (${entries})`}
@@ -41,7 +42,7 @@ export function Receipt({
           </p>
         )}
         {single?.from && (
-          <dl className={styles.facts}>
+          <dl className={dialog.facts}>
             <div>
               <dt>Next message</dt>
               <dd>
@@ -59,7 +60,7 @@ export function Receipt({
         <CommandLines of={commands} note="They do the same from the subscription's position at that time." />
       )}
       {receipt.undo && loses(receipt) && <Kept until={receipt.undo_until ?? 0} />}
-      <div className={styles.buttons}>
+      <div className={dialog.buttons}>
         {receipt.undo ? (
           <Button variant="default" loading={undoing} onClick={() => receipt.undo && onUndo(receipt.undo)}>
             Undo

@@ -6,10 +6,10 @@ import type { components } from "../../api/schema";
 import { ApiError } from "../../lib/errors";
 import { parseNamespace } from "../../lib/url-state";
 import { Dialog } from "../../ui/dialog";
+import styles from "../../ui/dialog.module.css";
 import { ErrorNotice } from "../../ui/states";
 import { CommandLines } from "../commands/command-lines";
 import { COMMANDS } from "../commands/commands";
-import styles from "../cursor/cursor.module.css";
 import { propertiesOf } from "../properties/property-lines";
 import type { TopicRef } from "../topic-link";
 

@@ -1,11 +1,11 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { count, dateTime, plural } from "../../lib/format";
+import styles from "../../ui/dialog.module.css";
 import { Fact } from "../../ui/fact";
 import { CheckIcon, WarningIcon } from "../../ui/icons";
 import { ChangeDialog } from "../changes/change-dialog";
 import { TrafficFacts } from "../changes/traffic-facts";
 import { COMMANDS } from "../commands/commands";
-import styles from "../cursor/cursor.module.css";
 import { Figure } from "../figure";
 import {
   applyUnload,

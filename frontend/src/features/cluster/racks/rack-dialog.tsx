@@ -3,7 +3,7 @@ import { useState } from "react";
 import { dateTime } from "../../../lib/format";
 import { ChangeDialog } from "../../../shared/changes/change-dialog";
 import { COMMANDS } from "../../../shared/commands/commands";
-import styles from "../../../shared/cursor/cursor.module.css";
+import styles from "../../../ui/dialog.module.css";
 import { Fact } from "../../../ui/fact";
 import { CheckIcon } from "../../../ui/icons";
 import { applyRack, previewRack, type RackPreview, type RackReceipt, type Wanted } from "./rack-queries";
