@@ -37,7 +37,7 @@ from engine.managed.stored.survey import read_ahead
 from engine.managed.tenure import Tenure
 from engine.managed.trimming import Trimmer
 from engine.managed.writing.appender import Appender
-from engine.managed.writing.appends import AppendSink
+from engine.managed.writing.appends import Appendable, AppendSink
 from engine.managed.writing.lifecycle import trimmable
 from engine.managed.writing.rolling import LedgerList
 from engine.managed.writing.stamps import Stamps
@@ -56,6 +56,7 @@ class ManagedLedger:
 
     __slots__ = (
         "_appender",
+        "_appending",
         "_arrivals",
         "_closing",
         "_cursors",
@@ -68,18 +69,11 @@ class ManagedLedger:
         "_tenure",
         "_trimmer",
         "_when_trimmed",
-        "append",
         "entries",
         "line",
         "name",
         "step",
     )
-
-    append: Callable[[Slice, AppendSink], None]
-    """``append(run, sink)``: append all entries of ``run`` to one ledger; sets ``run.ledger_id`` and ``run.first`` when
-    they are written. Never waits and raises no error of storage or network: every outcome is reported to ``sink``,
-    possibly within this call when refused (closed, fenced, terminated, queue full). This is the appender's own bound
-    method, since it is called once per slice."""
 
     def __init__(
         self,
@@ -118,9 +112,9 @@ class ManagedLedger:
             state, self._tenure, self._list, reads, settings, shared.clock, self._tasks,
             self._trimmer.soon,
         )  # fmt: skip
-        self._stamps = Stamps(state, shared.clock, self._appender.append)
+        self._stamps = Stamps(state, shared.clock, self._appender)
         stamps = config.entry_indexes or config.entry_times
-        self.append = self._stamps.append if stamps else self._appender.append
+        self._appending: Appendable = self._stamps if stamps else self._appender
         self._when_trimmed: list[Callable[[], None]] = []
         self._tenure.on_end(self._end)
 
@@ -246,6 +240,14 @@ class ManagedLedger:
         )
 
     # Appending
+
+    def append(self, run: Slice, sink: AppendSink) -> None:
+        """Append all entries of ``run`` to one ledger; set ``run.ledger_id`` and ``run.first`` when they are written.
+
+        Never waits and raises no error of storage or network: every outcome is reported to ``sink``, possibly within
+        this call when refused (closed, fenced, terminated, queue full).
+        """
+        self._appending.append(run, sink)
 
     async def writable(self) -> None:
         """Return when appends are accepted; try to open a ledger when there is none. Cancel-safe.

@@ -25,6 +25,14 @@ class AppendSink(Protocol):
         ...
 
 
+class Appendable(Protocol):
+    """A log, or a part of it, to which runs of entries are appended."""
+
+    def append(self, run: Slice, sink: AppendSink, /) -> None:
+        """Append as ``ManagedLedger.append``."""
+        ...
+
+
 class Confirmation(NamedTuple):
     """Entries ``start`` to ``stop`` of ``run`` that became durable."""
 

@@ -5,13 +5,11 @@ entry, or, where that was trimmed, behind the index stored with the list of ledg
 next owner may find an entry whose outcome is unknown, and no index may be given twice.
 """
 
-from collections.abc import Callable
-
 from engine.base.clock import Clock
 from engine.base.slices import Slice
 from engine.managed.reading.entries import LogEntries
 from engine.managed.state import LogState
-from engine.managed.writing.appends import AppendSink
+from engine.managed.writing.appends import Appendable, AppendSink
 from engine.managed.writing.rolling import INDEX
 from engine.wire.kernels import entry_stamp, stamped
 
@@ -23,14 +21,12 @@ class Stamps:
     """Adds indexes, times or both to the entries of one log, as its configuration requires, and passes them to the
     appender."""
 
-    __slots__ = ("_append", "_clock", "_state")
+    __slots__ = ("_appender", "_clock", "_state")
 
-    def __init__(
-        self, state: LogState, clock: Clock, append: Callable[[Slice, AppendSink], None]
-    ) -> None:
+    def __init__(self, state: LogState, clock: Clock, appender: Appendable) -> None:
         self._state = state
         self._clock = clock
-        self._append = append
+        self._appender = appender
 
     async def recover(self, entries: LogEntries) -> None:
         """Find where indexes continue, before anything is appended or trimmed. Raises LedgerError."""
@@ -53,7 +49,7 @@ class Stamps:
         if state.last_index is not None:
             index = state.last_index + 1
             state.last_index += run.messages
-        self._append(stamped(run, time_ms, index), _Unstamped(run, sink))
+        self._appender.append(stamped(run, time_ms, index), _Unstamped(run, sink))
 
 
 class _Unstamped:

@@ -312,19 +312,21 @@ async def apply(bench: Bench, on: bool, status: str) -> None:
     await until(lambda: bench.topic.deduplication.status == status)
 
 
-async def test_what_many_producers_send_in_one_run_is_stored_as_one(bench: Bench) -> None:
+async def test_what_many_producers_send_in_one_run_is_stored_as_one(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one = await Sender(bench, "p0").join()
     producers = [one.producer, *(Producer(one, i, f"p{i}", bench.topic, now_ms=0) for i in (2, 3))]
     for other in producers[1:]:
         await bench.topic.publishers.admit(other)
     appended: list[int] = []
-    append = bench.topic.log.append
+    append = ManagedLedger.append
 
-    def counted(run: Slice, sink: AppendSink) -> None:
+    def counted(log: ManagedLedger, run: Slice, sink: AppendSink) -> None:
         appended.append(run.count)
-        append(run, sink)
+        append(log, run, sink)
 
-    bench.topic.log.append = counted  # type: ignore[method-assign]
+    monkeypatch.setattr(ManagedLedger, "append", counted)
 
     def burst(*ids: int) -> None:
         sends = [(each, n) for n in ids for each in producers]
