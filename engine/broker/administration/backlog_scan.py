@@ -4,7 +4,7 @@ import asyncio
 
 from engine.admin.api.arguments import JsonObject
 from engine.base.ids import Position
-from engine.broker.topics.ports import Log, SubscriptionCursor
+from engine.broker.topics.ports import ReadableLog, SubscriptionCursor
 
 ENTRIES_MAX = 10_000
 """Default of Pulsar's subscriptionBacklogScanMaxEntries."""
@@ -15,7 +15,7 @@ BYTES_MAX = 4 << 20
 """Bytes of the buffers that hold the entries of a step."""
 
 
-async def scan(log: Log, cursor: SubscriptionCursor, start: Position | None) -> JsonObject:
+async def scan(log: ReadableLog, cursor: SubscriptionCursor, start: Position | None) -> JsonObject:
     """Count the unacknowledged entries from ``start``, or all; ``aborted`` when a limit ended the scan before the last.
 
     Raises LedgerError. Cancel-safe.

@@ -13,7 +13,7 @@ from engine.managed.cursors.moves import Effect
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import LedgerConfig
 from engine.managed.stats import CursorStats, EntrySummary, ManagedLedgerStats
-from engine.managed.writing.appends import AppendSink
+from engine.managed.writing.appends import Appendable
 
 
 class SubscriptionCursor(CompactionCursor, DelayCursor, Protocol):
@@ -80,13 +80,8 @@ class SubscriptionCursor(CompactionCursor, DelayCursor, Protocol):
     def last_change(self) -> LastChange | None: ...
 
 
-class Log(CompactedLog, Protocol):
-    """The entries of one topic: appended in order, stored, read through cursors.
-
-    ``ManagedLedger`` documents the methods and what they raise.
-    """
-
-    def append(self, run: Slice, sink: AppendSink, /) -> None: ...
+class AppendableLog(Appendable, Protocol):
+    """The end of a log to which entries are appended."""
 
     async def writable(self) -> None: ...
 
@@ -95,34 +90,31 @@ class Log(CompactedLog, Protocol):
     def on_recovered(self, callback: Callable[[Position, Position], None], /) -> None: ...
 
     @property
+    def entries_added(self) -> int: ...
+
+    @property
     def terminated(self) -> Position | None: ...
+
+    async def terminate(self) -> Position: ...
+
+
+class ReadableLog(Protocol):
+    """The positions and entries of a log, read without a cursor."""
+
+    @property
+    def last_confirmed(self) -> Position: ...
+
+    @property
+    def last_readable(self) -> Position: ...
 
     @property
     def fetched(self) -> tuple[int, int]: ...
 
-    async def terminate(self) -> Position: ...
+    def next_position(self, position: Position, /) -> Position: ...
 
-    # Cursors
+    def entries_between(self, first: Position, stop: Position, /) -> int: ...
 
-    @property
-    def cursors(self) -> Mapping[str, SubscriptionCursor]: ...
-
-    def on_trimmed(self, callback: Callable[[], None], /) -> None: ...
-
-    def on_cursor_read(self, callback: Callable[[SubscriptionCursor], None], /) -> None: ...
-
-    async def open_cursor(
-        self,
-        name: str,
-        initial: Position | InitialPosition,
-        *,
-        durable: bool,
-        cursor_properties: dict[str, str],
-    ) -> SubscriptionCursor: ...
-
-    async def delete_cursor(self, name: str, /) -> None: ...
-
-    # Positions and entries
+    def bytes_behind(self, position: Position, /) -> int: ...
 
     def last_before(self, size: int, /) -> Position: ...
 
@@ -144,15 +136,14 @@ class Log(CompactedLog, Protocol):
         self, before: Position | None = None, /
     ) -> AsyncGenerator[tuple[Slice, int], None]: ...
 
-    # Upkeep and the end
+
+class AdministeredLog(Protocol):
+    """The upkeep of a log and its end."""
 
     @property
     def properties(self) -> Mapping[str, str]: ...
 
     async def update_properties(self, changes: dict[str, str | None], /) -> None: ...
-
-    @property
-    def entries_added(self) -> int: ...
 
     def stats(self) -> ManagedLedgerStats: ...
 
@@ -171,3 +162,36 @@ class Log(CompactedLog, Protocol):
     def fenced(self, error: Exception, /) -> None: ...
 
     async def close(self) -> None: ...
+
+
+class SubscribedLog(ReadableLog, Protocol):
+    """A log with its cursors."""
+
+    @property
+    def unread_cursors(self) -> Mapping[str, str]: ...
+
+    @property
+    def cursors(self) -> Mapping[str, SubscriptionCursor]: ...
+
+    def on_cursor_read(self, callback: Callable[[SubscriptionCursor], None], /) -> None: ...
+
+    async def open_cursor(
+        self,
+        name: str,
+        initial: Position | InitialPosition,
+        *,
+        durable: bool,
+        cursor_properties: dict[str, str],
+    ) -> SubscriptionCursor: ...
+
+    async def delete_cursor(self, name: str, /) -> None: ...
+
+
+class Log(SubscribedLog, CompactedLog, AppendableLog, AdministeredLog, Protocol):
+    """The entries of one topic: appended in order, stored, read through cursors.
+
+    ``ManagedLedger`` documents the methods and what they raise. Only a topic needs all of it: its parts use what they
+    name.
+    """
+
+    def on_trimmed(self, callback: Callable[[], None], /) -> None: ...

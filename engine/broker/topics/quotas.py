@@ -18,7 +18,7 @@ from engine.broker.policies import (
     BacklogPolicies,
     QuotaAction,
 )
-from engine.broker.topics.ports import Log
+from engine.broker.topics.ports import ReadableLog
 from engine.broker.topics.publish import Producer
 from engine.broker.topics.subscriptions.subscription import Subscription
 from engine.broker.topics.subscriptions.subscriptions import Subscriptions
@@ -33,8 +33,10 @@ class QuotaHost(Protocol):
     """Parts of a topic that its quotas use."""
 
     name: TopicName
-    log: Log
     subscriptions: Subscriptions
+
+    @property
+    def log(self) -> ReadableLog: ...
 
     @property
     def producers(self) -> Mapping[str, Producer]: ...

@@ -17,7 +17,7 @@ from engine.base.names import TopicName
 from engine.base.slices import Slice
 from engine.base.tasks import TaskScope
 from engine.broker.context import Context
-from engine.broker.topics.ports import Log
+from engine.broker.topics.ports import AppendableLog, ReadableLog
 from engine.ledger.errors import LedgerError
 from engine.managed.errors import (
     AppendFailedError,
@@ -30,13 +30,19 @@ log = logging.getLogger(__name__)
 RETRY_MAX_S = 5.0
 
 
+class RecoveredLog(AppendableLog, ReadableLog, Protocol):
+    """Parts of a log that recovered entries are read from."""
+
+
 class RecoveredHost(Protocol):
     """Parts of a topic that its recovered entries use."""
 
     name: TopicName
-    log: Log
     scope: TaskScope
     context: Context
+
+    @property
+    def log(self) -> RecoveredLog: ...
 
     def add_recovered(self, entries: list[tuple[Slice, int]]) -> None: ...
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from engine.base.ids import Position
 from engine.broker.errors import BrokerError, NotAllowed, ServiceNotReady, SubscriptionBusy
-from engine.broker.topics.ports import Log, SubscriptionCursor
+from engine.broker.topics.ports import ReadableLog, SubscriptionCursor
 from engine.managed.cursors.last_change import LastChange
 from engine.managed.cursors.moves import Effect
 
@@ -51,7 +51,9 @@ class CursorMoves:
 
     __slots__ = ("_cursor", "_host", "_log", "lock")
 
-    def __init__(self, host: MovedSubscription, cursor: SubscriptionCursor, log: Log) -> None:
+    def __init__(
+        self, host: MovedSubscription, cursor: SubscriptionCursor, log: ReadableLog
+    ) -> None:
         self._host = host
         self._cursor = cursor
         self._log = log

@@ -5,7 +5,7 @@ from contextlib import aclosing
 from engine.base.ids import EARLIEST, Position
 from engine.broker.compaction.topic_compaction import TopicCompaction
 from engine.broker.dispatch.facts import MARKER, facts_of
-from engine.broker.topics.ports import Log
+from engine.broker.topics.ports import ReadableLog
 from engine.wire.batches import last_batch_index
 
 
@@ -14,7 +14,7 @@ class LastMessage:
 
     __slots__ = ("_compaction", "_known", "_log", "_persistent")
 
-    def __init__(self, log: Log, compaction: TopicCompaction, *, persistent: bool) -> None:
+    def __init__(self, log: ReadableLog, compaction: TopicCompaction, *, persistent: bool) -> None:
         self._log = log
         self._compaction = compaction
         self._persistent = persistent

@@ -34,7 +34,7 @@ from engine.broker.errors import (
 from engine.broker.policies import (
     TopicPolicies,
 )
-from engine.broker.topics.ports import Log, SubscriptionCursor
+from engine.broker.topics.ports import ReadableLog, SubscriptionCursor
 from engine.broker.topics.rates import TopicRates
 from engine.broker.topics.subscriptions.cursor_moves import CursorMoves
 
@@ -62,7 +62,7 @@ class SubscriptionHost(Protocol):
         ...
 
     @property
-    def log(self) -> Log: ...
+    def log(self) -> ReadableLog: ...
 
     @property
     def policies(self) -> TopicPolicies: ...

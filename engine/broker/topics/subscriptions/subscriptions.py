@@ -22,7 +22,7 @@ from engine.broker.errors import (
 from engine.broker.topics.counted_lock import CountedLock
 from engine.broker.topics.ephemeral import EphemeralSubscription
 from engine.broker.topics.limits import reached
-from engine.broker.topics.ports import SubscriptionCursor
+from engine.broker.topics.ports import SubscribedLog, SubscriptionCursor
 from engine.broker.topics.subscriptions.subscription import Subscription, SubscriptionHost
 from engine.broker.topics.subscriptions.unacked_subscription import CompactionSubscription
 from engine.ledger.errors import LedgerError
@@ -47,6 +47,9 @@ class SubscriptionsHost(SubscriptionHost, Protocol):
     """Parts of a topic that its subscriptions use."""
 
     scope: TaskScope
+
+    @property
+    def log(self) -> SubscribedLog: ...
 
     def check_open(self) -> None:
         """Raise ServiceNotReady when the topic is being closed."""
