@@ -1,4 +1,7 @@
-"""A topic over a real managed ledger and bookie, and stand-ins for what lies around it."""
+"""A topic over the shipped managed ledger, ledger client and bookie, and stand-ins for what lies around it.
+
+Without a directory all of it is in memory and in the event loop's time; see tests/support/ledger_cluster.py.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -11,7 +14,6 @@ from unittest.mock import patch
 from engine.auth.identity import UNAUTHENTICATED
 from engine.auth.judge import AllowAll
 from engine.base.budget import Budget
-from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.ids import Position
 from engine.base.names import NamespaceName, TopicName
@@ -41,7 +43,6 @@ from engine.managed.ledger import InitialPosition
 from engine.managed.settings import LedgerConfig, ManagedSettings
 from engine.metadata.store import MetadataStore
 from engine.net.handshake import allow_all
-from engine.net.network import LoopNetwork
 from engine.schema.schema_registry import SchemaRegistry
 from engine.wire import frames
 from engine.wire import pulsar_pb2 as pb
@@ -49,6 +50,7 @@ from engine.wire.commands import command_bytes
 from engine.wire.kernels import take_sends
 from tests.support.ledger_cluster import PATIENT as PATIENT_LEDGERS
 from tests.support.ledger_cluster import Cluster
+from tests.support.net.pipe_network import PipeNetwork
 from tests.support.raw_client import entry_of
 from tests.support.waiting import until as until
 
@@ -319,7 +321,7 @@ class Bench:
 
 @asynccontextmanager
 async def opened(
-    directory: Path,
+    directory: Path | None = None,
     *,
     settings: ManagedSettings | None = None,
     ledgers: LedgerSettings = PATIENT_LEDGERS,
@@ -332,7 +334,7 @@ async def opened(
     factory = ManagedLedgerFactory(
         store=store,
         ledgers=cluster.client(ledgers, store),
-        clock=SystemClock(),
+        clock=cluster.clock,
         entropy=RandomEntropy(),
         settings=settings or ManagedSettings(),
     )
@@ -343,14 +345,14 @@ async def opened(
             retention_check_interval_in_seconds=1,
             topic_load_timeout_seconds=60,
         ),
-        clock=SystemClock(),
+        clock=cluster.clock,
         entropy=RandomEntropy(),
         identity=BrokerIdentity("test", "b", 0),
         judge=AllowAll(),
         authenticate=allow_all,
     )
     config = everything.ledger_config(TopicPolicies())
-    schemas = SchemaRules(SchemaRegistry(store, cluster.client(store=store), config, SystemClock()))
+    schemas = SchemaRules(SchemaRegistry(store, cluster.client(store=store), config, cluster.clock))
     registry = TopicRegistry(
         factory=factory,
         ownership=everything,
@@ -367,12 +369,14 @@ async def opened(
 
 @asynccontextmanager
 async def served(
-    directory: Path, *, wrap: Callable[[MetadataStore], MetadataStore] = lambda store: store
+    directory: Path | None = None,
+    *,
+    wrap: Callable[[MetadataStore], MetadataStore] = lambda store: store,
 ) -> AsyncIterator[tuple[Bench, Sessions, str]]:
     """As ``opened``, and its broker's sessions at an address."""
     async with opened(directory, wrap=wrap) as bench:
         sessions = bench.sessions()
-        server = await LoopNetwork().listen("127.0.0.1", 0, sessions.accept)
+        server = await bench.cluster.network.listen("127.0.0.1", 0, sessions.accept)
         url = f"pulsar://127.0.0.1:{server.port}"
         bench.everything.owner = LookupResult(url)
         yield bench, sessions, url
@@ -383,8 +387,9 @@ async def served(
 
 
 async def link_to(url: str) -> BrokerLink:
+    """A link over the network in memory."""
     port = int(url.rpartition(":")[2])
-    return await BrokerLink.open(LoopNetwork(), "127.0.0.1", port, PATIENT)
+    return await BrokerLink.open(PipeNetwork(), "127.0.0.1", port, PATIENT)
 
 
 async def round_of(bench: Bench, name: str) -> None:

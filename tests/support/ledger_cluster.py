@@ -1,4 +1,9 @@
-"""For tests: real bookies on loopback and disk in this process, with metadata in memory; slices and listeners."""
+"""Bookies and ledger clients of one process, with metadata in memory; slices and listeners.
+
+Without a directory, bookies have disks and connections in memory and clocks of the event loop: a test then runs in
+virtual time (``pytest.mark.virtual_time``) and its result does not depend on the machine. With a directory they have
+real disks, threads and sockets.
+"""
 
 import asyncio
 from dataclasses import replace
@@ -7,8 +12,8 @@ from typing import Any
 
 from bookie.server import Bookie
 from bookie.settings import BookieSettings
-from bookie.storage.files import SystemDisk, ThreadLane
-from engine.base.clock import SystemClock
+from bookie.storage.files import Disk, SystemDisk, ThreadLane
+from engine.base.clock import Clock, LoopClock, SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.slices import Slice
 from engine.ledger.client import LedgerClient
@@ -16,7 +21,9 @@ from engine.ledger.errors import LedgerError
 from engine.ledger.settings import LedgerSettings
 from engine.metadata.memory import MemoryServer
 from engine.metadata.store import MetadataStore
-from engine.net.network import LoopNetwork
+from engine.net.network import LoopNetwork, Network
+from tests.sim.kit.disk import FaultDisk, InlineLane
+from tests.support.net.pipe_network import PipeNetwork
 
 PATIENT = LedgerSettings(
     add_entry_timeout_s=60.0,
@@ -29,6 +36,10 @@ PATIENT = LedgerSettings(
     suspect_s=60.0,
 )
 """No time-out fires while a loaded machine gives a bookie no time. Tests that need one to fire shorten that one."""
+
+
+DISK_S = 0.0002
+"""Time that a disk in memory takes for what a lane does."""
 
 
 class Listener:
@@ -68,12 +79,18 @@ class Listener:
 
 
 class Cluster:
-    """Bookies ``b0``, ``b1``, … with the settings ``changes``, and clients on one metadata server."""
+    """Bookies ``b0``, ``b1``, … with the settings ``changes``, and clients on one metadata server.
 
-    def __init__(self, directory: Path, **changes: Any) -> None:
+    In memory without a ``directory``.
+    """
+
+    def __init__(self, directory: Path | None = None, **changes: Any) -> None:
         self._changes = changes
-        self.server = MemoryServer(SystemClock())
+        self.clock: Clock = LoopClock() if directory is None else SystemClock()
+        self.network: Network = PipeNetwork() if directory is None else LoopNetwork()
+        self.server = MemoryServer(self.clock)
         self.bookies: dict[str, Bookie] = {}
+        self.disks: dict[str, Disk] = {}
         self._directory = directory
         self._settings: dict[str, BookieSettings] = {}
         self._clients: list[LedgerClient] = []
@@ -81,22 +98,27 @@ class Cluster:
 
     async def start(self, name: str) -> Bookie:
         """Start a bookie, or start it again on its old disks and port."""
+        directory = self._directory
         settings = self._settings.get(name) or BookieSettings(
-            data_dir=str(self._directory / name),
+            data_dir=f"/{name}" if directory is None else str(directory / name),
             bookie_port=0,
             bookie_id=name,
             journal_file_bytes=1 << 20,
             write_cache_bytes=1 << 20,
-            **self._changes,
+            **{"min_usable_size_for_high_priority_writes": 1 << 20} | self._changes,
         )
+        if name not in self.disks:
+            self.disks[name] = FaultDisk() if directory is None else SystemDisk()
         bookie = Bookie(
             settings,
-            clock=SystemClock(),
+            clock=self.clock,
             entropy=RandomEntropy(),
-            network=LoopNetwork(),
+            network=self.network,
             store=self.server.session(10.0),
-            disk=SystemDisk(),
-            lanes=lambda lane: ThreadLane(f"{name}-{lane}"),
+            disk=self.disks[name],
+            lanes=lambda lane: (
+                InlineLane(lambda: DISK_S) if directory is None else ThreadLane(f"{name}-{lane}")
+            ),
         )
         self.bookies[name] = bookie
         await bookie.start()
@@ -112,8 +134,8 @@ class Cluster:
         """With a session of its own, or on ``store``."""
         made = LedgerClient(
             store=self.server.session(10.0) if store is None else store,
-            network=LoopNetwork(),
-            clock=SystemClock(),
+            network=self.network,
+            clock=self.clock,
             entropy=RandomEntropy(),
             settings=settings,
         )

@@ -1,11 +1,10 @@
-"""For tests: managed ledgers over real bookies in this process. A broker here is a factory with its own clients."""
+"""Managed ledgers over the bookies of a test's cluster. A broker here is a factory with its own clients."""
 
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.slices import Slice, View
 from engine.ledger.settings import LedgerSettings
@@ -61,9 +60,9 @@ class Sink:
 
 
 class Brokers:
-    """Factories on one cluster."""
+    """Factories on one cluster, which is in memory without a ``directory``."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path | None = None) -> None:
         self.cluster = Cluster(directory)
         self._made: list[tuple[ManagedLedgerFactory, MetadataStore]] = []
 
@@ -85,7 +84,7 @@ class Brokers:
         factory = ManagedLedgerFactory(
             store=store,
             ledgers=self.cluster.client(ledgers, store if wrap is not None else None),
-            clock=SystemClock(),
+            clock=self.cluster.clock,
             entropy=RandomEntropy(),
             settings=settings,
         )

@@ -1,20 +1,20 @@
-"""For tests: bookies on loopback whose every answer a test decides, beside a metadata store in memory."""
+"""Bookies on a network in memory whose every answer a test decides, beside a metadata store in memory."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from engine.base.clock import SystemClock
+from engine.base.clock import LoopClock
 from engine.base.entropy import RandomEntropy
 from engine.ledger.client import LedgerClient
 from engine.ledger.settings import LedgerSettings
 from engine.metadata import paths
 from engine.metadata.memory import MemoryServer
 from engine.metadata.records import BookieRegistration
-from engine.net.network import LoopNetwork
 from engine.wire import bookie_commands as wire
 from tests.support.ledger_cluster import PATIENT
+from tests.support.net.pipe_network import PipeNetwork
 
 Request = wire.AddRequest | wire.ReadRequest
 Answer = Callable[["Scripted", Request], list[bytes]]
@@ -144,7 +144,7 @@ class World:
     """Scripted bookies ``b0``, ``b1``, … and clients."""
 
     def __init__(self) -> None:
-        self.server = MemoryServer(SystemClock())
+        self.server = MemoryServer(LoopClock())
         self.store = self.server.session()
         self.bookies: dict[str, Scripted] = {}
         self._closers: list[Callable[[], object]] = []
@@ -153,7 +153,7 @@ class World:
     async def start(self, count: int) -> None:
         for _ in range(count):
             bookie = Scripted(f"b{len(self.bookies)}")
-            listener = await LoopNetwork().listen("127.0.0.1", 0, bookie.protocol)
+            listener = await PipeNetwork().listen("127.0.0.1", 0, bookie.protocol)
             self._closers.append(listener.close)
             self.bookies[bookie.name] = bookie
             bookie.port = listener.port
@@ -179,8 +179,8 @@ class World:
         made: LedgerSettings = replace(PATIENT, **settings)  # type: ignore[arg-type]
         client = LedgerClient(
             store=self.server.session(),
-            network=LoopNetwork(),
-            clock=SystemClock(),
+            network=PipeNetwork(),
+            clock=LoopClock(),
             entropy=RandomEntropy(),
             settings=made,
         )

@@ -353,6 +353,11 @@ class FaultDisk:
         self.opened_indexes[path] = None
         return FaultIndex(self, path, self._indexes.setdefault(path, _IndexStore()))
 
+    def find(self, marker: bytes) -> list[tuple[str, int]]:
+        """Return the path and the first offset of each file that contains ``marker``."""
+        places = [(path, inode.data.find(marker)) for path, inode in self._files.items()]
+        return [(path, offset) for path, offset in places if offset >= 0]
+
     def damage(self, path: str, offset: int, flip: int = 1) -> None:
         """Bit rot: flip bits of one byte, durably."""
         inode = self._files[path]

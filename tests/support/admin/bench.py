@@ -1,4 +1,4 @@
-"""For tests: one broker over one bookie, administered without sockets, on a metadata store whose calls can fail."""
+"""One broker over one bookie in memory, administered without sockets, on a metadata store whose calls can fail."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -7,12 +7,11 @@ import pytest
 
 from engine.admin.api.arguments import OnTopic
 from engine.admin.api.messages import LAST_MESSAGE_ID
-from engine.base.clock import Clock, SystemClock
+from engine.base.clock import Clock, LoopClock
 from engine.base.entropy import RandomEntropy
 from engine.base.names import TopicName
 from engine.broker.service import BrokerService
 from engine.broker.topics.topic import Topic
-from engine.net.network import LoopNetwork
 from engine.programs.broker import build_broker
 from engine.settings import load
 from engine.wire import pulsar_pb2 as pb
@@ -35,10 +34,11 @@ QUICK = {
 }
 
 
-class ShiftedClock(SystemClock):
-    """The system's clock, some time ahead."""
+class ShiftedClock(LoopClock):
+    """The loop's clock, some time ahead."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.ahead_ms = 0
 
     def wall_ms(self) -> int:
@@ -52,11 +52,10 @@ class AdminBench:
     broker: BrokerService
     engine: Engine
 
-    def __init__(self, directory: Path, clock: Clock | None = None) -> None:
-        """``clock``: the broker's, the system's unless given."""
-        self._directory = directory
-        self._clock = clock or SystemClock()
-        self._cluster = Cluster(directory)
+    def __init__(self, clock: Clock | None = None) -> None:
+        """``clock``: the broker's, the loop's unless given."""
+        self._cluster = Cluster()
+        self._clock = clock or self._cluster.clock
 
     async def start(self) -> None:
         await self._cluster.start("b0")
@@ -65,10 +64,10 @@ class AdminBench:
     async def _start_broker(self) -> None:
         self.store = FailingStore(self._cluster.server.session(10.0))
         self.broker = build_broker(
-            load(QUICK, self._directory),
+            load(QUICK, Path("/nowhere")),
             clock=self._clock,
             entropy=RandomEntropy(),
-            network=LoopNetwork(),
+            network=self._cluster.network,
             store=self.store,
         )
         self.admin = DirectAdmin(self.store, TOKEN, lambda: [self.broker])
@@ -115,9 +114,9 @@ def _entry(sequence: int, publish_ms: int) -> bytes:
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
+async def bench() -> AsyncIterator[AdminBench]:
     """A started bench for one test."""
-    made = AdminBench(tmp_path)
+    made = AdminBench()
     await made.start()
     yield made
     await made.close()

@@ -1,15 +1,16 @@
-"""For tests: brokers on one real bookie, with sockets, metadata in memory, administered over their private ports."""
+"""Brokers on one bookie and one metadata server, administered over their private ports.
+
+In memory without a directory; on a real disk, with sockets, with one.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
 
 from engine.admin.client import AdminClient
-from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.names import TopicName
 from engine.broker.service import BrokerService
 from engine.metadata.memory import MemoryStore
-from engine.net.network import LoopNetwork
 from engine.programs.broker import build_broker
 from engine.settings import load
 from engine.wire import pulsar_pb2 as pb
@@ -28,11 +29,11 @@ def entry(text: str, sequence: int, publish_ms: int) -> bytes:
 class BrokerInstance:
     """Brokers on one bookie and one metadata server."""
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
+    def __init__(self, directory: Path | None = None) -> None:
+        self.directory = directory or Path("/nowhere")
         self.cluster = Cluster(directory)
         self.brokers: list[tuple[BrokerService, MemoryStore]] = []
-        self.admin = AdminClient(self.cluster.store, LoopNetwork(), TOKEN)
+        self.admin = AdminClient(self.cluster.store, self.cluster.network, TOKEN)
 
     async def broker(
         self,
@@ -50,9 +51,9 @@ class BrokerInstance:
         }
         broker = build_broker(
             load(environ, self.directory),
-            clock=SystemClock(),
+            clock=self.cluster.clock,
             entropy=RandomEntropy(),
-            network=LoopNetwork(),
+            network=self.cluster.network,
             store=store,
         )
         self.brokers.append((broker, store))

@@ -1,14 +1,12 @@
-"""For tests: brokers of one cluster in this process, over one bookie, on sockets; each can be killed."""
+"""Brokers of one cluster in memory, over one bookie; each can be killed."""
 
 from pathlib import Path
 
-from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.names import TopicName
 from engine.broker.control.topic_policies import PolicyLog
 from engine.broker.service import BrokerService
 from engine.metadata.store import MetadataStore
-from engine.net.network import LoopNetwork
 from engine.programs.broker import build_broker
 from engine.settings import load
 from tests.support.ledger_cluster import Cluster
@@ -24,12 +22,11 @@ ENVIRON = {
 class SeveralBrokers:
     """``brokers`` run; ``store`` is a session of the test's own."""
 
-    def __init__(self, directory: Path, **settings: str) -> None:
-        self.cluster = Cluster(directory)
+    def __init__(self, **settings: str) -> None:
+        self.cluster = Cluster()
         self.store = self.cluster.store
         self.brokers: list[BrokerService] = []
         self._stores: dict[BrokerService, MetadataStore] = {}
-        self._directory = directory
         self._environ = ENVIRON | {f"MAGNETAR_{key.upper()}": settings[key] for key in settings}
 
     async def start(self, count: int) -> None:
@@ -40,10 +37,10 @@ class SeveralBrokers:
     async def add(self) -> BrokerService:
         store = self.cluster.server.session(10.0)
         broker = build_broker(
-            load(self._environ, self._directory),
-            clock=SystemClock(),
+            load(self._environ, Path("/nowhere")),
+            clock=self.cluster.clock,
             entropy=RandomEntropy(),
-            network=LoopNetwork(),
+            network=self.cluster.network,
             store=store,
         )
         await broker.start()

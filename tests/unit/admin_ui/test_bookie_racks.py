@@ -1,7 +1,6 @@
 """Racks of bookies by the console's API: told and taken back exactly as previewed."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +16,8 @@ Call = Callable[..., Answer]
 
 
 @pytest.fixture
-def link(tmp_path: Path) -> Iterator[BenchLink]:
-    with bench_link(tmp_path, brokers.ids) as made:
+def link() -> Iterator[BenchLink]:
+    with bench_link(brokers.ids) as made:
         yield made
 
 

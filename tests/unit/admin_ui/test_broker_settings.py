@@ -3,7 +3,6 @@ nothing is said that a broker does not say itself."""
 
 import asyncio
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,8 +24,8 @@ Call = Callable[..., Answer]
 
 
 @pytest.fixture
-def link(tmp_path: Path) -> Iterator[BenchLink]:
-    with bench_link(tmp_path, brokers.ids) as made:
+def link() -> Iterator[BenchLink]:
+    with bench_link(brokers.ids) as made:
         yield made
 
 

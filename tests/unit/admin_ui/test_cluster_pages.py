@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,8 +31,8 @@ Call = Callable[..., Answer]
 
 
 @pytest.fixture
-def link(tmp_path: Path) -> Iterator[BenchLink]:
-    with bench_link(tmp_path, filled) as made:
+def link() -> Iterator[BenchLink]:
+    with bench_link(filled) as made:
         yield made
 
 
@@ -220,7 +219,7 @@ def test_a_broker_that_dies_while_it_unloads_is_not_said_to_have_done_it(
     assert (answer.status, "at" in answer.json) == (503, False)
 
 
-async def test_who_owns_it_by_now_is_not_known_while_the_store_is_away(tmp_path: Path) -> None:
+async def test_who_owns_it_by_now_is_not_known_while_the_store_is_away() -> None:
     class Away:
         async def get(self, *given: Any) -> Any:
             raise NotReady("away")

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,8 +27,8 @@ Call = Callable[..., Answer]
 
 
 @pytest.fixture
-def link(tmp_path: Path) -> Iterator[BenchLink]:
-    with bench_link(tmp_path, filled) as made:
+def link() -> Iterator[BenchLink]:
+    with bench_link(filled) as made:
         yield made
 
 

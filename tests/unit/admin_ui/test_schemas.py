@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,8 +25,8 @@ STRATEGY = BY_NAME["schemaCompatibilityStrategy"]
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
-    made = AdminBench(tmp_path)
+async def bench() -> AsyncIterator[AdminBench]:
+    made = AdminBench()
     await made.start()
     await topics.create(made.engine, TOPIC, {})
     yield made

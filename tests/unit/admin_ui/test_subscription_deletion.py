@@ -2,7 +2,6 @@
 something differs, and told by partition when only some of it was done."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,8 +32,8 @@ Call = Callable[..., Answer]
 
 
 @pytest.fixture
-def link(tmp_path: Path) -> Iterator[BenchLink]:
-    with bench_link(tmp_path, filled) as made:
+def link() -> Iterator[BenchLink]:
+    with bench_link(filled) as made:
         yield made
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +20,8 @@ from engine.rpc.operation import Operation
 from engine.tenancy import topics
 from tests.support.admin.bench import AdminBench, ShiftedClock
 
+pytestmark = pytest.mark.virtual_time
+
 PLAIN = TopicName.parse("persistent://public/default/orders")
 MANY = TopicName.parse("persistent://public/default/many")
 PARTS = [MANY.partition_at(i) for i in range(3)]
@@ -32,8 +33,8 @@ def clock() -> ShiftedClock:
 
 
 @pytest.fixture
-async def bench(tmp_path: Path, clock: ShiftedClock) -> AsyncIterator[AdminBench]:
-    made = AdminBench(tmp_path, clock)
+async def bench(clock: ShiftedClock) -> AsyncIterator[AdminBench]:
+    made = AdminBench(clock)
     await made.start()
     await topics.create_partitioned(made.store, MANY, 3)
     for name in (PLAIN, *PARTS):

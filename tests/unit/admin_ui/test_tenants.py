@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from admin_ui.models import AuditEntry
 from admin_ui.policies import selectors
+from engine.base.clock import SystemClock
 from engine.base.errors import NotReady
 from engine.base.names import NamespaceName
 from engine.metadata.store import StoreUnavailableError
@@ -35,9 +35,10 @@ class BenchLink(EngineLink):
 
     bench: AdminBench
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self) -> None:
         async def connect() -> Engine:
-            self.bench = AdminBench(directory)
+            # Pages and Django have the machine's clock.
+            self.bench = AdminBench(SystemClock())
             await self.bench.start()
             return self.bench.engine
 
@@ -65,11 +66,9 @@ async def _nothing(_: Engine) -> None: ...
 
 
 @contextmanager
-def bench_link(
-    directory: Path, *filling: Callable[[Engine], Awaitable[object]]
-) -> Iterator[BenchLink]:
+def bench_link(*filling: Callable[[Engine], Awaitable[object]]) -> Iterator[BenchLink]:
     """The link while it lasts, and what ``filling`` makes behind it."""
-    made = BenchLink(directory)
+    made = BenchLink()
     until_blocking(made.opened)
     for fill in filling:
         made.run(fill)
@@ -78,8 +77,8 @@ def bench_link(
 
 
 @pytest.fixture
-def link(tmp_path: Path) -> Iterator[BenchLink]:
-    with bench_link(tmp_path, topics_of_default) as made:
+def link() -> Iterator[BenchLink]:
+    with bench_link(topics_of_default) as made:
         yield made
 
 

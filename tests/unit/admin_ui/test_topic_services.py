@@ -1,7 +1,6 @@
 """Changes of a topic as a whole through the console's API: previewed, confirmed, refused when something differs."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +17,8 @@ from tests.support.admin.bench import AdminBench
 from tests.support.admin.gateway_client import Answer, Gateway
 from tests.unit.admin_ui.test_tenants import BenchLink, bench_link
 
+pytestmark = pytest.mark.virtual_time
+
 API = "/api/v1/clusters/standalone/topics"
 NAMESPACE = NamespaceName.of("public", "default")
 PLAIN, MANY = NAMESPACE.topic("plain"), NAMESPACE.topic("many")
@@ -26,8 +27,8 @@ Call = Callable[..., Answer]
 
 
 @pytest.fixture
-def link(tmp_path: Path) -> Iterator[BenchLink]:
-    with bench_link(tmp_path, filled) as made:
+def link() -> Iterator[BenchLink]:
+    with bench_link(filled) as made:
         yield made
 
 
@@ -143,8 +144,8 @@ def test_properties_are_changed_as_long_as_they_are_what_was_shown(call: Call, t
     assert call("PUT", path, {"value": {}, "expected": value}).json == {"properties": {}}
 
 
-async def test_who_publishes_by_now_keeps_a_topic_from_being_terminated(tmp_path: Path) -> None:
-    bench = AdminBench(tmp_path)
+async def test_who_publishes_by_now_keeps_a_topic_from_being_terminated() -> None:
+    bench = AdminBench()
     await bench.start()
     await topics.create(bench.engine, PLAIN, {})
     said = await services.preview(bench.engine, PLAIN, "terminate", "alice")

@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,8 +40,8 @@ OTHER = NamespaceName.of("public", "other")
 
 
 @pytest.fixture
-def link(tmp_path: Path) -> Iterator[BenchLink]:
-    with bench_link(tmp_path, filled, all_owned) as made:
+def link() -> Iterator[BenchLink]:
+    with bench_link(filled, all_owned) as made:
         yield made
 
 

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -17,6 +16,8 @@ from engine.wire.varints import varint
 from tests.support.broker_bench import Bench, Client, opened, until
 from tests.support.import_graph import ROOT
 from tests.support.raw_client import entry_of
+
+pytestmark = pytest.mark.virtual_time
 
 SHIPPED = (f"{ROOT}/engine/", f"{ROOT}/bookie/")
 TESTS = f"{ROOT}/tests/"
@@ -79,8 +80,8 @@ class Traffic:
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    async with opened(tmp_path) as made:
+async def bench() -> AsyncIterator[Bench]:
+    async with opened() as made:
         yield made
 
 

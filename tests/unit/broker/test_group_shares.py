@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -59,8 +58,8 @@ def test_who_waits_gets_what_others_do_not_need() -> None:
 
 
 @pytest.fixture
-async def instance(tmp_path: Path) -> AsyncIterator[BrokerInstance]:
-    made = BrokerInstance(tmp_path)
+async def instance() -> AsyncIterator[BrokerInstance]:
+    made = BrokerInstance()
     await made.cluster.start("b0")
     yield made
     await made.close()

@@ -1,7 +1,6 @@
 """A topic whose log holds reads: consumers wait for the readable limit, administration sees all that is stored."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -14,10 +13,12 @@ from engine.broker.policies import (
 from engine.managed.ledger import InitialPosition, ManagedLedger
 from tests.support.broker_bench import Bench, opened, put_in_force, round_of, until
 
+pytestmark = pytest.mark.virtual_time
+
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    async with opened(tmp_path) as made:
+async def bench() -> AsyncIterator[Bench]:
+    async with opened() as made:
         yield made
 
 

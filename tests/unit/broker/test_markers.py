@@ -1,7 +1,6 @@
 """Markers, which brokers write for brokers, are delivered to nobody and hold no subscription back (D17)."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -16,6 +15,8 @@ from engine.wire.kernels import take_sends
 from tests.support.broker_bench import Bench, opened, until
 from tests.support.raw_client import entry_of
 
+pytestmark = pytest.mark.virtual_time
+
 MESSAGE = entry_of(b"v", partition_key="k")
 COMMIT = entry_of(b"", marker_type=21, txnid_most_bits=1, txnid_least_bits=0)
 SNAPSHOT = entry_of(b"snapshot", marker_type=12)
@@ -23,8 +24,8 @@ KINDS = [SubscriptionType(kind) for kind in range(4)]
 
 
 @pytest.fixture(params=[1 << 20, 1], ids=["memory", "storage"])
-async def bench(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Bench]:
-    async with opened(tmp_path, settings=ManagedSettings(cache_bytes_max=request.param)) as made:
+async def bench(request: pytest.FixtureRequest) -> AsyncIterator[Bench]:
+    async with opened(settings=ManagedSettings(cache_bytes_max=request.param)) as made:
         yield made
 
 

@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from engine.admin.api.topics import CREATE_TOPIC, CreateTopic
 from engine.base.errors import PreconditionFailed
 from engine.base.names import NamespaceName, TopicName
@@ -11,6 +13,8 @@ from engine.metadata import paths
 from engine.tenancy.namespaces import update_policies
 from engine.tenancy.topics import list_topics
 from tests.support.admin.bench import AdminBench, bench
+
+pytestmark = pytest.mark.virtual_time
 
 __all__ = ["bench"]
 

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -14,10 +13,12 @@ from engine.broker.policies import (
 from engine.broker.upkeep import Upkeep
 from tests.support.broker_bench import Bench, opened, until
 
+pytestmark = pytest.mark.virtual_time
+
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    async with opened(tmp_path) as found:
+async def bench() -> AsyncIterator[Bench]:
+    async with opened() as found:
         yield found
 
 

@@ -1,7 +1,6 @@
 """A broker in this process and a link to it."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -10,8 +9,8 @@ from tests.support.broker_bench import Bench, link_to, served
 
 
 @pytest.fixture
-async def broker(tmp_path: Path) -> AsyncIterator[tuple[Bench, BrokerLink]]:
-    async with served(tmp_path) as (bench, _, url):
+async def broker() -> AsyncIterator[tuple[Bench, BrokerLink]]:
+    async with served() as (bench, _, url):
         link = await link_to(url)
         yield bench, link
         link.close()

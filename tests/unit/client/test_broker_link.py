@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from engine.client.broker_link import BrokerLink, LinkSettings
 from engine.client.errors import LostError, NoAnswerError, UnreachableError
 from engine.client.raw_producer import RawProducer
-from engine.net.network import LoopNetwork
 from engine.net.transport import Connection
 from engine.wire import client_commands as say
 from engine.wire import commands, frames
@@ -19,6 +17,9 @@ from engine.wire.errors import REFUSALS, ServerError
 from engine.wire.events import Command
 from engine.wire.peer import Peer
 from tests.support.broker_bench import NAME, PATIENT, link_to, served, until
+from tests.support.net.pipe_network import PipeNetwork
+
+pytestmark = pytest.mark.virtual_time
 
 HURRY = LinkSettings(connect_timeout_s=0.1, request_timeout_s=0.1, keep_alive_s=30.0)
 
@@ -51,7 +52,7 @@ async def scripted(answer: Callable[[Scripted, Any], None]) -> AsyncIterator[int
         made.append(Scripted(answer))
         return made[-1]
 
-    server = await LoopNetwork().listen("127.0.0.1", 0, accept)
+    server = await PipeNetwork().listen("127.0.0.1", 0, accept)
     yield server.port
     for one in made:
         one.abort()
@@ -63,8 +64,8 @@ def connects(broker: Scripted, command: Any) -> None:
         broker.connected()
 
 
-async def test_a_request_is_answered_by_its_broker(tmp_path: Path) -> None:
-    async with served(tmp_path) as (_, sessions, url):
+async def test_a_request_is_answered_by_its_broker() -> None:
+    async with served() as (_, sessions, url):
         link = await link_to(url)
         assert link.server_version.startswith("Pulsar Server")
         rid = link.new_id()
@@ -74,8 +75,8 @@ async def test_a_request_is_answered_by_its_broker(tmp_path: Path) -> None:
         await until(lambda: sessions.count == 0)
 
 
-async def test_an_error_is_raised_as_what_it_is(tmp_path: Path) -> None:
-    async with served(tmp_path) as (_, _, url):
+async def test_an_error_is_raised_as_what_it_is() -> None:
+    async with served() as (_, _, url):
         link = await link_to(url)
         for frame, code in (
             (say.unsubscribe(99, 1), ServerError.MetadataError),  # an ERROR
@@ -90,17 +91,17 @@ async def test_an_error_is_raised_as_what_it_is(tmp_path: Path) -> None:
 
 async def test_nobody_there_and_nobody_who_answers() -> None:
     with pytest.raises(UnreachableError) as refused:
-        await BrokerLink.open(LoopNetwork(), "127.0.0.1", 1, HURRY)
+        await BrokerLink.open(PipeNetwork(), "127.0.0.1", 1, HURRY)
     assert refused.value.retriable
     async with scripted(lambda broker, command: None) as port:
         with pytest.raises(UnreachableError):
-            await BrokerLink.open(LoopNetwork(), "127.0.0.1", port, HURRY)
+            await BrokerLink.open(PipeNetwork(), "127.0.0.1", port, HURRY)
 
 
 async def test_a_broker_that_hangs_up_during_the_handshake() -> None:
     async with scripted(lambda broker, command: broker.abort()) as port:
         with pytest.raises(UnreachableError):
-            await BrokerLink.open(LoopNetwork(), "127.0.0.1", port, PATIENT)
+            await BrokerLink.open(PipeNetwork(), "127.0.0.1", port, PATIENT)
 
 
 async def test_a_refused_connect_says_why() -> None:
@@ -111,7 +112,7 @@ async def test_a_refused_connect_says_why() -> None:
 
     async with scripted(refuse) as port:
         with pytest.raises(REFUSALS[ServerError.AuthenticationError], match="Failed to"):
-            await BrokerLink.open(LoopNetwork(), "127.0.0.1", port, PATIENT)
+            await BrokerLink.open(PipeNetwork(), "127.0.0.1", port, PATIENT)
 
 
 async def test_challenges_are_answered_before_and_after_connected() -> None:
@@ -133,7 +134,7 @@ async def test_challenges_are_answered_before_and_after_connected() -> None:
 
     settings = LinkSettings(credentials=credentials, connect_timeout_s=60.0)
     async with scripted(challenge) as port:
-        link = await BrokerLink.open(LoopNetwork(), "127.0.0.1", port, settings)
+        link = await BrokerLink.open(PipeNetwork(), "127.0.0.1", port, settings)
         await until(lambda: len(heard) == 3)
         assert heard == [
             ("token", b"for "),
@@ -151,7 +152,7 @@ async def test_a_link_that_ends_fails_those_who_wait_and_those_who_come() -> Non
         brokers.append(broker)
 
     async with scripted(keep) as port:
-        link = await BrokerLink.open(LoopNetwork(), "127.0.0.1", port, PATIENT)
+        link = await BrokerLink.open(PipeNetwork(), "127.0.0.1", port, PATIENT)
         waiting = asyncio.ensure_future(link.request(1, say.lookup("t", 1)))
         await until(lambda: len(brokers) == 2)
         brokers[0].abort()
@@ -165,7 +166,7 @@ async def test_a_link_that_ends_fails_those_who_wait_and_those_who_come() -> Non
 
 async def test_a_request_nobody_answers() -> None:
     async with scripted(connects) as port:
-        link = await BrokerLink.open(LoopNetwork(), "127.0.0.1", port, HURRY)
+        link = await BrokerLink.open(PipeNetwork(), "127.0.0.1", port, HURRY)
         with pytest.raises(NoAnswerError):
             await link.request(1, say.lookup("t", 1))
         link.close()
@@ -190,7 +191,7 @@ async def test_a_producer_that_came_too_late_leaves_and_the_one_opened_meanwhile
         broker.send(commands.producer_success(asked.request_id, asked.producer_name))
 
     async with scripted(answer) as port:
-        link = await BrokerLink.open(LoopNetwork(), "127.0.0.1", port, HURRY)
+        link = await BrokerLink.open(PipeNetwork(), "127.0.0.1", port, HURRY)
         with pytest.raises(NoAnswerError):
             await RawProducer.open(link, NAME.full, name="p", epoch=0)
         second = await RawProducer.open(link, NAME.full, name="p", epoch=1)

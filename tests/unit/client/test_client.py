@@ -2,12 +2,11 @@
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine.base.clock import SystemClock
+from engine.base.clock import LoopClock
 from engine.base.entropy import RandomEntropy
 from engine.base.errors import MagnetarError
 from engine.base.names import NamespaceName, TopicName
@@ -21,10 +20,12 @@ from engine.client.errors import (
     RefusedError,
     UnreachableError,
 )
-from engine.net.network import LoopNetwork
 from engine.net.transport import Connection
 from engine.wire.errors import REFUSALS, ServerError
 from tests.support.broker_bench import NAME, PATIENT, served
+from tests.support.net.pipe_network import PipeNetwork
+
+pytestmark = pytest.mark.virtual_time
 
 DOWN = "pulsar://127.0.0.1:1"
 
@@ -34,8 +35,8 @@ def client_of(*urls: str, **more: Any) -> PulsarClient:
         return urls
 
     return PulsarClient(
-        network=LoopNetwork(),
-        clock=SystemClock(),
+        network=PipeNetwork(),
+        clock=LoopClock(),
         entropy=RandomEntropy(),
         brokers=brokers,
         settings=PATIENT,
@@ -43,8 +44,8 @@ def client_of(*urls: str, **more: Any) -> PulsarClient:
     )
 
 
-async def test_a_broker_that_is_down_is_passed_over(tmp_path: Path) -> None:
-    async with served(tmp_path) as (_, sessions, url):
+async def test_a_broker_that_is_down_is_passed_over() -> None:
+    async with served() as (_, sessions, url):
         client = client_of(DOWN, url, DOWN)
         links = [await client.owner(NAME.full) for _ in range(4)]
         assert len(set(links)) == 1
@@ -55,14 +56,12 @@ async def test_a_broker_that_is_down_is_passed_over(tmp_path: Path) -> None:
             await client.owner(NAME.full)
 
 
-async def test_a_broker_that_stands_still_costs_a_moment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_broker_that_stands_still_costs_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes connections, as the kernel does for a process that is stopped."""
     monkeypatch.setattr(clients, "IMPATIENT_S", 0.01)
-    silent = await LoopNetwork().listen("127.0.0.1", 0, lambda: Connection(1 << 20))
+    silent = await PipeNetwork().listen("127.0.0.1", 0, lambda: Connection(1 << 20))
     hung = f"pulsar://127.0.0.1:{silent.port}"
-    async with served(tmp_path) as (_, _, url):
+    async with served() as (_, _, url):
         client = client_of(hung, url, hung)
         async with asyncio.timeout(60):
             links = [await client.owner(NAME.full) for _ in range(3)]
@@ -112,8 +111,8 @@ async def test_nobody_answers_and_nobody_is_known() -> None:
     await client.close()
 
 
-async def test_topics_of_a_namespace_by_pattern(tmp_path: Path) -> None:
-    async with served(tmp_path) as (bench, _, url):
+async def test_topics_of_a_namespace_by_pattern() -> None:
+    async with served() as (bench, _, url):
 
         async def topics(namespace: NamespaceName, mode: Any) -> list[str]:
             return [f"persistent://{namespace}/{name}" for name in ("a1", "a2", "b1", "ba1")]

@@ -10,6 +10,8 @@ from engine.wire.errors import REFUSALS, ServerError
 from engine.wire.events import Delivered
 from tests.support.broker_bench import NAME, Bench, until
 
+pytestmark = pytest.mark.virtual_time
+
 
 async def test_permits_messages_acknowledgements_and_what_comes_again(
     broker: tuple[Bench, BrokerLink],

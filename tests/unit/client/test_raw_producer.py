@@ -15,6 +15,8 @@ from engine.wire.errors import REFUSALS, ServerError
 from engine.wire.events import Receipt
 from tests.support.broker_bench import NAME, Bench, until
 
+pytestmark = pytest.mark.virtual_time
+
 
 def entry(value: bytes, messages: int = 1) -> bytes:
     return pack_entry([Message(value)] * messages, producer_name="p", publish_ms=1)

@@ -1,7 +1,6 @@
 """A reader gives all entries in order, asks for more in time, and leaves nothing behind."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -11,9 +10,11 @@ from engine.wire.batches import Message, pack_entry
 from engine.wire.events import Delivered
 from tests.support.broker_bench import NAME, link_to, served
 
+pytestmark = pytest.mark.virtual_time
 
-async def test_all_that_a_topic_holds_and_then_what_comes(tmp_path: Path) -> None:
-    async with served(tmp_path) as (bench, _, url):
+
+async def test_all_that_a_topic_holds_and_then_what_comes() -> None:
+    async with served() as (bench, _, url):
         link = await link_to(url)
         empty = await RawReader.open(link, NAME.full, name="empty")
         assert await empty.rest() == []

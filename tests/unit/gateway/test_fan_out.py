@@ -1,7 +1,6 @@
 """A verb on a partitioned topic of three when one partition fails, is in use, or is made anew meanwhile."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,6 +32,8 @@ from gateway.services.admin.subscriptions import S
 from tests.support.admin.bench import AdminBench
 from tests.support.broker_bench import Client
 
+pytestmark = pytest.mark.virtual_time
+
 TOPIC = TopicName.parse("persistent://public/default/pt")
 PARTS = [TOPIC.partition_at(index) for index in range(3)]
 ENTRIES = 4
@@ -41,9 +42,9 @@ Call = Callable[[AdminBench], Awaitable[object]]
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
+async def bench() -> AsyncIterator[AdminBench]:
     """With a topic of three partitions, a subscription ``s`` and a backlog on each."""
-    made = AdminBench(tmp_path)
+    made = AdminBench()
     await made.start()
     await partitioned_topics.create(made.engine, TOPIC, 3, {})
     await subscribe(made, "s")

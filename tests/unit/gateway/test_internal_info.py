@@ -12,6 +12,8 @@ from engine.base.names import TopicName
 from gateway.services.admin import partitioned_topics, statistics, topics
 from tests.support.admin.bench import AdminBench
 
+pytestmark = pytest.mark.virtual_time
+
 PLAIN = TopicName.parse("persistent://public/default/t")
 PARENT = TopicName.parse("persistent://public/default/pt")
 

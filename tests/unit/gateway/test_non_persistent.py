@@ -39,6 +39,8 @@ from gateway.services.admin import (
 from tests.support.admin.bench import AdminBench
 from tests.support.broker_bench import Client
 
+pytestmark = pytest.mark.virtual_time
+
 PLAIN = TopicName.parse("non-persistent://public/default/np")
 PARENT = TopicName.parse("non-persistent://public/default/npp")
 

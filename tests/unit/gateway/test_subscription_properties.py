@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +27,8 @@ from gateway.services.admin import (
 from tests.support.admin.bench import AdminBench
 from tests.support.broker_bench import Client
 
+pytestmark = pytest.mark.virtual_time
+
 PLAIN = TopicName.parse("persistent://public/default/t")
 PARENT = TopicName.parse("persistent://public/default/pt")
 ONE, TWO = PARENT.partition_at(0), PARENT.partition_at(1)
@@ -35,8 +36,8 @@ MEMORY = TopicName.parse("non-persistent://public/default/np")
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
-    made = AdminBench(tmp_path)
+async def bench() -> AsyncIterator[AdminBench]:
+    made = AdminBench()
     await made.start()
     await topics.create(made.engine, PLAIN, {})
     await partitioned_topics.create(made.engine, PARENT, 2, {})

@@ -2,7 +2,6 @@
 merged, a partitioned topic and each of its partitions have their own, removing what is not there is fine."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +15,8 @@ from engine.tenancy.checks import PROPERTIES_BYTES_MAX
 from gateway.services.admin import partitioned_topics, statistics, topics
 from tests.support.admin.bench import AdminBench
 
+pytestmark = pytest.mark.virtual_time
+
 PLAIN = TopicName.parse("persistent://public/default/t")
 PARENT = TopicName.parse("persistent://public/default/pt")
 PART = PARENT.partition_at(0)
@@ -23,8 +24,8 @@ HALF = "x" * (PROPERTIES_BYTES_MAX // 2)
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
-    made = AdminBench(tmp_path)
+async def bench() -> AsyncIterator[AdminBench]:
+    made = AdminBench()
     await made.start()
     await topics.create(made.engine, PLAIN, {"old": "1"})
     await partitioned_topics.create(made.engine, PARENT, 2, {"old": "1"})

@@ -91,6 +91,8 @@ from gateway.services.admin import (
 from gateway.services.admin.subscriptions import S
 from tests.support.admin.bench import AdminBench
 
+pytestmark = pytest.mark.virtual_time
+
 NAMESPACE = NamespaceName.parse("public/default")
 ENTRIES = 6
 CALLS_MAX = 100

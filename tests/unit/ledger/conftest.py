@@ -1,7 +1,6 @@
-"""A cluster in one process: real bookies on loopback and disk, metadata in memory."""
+"""A cluster in memory, of bookies or of scripted ones."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
 
 import pytest
 
@@ -10,9 +9,9 @@ from tests.support.scripted_bookies import World, scripted_world
 
 
 @pytest.fixture
-async def start_cluster(tmp_path: Path) -> AsyncIterator[Callable[[int], Awaitable[Cluster]]]:
+async def start_cluster() -> AsyncIterator[Callable[[int], Awaitable[Cluster]]]:
     """``await start_cluster(3)``: a cluster of so many bookies."""
-    cluster = Cluster(tmp_path)
+    cluster = Cluster()
 
     async def start(count: int) -> Cluster:
         for i in range(count):

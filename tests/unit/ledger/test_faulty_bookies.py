@@ -24,6 +24,8 @@ from tests.support.scripted_bookies import (
     silent,
 )
 
+pytestmark = pytest.mark.virtual_time
+
 
 async def test_a_bookie_that_hangs_is_replaced_after_the_timeout(world: World) -> None:
     await world.start(4)

@@ -40,6 +40,8 @@ from tests.support.scripted_bookies import (
 )
 from tests.support.waiting import stays, until
 
+pytestmark = pytest.mark.virtual_time
+
 
 def members_of(world: World, writer: LedgerWriter) -> list[Scripted]:
     return [world.bookies[b] for b in writer.metadata.segments[-1].bookies]

@@ -31,6 +31,8 @@ from engine.wire import bookie_commands as wire
 from tests.support.ledger_cluster import Listener, run_of
 from tests.support.scripted_bookies import World, numbered, refusing
 
+pytestmark = pytest.mark.virtual_time
+
 SIX = ("a1", "a2", "b1", "b2", "c1", "c2")
 RACKS = {bookie: f"/{bookie[0]}" for bookie in SIX}
 

@@ -14,6 +14,8 @@ from engine.metadata import paths
 from engine.wire.bookie_commands import add_request
 from tests.support.ledger_cluster import Cluster, Listener, payloads_of, run_of
 
+pytestmark = pytest.mark.virtual_time
+
 Start = Callable[[int], Awaitable[Cluster]]
 
 

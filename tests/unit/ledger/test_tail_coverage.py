@@ -18,6 +18,8 @@ from tests.support.scripted_bookies import (
 )
 from tests.unit.ledger.test_invariants import members_of
 
+pytestmark = pytest.mark.virtual_time
+
 
 @pytest.mark.parametrize("failing", [silent, refusing(wire.EIO)])
 async def test_a_readers_end_needs_every_ack_quorum(

@@ -1,7 +1,6 @@
-"""Managed ledgers over one real bookie, metadata in memory."""
+"""Managed ledgers over one bookie, in memory."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -9,8 +8,8 @@ from tests.support.managed_cluster import Brokers
 
 
 @pytest.fixture
-async def brokers(tmp_path: Path) -> AsyncIterator[Brokers]:
-    made = Brokers(tmp_path)
+async def brokers() -> AsyncIterator[Brokers]:
+    made = Brokers()
     await made.start()
     yield made
     await made.close()

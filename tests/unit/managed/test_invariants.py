@@ -10,6 +10,8 @@ from engine.metadata import paths
 from engine.metadata.memory import Fault
 from tests.support.managed_cluster import EAGER, LAZY, NAME, ONE, Brokers, publish, rolling
 
+pytestmark = pytest.mark.virtual_time
+
 FIRST = InitialPosition.EARLIEST
 WORDS = [-1] * 157
 """A batch of 10,048 messages of which none is acknowledged."""

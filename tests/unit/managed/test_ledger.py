@@ -40,6 +40,8 @@ from tests.support.managed_cluster import (
 )
 from tests.support.stores.failing import FailingStore
 
+pytestmark = pytest.mark.virtual_time
+
 
 async def stored(brokers: Brokers) -> LogRecord:
     return LogRecord.decode((await brokers.cluster.store.get(paths.managed_ledger(NAME)))[0])

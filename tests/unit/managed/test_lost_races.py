@@ -19,6 +19,8 @@ from engine.metadata.store import StoreUnavailableError
 from tests.support.managed_cluster import NAME, Brokers, drain, numbered, publish, rolling
 from tests.support.stores.failing import FailingStore
 
+pytestmark = pytest.mark.virtual_time
+
 PATH = "/managed-ledgers/t"
 
 

@@ -6,9 +6,7 @@ Short with fixed examples by default; MAGNETAR_MODEL_EXAMPLES=2000 looks for new
 import asyncio
 import functools
 import os
-import tempfile
 from collections.abc import Callable, Coroutine
-from pathlib import Path
 from typing import Any, TypeVar
 
 from hypothesis import HealthCheck, settings
@@ -29,6 +27,7 @@ from engine.managed.ledger import InitialPosition, ManagedLedger
 from engine.managed.settings import LedgerConfig, ManagedSettings
 from tests.support.ledger_cluster import run_of
 from tests.support.managed_cluster import Brokers, Sink, publish, rolling
+from tests.support.virtual_time import VirtualLoop
 
 T = TypeVar("T")
 EXAMPLES = int(os.environ.get("MAGNETAR_MODEL_EXAMPLES", "0"))
@@ -53,13 +52,13 @@ SMALL = ManagedSettings(
 class World:
     """Bookies and an event loop for all examples; each has a topic of its own."""
 
-    def __init__(self, directory: str) -> None:
-        self.runner = asyncio.Runner()
-        self.brokers = self.run(self._start(Path(directory)))
+    def __init__(self) -> None:
+        self.runner = asyncio.Runner(loop_factory=VirtualLoop)
+        self.brokers = self.run(self._start())
         self.topics = 0
 
-    async def _start(self, directory: Path) -> Brokers:
-        brokers = Brokers(directory)
+    async def _start(self) -> Brokers:
+        brokers = Brokers()
         await brokers.start()
         return brokers
 
@@ -301,19 +300,18 @@ class TopicMachine(RuleBasedStateMachine):
 
 
 def test_a_topic_agrees_with_its_model() -> None:
-    with tempfile.TemporaryDirectory() as directory:
-        world = World(directory)
-        Machine = type("Machine", (TopicMachine,), {"world": world})
-        try:
-            run_state_machine_as_test(
-                Machine,
-                settings=settings(
-                    max_examples=EXAMPLES or 8,
-                    stateful_step_count=40,
-                    deadline=None,
-                    derandomize=not EXAMPLES,
-                    suppress_health_check=list(HealthCheck),
-                ),
-            )
-        finally:
-            world.close()
+    world = World()
+    Machine = type("Machine", (TopicMachine,), {"world": world})
+    try:
+        run_state_machine_as_test(
+            Machine,
+            settings=settings(
+                max_examples=EXAMPLES or 8,
+                stateful_step_count=40,
+                deadline=None,
+                derandomize=not EXAMPLES,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
+    finally:
+        world.close()

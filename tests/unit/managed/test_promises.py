@@ -33,6 +33,8 @@ from tests.support.managed_cluster import (
     rolling,
 )
 
+pytestmark = pytest.mark.virtual_time
+
 FIRST = InitialPosition.EARLIEST
 YOUNG = LedgerConfig(1, 1, 1, ledger_age_min_s=0, ledger_age_max_s=0.05)
 
@@ -49,7 +51,7 @@ async def writable(ledger: ManagedLedger) -> None:
     while True:
         with contextlib.suppress(AppendFailedError):
             return await ledger.writable()
-        await asyncio.sleep(0)
+        await asyncio.sleep(0.001)
 
 
 async def test_m2_at_most_the_last_ledger_of_the_list_is_open(brokers: Brokers) -> None:

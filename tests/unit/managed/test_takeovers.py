@@ -11,6 +11,8 @@ from engine.managed.settings import ManagedSettings
 from tests.support.ledger_cluster import run_of
 from tests.support.managed_cluster import LAZY, NAME, Brokers, Sink, rolling, texts
 
+pytestmark = pytest.mark.virtual_time
+
 SMALL = ManagedSettings(cache_bytes_max=60, cursor_persist_interval_s=3600, retry_initial_s=0.02)
 
 

@@ -13,6 +13,8 @@ from engine.managed.errors import ManagedLedgerFencedError
 from tests.support.managed_cluster import LAZY, Brokers
 from tests.unit.managed.cursors.test_cursor import opened, reopened
 
+pytestmark = pytest.mark.virtual_time
+
 
 class Gate:
     """Calls of a coroutine function wait in it until they are let through, one by one."""

@@ -3,11 +3,9 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
 
 import pytest
 
-from bookie.storage.logs.entry_log_format import FILE_HEADER_BYTES
 from engine.base.names import TopicName
 from engine.ledger.errors import LedgerError
 from engine.managed.cursors.cursor_ledger import CursorLedger
@@ -24,8 +22,11 @@ from engine.schema.schema_registry import (
 )
 from engine.schema.stored_versions import KIND, LostVersionError, UnreadableError
 from engine.tenancy.strategy import Strategy
+from tests.sim.kit.disk import FaultDisk
 from tests.support.ledger_cluster import Cluster, run_of
 from tests.unit.schema.test_schema_registry import FULL, ONE, avro, ledgers, registry
+
+pytestmark = pytest.mark.virtual_time
 
 TOPIC = TopicName.parse("persistent://public/default/lost")
 OTHER = TopicName.parse("persistent://public/default/other")
@@ -35,8 +36,8 @@ WITHIN_S = 60.0
 
 
 @pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
-    made = Cluster(tmp_path)
+async def cluster() -> AsyncIterator[Cluster]:
+    made = Cluster()
     await made.start("b0")
     yield made
     await made.close()
@@ -144,18 +145,16 @@ async def test_a_lost_newest_version_stops_only_who_needs_its_definition(
     assert await ours.register(TOPIC, avro("a", "b"), FULL) == 3
 
 
-async def test_flipped_bytes_in_the_bookies_log_are_met_and_told(
-    cluster: Cluster, tmp_path: Path
-) -> None:
+async def test_flipped_bytes_in_the_bookies_log_are_met_and_told(cluster: Cluster) -> None:
     before = registry(cluster)
     await before.register(TOPIC, avro("a"), FULL)
     await cluster.stop("b0")
-    (log,) = [path for path in (tmp_path / "b0").rglob("*.log") if path.stat().st_size]
-    data = bytearray(log.read_bytes())
-    at = data.index(avro("a").data, FILE_HEADER_BYTES)
+    disk = cluster.disks["b0"]
+    assert isinstance(disk, FaultDisk)
+    places = disk.find(avro("a").data)
+    ((log, at),) = [(path, at) for path, at in places if path.endswith(".log")]
     for offset in range(at, at + 8):
-        data[offset] ^= 0xFF
-    log.write_bytes(data)
+        disk.damage(log, offset, 0xFF)
     await cluster.start("b0")
     ours = registry(cluster)
     async with asyncio.timeout(WITHIN_S):

@@ -4,11 +4,10 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
-from engine.base.clock import SystemClock
+from engine.base.clock import LoopClock
 from engine.base.names import TopicName
 from engine.ledger.errors import NoSuchLedgerError
 from engine.managed.settings import LedgerConfig
@@ -24,6 +23,8 @@ from engine.schema.schema_registry import (
 from engine.schema.stored_versions import LostVersionError, UnreadableError
 from engine.tenancy.strategy import Strategy
 from tests.support.ledger_cluster import Cluster
+
+pytestmark = pytest.mark.virtual_time
 
 TOPIC = TopicName.parse("persistent://public/default/a%b")
 OTHER = TopicName.parse("persistent://public/default/other")
@@ -47,8 +48,8 @@ def broken() -> Schema:
 
 
 @pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
-    made = Cluster(tmp_path)
+async def cluster() -> AsyncIterator[Cluster]:
+    made = Cluster()
     await made.start("b0")
     yield made
     await made.close()
@@ -56,7 +57,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
 
 def registry(cluster: Cluster, store: MetadataStore | None = None) -> SchemaRegistry:
     store = store or cluster.store
-    return SchemaRegistry(store, cluster.client(store=store), ONE, SystemClock())
+    return SchemaRegistry(store, cluster.client(store=store), ONE, LoopClock())
 
 
 async def ledgers(cluster: Cluster) -> int:

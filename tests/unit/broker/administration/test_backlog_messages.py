@@ -1,7 +1,6 @@
 """A backlog of entries is told in messages: exact where counters say so, else estimated, else known not to be known."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,20 +15,22 @@ from engine.managed.ledger import InitialPosition
 from engine.managed.settings import ManagedSettings
 from tests.support.broker_bench import Bench, opened, round_of, until
 
+pytestmark = pytest.mark.virtual_time
+
 FIRST = InitialPosition.EARLIEST
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    async with opened(tmp_path) as made:
+async def bench() -> AsyncIterator[Bench]:
+    async with opened() as made:
         await made.topic.subscriptions.create("s", FIRST, {})
         yield made
 
 
 @pytest.fixture
-async def uncached(tmp_path: Path) -> AsyncIterator[Bench]:
+async def uncached() -> AsyncIterator[Bench]:
     """No entry is in memory once it is stored."""
-    async with opened(tmp_path, settings=ManagedSettings(cache_bytes_max=1)) as made:
+    async with opened(settings=ManagedSettings(cache_bytes_max=1)) as made:
         await made.topic.subscriptions.create("s", FIRST, {})
         yield made
 

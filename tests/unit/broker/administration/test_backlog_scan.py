@@ -1,7 +1,5 @@
 """What a subscription has still to acknowledge, counted by looking at it."""
 
-from pathlib import Path
-
 import pytest
 
 from engine.base.ids import EARLIEST, Position
@@ -9,6 +7,8 @@ from engine.broker.administration import backlog_scan
 from engine.broker.administration.backlog_scan import scan
 from engine.broker.dispatch.consumer import SubscriptionType
 from tests.support.broker_bench import Bench, opened
+
+pytestmark = pytest.mark.virtual_time
 
 
 async def acknowledged(bench: Bench, *indexes: int) -> list[Position]:
@@ -19,8 +19,8 @@ async def acknowledged(bench: Bench, *indexes: int) -> list[Position]:
     return client.received
 
 
-async def test_what_is_acknowledged_is_not_counted(tmp_path: Path) -> None:
-    async with opened(tmp_path) as bench:
+async def test_what_is_acknowledged_is_not_counted() -> None:
+    async with opened() as bench:
         places = await acknowledged(bench, 0, 1, 4)
         log, cursor = bench.topic.log, bench.subscription.cursor
         found = await scan(log, cursor, None)
@@ -36,11 +36,11 @@ async def test_what_is_acknowledged_is_not_counted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("most", "entries", "aborted"), [(4, 4, True), (8, 8, False)])
 async def test_no_more_is_looked_at_than_pulsar_would(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, entries: int, aborted: bool
+    monkeypatch: pytest.MonkeyPatch, most: int, entries: int, aborted: bool
 ) -> None:
     monkeypatch.setattr(backlog_scan, "ENTRIES_MAX", most)
     monkeypatch.setattr(backlog_scan, "STEP", 3)
-    async with opened(tmp_path) as bench:
+    async with opened() as bench:
         await acknowledged(bench)
         found = await scan(bench.topic.log, bench.subscription.cursor, None)
         assert (found["entries"], found["aborted"]) == (entries, aborted)

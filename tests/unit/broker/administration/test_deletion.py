@@ -1,7 +1,6 @@
 """What goes with a topic that is deleted, when, and what keeps it from going."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,14 +20,16 @@ from gateway.services.admin import partitioned_topics, topics
 from tests.support.admin.bench import AdminBench
 from tests.support.broker_bench import Client
 
+pytestmark = pytest.mark.virtual_time
+
 PLAIN = TopicName.parse("persistent://public/default/plain")
 WHOLE = TopicName.parse("persistent://public/default/whole")
 STRING = pb.Schema(name="s", type=pb.Schema.String, schema_data=b"")
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
-    made = AdminBench(tmp_path)
+async def bench() -> AsyncIterator[AdminBench]:
+    made = AdminBench()
     await made.start()
     yield made
     await made.close()

@@ -3,14 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine.admin.api.rows import RowsSince
 from engine.admin.lag import EVIDENCE, Lag, LagCause
-from engine.base.clock import SystemClock
+from engine.base.clock import LoopClock
 from engine.base.names import TopicName
 from engine.broker.administration import change_feed, subscription_feed
 from engine.broker.administration.subscription_feed import SubscriptionFeed
@@ -24,10 +23,12 @@ from engine.broker.policies import (
 from engine.managed.ledger import InitialPosition
 from tests.support.broker_bench import NAME, Bench, Client, opened, until
 
+pytestmark = pytest.mark.virtual_time
+
 FULL = NAME.full
 
 
-class Ahead(SystemClock):
+class Ahead(LoopClock):
     """Both clocks, as far ahead as a test says."""
 
     seconds = 0.0
@@ -89,10 +90,10 @@ class Found:
 
 
 @pytest.fixture
-async def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Found]:
+async def found(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Found]:
     monkeypatch.setattr(subscription_feed, "SWEEP_ROUNDS", 1 << 30)  # nothing is found by chance
     monkeypatch.setattr(change_feed, "WAIT_MAX_S", 0.001)
-    async with opened(tmp_path) as bench:
+    async with opened() as bench:
         yield Found(bench)
 
 

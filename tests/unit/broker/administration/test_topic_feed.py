@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +16,8 @@ from engine.broker.administration.topic_feed import TopicFeed
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.managed.ledger import InitialPosition
 from tests.support.broker_bench import Bench, Client, opened, until
+
+pytestmark = pytest.mark.virtual_time
 
 OTHER = TopicName.parse("persistent://public/default/other")
 
@@ -57,12 +58,12 @@ class Followed:
 
 
 @pytest.fixture
-async def followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Followed]:
+async def followed(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Followed]:
     monkeypatch.setattr(
         topic_feed, "SWEEP_ROUNDS", 1 << 30
     )  # all that changes must touch its topic
     monkeypatch.setattr(change_feed, "WAIT_MAX_S", 0.001)
-    async with opened(tmp_path) as bench:
+    async with opened() as bench:
         made = Followed(bench)
         await made.hear()
         yield made

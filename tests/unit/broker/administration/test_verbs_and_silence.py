@@ -3,7 +3,6 @@ can be used and deleted, here and by the next broker."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
@@ -19,6 +18,8 @@ from engine.metadata import paths
 from engine.metadata.store import MetadataStore
 from tests.support.broker_bench import Bench, opened
 from tests.support.stores.failing import FailingStore
+
+pytestmark = pytest.mark.virtual_time
 
 FIRST = InitialPosition.EARLIEST
 QUICK = ManagedSettings(
@@ -112,8 +113,8 @@ def silence() -> Silence:
 
 
 @pytest.fixture
-async def bench(tmp_path: Path, silence: Silence) -> AsyncIterator[Bench]:
-    async with opened(tmp_path, settings=QUICK, wrap=silence.wrap) as made:
+async def bench(silence: Silence) -> AsyncIterator[Bench]:
+    async with opened(settings=QUICK, wrap=silence.wrap) as made:
         await made.registry.delete(made.topic.name, force=True)
         yield made
 

@@ -2,7 +2,6 @@
 
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
 
 import pytest
 
@@ -15,12 +14,14 @@ from engine.wire.batches import Message, pack_entry
 from tests.support.broker_bench import Bench, opened
 from tests.support.raw_client import entry_of
 
+pytestmark = pytest.mark.virtual_time
+
 HORIZON = Position(9, 0)
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    async with opened(tmp_path) as made:
+async def bench() -> AsyncIterator[Bench]:
+    async with opened() as made:
         yield made
 
 

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,6 +36,8 @@ from engine.wire.events import Delivered
 from engine.wire.kernels import take_sends
 from tests.support.broker_bench import NAME, Bench, link_to, put_in_force, round_of, served, until
 from tests.support.waiting import stays
+
+pytestmark = pytest.mark.virtual_time
 
 EXCLUSIVE = 0
 Pair = tuple[str | None, bytes]
@@ -116,8 +117,8 @@ def pairs_in(entries: Sequence[Delivered]) -> list[Pair]:
 
 
 @pytest.fixture
-async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
-    async with served(tmp_path) as (bench, _, url):
+async def rig() -> AsyncIterator[Rig]:
+    async with served() as (bench, _, url):
         made = Rig(bench, url)
         yield made
         made.close()
@@ -502,7 +503,7 @@ class Fragile:
 
 @pytest.mark.parametrize("survived", range(14))
 async def test_a_crash_at_any_step_leaves_the_old_or_the_new_and_no_other_ledger(
-    tmp_path: Path, survived: int
+    survived: int,
 ) -> None:
     fragile: list[Fragile] = []
 
@@ -510,7 +511,7 @@ async def test_a_crash_at_any_step_leaves_the_old_or_the_new_and_no_other_ledger
         fragile.append(Fragile(store))
         return fragile[-1]  # type: ignore[return-value]
 
-    async with served(tmp_path, wrap=wrap) as (bench, _, url):
+    async with served(wrap=wrap) as (bench, _, url):
         rig = Rig(bench, url)
         await rig.put(("a", b"1"), ("b", b"1"))
         await rig.compact()

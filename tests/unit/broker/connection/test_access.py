@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +20,8 @@ from engine.wire.errors import ServerError
 from engine.wire.states import CommandType
 from tests.support.access.judges import REASON, DenyAll
 from tests.support.broker_bench import NAME, commands_in, opened
+
+pytestmark = pytest.mark.virtual_time
 
 FAMILIES = (consume, lookups, produce, schemas, watches)
 ROUTES: dict[int, Route] = {
@@ -63,9 +64,9 @@ def refusal_of(answer: Any) -> tuple[int, int, str]:
 @pytest.mark.parametrize("topic", [NAME.full, NEW], ids=["existing", "missing"])
 @pytest.mark.parametrize("kind", JUDGED, ids=lambda kind: CommandType(kind).name)
 async def test_a_refused_command_is_answered_with_the_reason_and_changes_nothing(
-    tmp_path: Path, kind: int, topic: str
+    kind: int, topic: str
 ) -> None:
-    async with opened(tmp_path) as bench:
+    async with opened() as bench:
         judge = bench.context.judge = DenyAll()
         session = bench.sessions().accept()
         sent = bytearray()
@@ -83,8 +84,8 @@ async def test_a_refused_command_is_answered_with_the_reason_and_changes_nothing
         session.closed(None)
 
 
-async def test_a_producer_that_may_not_consume_creates_no_subscription(tmp_path: Path) -> None:
-    async with opened(tmp_path) as bench:
+async def test_a_producer_that_may_not_consume_creates_no_subscription() -> None:
+    async with opened() as bench:
         judge = bench.context.judge = DenyAll(Action.PRODUCE)
         session = bench.sessions().accept()
         sent = bytearray()
@@ -112,8 +113,8 @@ async def test_a_producer_that_may_not_consume_creates_no_subscription(tmp_path:
         session.closed(None)
 
 
-async def test_listings_are_judged_on_their_namespace(tmp_path: Path) -> None:
-    async with opened(tmp_path) as bench:
+async def test_listings_are_judged_on_their_namespace() -> None:
+    async with opened() as bench:
         judge = bench.context.judge = DenyAll()
         session = bench.sessions().accept()
         session.send = bytearray().extend  # type: ignore[method-assign, assignment]

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -50,11 +49,9 @@ class SlowStorage:
 
 
 @contextlib.asynccontextmanager
-async def served(
-    directory: Path, each_max: int = EACH_MAX
-) -> AsyncIterator[tuple[Bench, Sessions, int]]:
+async def served(each_max: int = EACH_MAX) -> AsyncIterator[tuple[Bench, Sessions, int]]:
     """A topic behind sessions with small budgets, and their port."""
-    async with opened(directory) as bench:
+    async with opened() as bench:
         settings = replace(
             bench.context.settings,
             max_pending_publish_bytes_per_connection=each_max,
@@ -77,10 +74,8 @@ async def connected(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWrit
 
 
 @pytest.mark.timeout(300)
-async def test_fast_producers_over_slow_storage_are_not_read_beyond_the_budgets(
-    tmp_path: Path,
-) -> None:
-    async with served(tmp_path) as (bench, sessions, port):
+async def test_fast_producers_over_slow_storage_are_not_read_beyond_the_budgets() -> None:
+    async with served() as (bench, sessions, port):
         slow = SlowStorage()
         bench.topic.stages = (slow,)
         writers = []
@@ -120,8 +115,8 @@ async def test_fast_producers_over_slow_storage_are_not_read_beyond_the_budgets(
             await writer.wait_closed()
 
 
-async def test_a_producer_whose_topic_is_stuck_leaves_room_for_others(tmp_path: Path) -> None:
-    async with served(tmp_path, each_max=2 * ALL_MAX) as (bench, sessions, port):
+async def test_a_producer_whose_topic_is_stuck_leaves_room_for_others() -> None:
+    async with served(each_max=2 * ALL_MAX) as (bench, sessions, port):
         stuck = SlowStorage("greedy")
         bench.topic.stages = (stuck,)
         _, greedy = await connected(port)

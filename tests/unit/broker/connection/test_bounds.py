@@ -1,6 +1,5 @@
 """What a client says of itself has bounds, and a claim of it is no fact."""
 
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -20,6 +19,8 @@ from engine.wire.peer import Peer
 from engine.wire.states import State
 from tests.support.broker_bench import NAME, Bench, Client, opened, until
 from tests.support.raw_client import entry_of
+
+pytestmark = pytest.mark.virtual_time
 
 
 @pytest.mark.parametrize("name", ["n" * 1024, "ü" * 512, ""])
@@ -55,9 +56,9 @@ def test_a_sequence_id_beyond_int64_is_refused(field: str) -> None:
     ],
 )
 async def test_a_producer_beyond_the_bounds_is_refused_and_leaves_nothing(
-    tmp_path: Path, fields: dict[str, Any], error: type[BrokerError], text: str
+    fields: dict[str, Any], error: type[BrokerError], text: str
 ) -> None:
-    async with opened(tmp_path) as bench:
+    async with opened() as bench:
         connection = cast(ClientConnection, Client())
         commands = ProduceCommands(connection, bench.context, bench.registry, bench.schemas)
         body = pb.CommandProducer(topic=NAME.full, producer_id=1, request_id=1, **fields)
@@ -67,10 +68,8 @@ async def test_a_producer_beyond_the_bounds_is_refused_and_leaves_nothing(
         assert not bench.topic.log.cursors
 
 
-async def test_the_brokers_own_cursors_are_no_subscriptions_of_administrators(
-    tmp_path: Path,
-) -> None:
-    async with opened(tmp_path) as bench:
+async def test_the_brokers_own_cursors_are_no_subscriptions_of_administrators() -> None:
+    async with opened() as bench:
         with pytest.raises(NotAllowed, match="reserved for the broker"):
             await bench.topic.subscriptions.create("pulsar.dedup", InitialPosition.LATEST, {})
         assert not bench.topic.log.cursors
@@ -96,8 +95,8 @@ def publish(bench: Bench, data: bytes) -> None:
         commands.send(event)
 
 
-async def test_a_send_that_claims_many_messages_starves_nobody(tmp_path: Path) -> None:
-    async with opened(tmp_path) as bench:
+async def test_a_send_that_claims_many_messages_starves_nobody() -> None:
+    async with opened() as bench:
         consumer, client = await bench.join(SubscriptionType.SHARED, permits=10)
         claims = client_commands.send(1, 0, entry_of(b"v"), num_messages=1_000_000)
         others = [client_commands.send(1, i, entry_of(b"v")) for i in range(1, 10)]
@@ -107,10 +106,8 @@ async def test_a_send_that_claims_many_messages_starves_nobody(tmp_path: Path) -
         assert bench.topic.published.messages.total == 10
 
 
-async def test_a_send_with_a_sequence_id_beyond_int64_is_answered_and_not_stored(
-    tmp_path: Path,
-) -> None:
-    async with opened(tmp_path) as bench:
+async def test_a_send_with_a_sequence_id_beyond_int64_is_answered_and_not_stored() -> None:
+    async with opened() as bench:
         publish(bench, client_commands.send(1, 2**64 - 2, entry_of(b"v")))
         ((sequence, code, text),) = bench.publisher.errors
         assert (sequence, code) == (2**64 - 2, ServerError.MetadataError)

@@ -1,7 +1,6 @@
 """What SUBSCRIBE asks of a subscription, as the broker reads it."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +15,8 @@ from engine.client.broker_link import BrokerLink
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.commands import command_frame
 from tests.support.broker_bench import Bench, Client, commands_in, link_to, opened, served
+
+pytestmark = pytest.mark.virtual_time
 
 
 def meta(*ranges: tuple[int, int], sticky: bool = True) -> pb.KeySharedMeta:
@@ -73,8 +74,8 @@ class Asker:
 
 
 @pytest.fixture
-async def asker(tmp_path: Path) -> AsyncIterator[Asker]:
-    async with served(tmp_path) as (bench, _, url):
+async def asker() -> AsyncIterator[Asker]:
+    async with served() as (bench, _, url):
         for second in range(10, 70, 10):
             await bench.publish(1, publish_ms=second * 1000)
         link = await link_to(url)
@@ -179,8 +180,8 @@ class Subscriber(Client):
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    async with opened(tmp_path) as made:
+async def bench() -> AsyncIterator[Bench]:
+    async with opened() as made:
         yield made
 
 

@@ -1,6 +1,5 @@
 """GET_SCHEMA and GET_OR_CREATE_SCHEMA over a connection."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,11 +10,13 @@ from engine.wire import pulsar_pb2 as pb
 from engine.wire.errors import REFUSALS, RefusedError, ServerError
 from tests.support.broker_bench import NAME, link_to, served
 
+pytestmark = pytest.mark.virtual_time
+
 STRING = pb.Schema(name="s", type=pb.Schema.String, schema_data=b"")
 
 
-async def test_a_schema_is_registered_once_and_found_by_its_version(tmp_path: Path) -> None:
-    async with served(tmp_path) as (_, _, url):
+async def test_a_schema_is_registered_once_and_found_by_its_version() -> None:
+    async with served() as (_, _, url):
         link = await link_to(url)
 
         async def create(topic: str, schema: pb.Schema) -> Any:

@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import weakref
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -28,11 +27,11 @@ from engine.wire.states import REQUESTS, CommandType
 from tests.support.broker_bench import NAME, opened
 from tests.support.raw_client import entry_of
 
+pytestmark = pytest.mark.virtual_time
 
-async def test_a_request_whose_work_is_cancelled_by_others_is_told_to_try_again(
-    tmp_path: Path,
-) -> None:
-    async with opened(tmp_path) as bench:
+
+async def test_a_request_whose_work_is_cancelled_by_others_is_told_to_try_again() -> None:
+    async with opened() as bench:
         session = bench.sessions().accept()
         sent = bytearray()
         session.send = sent.extend  # type: ignore[method-assign, assignment]
@@ -63,9 +62,9 @@ async def test_a_request_whose_work_is_cancelled_by_others_is_told_to_try_again(
     ],
 )
 async def test_a_client_that_would_wait_for_ever_after_a_refusal_is_told_to_come_again(
-    tmp_path: Path, client: str, refusal: BaseException, answers: list[str]
+    client: str, refusal: BaseException, answers: list[str]
 ) -> None:
-    async with opened(tmp_path) as bench:
+    async with opened() as bench:
         session = bench.sessions().accept()
         sent = bytearray()
         session.send = sent.extend  # type: ignore[method-assign, assignment]
@@ -85,8 +84,8 @@ async def test_a_client_that_would_wait_for_ever_after_a_refusal_is_told_to_come
         session.closed(None)
 
 
-async def test_what_comes_behind_connect_waits_for_its_answer(tmp_path: Path) -> None:
-    async with opened(tmp_path) as bench:
+async def test_what_comes_behind_connect_waits_for_its_answer() -> None:
+    async with opened() as bench:
         session = bench.sessions().accept()
         sent = bytearray()
         session.send = sent.extend  # type: ignore[method-assign, assignment]
@@ -111,9 +110,9 @@ async def test_what_comes_behind_connect_waits_for_its_answer(tmp_path: Path) ->
         assert session.identity == Identity("app")  # also for what ends after the connection
 
 
-async def test_what_is_closed_together_with_its_opening_is_not_left_open(tmp_path: Path) -> None:
+async def test_what_is_closed_together_with_its_opening_is_not_left_open() -> None:
     """The client has closed it: an exclusive subscription would be busy until the connection ends."""
-    async with opened(tmp_path) as bench:
+    async with opened() as bench:
         session = bench.sessions().accept()
         sent = bytearray()
         session.send = sent.extend  # type: ignore[method-assign, assignment]
@@ -158,9 +157,9 @@ def test_every_request_of_the_protocol_has_its_family() -> None:
     ],
 )
 async def test_a_compacted_read_is_one_of_a_persistent_topic_by_one_consumer(
-    tmp_path: Path, name: str, kind: int, answer: str
+    name: str, kind: int, answer: str
 ) -> None:
-    async with opened(tmp_path) as bench:
+    async with opened() as bench:
         session = bench.sessions().accept()
         sent = bytearray()
         session.send = sent.extend  # type: ignore[method-assign, assignment]
@@ -172,10 +171,8 @@ async def test_a_compacted_read_is_one_of_a_persistent_topic_by_one_consumer(
         session.closed(None)
 
 
-async def test_messages_do_not_overtake_the_answer_that_a_reader_asked_for_before(
-    tmp_path: Path,
-) -> None:
-    async with opened(tmp_path) as bench:
+async def test_messages_do_not_overtake_the_answer_that_a_reader_asked_for_before() -> None:
+    async with opened() as bench:
         await bench.publish(3)
         session = bench.sessions().accept()
         sent = bytearray()
@@ -196,10 +193,8 @@ async def test_messages_do_not_overtake_the_answer_that_a_reader_asked_for_befor
         session.closed(None)
 
 
-async def test_the_last_message_of_a_batch_that_claims_no_messages_has_no_index(
-    tmp_path: Path,
-) -> None:
-    async with opened(tmp_path) as bench:
+async def test_the_last_message_of_a_batch_that_claims_no_messages_has_no_index() -> None:
+    async with opened() as bench:
         entry = entry_of(b"v", num_messages_in_batch=-(1 << 31))
         data = frames.payload_frame(
             command_bytes("send", {"producer_id": 1, "sequence_id": 0}), entry
@@ -213,10 +208,8 @@ async def test_the_last_message_of_a_batch_that_claims_no_messages_has_no_index(
         assert await bench.topic.last_message.read() == (bench.topic.log.last_confirmed, -1)
 
 
-async def test_a_connection_that_is_gone_leaves_nothing_to_the_garbage_collector(
-    tmp_path: Path,
-) -> None:
-    async with opened(tmp_path) as bench:
+async def test_a_connection_that_is_gone_leaves_nothing_to_the_garbage_collector() -> None:
+    async with opened() as bench:
         session = bench.sessions().accept()
         sent = bytearray()
         session.send = sent.extend  # type: ignore[method-assign, assignment]
@@ -249,8 +242,8 @@ def _commands(sent: bytearray) -> list[pb.BaseCommand]:
     return found
 
 
-async def test_a_session_that_has_ended_has_no_parts_and_does_nothing(tmp_path: Path) -> None:
-    async with opened(tmp_path) as bench:
+async def test_a_session_that_has_ended_has_no_parts_and_does_nothing() -> None:
+    async with opened() as bench:
         session = bench.sessions().accept()
         session.closed(None)
         assert (session.producers, session.consumers) == (0, 0)

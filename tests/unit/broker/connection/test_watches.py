@@ -18,6 +18,8 @@ from engine.wire import pulsar_pb2 as pb
 from engine.wire.errors import ProtocolViolation
 from tests.support.broker_bench import Client, Everything, commands_in, until
 
+pytestmark = pytest.mark.virtual_time
+
 START = "persistent://public/default/"
 
 

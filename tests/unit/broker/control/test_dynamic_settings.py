@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,12 +23,14 @@ from engine.broker.settings import NodeSettings
 from engine.metadata import paths
 from tests.support.admin.broker_instance import BrokerInstance
 
+pytestmark = pytest.mark.virtual_time
+
 TOPIC = TopicName.parse("dynamic")
 
 
 @pytest.fixture
-async def instance(tmp_path: Path) -> AsyncIterator[BrokerInstance]:
-    made = BrokerInstance(tmp_path)
+async def instance() -> AsyncIterator[BrokerInstance]:
+    made = BrokerInstance()
     await made.cluster.start("b0")
     yield made
     await made.close()

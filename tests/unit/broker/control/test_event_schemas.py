@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine.base.clock import SystemClock
+from engine.base.clock import LoopClock
 from engine.base.names import NamespaceName
 from engine.broker.control.event_schemas import OUR_HASH, EventSchemas
 from engine.managed.settings import LedgerConfig
@@ -25,6 +25,8 @@ from engine.tenancy.change_events import (
 from tests.support.admin.later_release import newer, register
 from tests.support.ledger_cluster import Cluster
 
+pytestmark = pytest.mark.virtual_time
+
 GOLDEN = Path(__file__).resolve().parents[3] / "golden/change_events/apache.json"
 APACHE: dict[str, Any] = json.loads(GOLDEN.read_text())
 NAMESPACE = NamespaceName.parse("public/pol")
@@ -38,12 +40,12 @@ def version(number: int) -> bytes:
 
 
 def made(cluster: Cluster) -> EventSchemas:
-    registry = SchemaRegistry(cluster.store, cluster.client(), ONE, SystemClock())
+    registry = SchemaRegistry(cluster.store, cluster.client(), ONE, LoopClock())
     return EventSchemas(log_topic(NAMESPACE), registry)
 
 
-async def test_the_first_to_write_registers_our_schema_once(tmp_path: Path) -> None:
-    cluster = Cluster(tmp_path)
+async def test_the_first_to_write_registers_our_schema_once() -> None:
+    cluster = Cluster()
     await cluster.start("b0")
     first, second = made(cluster), made(cluster)
     assert not await first.load()
@@ -60,8 +62,8 @@ async def test_the_first_to_write_registers_our_schema_once(tmp_path: Path) -> N
     await cluster.close()
 
 
-async def test_what_a_newer_schema_says_is_read_kept_and_written_by_it(tmp_path: Path) -> None:
-    cluster = Cluster(tmp_path)
+async def test_what_a_newer_schema_says_is_read_kept_and_written_by_it() -> None:
+    cluster = Cluster()
     await cluster.start("b0")
     await register(cluster, NAMESPACE, SCHEMA_TEXT, newer())
     schemas = made(cluster)
@@ -82,8 +84,8 @@ async def test_what_a_newer_schema_says_is_read_kept_and_written_by_it(tmp_path:
     await cluster.close()
 
 
-async def test_what_an_older_schema_has_no_place_for_is_refused(tmp_path: Path) -> None:
-    cluster = Cluster(tmp_path)
+async def test_what_an_older_schema_has_no_place_for_is_refused() -> None:
+    cluster = Cluster()
     await cluster.start("b0")
     await register(cluster, NAMESPACE, newer(), SCHEMA_TEXT)
     schemas = made(cluster)
@@ -94,8 +96,8 @@ async def test_what_an_older_schema_has_no_place_for_is_refused(tmp_path: Path) 
     await cluster.close()
 
 
-async def test_a_definition_that_cannot_be_read_hinders_only_what_it_wrote(tmp_path: Path) -> None:
-    cluster = Cluster(tmp_path)
+async def test_a_definition_that_cannot_be_read_hinders_only_what_it_wrote() -> None:
+    cluster = Cluster()
     await cluster.start("b0")
     await register(cluster, NAMESPACE, '{"type": "nothing"}', "{", SCHEMA_TEXT)
     schemas = made(cluster)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -18,6 +17,8 @@ from engine.tenancy.resources.isolation import delete_isolation_policy, set_isol
 from tests.support.admin.broker_instance import BrokerInstance
 from tests.support.waiting import stays
 
+pytestmark = pytest.mark.virtual_time
+
 C = "standalone"
 NAMESPACE = NamespaceName.parse("public/iso")
 TOPICS = [TopicName.parse(f"persistent://public/iso/t{n}") for n in range(12)]
@@ -25,8 +26,8 @@ OTHERS = [TopicName.parse(f"persistent://public/others/t{n}") for n in range(12)
 
 
 @pytest.fixture
-async def instance(tmp_path: Path) -> AsyncIterator[BrokerInstance]:
-    made = BrokerInstance(tmp_path)
+async def instance() -> AsyncIterator[BrokerInstance]:
+    made = BrokerInstance()
     await made.cluster.start("b0")
     yield made
     await made.close()

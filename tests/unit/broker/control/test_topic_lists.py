@@ -11,6 +11,8 @@ from engine.broker.errors import ServiceNotReady
 from engine.broker.ports import TopicMode
 from tests.support.broker_bench import Everything, until
 
+pytestmark = pytest.mark.virtual_time
+
 NAMESPACE = NamespaceName.parse("public/default")
 
 

@@ -21,7 +21,6 @@ from engine.client.lookup import Links
 from engine.client.raw_producer import RawProducer
 from engine.managed.stored.records import CursorRecord, CursorState
 from engine.metadata.records import Document
-from engine.net.network import LoopNetwork
 from engine.tenancy import topics
 from engine.tenancy.avro import AvroSchema
 from engine.tenancy.change_events import SCHEMA_TEXT, log_topic, new_event, with_policies
@@ -32,7 +31,10 @@ from tests.support.admin.later_release import newer, register
 from tests.support.admin.several_brokers import TOKEN, SeveralBrokers, policies
 from tests.support.broker_bench import until
 from tests.support.ledger_cluster import Listener, run_of
+from tests.support.net.pipe_network import PipeNetwork
 from tests.support.waiting import stays
+
+pytestmark = pytest.mark.virtual_time
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden/change_events/apache.json"
 NAMESPACE = NamespaceName.parse("public/default")
@@ -42,8 +44,8 @@ SOON_S = 60.0
 
 
 @pytest.fixture
-async def two(tmp_path: Path) -> AsyncIterator[SeveralBrokers]:
-    made = SeveralBrokers(tmp_path)
+async def two() -> AsyncIterator[SeveralBrokers]:
+    made = SeveralBrokers()
     await made.start(2)
     yield made
     await made.close()
@@ -292,9 +294,8 @@ async def test_many_topics_and_a_restart(two: SeveralBrokers) -> None:
         await settled(late, name, {"maxMessageSize": index}, SOON_S)
 
 
-async def test_the_log_is_kept_whole_though_nothing_is_retained(tmp_path: Path) -> None:
+async def test_the_log_is_kept_whole_though_nothing_is_retained() -> None:
     one = SeveralBrokers(
-        tmp_path,
         managed_ledger_max_entries_per_ledger="2",
         managed_ledger_min_ledger_rollover_time_minutes="0",
     )
@@ -317,7 +318,7 @@ async def test_the_log_is_kept_whole_though_nothing_is_retained(tmp_path: Path) 
 async def append_raw(two: SeveralBrokers, key: str, payload: bytes, number: int) -> None:
     """A message in the log that nobody of ours would write."""
     url = two.brokers[0].record.service_url
-    links = Links(LoopNetwork(), LinkSettings(), BrokerLink)
+    links = Links(PipeNetwork(), LinkSettings(), BrokerLink)
     link = await links.owner(str(log_topic(NAMESPACE)), url)
     producer = await RawProducer.open(link, str(log_topic(NAMESPACE)))
     extra = {"schema_version": number.to_bytes(8, "big")}
@@ -379,8 +380,8 @@ async def test_what_only_apaches_compaction_kept_is_known(two: SeveralBrokers) -
     assert await late.get(parted) == {"maxConsumerPerTopic": 2, "maxMessageSize": 3}
 
 
-async def test_a_topics_policies_are_deleted_with_it(tmp_path: Path) -> None:
-    one = SeveralBrokers(tmp_path)
+async def test_a_topics_policies_are_deleted_with_it() -> None:
+    one = SeveralBrokers()
     await one.start(1)
     (broker,) = one.brokers
     log, brokers = policies(broker), DirectAdmin(one.store, TOKEN, lambda: one.brokers)

@@ -4,7 +4,6 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -21,22 +20,24 @@ from tests.support.broker_bench import NAME, Bench, Client, opened, until
 from tests.support.raw_client import entry_of
 from tests.support.waiting import stays
 
+pytestmark = pytest.mark.virtual_time
+
 
 async def _received(client: Client, count: int) -> None:
     await until(lambda: len(client.received) == count)
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    async with opened(tmp_path) as made:
+async def bench() -> AsyncIterator[Bench]:
+    async with opened() as made:
         yield made
 
 
 @pytest.fixture
-async def narrow(tmp_path: Path) -> AsyncIterator[Bench]:
+async def narrow() -> AsyncIterator[Bench]:
     """Few acknowledged ranges fit into what a cursor can store."""
     settings = ManagedSettings(cursor_state_bytes_max=400, cursor_persist_interval_s=0.01)
-    async with opened(tmp_path, settings=settings) as found:
+    async with opened(settings=settings) as found:
         yield found
 
 

@@ -1,7 +1,6 @@
 """What a broker put before entries goes to those clients alone that read it, and only where that is allowed."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -13,6 +12,8 @@ from engine.broker.policies import (
 from engine.broker.settings import DataPathSettings, LedgerDefaults
 from engine.wire.kernels import stamped
 from tests.support.broker_bench import Client, opened
+
+pytestmark = pytest.mark.virtual_time
 
 PREFIX = "org.apache.pulsar.common.intercept."
 
@@ -47,8 +48,8 @@ def test_it_is_taken_off_for_all_others(exposed: bool, takes: bool, partly: bool
     assert client.data.endswith(b"entry")
 
 
-async def test_a_connections_version_and_flag_decide(tmp_path: Path) -> None:
-    async with opened(tmp_path) as bench:
+async def test_a_connections_version_and_flag_decide() -> None:
+    async with opened() as bench:
         session = bench.sessions().accept()
         for version, flag, expected in ((17, True, False), (18, False, False), (18, True, True)):
             session._client.protocol_version = version

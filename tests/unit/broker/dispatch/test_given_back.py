@@ -2,9 +2,13 @@
 
 import asyncio
 
+import pytest
+
 from engine.broker.settings import DataPathSettings
 from tests.support.broker_bench import Client
 from tests.support.shelf import Reading, simulated
+
+pytestmark = pytest.mark.virtual_time
 
 
 @simulated

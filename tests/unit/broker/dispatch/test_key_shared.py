@@ -23,6 +23,8 @@ from tests.support.broker_bench import Client
 from tests.support.raw_client import entry_of
 from tests.support.shelf import EXACT, Reading, simulated
 
+pytestmark = pytest.mark.virtual_time
+
 KEYS = [f"key-{i}" for i in range(40)]
 ORDERED = KeyPolicy()
 UNORDERED = KeyPolicy(out_of_order=True)

@@ -1,7 +1,6 @@
 """Chunks that wait for the consumer that has the earlier ones of their message (D6)."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -11,10 +10,12 @@ from engine.wire.kernels import SendRun
 from tests.support.broker_bench import Bench, opened, until
 from tests.support.raw_client import entry_of
 
+pytestmark = pytest.mark.virtual_time
+
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    async with opened(tmp_path) as made:
+async def bench() -> AsyncIterator[Bench]:
+    async with opened() as made:
         yield made
 
 

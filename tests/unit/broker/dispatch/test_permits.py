@@ -1,17 +1,18 @@
 """No message goes out without a permit (D1)."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from engine.broker.dispatch.consumer import SubscriptionType
 from tests.support.broker_bench import Bench, Client, opened
 
+pytestmark = pytest.mark.virtual_time
+
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    async with opened(tmp_path) as made:
+async def bench() -> AsyncIterator[Bench]:
+    async with opened() as made:
         yield made
 
 

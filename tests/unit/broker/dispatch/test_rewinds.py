@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.auth.judge import AllowAll
-from engine.base.clock import SystemClock
+from engine.base.clock import LoopClock
 from engine.base.entropy import RandomEntropy
 from engine.base.ids import Position
 from engine.base.slices import View
@@ -19,6 +19,8 @@ from engine.broker.ports import BrokerIdentity
 from engine.broker.settings import DataPathSettings
 from engine.net.handshake import allow_all
 from tests.support.ledger_cluster import run_of
+
+pytestmark = pytest.mark.virtual_time
 
 
 class SlowCursor:
@@ -67,7 +69,7 @@ async def source() -> AsyncIterator[EntrySource]:
     cursor: Any = SlowCursor()
     identity = BrokerIdentity("test", "b", 0)
     context = Context(
-        DataPathSettings(), SystemClock(), RandomEntropy(), identity, AllowAll(), allow_all
+        DataPathSettings(), LoopClock(), RandomEntropy(), identity, AllowAll(), allow_all
     )
     yield EntrySource(cursor, scope, context, lambda: None, lambda markers: None)
     await scope.close()

@@ -17,6 +17,8 @@ from tests.support.broker_bench import Client
 from tests.support.raw_client import entry_of
 from tests.support.shelf import Reading, simulated
 
+pytestmark = pytest.mark.virtual_time
+
 EXCLUSIVE, SHARED, KEY_SHARED = (
     SubscriptionType.EXCLUSIVE,
     SubscriptionType.SHARED,

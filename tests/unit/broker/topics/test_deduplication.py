@@ -4,14 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.base.clock import SystemClock
+from engine.base.clock import LoopClock
 from engine.base.ids import Position
 from engine.base.slices import Slice
 from engine.broker.errors import ServiceNotReady
@@ -89,8 +88,8 @@ class Sender(Client):
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    async with opened(tmp_path) as made:
+async def bench() -> AsyncIterator[Bench]:
+    async with opened() as made:
         made.everything.in_force = ON
         await made.registry.unload(NAME)
         await made.load()
@@ -403,7 +402,7 @@ async def test_who_comes_while_entries_of_before_are_under_way_waits_for_them(
 
 
 async def test_entries_that_recovery_brings_into_the_log_are_known(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stores: list[SilentStore] = []
 
@@ -413,7 +412,7 @@ async def test_entries_that_recovery_brings_into_the_log_are_known(
 
     # The close of the failed ledger has to end in a time-out while its metadata cannot be written.
     hasty = replace(PATIENT, metadata_timeout_s=0.05)
-    async with opened(tmp_path, ledgers=hasty, wrap=wrap) as bench:
+    async with opened(ledgers=hasty, wrap=wrap) as bench:
         topic, store = bench.topic, stores[0]
         bench.everything.in_force = ON
         await apply(bench, True, "Enabled")
@@ -582,10 +581,10 @@ class ClockAhead:
     """A clock of which somebody has set the time of day forward by a week."""
 
     def wall_ms(self) -> int:
-        return SystemClock().wall_ms() + 7 * 86_400_000
+        return LoopClock().wall_ms() + 7 * 86_400_000
 
     def monotonic_s(self) -> float:
-        return SystemClock().monotonic_s()
+        return LoopClock().monotonic_s()
 
 
 async def test_a_clock_that_is_set_forward_makes_no_name_forgotten(bench: Bench) -> None:

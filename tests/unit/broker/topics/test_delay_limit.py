@@ -1,7 +1,6 @@
 """Messages that are to be delivered too far ahead are refused, and those around them stored."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -18,8 +17,8 @@ HOUR_MS = 3_600_000
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    async with opened(tmp_path) as found:
+async def bench() -> AsyncIterator[Bench]:
+    async with opened() as found:
         yield found
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -21,14 +20,16 @@ from engine.wire.kernels import take_sends
 from tests.support.broker_bench import Bench, Client, opened, until
 from tests.support.raw_client import entry_of
 
+pytestmark = pytest.mark.virtual_time
+
 TOPIC = TopicName.parse("non-persistent://public/default/now")
 KINDS = [SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER, SubscriptionType.SHARED]
 ID = Position(0, 0)
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    async with opened(tmp_path) as made:
+async def bench() -> AsyncIterator[Bench]:
+    async with opened() as made:
         await made.load(TOPIC)
         yield made
 
@@ -281,9 +282,9 @@ A_SYSTEMS = TopicName.parse("persistent://public/default/__change_events")
     ],
 )
 async def test_a_broker_of_one_kind_refuses_the_other(
-    tmp_path: Path, setting: str, served: TopicName, refused: TopicName
+    setting: str, served: TopicName, refused: TopicName
 ) -> None:
-    async with opened(tmp_path) as bench:
+    async with opened() as bench:
         settings = replace(bench.context.settings, **{setting: False})
         bench.registry._context = replace(bench.context, settings=settings)
         await bench.registry.get(served, create=True)

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -21,6 +20,8 @@ from tests.support.broker_bench import Bench, opened, put_in_force, round_of, un
 from tests.support.ledger_cluster import run_of
 from tests.support.managed_cluster import Sink
 
+pytestmark = pytest.mark.virtual_time
+
 FIRST = InitialPosition.EARLIEST
 SHARED = SubscriptionType.SHARED
 OWNER = "b"
@@ -28,9 +29,9 @@ TTL = TopicPolicies(backlog=BacklogPolicies(message_ttl_s=100))
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+async def bench() -> AsyncIterator[Bench]:
     settings = ManagedSettings(cache_bytes_max=1)  # entries come from the bookie
-    async with opened(tmp_path, settings=settings) as made:
+    async with opened(settings=settings) as made:
         put_in_force(made.topic, TTL)
         yield made
 

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -22,6 +21,8 @@ from engine.broker.topics.topic import Topic
 from engine.managed.ledger import InitialPosition
 from engine.metadata import paths
 from tests.support.broker_bench import NAME, Bench, Client, opened
+
+pytestmark = pytest.mark.virtual_time
 
 PLAIN = TopicPolicies(inactive_topics=InactiveTopics(delete=True, after_s=60))
 CAUGHT_UP = TopicPolicies(inactive_topics=InactiveTopics(True, when_caught_up=True, after_s=60))
@@ -70,8 +71,8 @@ class Looks:
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    async with opened(tmp_path) as made:
+async def bench() -> AsyncIterator[Bench]:
+    async with opened() as made:
         made.topic.policies = PLAIN
         yield made
 

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -31,6 +30,8 @@ from engine.managed.settings import LedgerConfig
 from engine.wire import pulsar_pb2 as pb
 from tests.support.broker_bench import NAME, Bench, Client, opened, put_in_force
 
+pytestmark = pytest.mark.virtual_time
+
 SHARED, EXCLUSIVE = SubscriptionType.SHARED, SubscriptionType.EXCLUSIVE
 FIRST = InitialPosition.EARLIEST
 PASSING = TopicName.parse("non-persistent://public/default/d")
@@ -44,8 +45,8 @@ EVERYTHING = TopicPolicies(
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    async with opened(tmp_path) as made:
+async def bench() -> AsyncIterator[Bench]:
+    async with opened() as made:
         yield made
 
 

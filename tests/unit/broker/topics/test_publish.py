@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from itertools import permutations
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +22,8 @@ from engine.wire.events import Sends
 from engine.wire.kernels import take_sends
 from tests.support.broker_bench import NAME, Bench, Client, opened, until
 from tests.support.raw_client import entry_of
+
+pytestmark = pytest.mark.virtual_time
 
 OTHER = TopicName.parse("persistent://public/default/other")
 
@@ -58,8 +59,8 @@ class Burst:
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    async with opened(tmp_path) as made:
+async def bench() -> AsyncIterator[Bench]:
+    async with opened() as made:
         yield made
 
 
@@ -205,8 +206,8 @@ def all_of(*places: StagePlace, deduplication: bool = True) -> TopicPolicies:
     return policies
 
 
-async def test_stages_stand_in_one_order_whichever_policy_comes_first(tmp_path: Path) -> None:
-    async with opened(tmp_path) as bench:
+async def test_stages_stand_in_one_order_whichever_policy_comes_first() -> None:
+    async with opened() as bench:
         config = bench.everything.ledger_config(TopicPolicies())
 
         async def in_force(policies: TopicPolicies) -> list[StagePlace]:
@@ -227,10 +228,8 @@ async def test_stages_stand_in_one_order_whichever_policy_comes_first(tmp_path: 
         assert await in_force(all_of(*EACH)) == [*EACH, StagePlace.DEDUPLICATION]
 
 
-async def test_a_loaded_topic_has_the_stages_that_one_with_changed_policies_has(
-    tmp_path: Path,
-) -> None:
-    async with opened(tmp_path) as bench:
+async def test_a_loaded_topic_has_the_stages_that_one_with_changed_policies_has() -> None:
+    async with opened() as bench:
         bench.everything.in_force = all_of(*EACH)
         await bench.registry.unload(NAME)
         topic = await bench.load()

@@ -3,7 +3,6 @@
 import asyncio
 import gc
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -18,12 +17,14 @@ from engine.wire import pulsar_pb2 as pb
 from tests.support.broker_bench import NAME, Bench, Client, opened, until
 from tests.support.waiting import stays
 
+pytestmark = pytest.mark.virtual_time
+
 ALONE, WAITS, FENCES = pb.Exclusive, pb.WaitForExclusive, pb.ExclusiveWithFencing
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    async with opened(tmp_path) as made:
+async def bench() -> AsyncIterator[Bench]:
+    async with opened() as made:
         yield made
 
 

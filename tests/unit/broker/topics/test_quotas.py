@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -25,6 +24,8 @@ from engine.wire import pulsar_pb2 as pb
 from engine.wire.errors import ServerError
 from tests.support.broker_bench import NAME, Bench, Client, opened, put_in_force, round_of
 from tests.support.stores.failing import FailingStore
+
+pytestmark = pytest.mark.virtual_time
 
 FIRST = InitialPosition.EARLIEST
 SETTINGS = ManagedSettings(
@@ -53,8 +54,8 @@ def silent() -> Silent:
 
 
 @pytest.fixture
-async def bench(tmp_path: Path, silent: Silent) -> AsyncIterator[Bench]:
-    async with opened(tmp_path, settings=SETTINGS, wrap=silent.wrap) as made:
+async def bench(silent: Silent) -> AsyncIterator[Bench]:
+    async with opened(settings=SETTINGS, wrap=silent.wrap) as made:
         await made.topic.publishers.admit(made.producer)
         yield made
 

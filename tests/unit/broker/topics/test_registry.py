@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -12,6 +11,8 @@ from engine.broker.topics.topic import Topic
 from engine.managed.errors import ManagedLedgerNotFoundError
 from engine.metadata import paths
 from tests.support.broker_bench import Bench, Everything, opened
+
+pytestmark = pytest.mark.virtual_time
 
 OTHER = TopicName.parse("persistent://public/default/other")
 
@@ -28,8 +29,8 @@ class Asked(Everything):
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    async with opened(tmp_path) as made:
+async def bench() -> AsyncIterator[Bench]:
+    async with opened() as made:
         made.registry._namespaces = Asked()
         yield made
 

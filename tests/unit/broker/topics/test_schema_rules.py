@@ -3,7 +3,6 @@
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +20,8 @@ from engine.schema.wire_form import to_wire
 from engine.tenancy.strategy import Strategy
 from engine.wire import pulsar_pb2 as pb
 from tests.support.broker_bench import NAME, Bench, opened
+
+pytestmark = pytest.mark.virtual_time
 
 STRING = pb.Schema(name="s", type=pb.Schema.String, schema_data=b"")
 NONE = pb.Schema(name="", type=pb.Schema.None_, schema_data=b"")
@@ -42,8 +43,8 @@ def number(count: int) -> bytes:
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    async with opened(tmp_path) as made:
+async def bench() -> AsyncIterator[Bench]:
+    async with opened() as made:
         yield made
 
 

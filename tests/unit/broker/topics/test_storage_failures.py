@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,12 +30,14 @@ from tests.support.broker_bench import NAME, Bench, Client, opened, until
 from tests.support.waiting import stays
 from tests.unit.broker.topics.test_deduplication import late_answers
 
+pytestmark = pytest.mark.virtual_time
+
 OTHER = TopicName.parse("persistent://public/default/other")
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    async with opened(tmp_path) as made:
+async def bench() -> AsyncIterator[Bench]:
+    async with opened() as made:
         yield made
 
 
@@ -195,9 +196,9 @@ async def test_upkeep_of_other_topics_goes_on_when_one_fails_unexpectedly(
 
 @pytest.mark.parametrize("deduplication", [False, True])
 async def test_entries_under_way_get_their_receipts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deduplication: bool
+    monkeypatch: pytest.MonkeyPatch, deduplication: bool
 ) -> None:
-    async with opened(tmp_path) as bench:
+    async with opened() as bench:
         bench.everything.in_force = TopicPolicies(
             deduplication=DeduplicationPolicies(enabled=deduplication)
         )
@@ -217,9 +218,9 @@ async def test_entries_under_way_get_their_receipts(
 
 
 async def test_entries_that_wait_for_a_ledger_are_stored_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with opened(tmp_path) as bench:
+    async with opened() as bench:
         bench.everything.ledger_entries = 2
         await bench.registry.unload(NAME)
         topic = await bench.load()
@@ -245,9 +246,9 @@ async def test_entries_that_wait_for_a_ledger_are_stored_first(
 
 
 async def test_entries_that_wait_for_a_ledger_that_cannot_be_made_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with opened(tmp_path) as bench:
+    async with opened() as bench:
         bench.everything.ledger_entries = 2
         await bench.registry.unload(NAME)
         topic = await bench.load()

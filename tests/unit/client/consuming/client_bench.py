@@ -3,10 +3,9 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from engine.base.clock import SystemClock
+from engine.base.clock import LoopClock
 from engine.base.entropy import RandomEntropy
 from engine.client.client import PulsarClient
 from engine.client.consuming.attachment import ConsumerSettings
@@ -14,9 +13,9 @@ from engine.client.consuming.incoming import Incoming
 from engine.client.consuming.topic_consumer import TopicConsumer
 from engine.client.raw_consumer import FROM_EARLIEST
 from engine.client.raw_producer import RawProducer
-from engine.net.network import LoopNetwork
 from engine.wire.batches import Message, pack_entry
 from tests.support.broker_bench import NAME, PATIENT, Bench, served
+from tests.support.net.pipe_network import PipeNetwork
 from tests.support.waiting import until as until
 
 EARLY = ConsumerSettings("s", initial=FROM_EARLIEST)
@@ -67,16 +66,16 @@ class Publisher:
 
 
 @asynccontextmanager
-async def client_of(directory: Path) -> AsyncIterator[tuple[Bench, PulsarClient]]:
+async def client_of() -> AsyncIterator[tuple[Bench, PulsarClient]]:
     """A broker and a client that knows it."""
-    async with served(directory) as (bench, _, url):
+    async with served() as (bench, _, url):
 
         async def brokers() -> list[str]:
             return [url]
 
         client = PulsarClient(
-            network=LoopNetwork(),
-            clock=SystemClock(),
+            network=PipeNetwork(),
+            clock=LoopClock(),
             entropy=RandomEntropy(),
             brokers=brokers,
             settings=PATIENT,

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -23,12 +22,14 @@ from tests.unit.client.consuming.client_bench import (
     until,
 )
 
+pytestmark = pytest.mark.virtual_time
+
 SECRET = {"encryption_keys": [{"key": "k", "value": b"v"}], "encryption_param": b"p"}
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[tuple[Bench, PulsarClient]]:
-    async with client_of(tmp_path) as made:
+async def bench() -> AsyncIterator[tuple[Bench, PulsarClient]]:
+    async with client_of() as made:
         yield made
 
 

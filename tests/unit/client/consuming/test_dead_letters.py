@@ -1,7 +1,6 @@
 """What comes too often goes to another topic, whole and with its origin, and is lost at no failure."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -15,12 +14,14 @@ from tests.support.broker_bench import NAME, Bench
 from tests.unit.client.consuming.client_bench import Publisher, backlog, client_of, consuming, until
 from tests.unit.client.consuming.test_attachment import chunked
 
+pytestmark = pytest.mark.virtual_time
+
 DEAD = f"{NAME.full}-s-DLQ"
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[tuple[Bench, PulsarClient]]:
-    async with client_of(tmp_path) as made:
+async def bench() -> AsyncIterator[tuple[Bench, PulsarClient]]:
+    async with client_of() as made:
         yield made
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,10 +30,12 @@ from tests.support.broker_bench import NAME, Bench
 from tests.support.waiting import stays
 from tests.unit.client.consuming.client_bench import Publisher, backlog, client_of, consuming, until
 
+pytestmark = pytest.mark.virtual_time
+
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[tuple[Bench, PulsarClient]]:
-    async with client_of(tmp_path) as made:
+async def bench() -> AsyncIterator[tuple[Bench, PulsarClient]]:
+    async with client_of() as made:
         yield made
 
 

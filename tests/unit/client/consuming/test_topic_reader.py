@@ -1,7 +1,6 @@
 """Readers follow a topic from a position on, and leave nothing behind."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -12,10 +11,12 @@ from engine.client.message_ids import EARLIEST_ID, LATEST_ID, MessageId
 from tests.support.broker_bench import NAME, Bench
 from tests.unit.client.consuming.client_bench import Publisher, Taken, client_of, until
 
+pytestmark = pytest.mark.virtual_time
+
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[tuple[Bench, PulsarClient]]:
-    async with client_of(tmp_path) as made:
+async def bench() -> AsyncIterator[tuple[Bench, PulsarClient]]:
+    async with client_of() as made:
         yield made
 
 

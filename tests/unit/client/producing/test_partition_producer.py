@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,6 +33,8 @@ from engine.wire.batches import EntryMessages, unpack_entry
 from tests.support.broker_bench import NAME, Bench, served, until
 from tests.unit.client.test_client import client_of
 
+pytestmark = pytest.mark.virtual_time
+
 
 class Publisher:
     """A producer and what it was told."""
@@ -62,9 +63,9 @@ class Publisher:
 
 @asynccontextmanager
 async def publishing(
-    directory: Path, settings: ProducerSettings | None = None
+    settings: ProducerSettings | None = None,
 ) -> AsyncIterator[tuple[Bench, Publisher]]:
-    async with served(directory) as (bench, _, url):
+    async with served() as (bench, _, url):
         client = client_of(url)
         publisher = Publisher(client, settings or ProducerSettings())
         await publisher.producer.open()
@@ -91,8 +92,8 @@ def numbered(start: int, stop: int) -> list[bytes]:
     return [b"%d" % number for number in range(start, stop)]
 
 
-async def test_messages_are_stored_in_order_and_each_told_once(tmp_path: Path) -> None:
-    async with publishing(tmp_path) as (bench, publisher):
+async def test_messages_are_stored_in_order_and_each_told_once() -> None:
+    async with publishing() as (bench, publisher):
         publisher.send(*numbered(0, 300))
         publisher.send(*numbered(300, 500))
         assert publisher.budget.items == 500
@@ -108,8 +109,8 @@ async def test_messages_are_stored_in_order_and_each_told_once(tmp_path: Path) -
         assert list(bench.topic.producers) == [publisher.producer.name]
 
 
-async def test_everything_of_a_message_is_stored(tmp_path: Path) -> None:
-    async with publishing(tmp_path) as (_, publisher):
+async def test_everything_of_a_message_is_stored() -> None:
+    async with publishing() as (_, publisher):
         publisher.send(
             b"x",
             key="k",
@@ -129,11 +130,9 @@ async def test_everything_of_a_message_is_stored(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [0, 1, 2, 3, 4])
-async def test_batches_are_full_or_late_and_their_messages_are_numbered(
-    tmp_path: Path, kind: int
-) -> None:
+async def test_batches_are_full_or_late_and_their_messages_are_numbered(kind: int) -> None:
     settings = ProducerSettings(batching=BatchSettings(4, 100, 0.01), compression=kind)
-    async with publishing(tmp_path, settings) as (bench, publisher):
+    async with publishing(settings) as (bench, publisher):
         publisher.send(*(b"%d" % n for n in range(10)), key="k", properties={"a": "b"})
         publisher.send(b"x" * 200)
         publisher.send(b"later", deliver_at_ms=1)
@@ -158,8 +157,8 @@ async def test_batches_are_full_or_late_and_their_messages_are_numbered(
         assert producer.published.messages.total == 12
 
 
-async def test_what_has_no_receipt_is_sent_again_over_any_loss(tmp_path: Path) -> None:
-    async with publishing(tmp_path) as (bench, publisher):
+async def test_what_has_no_receipt_is_sent_again_over_any_loss() -> None:
+    async with publishing() as (bench, publisher):
         sent = 0
         for round_ in range(12):
             publisher.send(*numbered(sent, sent + 40))
@@ -181,9 +180,9 @@ async def test_what_has_no_receipt_is_sent_again_over_any_loss(tmp_path: Path) -
         assert first_seen == numbered(0, sent), "lost, or out of order"
 
 
-async def test_sequence_ids_go_on_where_the_broker_or_the_caller_says(tmp_path: Path) -> None:
+async def test_sequence_ids_go_on_where_the_broker_or_the_caller_says() -> None:
     settings = ProducerSettings(name="mine", initial_sequence_id=41)
-    async with publishing(tmp_path, settings) as (_, publisher):
+    async with publishing(settings) as (_, publisher):
         publisher.send(b"a", b"b")
         await publisher.told(2)
         entries = await stored(publisher)
@@ -191,9 +190,9 @@ async def test_sequence_ids_go_on_where_the_broker_or_the_caller_says(tmp_path: 
         assert publisher.producer.name == "mine"
 
 
-async def test_a_name_that_is_taken_is_told_at_once(tmp_path: Path) -> None:
+async def test_a_name_that_is_taken_is_told_at_once() -> None:
     settings = ProducerSettings(name="mine")
-    async with publishing(tmp_path, settings) as (_, publisher):
+    async with publishing(settings) as (_, publisher):
         other = Publisher(client_of(f"pulsar://{publisher.link.peer_name}"), settings)
         async with asyncio.timeout(60):
             with pytest.raises(RefusedError, match="already connected") as caught:
@@ -217,8 +216,8 @@ def refusing(bench: Bench, error: BrokerError, at: int) -> None:
     publish = bench.publish_by(refuse)
 
 
-async def test_a_message_refused_for_itself_harms_no_other(tmp_path: Path) -> None:
-    async with publishing(tmp_path) as (bench, publisher):
+async def test_a_message_refused_for_itself_harms_no_other() -> None:
+    async with publishing() as (bench, publisher):
         refusing(bench, NotAllowed("too rare"), 1)
         name = publisher.producer.name
         for count, content in enumerate(numbered(0, 4), 1):
@@ -231,8 +230,8 @@ async def test_a_message_refused_for_itself_harms_no_other(tmp_path: Path) -> No
         assert publisher.producer.name == name
 
 
-async def test_a_refusal_that_passes_is_not_told_but_sent_again(tmp_path: Path) -> None:
-    async with publishing(tmp_path) as (bench, publisher):
+async def test_a_refusal_that_passes_is_not_told_but_sent_again() -> None:
+    async with publishing() as (bench, publisher):
         refusing(bench, PersistenceError("not now"), 0)
         publisher.send(*numbered(0, 3))
         results = await publisher.told(3)
@@ -240,8 +239,8 @@ async def test_a_refusal_that_passes_is_not_told_but_sent_again(tmp_path: Path) 
         assert list(dict.fromkeys(await contents(publisher))) == numbered(0, 3)
 
 
-async def test_a_terminated_topic_answers_everything_for_good(tmp_path: Path) -> None:
-    async with publishing(tmp_path) as (bench, publisher):
+async def test_a_terminated_topic_answers_everything_for_good() -> None:
+    async with publishing() as (bench, publisher):
         refusing(bench, TopicTerminated("Topic was already terminated"), 0)
         publisher.send(b"a")
         [result] = await publisher.told(1)
@@ -252,9 +251,9 @@ async def test_a_terminated_topic_answers_everything_for_good(tmp_path: Path) ->
         assert publisher.producer.error is result.error
 
 
-async def test_without_receipts_in_time_all_that_wait_are_told_once(tmp_path: Path) -> None:
+async def test_without_receipts_in_time_all_that_wait_are_told_once() -> None:
     settings = ProducerSettings(send_timeout_s=0.2)
-    async with publishing(tmp_path, settings) as (bench, publisher):
+    async with publishing(settings) as (bench, publisher):
         held: list[Any] = []
         publish = bench.publish_by(held.append)
         publisher.send(b"a", b"b")
@@ -269,8 +268,8 @@ async def test_without_receipts_in_time_all_that_wait_are_told_once(tmp_path: Pa
         assert await contents(publisher) == [b"a", b"b", b"c"], "late is not lost"
 
 
-async def test_a_message_too_large_is_told_or_cut_in_chunks(tmp_path: Path) -> None:
-    async with publishing(tmp_path) as (_, publisher):
+async def test_a_message_too_large_is_told_or_cut_in_chunks() -> None:
+    async with publishing() as (_, publisher):
         publisher.link.max_message_size = 3000
         publisher.send(b"a", b"b" * 7000, b"c")
         results = {one.token[:1]: one for one in await publisher.told(3)}
@@ -301,9 +300,9 @@ async def detached(publisher: Publisher) -> None:
 
 
 async def test_a_mistake_of_ours_while_it_comes_again_is_told_to_who_waits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with publishing(tmp_path) as (_, publisher):
+    async with publishing() as (_, publisher):
 
         async def broken(topic: str) -> BrokerLink:
             raise ZeroDivisionError
@@ -316,10 +315,8 @@ async def test_a_mistake_of_ours_while_it_comes_again_is_told_to_who_waits(
         assert publisher.producer.error is result.error
 
 
-async def test_a_message_too_large_that_is_sent_while_detached_costs_no_connection(
-    tmp_path: Path,
-) -> None:
-    async with served(tmp_path) as (_, sessions, url):
+async def test_a_message_too_large_that_is_sent_while_detached_costs_no_connection() -> None:
+    async with served() as (_, sessions, url):
         client = client_of(url)
         publisher = Publisher(client, ProducerSettings())
         await publisher.producer.open()
@@ -335,10 +332,10 @@ async def test_a_message_too_large_that_is_sent_while_detached_costs_no_connecti
 
 
 async def test_what_waits_is_held_against_the_limit_of_the_next_broker(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     settings = ProducerSettings(chunking=True)
-    async with publishing(tmp_path, settings) as (_, publisher):
+    async with publishing(settings) as (_, publisher):
         real = BrokerLink._complete_handshake
 
         def lower(link: BrokerLink, body: Any) -> None:
@@ -356,8 +353,8 @@ async def test_what_waits_is_held_against_the_limit_of_the_next_broker(
         assert await contents(publisher) == [b"a", b"d"]
 
 
-async def test_a_producer_that_is_not_awaited_any_more_leaves_the_topic(tmp_path: Path) -> None:
-    async with publishing(tmp_path) as (bench, publisher):
+async def test_a_producer_that_is_not_awaited_any_more_leaves_the_topic() -> None:
+    async with publishing() as (bench, publisher):
         for turns in range(40):
             other = Publisher(publisher.client, ProducerSettings(name=f"gone{turns}"))
             opening = asyncio.ensure_future(other.producer.open())
@@ -371,9 +368,9 @@ async def test_a_producer_that_is_not_awaited_any_more_leaves_the_topic(tmp_path
         await until(lambda: len(bench.topic.producers) == 1)
 
 
-async def test_a_closed_producer_answers_what_was_stored_and_leaves(tmp_path: Path) -> None:
+async def test_a_closed_producer_answers_what_was_stored_and_leaves() -> None:
     settings = ProducerSettings(batching=BatchSettings(delay_s=60.0))
-    async with publishing(tmp_path, settings) as (bench, publisher):
+    async with publishing(settings) as (bench, publisher):
         publisher.send(b"a", b"b")
         await publisher.producer.close()
         assert [one.error for one in await publisher.told(2)] == [None, None]
@@ -381,9 +378,9 @@ async def test_a_closed_producer_answers_what_was_stored_and_leaves(tmp_path: Pa
         assert await contents(publisher) == [b"a", b"b"]
 
 
-async def test_a_schema_is_registered_when_the_producer_attaches(tmp_path: Path) -> None:
+async def test_a_schema_is_registered_when_the_producer_attaches() -> None:
     schema = pb.Schema(name="s", type=pb.Schema.String, schema_data=b"")
-    async with publishing(tmp_path, ProducerSettings(schema=schema)) as (bench, publisher):
+    async with publishing(ProducerSettings(schema=schema)) as (bench, publisher):
         found = await bench.schemas.version(NAME, None)
         assert found is not None
         assert publisher.producer.schema_version == version_bytes(found.number)
@@ -394,9 +391,9 @@ async def test_a_schema_is_registered_when_the_producer_attaches(tmp_path: Path)
         assert entry.metadata.schema_version == publisher.producer.schema_version
 
 
-async def test_messages_may_have_sequence_ids_of_the_callers(tmp_path: Path) -> None:
+async def test_messages_may_have_sequence_ids_of_the_callers() -> None:
     settings = ProducerSettings(name="p", batching=BatchSettings(delay_s=60.0))
-    async with publishing(tmp_path, settings) as (_, publisher):
+    async with publishing(settings) as (_, publisher):
         publisher.send(b"a", b"b")
         publisher.producer.send_as(OutgoingMessage(b"c", b"c"), 40)
         publisher.send(b"d")

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 
@@ -18,12 +17,14 @@ from engine.client.producing.topic_producer import TopicProducer
 from tests.support.broker_bench import NAME, Bench, served, until
 from tests.unit.client.test_client import client_of
 
+pytestmark = pytest.mark.virtual_time
+
 
 @asynccontextmanager
 async def producing(
-    directory: Path, partitions: int, routing: Routing
+    partitions: int, routing: Routing
 ) -> AsyncIterator[tuple[Bench, TopicProducer, list[SendResult], Budget]]:
-    async with served(directory) as (bench, _, url):
+    async with served() as (bench, _, url):
         grow(bench, partitions)
         client = client_of(url)
         results: list[SendResult] = []
@@ -52,8 +53,8 @@ def send(producer: TopicProducer, *keys: str | None) -> None:
     producer.send([OutgoingMessage(b"x", (key, n), key=key) for n, key in enumerate(keys)])
 
 
-async def test_messages_go_by_turns_and_keys_to_their_partition(tmp_path: Path) -> None:
-    async with producing(tmp_path, 3, Routing.ROUND_ROBIN) as (_, producer, results, _budget):
+async def test_messages_go_by_turns_and_keys_to_their_partition() -> None:
+    async with producing(3, Routing.ROUND_ROBIN) as (_, producer, results, _budget):
         assert producer.names == ["mine"] * 3
         send(producer, *[None] * 9, *"abcabc")
         await until(lambda: len(results) == 15)
@@ -66,11 +67,9 @@ async def test_messages_go_by_turns_and_keys_to_their_partition(tmp_path: Path) 
         assert sorted(turns) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
 
 
-async def test_a_topic_that_grows_is_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_topic_that_grows_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topic_producer, "PARTITIONS_CHECK_S", 0.01)
-    async with producing(tmp_path, 2, Routing.ROUND_ROBIN) as (bench, producer, results, _):
+    async with producing(2, Routing.ROUND_ROBIN) as (bench, producer, results, _):
         grow(bench, 4)
         await until(lambda: len(producer.names) == 4)
         send(producer, *[None] * 8)
@@ -79,8 +78,8 @@ async def test_a_topic_that_grows_is_noticed(
         assert found == {0, 1, 2, 3}
 
 
-async def test_a_partition_that_is_refused_leaves_no_other_attached(tmp_path: Path) -> None:
-    async with served(tmp_path) as (bench, _, url):
+async def test_a_partition_that_is_refused_leaves_no_other_attached() -> None:
+    async with served() as (bench, _, url):
         grow(bench, 3)
         get = bench.registry.get
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,13 +13,15 @@ from gateway.services.admin import partitioned_topics, topics
 from spark_jobs.analysis import AnalysisTarget
 from tests.support.admin.bench import AdminBench
 
+pytestmark = pytest.mark.virtual_time
+
 PLAIN = TopicName.parse("persistent://public/default/t")
 PARENT = TopicName.parse("persistent://public/default/pt")
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
-    made = AdminBench(tmp_path)
+async def bench() -> AsyncIterator[AdminBench]:
+    made = AdminBench()
     await made.start()
     yield made
     await made.close()

@@ -13,6 +13,8 @@ from gateway.services import clients
 from gateway.services.clients import RegisteredBrokers
 from gateway.services.engine_link import EngineLink
 
+pytestmark = pytest.mark.virtual_time
+
 
 async def register(engine: EngineLink, *hosts: str) -> None:
     """Exactly these are the registered brokers."""

@@ -11,6 +11,8 @@ from engine.metadata.memory import MemoryServer
 from engine.net.network import LoopNetwork
 from gateway.services.engine_link import Engine, EngineLink
 
+pytestmark = pytest.mark.virtual_time
+
 
 async def connect() -> Engine:
     store = MemoryServer().session()

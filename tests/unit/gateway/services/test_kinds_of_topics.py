@@ -16,6 +16,8 @@ from engine.tenancy.policies.table import BY_NAME
 from gateway.services.admin import existence, partitioned_topics, topics
 from tests.support.admin.bench import AdminBench
 
+pytestmark = pytest.mark.virtual_time
+
 NAME = TopicName.parse("persistent://public/default/x")
 LOADED = TopicName.parse("non-persistent://public/default/x")
 PLAIN = {"allowAutoTopicCreation": True, "topicType": "non-partitioned"}

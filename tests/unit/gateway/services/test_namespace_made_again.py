@@ -15,6 +15,8 @@ from engine.tenancy.namespaces import create_namespace
 from gateway.services.admin import namespaces, topics
 from tests.support.admin.bench import AdminBench
 
+pytestmark = pytest.mark.virtual_time
+
 NAME = NamespaceName.parse("public/again")
 TOPICS = [NAME.topic(f"t{number}") for number in range(8)]
 

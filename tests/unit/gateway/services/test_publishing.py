@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,8 +53,8 @@ class Rest:
 
 
 @asynccontextmanager
-async def opened(directory: Path) -> AsyncIterator[tuple[Bench, Rest]]:
-    async with served(directory) as (bench, _, url):
+async def opened() -> AsyncIterator[tuple[Bench, Rest]]:
+    async with served() as (bench, _, url):
         client = client_of(url, operation_timeout_s=5.0)
         publisher = Publisher(client)
         yield bench, Rest(publisher)
@@ -64,10 +63,8 @@ async def opened(directory: Path) -> AsyncIterator[tuple[Bench, Rest]]:
         await client.close()
 
 
-async def test_a_message_is_reported_stored_when_the_broker_has_confirmed_it(
-    tmp_path: Path,
-) -> None:
-    async with opened(tmp_path) as (bench, rest):
+async def test_a_message_is_reported_stored_when_the_broker_has_confirmed_it() -> None:
+    async with opened() as (bench, rest):
         held = Held(bench)
         publication = asyncio.create_task(rest.publish(b"a", b"b"))
         await until(lambda: held.count == 2)
@@ -84,8 +81,8 @@ async def test_a_message_is_reported_stored_when_the_broker_has_confirmed_it(
         assert found.schema_version == 0
 
 
-async def test_a_refused_message_is_answered_alone(tmp_path: Path) -> None:
-    async with opened(tmp_path) as (bench, rest):
+async def test_a_refused_message_is_answered_alone() -> None:
+    async with opened() as (bench, rest):
         held = Held(bench)
         publications = []
         for count, content in enumerate((b"a", b"b", b"c"), 1):
@@ -102,10 +99,10 @@ async def test_a_refused_message_is_answered_alone(tmp_path: Path) -> None:
 
 
 async def test_a_message_without_a_receipt_in_time_is_no_success(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(publishing, "SEND_TIMEOUT_S", 0.05)
-    async with opened(tmp_path) as (bench, rest):
+    async with opened() as (bench, rest):
         held = Held(bench)
         found = await rest.publish(b"a")
         [result] = found.results
@@ -114,8 +111,8 @@ async def test_a_message_without_a_receipt_in_time_is_no_success(
         held.go()
 
 
-async def test_a_terminated_topic_is_each_messages_answer(tmp_path: Path) -> None:
-    async with opened(tmp_path) as (bench, rest):
+async def test_a_terminated_topic_is_each_messages_answer() -> None:
+    async with opened() as (bench, rest):
         held = Held(bench)
         publication = asyncio.create_task(rest.publish(b"a"))
         await until(lambda: held.count == 1)
@@ -130,10 +127,10 @@ async def test_a_terminated_topic_is_each_messages_answer(tmp_path: Path) -> Non
 
 
 async def test_requests_share_a_producer_that_leaves_when_it_is_idle(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(publishing, "IDLE_S", 0.01)
-    async with opened(tmp_path) as (bench, rest):
+    async with opened() as (bench, rest):
         held = Held(bench)
         publications = [asyncio.create_task(rest.publish(b"%d" % number)) for number in range(20)]
         await until(lambda: held.count == 20)
@@ -149,10 +146,10 @@ async def test_requests_share_a_producer_that_leaves_when_it_is_idle(
 
 
 async def test_a_shared_producer_stays_while_a_request_uses_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(publishing, "IDLE_S", 0.0)
-    async with opened(tmp_path) as (bench, rest):
+    async with opened() as (bench, rest):
         held = Held(bench)
         first = asyncio.create_task(rest.publish(b"a"))
         await until(lambda: held.count == 1)
@@ -167,10 +164,10 @@ async def test_a_shared_producer_stays_while_a_request_uses_it(
 
 
 async def test_a_topic_that_is_deleted_is_not_made_again_by_an_idle_producer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(publishing, "IDLE_S", 60.0)
-    async with opened(tmp_path) as (bench, rest):
+    async with opened() as (bench, rest):
         await rest.publish(b"a")
         [shared] = rest.publisher._shared.values()
         await bench.registry.delete(NAME, force=True)
@@ -182,11 +179,11 @@ async def test_a_topic_that_is_deleted_is_not_made_again_by_an_idle_producer(
 
 
 async def test_shared_producers_are_capped_and_the_longest_idle_one_makes_room(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(publishing, "PRODUCERS_MAX", 1)
     monkeypatch.setattr(publishing, "IDLE_S", 60.0)
-    async with opened(tmp_path) as (bench, rest):
+    async with opened() as (bench, rest):
         await rest.publish(b"a")
         await rest.publish(b"b", schema=BYTES)
         await until(lambda: len(bench.topic.producers) == 1)
@@ -200,10 +197,10 @@ async def test_shared_producers_are_capped_and_the_longest_idle_one_makes_room(
 
 
 async def test_too_many_waiting_bytes_refuse_the_next_request(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(publishing, "IN_FLIGHT_BYTES_MAX", 1_000)
-    async with opened(tmp_path) as (bench, rest):
+    async with opened() as (bench, rest):
         held = Held(bench)
         publication = asyncio.create_task(rest.publish(bytes(1_000)))
         await until(lambda: held.count == 1)
@@ -217,18 +214,16 @@ async def test_too_many_waiting_bytes_refuse_the_next_request(
         await again
 
 
-async def test_a_name_has_one_producer_at_a_time_which_leaves_before_the_answer(
-    tmp_path: Path,
-) -> None:
-    async with opened(tmp_path) as (bench, rest):
+async def test_a_name_has_one_producer_at_a_time_which_leaves_before_the_answer() -> None:
+    async with opened() as (bench, rest):
         found = await asyncio.gather(*(rest.publish(b"%d" % n, name="p") for n in range(5)))
         assert all(one.results[0].message_id is not None for one in found)
         assert not bench.topic.producers
         assert {one.metadata.producer_name for one in await rest.stored()} == {"p"}
 
 
-async def test_a_name_that_another_client_has_is_a_conflict(tmp_path: Path) -> None:
-    async with opened(tmp_path) as (_, rest):
+async def test_a_name_that_another_client_has_is_a_conflict() -> None:
+    async with opened() as (_, rest):
         link = await rest.publisher._client.owner(NAME.full)
         other = await RawProducer.open(link, NAME.full, name="p")
         with pytest.raises(Conflict, match="p"):
@@ -237,15 +232,15 @@ async def test_a_name_that_another_client_has_is_a_conflict(tmp_path: Path) -> N
         assert (await rest.publish(b"a", name="p")).results[0].message_id is not None
 
 
-async def test_messages_of_a_name_have_the_sequence_ids_that_were_given(tmp_path: Path) -> None:
-    async with opened(tmp_path) as (_, rest):
+async def test_messages_of_a_name_have_the_sequence_ids_that_were_given() -> None:
+    async with opened() as (_, rest):
         messages = [Outgoing(OutgoingMessage(b"m"), number) for number in (5, 9)]
         await rest.publisher.publish([NAME], messages, STRING, "p")
         assert [one.metadata.sequence_id for one in await rest.stored()] == [5, 9]
 
 
-async def test_a_schema_that_does_not_fit_the_topics_is_a_conflict(tmp_path: Path) -> None:
-    async with opened(tmp_path) as (_, rest):
+async def test_a_schema_that_does_not_fit_the_topics_is_a_conflict() -> None:
+    async with opened() as (_, rest):
         await rest.publish(b"a")
         with pytest.raises(Conflict):
             await rest.publish(b"\0\0\0\1", schema=INT32)
@@ -262,8 +257,8 @@ async def test_without_a_broker_nothing_is_reported_but_the_request_refused() ->
     await client.close()
 
 
-async def test_a_caller_who_leaves_takes_nothing_from_the_others(tmp_path: Path) -> None:
-    async with opened(tmp_path) as (bench, rest):
+async def test_a_caller_who_leaves_takes_nothing_from_the_others() -> None:
+    async with opened() as (bench, rest):
         held = Held(bench)
         gone, stays = (asyncio.create_task(rest.publish(one)) for one in (b"a", b"b"))
         await until(lambda: held.count == 2)
@@ -309,7 +304,7 @@ async def test_keys_choose_the_partition_and_messages_without_take_turns(
 
 
 async def test_a_partition_that_cannot_be_attached_to_is_answered_for_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     opens = PartitionProducer.open
 
@@ -319,7 +314,7 @@ async def test_a_partition_that_cannot_be_attached_to_is_answered_for_alone(
         await opens(self)
 
     monkeypatch.setattr(PartitionProducer, "open", refuse_second)
-    async with opened(tmp_path) as (_, rest):
+    async with opened() as (_, rest):
         topics = [NAME.partition_at(0), NAME.partition_at(1)]
         messages = [Outgoing(OutgoingMessage(b"%d" % n)) for n in range(4)]
         found = await rest.publisher.publish(topics, messages, STRING)

@@ -11,6 +11,8 @@ from engine.tenancy.policies.table import BY_NAME
 from gateway.services.admin import existence, lookup, partitioned_topics
 from tests.support.admin.bench import AdminBench
 
+pytestmark = pytest.mark.virtual_time
+
 MISSING = TopicName.parse("persistent://public/default/missing")
 RULES: dict[str, Any] = {
     "none": {"allowAutoTopicCreation": False},

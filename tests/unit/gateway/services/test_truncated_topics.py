@@ -12,6 +12,8 @@ from engine.tenancy.policies.table import RETENTION
 from gateway.services.admin import brokers, existence, partitioned_topics, subscriptions, topics
 from tests.support.admin.bench import AdminBench
 
+pytestmark = pytest.mark.virtual_time
+
 PLAIN = TopicName.parse("persistent://public/default/plain")
 OTHER = TopicName.parse("persistent://public/default/other")
 MANY = TopicName.parse("persistent://public/default/many")

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -270,9 +269,9 @@ async def test_a_reader_goes_on_with_any_answer_but_never_beyond_its_size() -> N
 
 
 @asynccontextmanager
-async def opened(directory: Path, *paths: str) -> AsyncIterator[tuple[Bench, list[ClusterSocket]]]:
+async def opened(*paths: str) -> AsyncIterator[tuple[Bench, list[ClusterSocket]]]:
     """Sockets of a real broker."""
-    async with served(directory) as (bench, _, url):
+    async with served() as (bench, _, url):
         cluster = cluster_with(client_of(url, operation_timeout_s=5.0))
         pairs = [await ClusterSocket(cluster, f"/ws/v2/{path}").opened() for path in paths]
         try:
@@ -283,12 +282,12 @@ async def opened(directory: Path, *paths: str) -> AsyncIterator[tuple[Bench, lis
             await cluster.client.close()
 
 
-async def test_messages_of_every_form_are_one_frame_each(tmp_path: Path) -> None:
+async def test_messages_of_every_form_are_one_frame_each() -> None:
     paths = (
         f"consumer/{TOPIC}/s?cryptoFailureAction=CONSUME",
         f"reader/{TOPIC}?messageId=earliest",
     )
-    async with opened(tmp_path, *paths) as (_, pairs):
+    async with opened(*paths) as (_, pairs):
         publisher = await Publisher.to(pairs[0].cluster.client)
         await publisher.entry(Message(b"one", "k", properties={"a": 'ü"\\'}, event_ms=1000))
         await publisher.entry(b"two", b"three", compression=1)
@@ -327,8 +326,8 @@ async def test_messages_of_every_form_are_one_frame_each(tmp_path: Path) -> None
             }
 
 
-async def test_a_subscription_that_is_gone_ends_the_socket(tmp_path: Path) -> None:
-    async with opened(tmp_path, f"consumer/{TOPIC}/s") as (bench, (pair,)):
+async def test_a_subscription_that_is_gone_ends_the_socket() -> None:
+    async with opened(f"consumer/{TOPIC}/s") as (bench, (pair,)):
         attached = pair.client
         await until(lambda: bench.subscription.consumers)
         assert attached.close_rcvd is None

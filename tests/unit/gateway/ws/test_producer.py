@@ -5,7 +5,6 @@ import base64
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,8 +26,8 @@ def frame(content: bytes, **more: Any) -> str:
 
 
 @asynccontextmanager
-async def opened(directory: Path, query: str = "") -> AsyncIterator[tuple[Bench, ClusterSocket]]:
-    async with served(directory) as (bench, _, url):
+async def opened(query: str = "") -> AsyncIterator[tuple[Bench, ClusterSocket]]:
+    async with served() as (bench, _, url):
         cluster = cluster_with(client_of(url, operation_timeout_s=5.0))
         pair = await ClusterSocket(cluster, f"{PATH}{query}").opened()
         try:
@@ -68,8 +67,8 @@ def sent(held: Held) -> bytes:
     return run.buf[run.spans[-2] : run.spans[-1]][-1:]
 
 
-async def test_a_message_is_answered_when_the_broker_has_confirmed_it(tmp_path: Path) -> None:
-    async with opened(tmp_path) as (bench, pair):
+async def test_a_message_is_answered_when_the_broker_has_confirmed_it() -> None:
+    async with opened() as (bench, pair):
         held = Held(bench)
         pair.send(frame(b"a"), frame(b"b"))
         await until(lambda: held.count == 2)
@@ -80,10 +79,8 @@ async def test_a_message_is_answered_when_the_broker_has_confirmed_it(tmp_path: 
         assert len({one["messageId"] for one in found}) == 2
 
 
-async def test_messages_that_came_together_are_one_run_and_leave_in_one_write(
-    tmp_path: Path,
-) -> None:
-    async with opened(tmp_path) as (bench, pair):
+async def test_messages_that_came_together_are_one_run_and_leave_in_one_write() -> None:
+    async with opened() as (bench, pair):
         held = Held(bench)
         pair.send(*(frame(b"%d" % number) for number in range(200)))
         await until(lambda: held.count == 200)
@@ -95,8 +92,8 @@ async def test_messages_that_came_together_are_one_run_and_leave_in_one_write(
         assert pair.transport.writes - before <= 2
 
 
-async def test_an_error_is_answered_by_its_own_context_and_harms_no_other(tmp_path: Path) -> None:
-    async with opened(tmp_path) as (bench, pair):
+async def test_an_error_is_answered_by_its_own_context_and_harms_no_other() -> None:
+    async with opened() as (bench, pair):
         held = Held(bench)
         for content in (b"a", b"b", b"c"):
             pair.send(frame(content))
@@ -115,8 +112,8 @@ async def test_an_error_is_answered_by_its_own_context_and_harms_no_other(tmp_pa
         }
 
 
-async def test_a_terminated_topic_is_told_and_the_socket_stays(tmp_path: Path) -> None:
-    async with opened(tmp_path) as (bench, pair):
+async def test_a_terminated_topic_is_told_and_the_socket_stays() -> None:
+    async with opened() as (bench, pair):
         held = Held(bench)
         pair.send(frame(b"a"))
         await until(lambda: held.runs)
@@ -128,8 +125,8 @@ async def test_a_terminated_topic_is_told_and_the_socket_stays(tmp_path: Path) -
         assert [one["context"] for one in await answers(pair, 1)] == ["b"]
 
 
-async def test_what_has_no_receipt_is_sent_again_when_the_topic_moves(tmp_path: Path) -> None:
-    async with opened(tmp_path) as (bench, pair):
+async def test_what_has_no_receipt_is_sent_again_when_the_topic_moves() -> None:
+    async with opened() as (bench, pair):
         held = Held(bench)
         pair.send(frame(b"a"), frame(b"b"))
         await until(lambda: held.count == 2)
@@ -144,10 +141,10 @@ async def test_what_has_no_receipt_is_sent_again_when_the_topic_moves(tmp_path: 
 
 
 async def test_the_socket_is_not_read_while_too_many_messages_wait(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(producer, "IN_FLIGHT_MAX", 3)
-    async with opened(tmp_path) as (bench, pair):
+    async with opened() as (bench, pair):
         held = Held(bench)
         for number in range(8):
             pair.send(frame(b"%d" % number))
@@ -161,11 +158,9 @@ async def test_the_socket_is_not_read_while_too_many_messages_wait(
         assert pair.transport.reading
 
 
-async def test_the_socket_is_not_read_while_too_much_waits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_socket_is_not_read_while_too_much_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(producer, "IN_FLIGHT_BYTES_MAX", 6000)
-    async with opened(tmp_path) as (bench, pair):
+    async with opened() as (bench, pair):
         held = Held(bench)
         pair.send(frame(b"a" * 2000))
         pair.send(frame(b"b" * 2000))
@@ -184,10 +179,10 @@ async def test_the_socket_is_not_read_while_too_much_waits(
     [{"properties": {"k": "v" * 2000}}, {"context": "c" * 2000}, {"key": "k" * 2000}],
 )
 async def test_what_a_message_holds_beside_its_payload_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any]
+    monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(producer, "IN_FLIGHT_BYTES_MAX", 3000)
-    async with opened(tmp_path) as (bench, pair):
+    async with opened() as (bench, pair):
         held = Held(bench)
         pair.send(json.dumps({"payload": "", **fields}))
         pair.send(json.dumps({"payload": "", **fields}))
@@ -198,8 +193,8 @@ async def test_what_a_message_holds_beside_its_payload_counts(
         assert pair.transport.reading
 
 
-async def test_all_sockets_together_are_bounded(tmp_path: Path) -> None:
-    async with opened(tmp_path) as (bench, pair):
+async def test_all_sockets_together_are_bounded() -> None:
+    async with opened() as (bench, pair):
         pair.cluster.part(producer.all_in_flight).take(producer.ALL_IN_FLIGHT_BYTES_MAX, 1)
         held = Held(bench)
         pair.send(frame(b"a" * producer.IN_FLIGHT_BYTES_OWN))
@@ -212,9 +207,9 @@ async def test_all_sockets_together_are_bounded(tmp_path: Path) -> None:
         await answers(pair, 2)
 
 
-async def test_messages_that_wait_for_ever_stop_no_other_socket(tmp_path: Path) -> None:
+async def test_messages_that_wait_for_ever_stop_no_other_socket() -> None:
     """What all sockets share is full of messages that no topic takes."""
-    async with opened(tmp_path) as (_, pair):
+    async with opened() as (_, pair):
         pair.cluster.part(producer.all_in_flight).take(producer.ALL_IN_FLIGHT_BYTES_MAX, 1)
         for number in range(5):
             pair.send(frame(b"%d" % number, properties={"large": "x" * 300_000}))
@@ -227,8 +222,8 @@ async def test_messages_that_wait_for_ever_stop_no_other_socket(tmp_path: Path) 
         pair.cluster.part(producer.all_in_flight).give(producer.ALL_IN_FLIGHT_BYTES_MAX, 1)
 
 
-async def test_a_client_that_reads_no_answers_is_not_read_from(tmp_path: Path) -> None:
-    async with opened(tmp_path) as (_, pair):
+async def test_a_client_that_reads_no_answers_is_not_read_from() -> None:
+    async with opened() as (_, pair):
         pair.reads = False
         context = "x" * 100_000
         sent = 0
@@ -246,13 +241,13 @@ async def test_a_client_that_reads_no_answers_is_not_read_from(tmp_path: Path) -
         assert {one["result"] for one in found} == {"ok"}
 
 
-async def test_the_parameters_are_those_of_the_producer(tmp_path: Path) -> None:
+async def test_the_parameters_are_those_of_the_producer() -> None:
     query = (
         "?producerName=mine&initialSequenceId=7&batchingEnabled=true&batchingMaxMessages=5"
         "&batchingMaxPublishDelay=60000&compressionType=LZ4&hashingScheme=Murmur3_32Hash"
         "&messageRoutingMode=RoundRobinPartition&sendTimeoutMillis=5000&maxPendingMessages=500"
     )
-    async with opened(tmp_path, query) as (bench, pair):
+    async with opened(query) as (bench, pair):
         pair.send(*(frame(b"%d" % number, key="k") for number in range(5)))
         assert [one["result"] for one in await answers(pair, 5)] == ["ok"] * 5
         [attached] = bench.topic.producers.values()
@@ -271,18 +266,16 @@ async def test_the_parameters_are_those_of_the_producer(tmp_path: Path) -> None:
         ("?encryptionKeys=k", 500, "without configuring cryptoKeyReader"),
     ],
 )
-async def test_a_bad_parameter_refuses_the_handshake(
-    tmp_path: Path, query: str, status: int, text: str
-) -> None:
-    async with opened(tmp_path, query) as (bench, pair):
+async def test_a_bad_parameter_refuses_the_handshake(query: str, status: int, text: str) -> None:
+    async with opened(query) as (bench, pair):
         assert pair.response is not None
         assert pair.response.status_code == status
         assert text in pair.response.body.decode()
         assert bench.topic.producers == {}
 
 
-async def test_a_name_that_is_taken_is_a_conflict(tmp_path: Path) -> None:
-    async with opened(tmp_path, "?producerName=mine") as (bench, pair):
+async def test_a_name_that_is_taken_is_a_conflict() -> None:
+    async with opened("?producerName=mine") as (bench, pair):
         other = await ClusterSocket(pair.cluster, f"{PATH}?producerName=mine").opened()
         assert other.response is not None
         assert other.response.status_code == 409
@@ -291,8 +284,8 @@ async def test_a_name_that_is_taken_is_a_conflict(tmp_path: Path) -> None:
         assert list(bench.topic.producers) == ["mine"]
 
 
-async def test_a_path_names_the_cluster_that_is_published_to(tmp_path: Path) -> None:
-    async with served(tmp_path) as (bench, _, url):
+async def test_a_path_names_the_cluster_that_is_published_to() -> None:
+    async with served() as (bench, _, url):
         west = cluster_with(client_of(url, operation_timeout_s=5.0), "west")
         east = cluster_with(client_of("pulsar://127.0.0.1:1", operation_timeout_s=0.1), "east")
         pair = await ClusterSocket(east, f"/clusters/west{PATH}", west).opened()
@@ -309,8 +302,8 @@ async def test_a_path_names_the_cluster_that_is_published_to(tmp_path: Path) -> 
             await cluster.client.close()
 
 
-async def test_nothing_is_left_of_a_socket_that_ended(tmp_path: Path) -> None:
-    async with opened(tmp_path) as (bench, pair):
+async def test_nothing_is_left_of_a_socket_that_ended() -> None:
+    async with opened() as (bench, pair):
         held = Held(bench)
         pair.send(frame(b"a"))
         await until(lambda: held.count == 1)

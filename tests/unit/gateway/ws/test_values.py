@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,8 +60,8 @@ def encoded(content: bytes) -> str:
     return base64.b64encode(content).decode()
 
 
-async def test_values_are_beside_payloads_and_others_see_no_difference(tmp_path: Path) -> None:
-    async with opened(tmp_path, *PATHS) as (bench, [consumer, reader, plain]):
+async def test_values_are_beside_payloads_and_others_see_no_difference() -> None:
+    async with opened(*PATHS) as (bench, [consumer, reader, plain]):
         await registered(bench, AVRO, TEXT, PAIR)
         publisher = await Publisher.to(consumer.cluster.client)
         await publisher.entry(b"\x06", b"\x08", **by(0))
@@ -92,10 +91,10 @@ async def test_values_are_beside_payloads_and_others_see_no_difference(tmp_path:
 
 
 async def test_a_version_is_asked_for_once_until_the_consumer_comes_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[object] = []
-    async with opened(tmp_path, PATHS[0]) as (bench, [pair]):
+    async with opened(PATHS[0]) as (bench, [pair]):
         await registered(bench, AVRO, TEXT)
         version = bench.schemas.version
 
@@ -118,11 +117,11 @@ async def test_a_version_is_asked_for_once_until_the_consumer_comes_again(
 
 
 async def test_what_takes_long_waits_its_turn_and_keeps_its_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(values, "TURN_BYTES_MAX", 5)
     monkeypatch.setattr(values, "VALUE_BYTES_MAX", 6)
-    async with opened(tmp_path, PATHS[0]) as (bench, [pair]):
+    async with opened(PATHS[0]) as (bench, [pair]):
         await registered(bench, TEXT)
         publisher = await Publisher.to(pair.cluster.client)
         texts = [f"{number:04}" for number in range(50)]
@@ -139,9 +138,9 @@ async def no_answer(name: Any, number: int | None) -> Version | None:
 
 
 async def test_messages_whose_schema_nobody_gives_are_delivered_and_do_not_ask_each(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with opened(tmp_path, PATHS[0]) as (bench, [pair]):
+    async with opened(PATHS[0]) as (bench, [pair]):
         await registered(bench, TEXT)
         pair.cluster.client.operation_timeout_s = 0.3
         asked: list[object] = []
@@ -165,10 +164,10 @@ async def test_messages_whose_schema_nobody_gives_are_delivered_and_do_not_ask_e
 
 
 async def test_a_schema_that_nobody_gave_is_asked_for_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(values, "RETRY_AFTER_S", 0.05)
-    async with opened(tmp_path, PATHS[0]) as (bench, [pair]):
+    async with opened(PATHS[0]) as (bench, [pair]):
         await registered(bench, TEXT)
         pair.cluster.client.operation_timeout_s = 0.3
         publisher = await Publisher.to(pair.cluster.client)
@@ -184,13 +183,13 @@ async def test_a_schema_that_nobody_gave_is_asked_for_again(
 
 
 async def test_a_failure_nobody_expected_while_a_schema_is_asked_for_ends_the_socket(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def broken(self: values.SchemaCache, message: Any) -> None:
         raise ZeroDivisionError("a mistake of ours")
 
     monkeypatch.setattr(values.SchemaCache, "learn", broken)
-    async with opened(tmp_path, PATHS[0]) as (_, [pair]):
+    async with opened(PATHS[0]) as (_, [pair]):
         publisher = await Publisher.to(pair.cluster.client)
         await publisher.entry(b"a", **by(0))
         await asyncio.wait_for(pair.ended.wait(), 60)
@@ -198,9 +197,7 @@ async def test_a_failure_nobody_expected_while_a_schema_is_asked_for_ends_the_so
     assert "a mistake of ours" in caplog.text
 
 
-async def test_sockets_share_what_decodes_by_one_schema(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_sockets_share_what_decodes_by_one_schema(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Schema] = []
 
     def counted(schema: Schema) -> Decoder:
@@ -209,7 +206,7 @@ async def test_sockets_share_what_decodes_by_one_schema(
 
     monkeypatch.setattr(values, "decoder", counted)
     own = Schema(SchemaKind.STRING, b"", {"__charset": "US-ASCII"})
-    async with opened(tmp_path, *PATHS[:2]) as (bench, pairs):
+    async with opened(*PATHS[:2]) as (bench, pairs):
         await registered(bench, own)
         publisher = await Publisher.to(pairs[0].cluster.client)
         await publisher.entry(b"a", **by(0))

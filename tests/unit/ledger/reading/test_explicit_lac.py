@@ -13,6 +13,8 @@ from engine.wire import bookkeeper_pb2 as pb
 from tests.support.ledger_cluster import PATIENT, Cluster, Listener, payloads_of, run_of
 from tests.support.scripted_bookies import World, numbered
 
+pytestmark = pytest.mark.virtual_time
+
 Start = Callable[[int], Awaitable[Cluster]]
 TOLD = replace(PATIENT, explicit_lac_interval_s=0.02)
 DIGEST = Digest(DigestType.CRC32C, b"")

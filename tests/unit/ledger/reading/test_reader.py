@@ -25,6 +25,8 @@ from tests.support.scripted_bookies import (
     silent,
 )
 
+pytestmark = pytest.mark.virtual_time
+
 
 async def closed_ledger(
     world: World, shape: tuple[int, int, int], count: int

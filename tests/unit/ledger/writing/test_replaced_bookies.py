@@ -2,11 +2,15 @@
 
 import asyncio
 
+import pytest
+
 from engine.ledger.digest import header_of
 from engine.wire import bookie_commands as wire
 from tests.support.ledger_cluster import Listener, run_of
 from tests.support.scripted_bookies import World, numbered
 from tests.unit.ledger.test_invariants import Holding, members_of, until
+
+pytestmark = pytest.mark.virtual_time
 
 
 async def test_i11_answers_before_the_replacement_do_not_count_for_the_successor(

@@ -20,6 +20,8 @@ from engine.ledger.ledger_metadata import LedgerState
 from engine.wire.bookie_commands import RECOVERY_ADD, add_request
 from tests.support.ledger_cluster import Cluster, Listener, payloads_of, run_of
 
+pytestmark = pytest.mark.virtual_time
+
 Start = Callable[[int], Awaitable[Cluster]]
 
 

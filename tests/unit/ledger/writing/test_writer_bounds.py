@@ -16,6 +16,8 @@ from engine.wire import bookie_commands as wire
 from tests.support.ledger_cluster import PATIENT, Listener, run_of
 from tests.support.scripted_bookies import Request, Scripted, World, honest, numbered, silent
 
+pytestmark = pytest.mark.virtual_time
+
 
 def test_silence_is_measured_from_the_last_answer() -> None:
     progress = AckProgress(2, silence_s=1.0, age_s=100.0)

@@ -40,6 +40,8 @@ from tests.support.managed_cluster import (
 )
 from tests.support.waiting import stays
 
+pytestmark = pytest.mark.virtual_time
+
 FIRST = InitialPosition.EARLIEST
 
 

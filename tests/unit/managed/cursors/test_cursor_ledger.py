@@ -10,6 +10,8 @@ from engine.ledger.errors import LedgerError
 from engine.managed.cursors.cursor_ledger import CursorLedger
 from tests.support.managed_cluster import ONE
 
+pytestmark = pytest.mark.virtual_time
+
 
 class Writer:
     """Takes entries and leaves the rest to the test."""

@@ -18,6 +18,8 @@ from tests.support.ledger_cluster import PATIENT
 from tests.support.managed_cluster import NAME, ONE, Brokers, publish
 from tests.support.stores.failing import FailingStore
 
+pytestmark = pytest.mark.virtual_time
+
 FIRST = InitialPosition.EARLIEST
 QUICK = ManagedSettings(
     retry_initial_s=0.001, retry_max_s=0.002, metadata_attempts_max=2, cursor_persist_interval_s=60

@@ -14,6 +14,8 @@ from engine.managed.errors import StoredRecordError
 from engine.managed.ledger import InitialPosition
 from tests.support.managed_cluster import LAZY, NAME, ONE, Brokers, publish
 
+pytestmark = pytest.mark.virtual_time
+
 CHANGE = LastChange(
     id="c1", at_ms=5, by="alice", what="skip-all", lost=7, again=0,
     lost_messages=None, again_messages=0, exact=False, spent={"c0": 4},

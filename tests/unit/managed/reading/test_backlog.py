@@ -21,6 +21,8 @@ from tests.support.managed_cluster import (
     texts,
 )
 
+pytestmark = pytest.mark.virtual_time
+
 FIRST = InitialPosition.EARLIEST
 COUNT = 400
 

@@ -8,6 +8,8 @@ from engine.managed.reading import newest_first
 from engine.managed.settings import ManagedSettings
 from tests.support.managed_cluster import NAME, Brokers, publish, rolling
 
+pytestmark = pytest.mark.virtual_time
+
 COUNT = 400
 
 

@@ -13,6 +13,8 @@ from engine.managed.stored.resting import LogAtRest, RestingLogs
 from engine.metadata import paths
 from tests.support.managed_cluster import EAGER, NAME, ONE, Brokers, publish, rolling
 
+pytestmark = pytest.mark.virtual_time
+
 FIRST = InitialPosition.EARLIEST
 LEDGERED = ManagedSettings(
     cursor_persist_interval_s=0.01, retry_initial_s=0.02, cursor_inline_ranges_max=2

@@ -12,6 +12,8 @@ from engine.wire.kernels import bare, entry_stamp
 from tests.support.ledger_cluster import run_of
 from tests.support.managed_cluster import NAME, Brokers, Sink, numbered, publish, rolling
 
+pytestmark = pytest.mark.virtual_time
+
 INDEXED = replace(rolling(4), entry_indexes=True)
 
 

@@ -1,13 +1,16 @@
 """The handlers that a broker binds to the declared operations."""
 
 from importlib import import_module
-from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
+
+import pytest
 
 from engine.admin import api
 from engine.rpc.operation import Operation
 from tests.support.admin.bench import AdminBench
+
+pytestmark = pytest.mark.virtual_time
 
 
 def declared_operations() -> set[Operation[Any, Any]]:
@@ -16,12 +19,10 @@ def declared_operations() -> set[Operation[Any, Any]]:
     return {value for value in values if isinstance(value, Operation)}
 
 
-async def test_a_broker_has_a_handler_for_each_operation_and_for_nothing_else(
-    tmp_path: Path,
-) -> None:
+async def test_a_broker_has_a_handler_for_each_operation_and_for_nothing_else() -> None:
     declared = declared_operations()
     assert len({operation.name for operation in declared}) == len(declared)
-    bench = AdminBench(tmp_path)
+    bench = AdminBench()
     await bench.start()
     handlers = bench.broker.running.operations.handlers
     await bench.close()

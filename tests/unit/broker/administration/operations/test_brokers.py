@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,12 +22,14 @@ from engine.broker.administration.operations import brokers
 from engine.broker.service import BrokerService
 from tests.support.admin.broker_instance import BrokerInstance
 
+pytestmark = pytest.mark.virtual_time
+
 TOPICS = [TopicName.parse(f"persistent://public/default/t{n}") for n in range(7)]
 
 
 @pytest.fixture
-async def instance(tmp_path: Path) -> AsyncIterator[BrokerInstance]:
-    made = BrokerInstance(tmp_path)
+async def instance() -> AsyncIterator[BrokerInstance]:
+    made = BrokerInstance()
     await made.cluster.start("b0")
     yield made
     await made.close()

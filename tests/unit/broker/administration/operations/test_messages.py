@@ -1,7 +1,6 @@
 """Reading of messages by administrators."""
 
 import base64
-from pathlib import Path
 
 import pytest
 
@@ -12,11 +11,13 @@ from engine.base.names import TopicName
 from gateway.services.admin import topics
 from tests.support.admin.bench import AdminBench
 
+pytestmark = pytest.mark.virtual_time
+
 TOPIC = TopicName.parse("persistent://public/default/t")
 
 
-async def test_latest_entries_come_newest_first_within_both_bounds(tmp_path: Path) -> None:
-    bench = AdminBench(tmp_path)
+async def test_latest_entries_come_newest_first_within_both_bounds() -> None:
+    bench = AdminBench()
     await bench.start()
     with pytest.raises(NotFound):
         await bench.engine.call(LATEST_ENTRIES, LatestEntries(TOPIC, 9, 9))

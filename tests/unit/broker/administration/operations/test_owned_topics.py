@@ -1,7 +1,5 @@
 """Topics and subscriptions as administrative operations find them, and the refusals where there are none."""
 
-from pathlib import Path
-
 import pytest
 
 from engine.admin.api.arguments import OnSubscription, OnTopic
@@ -13,11 +11,13 @@ from engine.tenancy import topics as metadata
 from gateway.services.admin import partitioned_topics, topics
 from tests.support.admin.bench import AdminBench
 
+pytestmark = pytest.mark.virtual_time
+
 TOPIC = TopicName.parse("persistent://public/default/t")
 
 
-async def test_a_missing_topic_is_refused_with_the_reason(tmp_path: Path) -> None:
-    bench = AdminBench(tmp_path)
+async def test_a_missing_topic_is_refused_with_the_reason() -> None:
+    bench = AdminBench()
     await bench.start()
     with pytest.raises(NotFound, match=f"^Topic {TOPIC} not found$"):
         await bench.engine.call(SUBSCRIPTIONS, OnTopic(TOPIC))
@@ -27,8 +27,8 @@ async def test_a_missing_topic_is_refused_with_the_reason(tmp_path: Path) -> Non
     await bench.close()
 
 
-async def test_a_stored_topic_is_loaded(tmp_path: Path) -> None:
-    bench = AdminBench(tmp_path)
+async def test_a_stored_topic_is_loaded() -> None:
+    bench = AdminBench()
     await bench.start()
     await metadata.create_missing(bench.store, TOPIC)
     assert await bench.engine.call(SUBSCRIPTIONS, OnTopic(TOPIC)) == []
@@ -36,8 +36,8 @@ async def test_a_stored_topic_is_loaded(tmp_path: Path) -> None:
     await bench.close()
 
 
-async def test_a_subscription_that_is_missing_is_refused(tmp_path: Path) -> None:
-    bench = AdminBench(tmp_path)
+async def test_a_subscription_that_is_missing_is_refused() -> None:
+    bench = AdminBench()
     await bench.start()
     await topics.create(bench.engine, TOPIC, {})
     args = OnSubscription(TOPIC, "s")

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +16,8 @@ from engine.tenancy.policies.table import BY_NAME, SUBSCRIPTION_RATE
 from gateway.services.admin import namespaces, policies, topics
 from tests.support.admin.bench import AdminBench
 
+pytestmark = pytest.mark.virtual_time
+
 NAMESPACE = NamespaceName.of("public", "default")
 TOPIC = TopicName.parse("persistent://public/default/t")
 TTL = BY_NAME["messageTTL"]
@@ -24,8 +25,8 @@ WITHIN_S = 30.0  # less than the round in which everything is looked at again
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
-    bench = AdminBench(tmp_path)
+async def bench() -> AsyncIterator[AdminBench]:
+    bench = AdminBench()
     await bench.start()
     yield bench
     await bench.close()

@@ -4,7 +4,6 @@ import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,14 +24,16 @@ from engine.tenancy.policies.table import BY_NAME
 from gateway.services.admin import policies, schemas, topics
 from tests.support.admin.bench import AdminBench
 
+pytestmark = pytest.mark.virtual_time
+
 NAMESPACE = NamespaceName.of("public", "default")
 TOPIC = TopicName.parse("persistent://public/default/t")
 STRATEGY = BY_NAME["schemaCompatibilityStrategy"]
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
-    bench = AdminBench(tmp_path)
+async def bench() -> AsyncIterator[AdminBench]:
+    bench = AdminBench()
     await bench.start()
     yield bench
     await bench.close()

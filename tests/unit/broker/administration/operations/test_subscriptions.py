@@ -1,6 +1,6 @@
 """Properties of subscriptions, as administrators receive them."""
 
-from pathlib import Path
+import pytest
 
 from engine.admin.api.subscriptions import CREATE_SUBSCRIPTION, CreateSubscription
 from engine.base.names import TopicName
@@ -9,13 +9,13 @@ from engine.managed.stored.records import INDEX_ONE
 from gateway.services.admin import partitioned_topics
 from tests.support.admin.bench import AdminBench
 
+pytestmark = pytest.mark.virtual_time
+
 TOPIC = TopicName.parse("persistent://public/default/t")
 
 
-async def test_a_new_partition_gets_no_property_that_a_broker_keeps_of_another_cursor(
-    tmp_path: Path,
-) -> None:
-    bench = AdminBench(tmp_path)
+async def test_a_new_partition_gets_no_property_that_a_broker_keeps_of_another_cursor() -> None:
+    bench = AdminBench()
     await bench.start()
     await partitioned_topics.create(bench.engine, TOPIC, 1, {})
     first, second = TOPIC.partition_at(0), TOPIC.partition_at(1)

@@ -1,7 +1,8 @@
 """What operations on topics report to the audit log, and changes of properties at once."""
 
 import asyncio
-from pathlib import Path
+
+import pytest
 
 from engine.admin.api.arguments import OnTopic
 from engine.admin.api.subscriptions import CREATE_SUBSCRIPTION, CreateSubscription
@@ -17,11 +18,13 @@ from engine.metadata import account
 from gateway.services.admin import topics
 from tests.support.admin.bench import AdminBench
 
+pytestmark = pytest.mark.virtual_time
+
 TOPIC = TopicName.parse("persistent://public/default/t")
 
 
-async def test_what_ends_with_a_topic_is_told_for_the_audit_log(tmp_path: Path) -> None:
-    bench = AdminBench(tmp_path)
+async def test_what_ends_with_a_topic_is_told_for_the_audit_log() -> None:
+    bench = AdminBench()
     await bench.start()
     await topics.create(bench.engine, TOPIC, {"owner": "me"})
     await bench.engine.call(CREATE_SUBSCRIPTION, CreateSubscription(TOPIC, "s"))
@@ -46,8 +49,8 @@ async def test_what_ends_with_a_topic_is_told_for_the_audit_log(tmp_path: Path) 
     await bench.close()
 
 
-async def test_of_two_changes_of_the_same_properties_at_once_one_is_refused(tmp_path: Path) -> None:
-    bench = AdminBench(tmp_path)
+async def test_of_two_changes_of_the_same_properties_at_once_one_is_refused() -> None:
+    bench = AdminBench()
     await bench.start()
     await topics.create(bench.engine, TOPIC, {"owner": "me"})
     await bench.loaded(TOPIC)

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,6 +38,8 @@ from tests.support.admin.bench import AdminBench, ShiftedClock
 from tests.support.ledger_cluster import run_of
 from tests.support.managed_cluster import Sink
 
+pytestmark = pytest.mark.virtual_time
+
 TOPIC = TopicName.parse("persistent://public/default/orders")
 BATCH = 3
 
@@ -49,8 +50,8 @@ def clock() -> ShiftedClock:
 
 
 @pytest.fixture
-async def bench(tmp_path: Path, clock: ShiftedClock) -> AsyncIterator[AdminBench]:
-    made = AdminBench(tmp_path, clock)
+async def bench(clock: ShiftedClock) -> AsyncIterator[AdminBench]:
+    made = AdminBench(clock)
     await made.start()
     args = CreateSubscription(TOPIC, "s", EARLIEST_MESSAGE)
     await made.admin.call(CREATE_SUBSCRIPTION, args)

@@ -1,7 +1,6 @@
 """What a topic holds is told, and a deletion takes no more than that."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,12 +15,14 @@ from engine.broker.administration.previews import holdings
 from gateway.services.admin import topics
 from tests.support.admin.bench import AdminBench
 
+pytestmark = pytest.mark.virtual_time
+
 TOPIC = TopicName.parse("persistent://public/default/t")
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
-    made = AdminBench(tmp_path)
+async def bench() -> AsyncIterator[AdminBench]:
+    made = AdminBench()
     await made.start()
     await topics.create(made.engine, TOPIC, {})
     await subscribe(made, "s")

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +21,8 @@ from gateway.services.admin import partitioned_topics, policies, topics
 from tests.support.admin.bench import AdminBench
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.virtual_time
+
 NAMESPACE = NamespaceName.of("public", "default")
 TOPIC = NAMESPACE.topic("t")
 KEEP = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
@@ -30,8 +31,8 @@ WITHIN_S = 30.0
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
-    made = AdminBench(tmp_path)
+async def bench() -> AsyncIterator[AdminBench]:
+    made = AdminBench()
     await made.start()
     await policies.set_on_namespace(made.engine, NAMESPACE, BY_NAME["retention"], KEEP)
     await topics.create(made.engine, TOPIC, {})

@@ -1,7 +1,6 @@
 """The holdings of a subscription are reported, a deletion removes no more of it, one consumer can be disconnected."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,13 +24,15 @@ from tests.support.admin.attached import attach
 from tests.support.admin.bench import AdminBench
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.virtual_time
+
 TOPIC = TopicName.parse("persistent://public/default/t")
 S = OnSubscription(TOPIC, "s")
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
-    made = AdminBench(tmp_path)
+async def bench() -> AsyncIterator[AdminBench]:
+    made = AdminBench()
     await made.start()
     await topics.create(made.engine, TOPIC, {})
     args = CreateSubscription(TOPIC, "s", EARLIEST_MESSAGE, {"team": "a"})

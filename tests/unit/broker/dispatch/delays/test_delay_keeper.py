@@ -13,6 +13,8 @@ from engine.managed.cursors.cursor import Cursor
 from tests.support.broker_bench import Client
 from tests.support.shelf import Reading, simulated
 
+pytestmark = pytest.mark.virtual_time
+
 HOUR_MS = 3_600_000
 SETTINGS = DataPathSettings(
     dispatcher_max_read_batch_size=7,

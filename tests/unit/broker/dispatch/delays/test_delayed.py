@@ -4,6 +4,8 @@ import asyncio
 from collections import Counter
 from dataclasses import replace
 
+import pytest
+
 from engine.base.ids import Position
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.broker.dispatch.delays.delayed import HEAP_ENTRY_BYTES, DelayIndex
@@ -14,6 +16,8 @@ from engine.broker.policies import (
 from engine.broker.settings import DataPathSettings
 from tests.support.broker_bench import Client
 from tests.support.shelf import EXACT, Reading, simulated
+
+pytestmark = pytest.mark.virtual_time
 
 HOUR_MS = 3_600_000
 SETTINGS = DataPathSettings(

@@ -11,6 +11,8 @@ from engine.broker.settings import DataPathSettings
 from tests.support.broker_bench import Client
 from tests.support.shelf import READ_S, Reading, simulated
 
+pytestmark = pytest.mark.virtual_time
+
 SETTINGS = DataPathSettings(dispatcher_max_read_batch_size=4)
 KINDS = pytest.mark.parametrize(
     "kind", [SubscriptionType.SHARED, SubscriptionType.EXCLUSIVE], ids=["shared", "exclusive"]

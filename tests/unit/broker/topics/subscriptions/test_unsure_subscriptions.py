@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +20,8 @@ from engine.metadata.store import MetadataStore
 from engine.wire import pulsar_pb2 as pb
 from tests.support.broker_bench import NAME, Bench, Client, opened, until
 from tests.support.stores.failing import FailingStore
+
+pytestmark = pytest.mark.virtual_time
 
 FIRST = InitialPosition.EARLIEST
 SHARED = SubscriptionType.SHARED
@@ -58,8 +59,8 @@ def away() -> Away:
 
 
 @pytest.fixture
-async def bench(tmp_path: Path, away: Away) -> AsyncIterator[Bench]:
-    async with opened(tmp_path, settings=QUICK, wrap=away.wrap) as made:
+async def bench(away: Away) -> AsyncIterator[Bench]:
+    async with opened(settings=QUICK, wrap=away.wrap) as made:
         yield made
 
 
@@ -116,8 +117,8 @@ async def test_a_subscription_comes_back_by_itself_if_its_deletion_did_not_happe
 
 
 @LOST
-async def test_deleting_again_deletes(tmp_path: Path, away: Away, lost_answer: bool) -> None:
-    async with opened(tmp_path, settings=PATIENT, wrap=away.wrap) as bench:
+async def test_deleting_again_deletes(away: Away, lost_answer: bool) -> None:
+    async with opened(settings=PATIENT, wrap=away.wrap) as bench:
         await bench.topic.subscriptions.create("s", FIRST, {})
         await bench.publish(1)
         away.now(lost_answer=lost_answer)
@@ -152,7 +153,7 @@ async def test_a_subscription_whose_creation_got_no_answer_is_whole_or_not_there
 
 
 async def test_nobody_waits_for_the_storage_of_another_subscription(
-    tmp_path: Path, away: Away, monkeypatch: pytest.MonkeyPatch
+    away: Away, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked, answered = asyncio.Event(), asyncio.Event()
     real = CursorStore.take
@@ -162,7 +163,7 @@ async def test_nobody_waits_for_the_storage_of_another_subscription(
         await answered.wait()
         return await real(self, *given)
 
-    async with opened(tmp_path, settings=PATIENT, wrap=away.wrap) as bench:
+    async with opened(settings=PATIENT, wrap=away.wrap) as bench:
         await bench.topic.subscriptions.create("s", FIRST, {})
         away.now(lost_answer=False)
         with pytest.raises(ServiceNotReady):

@@ -14,6 +14,8 @@ from gateway.services.engine_link import Engine, EngineLink
 from gateway.services.health.hops import HopError, Kind
 from gateway.services.index.selection import Chosen
 
+pytestmark = pytest.mark.virtual_time
+
 
 def listed(collector: Collector) -> list[str]:
     assert collector.latest is not None

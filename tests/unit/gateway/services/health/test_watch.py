@@ -2,10 +2,14 @@
 
 import asyncio
 
+import pytest
+
 from gateway.services.engine_link import EngineLink
 from gateway.services.health.hops import Kind
 from gateway.services.health.watch import Health
 from tests.support.waiting import stays
+
+pytestmark = pytest.mark.virtual_time
 
 
 async def test_a_change_wakes_who_waits_and_the_same_again_does_not(engine: EngineLink) -> None:

@@ -1,7 +1,6 @@
 """The last messages of all partitions together, through a broker: in order, bounded, without a trace."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -24,8 +23,8 @@ MANY = TopicName.parse("persistent://public/default/many")
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
-    made = AdminBench(tmp_path)
+async def bench() -> AsyncIterator[AdminBench]:
+    made = AdminBench()
     await made.start()
     await made.admin.call(CREATE_TOPIC, CreateTopic(PLAIN))
     await topics.create_partitioned(made.store, MANY, 3)
