@@ -49,16 +49,17 @@ def _apply_migrations() -> None:
 
 
 def prepare(host: str) -> None:
-    """Create the data folder. Raises ImproperlyConfigured when that fails, and for a host that is not loopback."""
+    """Create the data folder and those of the clusters. Raises ImproperlyConfigured when that fails, and for a host
+    that is not loopback."""
     if not may_listen(host, authenticated=settings.AUTHENTICATION_ENABLED):
         raise ImproperlyConfigured(
             f"host {host} is not loopback: without authentication only loopback is served"
         )
-    data_dir = settings.ENVIRONMENT.data_dir
-    try:
-        data_dir.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ImproperlyConfigured(f"cannot write to {data_dir}: {error.strerror}") from error
+    for folder in (settings.ENVIRONMENT.data_dir, *(item.folder for item in settings.CLUSTERS)):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ImproperlyConfigured(f"cannot write to {folder}: {error.strerror}") from error
 
 
 def main() -> None:

@@ -58,8 +58,8 @@ class Cluster(Parts):
         return Publisher(self.client)
 
     def record_history(self) -> None:
-        """Collect and record figures for the life of the process; called before or while the link's loop runs."""
-        self.settings.folder.mkdir(parents=True, exist_ok=True)
+        """Collect and record figures for the life of the process, in the cluster's folder, which exists; called before
+        or while the link's loop runs."""
         self.collector.recall = self.history.last_figures
         self.collector.recall_causes = self.history.last_causes
         self.link.start(Recorder(self.settings.folder, self.collector).run)

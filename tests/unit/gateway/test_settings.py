@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
@@ -81,6 +83,18 @@ def test_nonsense_is_named(environ: dict[str, str], file: str, words: str, tmp_p
 def test_an_address_that_others_reach_is_refused(host: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="only loopback is served"):
         prepare(host)
+
+
+def test_a_folder_of_a_cluster_that_cannot_be_made_is_named(tmp_path: Path, settings: Any) -> None:
+    environment = load({"MAGNETAR_CLUSTERS": "west=zk:w:2181"}, tmp_path).environment
+    settings.ENVIRONMENT = replace(environment, data_dir=tmp_path)
+    settings.CLUSTERS = settings.ENVIRONMENT.served("zk:h:2181")
+    prepare("127.0.0.1")
+    assert (tmp_path / "clusters" / "west").is_dir()
+    (tmp_path / "clusters" / "west").rmdir()
+    (tmp_path / "clusters" / "west").touch()
+    with pytest.raises(ImproperlyConfigured, match=r"cannot write to .*/clusters/west"):
+        prepare("127.0.0.1")
 
 
 @pytest.mark.parametrize("name", ["BOOKIE_PORT", "BROKER_HTTP_PORT"])
