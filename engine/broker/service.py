@@ -5,74 +5,31 @@ The broker is crash-only: no step of its end is needed for data to be safe. Drai
 
 import asyncio
 import ssl
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
-from engine.auth.judge import AllowAll
 from engine.base.backoff import Backoff
-from engine.base.clock import Clock
-from engine.base.entropy import Entropy
 from engine.base.errors import MagnetarError, MisuseError
 from engine.base.log import bound
 from engine.base.names import BundleName, TopicName
 from engine.base.tasks import TaskScope, contained
 from engine.broker.administration.metrics_page import Levels, metrics_page
-from engine.broker.administration.operations.admin_operations import (
-    AdminOperations,
-    Collaborators,
-)
 from engine.broker.administration.refusals import refusal_of
-from engine.broker.administration.subscription_feed import SubscriptionFeed
-from engine.broker.administration.topic_feed import TopicFeed
 from engine.broker.connection.session import Session
-from engine.broker.connection.sessions import Sessions
-from engine.broker.context import Context
-from engine.broker.control.assignment import BundleAssignment
-from engine.broker.control.catalog import Catalog
-from engine.broker.control.dynamic_settings import DynamicSettings
-from engine.broker.control.isolation_keeper import IsolationKeeper
-from engine.broker.control.topic_policies import PolicyLog
-from engine.broker.policies import (
-    TopicPolicies,
-)
-from engine.broker.ports import (
-    BrokerIdentity,
-    Namespaces,
-    Ownership,
-)
-from engine.broker.settings import DataPathSettings, LedgerDefaults, NodeSettings
-from engine.broker.topics.group_shares import GroupShares
-from engine.broker.topics.inactivity import Inactivity
-from engine.broker.topics.registry import TopicRegistry
-from engine.broker.topics.schema_rules import SchemaRules
-from engine.broker.upkeep import Upkeep
-from engine.client.settings import BrokerClientSettings
-from engine.ledger.client import LedgerClient
-from engine.managed.factory import ManagedLedgerFactory
-from engine.managed.settings import LedgerConfig
-from engine.managed.stored.resting import RestingLogs
+from engine.broker.running import BrokerResources, Running
+from engine.broker.settings import NodeSettings
 from engine.metadata import paths
 from engine.metadata.layout import check_layout
 from engine.metadata.store import (
-    MetadataStore,
     SessionExpiredError,
     SessionState,
     StoreUnavailableError,
 )
-from engine.net.handshake import allow_all
 from engine.net.http import HttpServer, Request, Response
 from engine.net.listener import Listener
-from engine.net.network import Network
 from engine.net.tls import ServerFiles
-from engine.ownership.owner import BundleOwnership, OwnerRecord
-from engine.ownership.placer import HashPlacer
-from engine.ownership.registration import BrokerRecord, BrokerRegistration
+from engine.ownership.registration import BrokerRecord
 from engine.rpc.server import RpcPages
-from engine.schema.schema_registry import SchemaRegistry
-from engine.tenancy import grants, topics
 from engine.tenancy.namespaces import bootstrap
-from engine.tenancy.settings import PolicySettings
 from engine.wire import commands
 from engine.wire.errors import ServerError
 
@@ -80,156 +37,6 @@ VERSION = "4.0.8"
 """Apache Pulsar release whose protocol this broker implements; it is sent to clients."""
 CLOSE_DEADLINE_S = 1.0
 """Seconds in which connections may end after everything they used is closed."""
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerResources:
-    """Settings and clients that a broker needs, created by ``engine.programs.broker``."""
-
-    node: NodeSettings
-    data_path: DataPathSettings
-    policies: PolicySettings
-    broker_client: BrokerClientSettings
-    ledger_config: Callable[[TopicPolicies], LedgerConfig]
-    token: str
-    store: MetadataStore
-    clock: Clock
-    entropy: Entropy
-    network: Network
-    ledgers: LedgerClient
-    factory: ManagedLedgerFactory
-    groups: tuple[object, ...]
-    """Groups of settings with Pulsar's names, as they were given to the process."""
-
-
-class Running:
-    """The parts of a broker whose ports are bound, connected with each other."""
-
-    def __init__(
-        self,
-        base: BrokerResources,
-        record: BrokerRecord,
-        instance: int,
-        on_lost: Callable[[list[BundleName]], None],
-    ) -> None:
-        self.ownership = BundleOwnership(base.store, OwnerRecord.of(record), on_lost)
-        defaults = base.policies
-        replication = LedgerConfig(
-            defaults.managed_ledger_default_ensemble_size,
-            defaults.managed_ledger_default_write_quorum,
-            defaults.managed_ledger_default_ack_quorum,
-        )
-        schemas = SchemaRegistry(base.store, base.ledgers, replication, base.clock)
-        rules = SchemaRules(schemas)
-        client_tls = base.broker_client.tls()
-        service_url = record.service_url if client_tls is None else record.service_url_tls
-        self.policy_log = PolicyLog(
-            store=base.store,
-            schemas=schemas,
-            network=base.network,
-            clock=base.clock,
-            entropy=base.entropy,
-            cluster=base.node.cluster_name,
-            service_url=service_url,
-            tls=client_tls,
-            loaded=lambda: [topic.name for topic in self.registry],
-        )
-        self.catalog = Catalog(base.store, base.policies, self.policy_log, base.node.cluster_name)
-        self.assignment = BundleAssignment(
-            base.store, self.ownership, record, base.node.cluster_name, HashPlacer()
-        )
-        owned: Ownership = self.assignment
-        namespaces: Namespaces = self.catalog
-        self.identity = BrokerIdentity(base.node.cluster_name, record.id, instance)
-        self.context = context = Context(
-            base.data_path, base.clock, base.entropy, self.identity, AllowAll(), allow_all
-        )
-
-        async def forget(name: TopicName) -> None:
-            if not await topics.twin_exists(base.store, name):
-                await rules.forget(name)
-            await self.policy_log.forget(name)
-            await grants.forget_topic(base.store, name)
-
-        self.registry = TopicRegistry(
-            factory=base.factory,
-            ownership=owned,
-            namespaces=namespaces,
-            context=context,
-            ledger_config=base.ledger_config,
-            forget=forget,
-        )
-        self.sessions = Sessions(context, self.registry, owned, namespaces, rules)
-        incarnation = f"{record.id}-{instance}"
-
-        topic_feed = TopicFeed(self.registry, base.clock, incarnation)
-        subscription_feed = SubscriptionFeed(self.registry, context, incarnation)
-        self.upkeep = Upkeep(
-            self.registry,
-            namespaces,
-            base.ledger_config,
-            base.data_path,
-            counted=(topic_feed.count, subscription_feed.count),
-            inactivity=Inactivity(self.registry, base.clock),
-        )
-        self.catalog.on_change = self.upkeep.policies_changed
-        self.catalog.is_loaded = lambda name: self.registry.loaded(name) is not None
-        self.policy_log.on_change = self.upkeep.policies_changed
-        self.shares = GroupShares(base.store, self.registry.groups, record.id, base.clock)
-        self._cache = base.factory.cache
-        self.dynamic = DynamicSettings(base.store, base.groups, self._apply_settings)
-        self.operations = AdminOperations(
-            Collaborators(
-                store=base.store,
-                clock=base.clock,
-                record=record,
-                registry=self.registry,
-                assignment=self.assignment,
-                ownership=self.ownership,
-                catalog=self.catalog,
-                topic_feed=topic_feed,
-                subscription_feed=subscription_feed,
-                resting=RestingLogs(base.store, base.ledgers),
-                schemas=schemas,
-                dynamic=self.dynamic,
-                settings=base.data_path,
-                ledger_config=base.ledger_config,
-                forget=forget,
-            )
-        )
-        self.registration = BrokerRegistration(base.store, record)
-        self.isolation = IsolationKeeper(
-            base.store,
-            self.ownership,
-            record.id,
-            base.node.cluster_name,
-            unload=self.operations.bundles.unload_topics,
-        )
-
-    def _apply_settings(self, dynamic: DynamicSettings) -> None:
-        """Apply changed settings at once."""
-        self.context.settings = dynamic.of(DataPathSettings)
-        self._cache.resize(dynamic.of(LedgerDefaults).managed_ledger_cache_size_mb << 20)
-        self.catalog.use(dynamic.of(PolicySettings))
-        self.registry.settings_changed()
-        for topic in self.registry:
-            self.upkeep.policies_changed(topic.name.namespace)
-
-    async def close(self) -> None:
-        """Stop all parts without a hand-over. A part that fails is logged and does not prevent the others."""
-        for part, close in (
-            ("upkeep", self.upkeep.close),
-            ("isolation", self.isolation.close),
-            ("resource groups", self.shares.close),
-            ("dynamic settings", self.dynamic.close),
-            ("topic policies", self.policy_log.close),
-            ("topics", partial(self.registry.close, deadline_s=1.0)),
-            ("sessions", self.sessions.close),
-            ("ownership", self.ownership.close),
-        ):
-            with contained(f"end of {part}"):
-                await close()
-        self.catalog.close()
 
 
 class BrokerService:

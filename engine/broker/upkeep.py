@@ -7,12 +7,13 @@ from functools import partial
 from typing import NamedTuple
 
 from engine.base.errors import MagnetarError
-from engine.base.names import NamespaceName, TopicName
+from engine.base.names import NamespaceName
 from engine.base.tasks import TaskScope, contained, restarting
 from engine.broker.errors import TopicNotFound
 from engine.broker.policies import (
     TopicPolicies,
 )
+from engine.broker.policy_changes import PolicyChanges
 from engine.broker.ports import Namespaces
 from engine.broker.settings import DataPathSettings
 from engine.broker.topics.inactivity import Inactivity
@@ -50,18 +51,22 @@ class Upkeep:
         namespaces: Namespaces,
         ledger_config: Callable[[TopicPolicies], LedgerConfig],
         settings: DataPathSettings,
+        *,
+        changes: PolicyChanges | None = None,
         counted: Sequence[Callable[[list[Topic]], None]] = (),
         inactivity: Inactivity | None = None,
     ) -> None:
-        """Create the jobs. ``counted`` are called once a second with the topics that may have changed since."""
+        """Create the jobs. Policies that are noted in ``changes`` are read and applied soon.
+
+        ``counted`` are called once a second with the topics that may have changed since.
+        """
         self._counted = counted
         self._registry = registry
         self._namespaces = namespaces
         self._ledger_config = ledger_config
         self._scope = TaskScope("upkeep")
         self._idle: dict[Topic, None] = {}
-        self._changed: dict[NamespaceName | TopicName, None] = {}
-        self._policies_changed = asyncio.Event()
+        self._changes = changes or PolicyChanges()
         self._unacked_max = settings.max_unacked_messages_per_broker
         part = settings.max_unacked_messages_per_subscription_on_broker_blocked
         self._share = max(self._unacked_max * part, 1)
@@ -157,16 +162,9 @@ class Upkeep:
             with contained(f"unloading of {topic.name}"):
                 await self._registry.unload(topic.name)
 
-    def policies_changed(self, where: NamespaceName | TopicName) -> None:
-        """Read and apply the policies of all loaded topics of a namespace or a (partitioned) topic soon."""
-        self._changed[where] = None
-        self._policies_changed.set()
-
     async def _apply_changes(self) -> None:
         while True:
-            await self._policies_changed.wait()
-            self._policies_changed.clear()
-            changed, self._changed = self._changed, {}
+            changed = await self._changes.take()
             retry = False
             # Topics of other namespaces are not visited: a broker may have very many of them.
             for namespace in dict.fromkeys(
@@ -176,7 +174,7 @@ class Upkeep:
                     await _turn(index)
                     concerned = namespace in changed or topic.name.partitioned in changed
                     if concerned and not await self._apply_policies_to(topic):
-                        self.policies_changed(topic.name.partitioned)
+                        self._changes.note(topic.name.partitioned)
                         retry = True
             if retry:
                 await asyncio.sleep(CHANGES_RETRY_S)

@@ -5,7 +5,8 @@ from dataclasses import replace
 from engine.auth.internal import load_token
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
-from engine.broker.service import BrokerResources, BrokerService
+from engine.broker.running import BrokerResources
+from engine.broker.service import BrokerService
 from engine.ledger.client import LedgerClient
 from engine.managed.factory import ManagedLedgerFactory
 from engine.metadata.store import MetadataStore

@@ -30,6 +30,7 @@ from engine.broker.ports import (
     TopicMode,
 )
 from engine.broker.settings import DataPathSettings
+from engine.broker.topic_table import TopicTable
 from engine.broker.topics.publish import Producer, Publish
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import SchemaRules
@@ -360,6 +361,7 @@ async def opened(
         context=context,
         ledger_config=everything.ledger_config,
         forget=schemas.forget,
+        loaded=TopicTable[Topic](),
     )
     yield Bench(cluster, registry, everything, schemas, await registry.get(NAME, create=True))
     await registry.close()

@@ -20,6 +20,7 @@ THROUGH = {
     "engine/broker/administration/operations/statistics.py": "unit/gateway/test_non_persistent.py",
     "engine/broker/dispatch/dropping.py": "unit/broker/topics/test_ephemeral.py",
     "engine/broker/dispatch/parking.py": "unit/broker/dispatch/test_parked_chunks.py",
+    "engine/broker/running.py": "unit/broker/test_service.py",
     "engine/broker/topics/subscriptions/unacked_subscription.py": "unit/broker/compaction/test_topic_compaction.py",
     "engine/ledger/cluster/choice.py": "unit/ledger/test_placement.py",
     "engine/ledger/cluster/cluster.py": "unit/ledger/test_faulty_bookies.py",

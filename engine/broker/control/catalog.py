@@ -88,19 +88,26 @@ class Catalog:
     """Namespaces and topics for one broker. Created inside a running loop.
 
     ``on_change`` is called with each namespace whose policies changed. ``is_loaded`` returns whether a topic is served
-    here; a non-persistent topic exists only then. Both must be set before the first call.
+    here; a non-persistent topic exists only then.
     """
 
     def __init__(
-        self, store: MetadataStore, settings: PolicySettings, own: OwnPolicies, cluster: str
+        self,
+        store: MetadataStore,
+        settings: PolicySettings,
+        own: OwnPolicies,
+        cluster: str,
+        *,
+        on_change: Callable[[NamespaceName], None] = lambda name: None,
+        is_loaded: Callable[[TopicName], bool] = lambda topic: False,
     ) -> None:
         self.own = own
         self._cluster = cluster
         self._store = store
         self._topic_room = TopicRoom(store)
         self._settings = settings
-        self.on_change: Callable[[NamespaceName], None] = lambda name: None
-        self.is_loaded: Callable[[TopicName], bool] = lambda topic: False
+        self._on_change = on_change
+        self._is_loaded = is_loaded
         self._known: OrderedDict[NamespaceName, _CachedPolicies] = OrderedDict()
 
     def use(self, settings: PolicySettings) -> None:
@@ -185,7 +192,7 @@ class Catalog:
         entry.stop()
         if self._known.get(name) is entry:
             del self._known[name]
-        self.on_change(name)
+        self._on_change(name)
 
     async def policies(self, topic: TopicName) -> TopicPolicies:
         cached = await self._known_of(topic.namespace)
@@ -206,7 +213,7 @@ class Catalog:
                 return 0
             if not await self._may_be(topic) or not (allow_create and policies.auto_topic):
                 raise TopicNotFound("")
-            if not topic.persistent and self.is_loaded(topic):
+            if not topic.persistent and self._is_loaded(topic):
                 return 0
             if policies.new_partitions and topics.is_partitionable(topic):
                 return await self._create_partitioned(topic, policies)
@@ -223,7 +230,7 @@ class Catalog:
 
     async def _create_partitioned(self, topic: TopicName, policies: NamespacePolicies) -> int:
         async def is_loaded() -> bool:
-            return not topic.persistent and self.is_loaded(topic)
+            return not topic.persistent and self._is_loaded(topic)
 
         count = policies.new_partitions
         parts = [topic.partition_at(index).full for index in range(count)]
@@ -232,7 +239,7 @@ class Catalog:
             await topics.create_partitioned(self._store, topic, count, is_loaded=is_loaded)
         except AlreadyExists as error:  # another client created it meanwhile, or is creating it
             record, exists = await topics.look_up(self._store, topic)
-            if record is None and not exists and not self.is_loaded(topic):
+            if record is None and not exists and not self._is_loaded(topic):
                 # Not created yet: the client repeats its lookup.
                 raise ServiceNotReady(f"Topic {topic} is being made") from error
             return int(record["partitions"]) if record is not None else 0

@@ -73,8 +73,9 @@ class PolicyLog:
         service_url: str,
         tls: ContextSource | None = None,
         loaded: Callable[[], Iterable[TopicName]],
+        on_change: Callable[[TopicName], None],
     ) -> None:
-        self.on_change: Callable[[TopicName], None] = lambda topic: None
+        self._on_change = on_change
         self._store = store
         self._schemas = schemas
         self._clock = clock
@@ -237,7 +238,7 @@ class PolicyLog:
     def _changed(self, key: str) -> None:
         topic = _topic_of(key.removeprefix(GLOBAL_PREFIX))
         if topic is not None:
-            self.on_change(topic)
+            self._on_change(topic)
 
     async def _close_unused(self) -> None:
         while True:

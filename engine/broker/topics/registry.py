@@ -23,6 +23,7 @@ from engine.broker.policies import (
     TopicPolicies,
 )
 from engine.broker.ports import Namespaces, Ownership
+from engine.broker.topic_table import TopicTable
 from engine.broker.topics.ephemeral import EphemeralLog
 from engine.broker.topics.limits import is_system
 from engine.broker.topics.ports import Log
@@ -87,7 +88,9 @@ class TopicRegistry:
         context: Context,
         ledger_config: Callable[[TopicPolicies], LedgerConfig],
         forget: Forget,
+        loaded: TopicTable[Topic],
     ) -> None:
+        """Create a registry without topics, which keeps those that it loads in ``loaded``."""
         self._factory = factory
         self._ownership = ownership
         self._namespaces = namespaces
@@ -95,9 +98,7 @@ class TopicRegistry:
         self._ledger_config = ledger_config
         self._forget = forget
         self._scope = TaskScope("topics", self._task_failed)
-        self._loaded: dict[str, Topic] = {}
-        self._by_namespace: dict[NamespaceName, dict[str, Topic]] = {}
-        """The loaded topics of each namespace that has any."""
+        self._loaded = loaded
         self._loading = UnderWay[str, Topic](self._scope)
         self._unloads: dict[str, asyncio.Task[None]] = {}
         """Tasks by topic name that unload a topic."""
@@ -158,12 +159,11 @@ class TopicRegistry:
 
     def topics(self, namespace: NamespaceName | None = None) -> list[Topic]:
         """Return the loaded topics sorted by name, of one namespace or of all."""
-        topics = self._loaded if namespace is None else self._by_namespace.get(namespace, {})
-        return [topics[name] for name in sorted(topics)]
+        return self._loaded.sorted(namespace)
 
     def __iter__(self) -> Iterator[Topic]:
         """Iterate over the topics that are loaded at this moment, unordered."""
-        return iter(list(self._loaded.values()))
+        return iter(self._loaded)
 
     def tick(self, elapsed_s: float) -> list[Topic]:
         """Compute rates from counters, once a second, of the topics that may have changed since the last call.
@@ -288,8 +288,7 @@ class TopicRegistry:
             log.warning("topic not loaded topic=%s: %s", name, error)
             raise PersistenceError(f"Topic {name} could not be loaded: {error}") from error
         self.load_times.add(self._context.clock.monotonic_s() - began_s)
-        self._loaded[name.full] = topic
-        self._by_namespace.setdefault(name.namespace, {})[name.full] = topic
+        self._loaded.add(topic)
         topic.touched()
         if not name.persistent and name.partition < 0:
             await self._confirm_loaded(topic)
@@ -394,18 +393,10 @@ class TopicRegistry:
             self._unloads[full] = task
         return task
 
-    def _unlist(self, topic: Topic) -> None:
-        """Serve the topic no longer."""
-        if self._loaded.pop(topic.name.full, None) is not None:
-            namespace = topic.name.namespace
-            del self._by_namespace[namespace][topic.name.full]
-            if not self._by_namespace[namespace]:
-                del self._by_namespace[namespace]
-
     async def _unload(self, topic: Topic) -> None:
         full = topic.name.full
         # First, so that no client is attached while the topic is closed: requests are refused until it is.
-        self._unlist(topic)
+        self._loaded.remove(topic)
         self._unloading[topic] = None
         topic.touched()
         try:

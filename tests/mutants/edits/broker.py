@@ -49,8 +49,8 @@ EDITS = (
     ),
     Edit(
         "unloaded-topics-stay-in-their-namespace",
-        "engine/broker/topics/registry.py::TopicRegistry._unlist",
-        "del self._by_namespace[namespace][topic.name.full]",
+        "engine/broker/topic_table.py::TopicTable.remove",
+        "del self._by_namespace[namespace][full]",
         "pass",
         (f"{TOPICS}/test_registry.py::test_the_loaded_topics_of_a_namespace_are_listed",),
     ),

@@ -10,6 +10,7 @@ import pytest
 
 from engine.base.names import NamespaceName, TopicName
 from engine.broker.policies import StoragePolicies, TopicPolicies
+from engine.broker.policy_changes import PolicyChanges
 from engine.broker.ports import Namespaces
 from engine.broker.settings import DataPathSettings
 from engine.broker.topics.registry import TopicRegistry
@@ -71,23 +72,25 @@ class Unchanged:
         return TopicPolicies()
 
 
-def upkeep_of(registry: Registry) -> Upkeep:
+def upkeep_of(registry: Registry, changes: PolicyChanges | None = None) -> Upkeep:
     return Upkeep(
         cast(TopicRegistry, registry),
         cast(Namespaces, Unchanged()),
         lambda policies: LedgerConfig(),
         DataPathSettings(),
+        changes=changes,
     )
 
 
 async def test_a_policy_change_visits_only_the_topics_of_its_namespace() -> None:
     topics = [Topic(f"persistent://t/{n}/{i}") for n in ("a", "b", "c") for i in range(3)]
     registry = Registry(topics)
-    upkeep = upkeep_of(registry)
+    changes = PolicyChanges()
+    upkeep = upkeep_of(registry, changes)
     upkeep.start()
     changed = NamespaceName.of("t", "b")
-    upkeep.policies_changed(changed)
-    upkeep.policies_changed(TopicName.parse("persistent://t/c/1"))
+    changes.note(changed)
+    changes.note(TopicName.parse("persistent://t/c/1"))
     await until(lambda: topics[7].rounds > 0)
     await upkeep.close()
     assert registry.listed == [changed, NamespaceName.of("t", "c")]

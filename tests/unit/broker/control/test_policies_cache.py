@@ -40,11 +40,15 @@ class NoneOfTheirOwn:
         raise NotImplementedError
 
 
-async def made() -> tuple[Any, Catalog]:
+async def made(
+    on_change: Callable[[NamespaceName], None] = lambda name: None,
+) -> tuple[Any, Catalog]:
     """A store with policies, and a catalog."""
     store = MemoryServer().session()
     await store.create(PATH, with_ttl(1), make_parents=True)
-    return store, Catalog(store, PolicySettings(), NoneOfTheirOwn(), "standalone")
+    return store, Catalog(
+        store, PolicySettings(), NoneOfTheirOwn(), "standalone", on_change=on_change
+    )
 
 
 async def seen(catalog: Catalog, seconds: int) -> None:
@@ -54,9 +58,8 @@ async def seen(catalog: Catalog, seconds: int) -> None:
 
 
 async def test_changed_policies_are_read_again_and_told() -> None:
-    store, catalog = await made()
     told: list[NamespaceName] = []
-    catalog.on_change = told.append
+    store, catalog = await made(told.append)
     await seen(catalog, 1)
     assert len(catalog._known) == 1
     await store.put(PATH, with_ttl(2))
@@ -68,9 +71,8 @@ async def test_changed_policies_are_read_again_and_told() -> None:
 
 
 async def test_policies_that_change_while_they_are_read_are_not_kept() -> None:
-    store, catalog = await made()
     told: list[NamespaceName] = []
-    catalog.on_change = told.append
+    store, catalog = await made(told.append)
     get = store.get
 
     async def slow(path: str) -> Any:

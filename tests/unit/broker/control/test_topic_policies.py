@@ -78,7 +78,7 @@ async def test_a_change_is_seen_here_at_once_and_at_the_other_broker_soon(
 ) -> None:
     here, there = map(policies, two.brokers)
     told: list[TopicName] = []
-    there.on_change = told.append
+    there._on_change = told.append
     assert await there.get(TOPIC) == {}
     await here.change(TOPIC, put(messageTTLInSeconds=60))
     assert await here.get(TOPIC) == {"messageTTLInSeconds": 60}
@@ -149,7 +149,7 @@ async def test_a_change_that_changes_nothing_writes_nothing(two: SeveralBrokers)
     assert not await topics.topic_exists(two.store, log_topic(NAMESPACE))
     await log.change(TOPIC, put(maxMessageSize=1))
     told: list[TopicName] = []
-    log.on_change = told.append
+    log._on_change = told.append
     await log.change(TOPIC, put(maxMessageSize=1))
     assert told == []
 

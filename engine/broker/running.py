@@ -1,0 +1,240 @@
+"""The parts of a running broker, put together: tenancy, then topics, then administration."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from engine.auth.judge import AllowAll
+from engine.base.clock import Clock
+from engine.base.entropy import Entropy
+from engine.base.names import BundleName, TopicName
+from engine.base.tasks import contained
+from engine.broker.administration.operations.admin_operations import (
+    AdminOperations,
+    Collaborators,
+)
+from engine.broker.administration.subscription_feed import SubscriptionFeed
+from engine.broker.administration.topic_feed import TopicFeed
+from engine.broker.connection.sessions import Sessions
+from engine.broker.context import Context
+from engine.broker.control.assignment import BundleAssignment
+from engine.broker.control.catalog import Catalog
+from engine.broker.control.dynamic_settings import DynamicSettings
+from engine.broker.control.isolation_keeper import IsolationKeeper
+from engine.broker.control.topic_policies import PolicyLog
+from engine.broker.policies import (
+    TopicPolicies,
+)
+from engine.broker.policy_changes import PolicyChanges
+from engine.broker.ports import (
+    BrokerIdentity,
+    Namespaces,
+    Ownership,
+)
+from engine.broker.settings import DataPathSettings, LedgerDefaults, NodeSettings
+from engine.broker.topic_table import TopicTable
+from engine.broker.topics.group_shares import GroupShares
+from engine.broker.topics.inactivity import Inactivity
+from engine.broker.topics.registry import TopicRegistry
+from engine.broker.topics.schema_rules import SchemaRules
+from engine.broker.topics.topic import Topic
+from engine.broker.upkeep import Upkeep
+from engine.client.settings import BrokerClientSettings
+from engine.ledger.client import LedgerClient
+from engine.managed.factory import ManagedLedgerFactory
+from engine.managed.settings import LedgerConfig
+from engine.managed.stored.resting import RestingLogs
+from engine.metadata.store import (
+    MetadataStore,
+)
+from engine.net.handshake import allow_all
+from engine.net.network import Network
+from engine.ownership.owner import BundleOwnership, OwnerRecord
+from engine.ownership.placer import HashPlacer
+from engine.ownership.registration import BrokerRecord, BrokerRegistration
+from engine.schema.schema_registry import SchemaRegistry
+from engine.tenancy import grants, topics
+from engine.tenancy.settings import PolicySettings
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerResources:
+    """Settings and clients that a broker needs, created by ``engine.programs.broker``."""
+
+    node: NodeSettings
+    data_path: DataPathSettings
+    policies: PolicySettings
+    broker_client: BrokerClientSettings
+    ledger_config: Callable[[TopicPolicies], LedgerConfig]
+    token: str
+    store: MetadataStore
+    clock: Clock
+    entropy: Entropy
+    network: Network
+    ledgers: LedgerClient
+    factory: ManagedLedgerFactory
+    groups: tuple[object, ...]
+    """Groups of settings with Pulsar's names, as they were given to the process."""
+
+
+class Tenancy:
+    """Namespaces, their policies and schemas, as one broker knows them."""
+
+    def __init__(
+        self,
+        base: BrokerResources,
+        record: BrokerRecord,
+        changes: PolicyChanges,
+        loaded: TopicTable[Topic],
+    ) -> None:
+        """Report changed policies to ``changes``; ``loaded`` are the topics served here."""
+        defaults = base.policies
+        replication = LedgerConfig(
+            defaults.managed_ledger_default_ensemble_size,
+            defaults.managed_ledger_default_write_quorum,
+            defaults.managed_ledger_default_ack_quorum,
+        )
+        self._store = base.store
+        self.schemas = SchemaRegistry(base.store, base.ledgers, replication, base.clock)
+        self.rules = SchemaRules(self.schemas)
+        client_tls = base.broker_client.tls()
+        service_url = record.service_url if client_tls is None else record.service_url_tls
+        self.policy_log = PolicyLog(
+            store=base.store,
+            schemas=self.schemas,
+            network=base.network,
+            clock=base.clock,
+            entropy=base.entropy,
+            cluster=base.node.cluster_name,
+            service_url=service_url,
+            tls=client_tls,
+            loaded=loaded.names,
+            on_change=changes.note,
+        )
+        self.catalog = Catalog(
+            base.store,
+            base.policies,
+            self.policy_log,
+            base.node.cluster_name,
+            on_change=changes.note,
+            is_loaded=loaded.holds,
+        )
+
+    async def forget(self, name: TopicName) -> None:
+        """Delete the schemas, policies and permissions of a topic that is being deleted."""
+        if not await topics.twin_exists(self._store, name):
+            await self.rules.forget(name)
+        await self.policy_log.forget(name)
+        await grants.forget_topic(self._store, name)
+
+
+class Running:
+    """The parts of a broker whose ports are bound, connected with each other."""
+
+    def __init__(
+        self,
+        base: BrokerResources,
+        record: BrokerRecord,
+        instance: int,
+        on_lost: Callable[[list[BundleName]], None],
+    ) -> None:
+        self._cache = base.factory.cache
+        cluster = base.node.cluster_name
+        self.ownership = BundleOwnership(base.store, OwnerRecord.of(record), on_lost)
+        self.assignment = BundleAssignment(
+            base.store, self.ownership, record, cluster, HashPlacer()
+        )
+        self.identity = BrokerIdentity(cluster, record.id, instance)
+        self.context = Context(
+            base.data_path, base.clock, base.entropy, self.identity, AllowAll(), allow_all
+        )
+        self._changes, loaded = PolicyChanges(), TopicTable[Topic]()
+        self.tenancy = Tenancy(base, record, self._changes, loaded)
+        self.policy_log, self.catalog = self.tenancy.policy_log, self.tenancy.catalog
+        self._serve_topics(base, record, loaded)
+        self._administer(base, record, incarnation=f"{record.id}-{instance}")
+        self.registration = BrokerRegistration(base.store, record)
+        self.isolation = IsolationKeeper(
+            base.store,
+            self.ownership,
+            record.id,
+            cluster,
+            unload=self.operations.bundles.unload_topics,
+        )
+
+    def _serve_topics(
+        self, base: BrokerResources, record: BrokerRecord, loaded: TopicTable[Topic]
+    ) -> None:
+        """Create the parts that load topics and serve clients."""
+        owned: Ownership = self.assignment
+        namespaces: Namespaces = self.catalog
+        self.registry = TopicRegistry(
+            factory=base.factory,
+            ownership=owned,
+            namespaces=namespaces,
+            context=self.context,
+            ledger_config=base.ledger_config,
+            forget=self.tenancy.forget,
+            loaded=loaded,
+        )
+        self.sessions = Sessions(self.context, self.registry, owned, namespaces, self.tenancy.rules)
+        self.shares = GroupShares(base.store, self.registry.groups, record.id, base.clock)
+
+    def _administer(self, base: BrokerResources, record: BrokerRecord, incarnation: str) -> None:
+        """Create the parts that report on topics, keep them up and change them."""
+        topic_feed = TopicFeed(self.registry, base.clock, incarnation)
+        subscription_feed = SubscriptionFeed(self.registry, self.context, incarnation)
+        self.upkeep = Upkeep(
+            self.registry,
+            self.catalog,
+            base.ledger_config,
+            base.data_path,
+            changes=self._changes,
+            counted=(topic_feed.count, subscription_feed.count),
+            inactivity=Inactivity(self.registry, base.clock),
+        )
+        self.dynamic = DynamicSettings(base.store, base.groups, self._apply_settings)
+        self.operations = AdminOperations(
+            Collaborators(
+                store=base.store,
+                clock=base.clock,
+                record=record,
+                registry=self.registry,
+                assignment=self.assignment,
+                ownership=self.ownership,
+                catalog=self.catalog,
+                topic_feed=topic_feed,
+                subscription_feed=subscription_feed,
+                resting=RestingLogs(base.store, base.ledgers),
+                schemas=self.tenancy.schemas,
+                dynamic=self.dynamic,
+                settings=base.data_path,
+                ledger_config=base.ledger_config,
+                forget=self.tenancy.forget,
+            )
+        )
+
+    def _apply_settings(self, dynamic: DynamicSettings) -> None:
+        """Apply changed settings at once."""
+        self.context.settings = dynamic.of(DataPathSettings)
+        self._cache.resize(dynamic.of(LedgerDefaults).managed_ledger_cache_size_mb << 20)
+        self.catalog.use(dynamic.of(PolicySettings))
+        self.registry.settings_changed()
+        for topic in self.registry:
+            self._changes.note(topic.name.namespace)
+
+    async def close(self) -> None:
+        """Stop all parts without a hand-over. A part that fails is logged and does not prevent the others."""
+        for part, close in (
+            ("upkeep", self.upkeep.close),
+            ("isolation", self.isolation.close),
+            ("resource groups", self.shares.close),
+            ("dynamic settings", self.dynamic.close),
+            ("topic policies", self.policy_log.close),
+            ("topics", partial(self.registry.close, deadline_s=1.0)),
+            ("sessions", self.sessions.close),
+            ("ownership", self.ownership.close),
+        ):
+            with contained(f"end of {part}"):
+                await close()
+        self.catalog.close()
