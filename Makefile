@@ -46,8 +46,9 @@ unit:
 	PYTHONASYNCIODEBUG=1 $(PYTEST) -q -n $(JOBS) tests/unit tests/golden tests/contract tests/fuzz
 
 # Real ZooKeeper, real processes, the official client, Spark; the crash tests; where Maven is, Apache's bookies and
-# ledger client with ours. The tests of a file stay together: they share servers. Less than half of their time is work,
-# the rest are outages and time-outs: one process more than `JOBS`; files of few long tests are first, not last.
+# ledger client with ours. The tests of a file stay together, and so do files that share an instance
+# (tests/support/instances/shared.py). Less than half of their time is work, the rest are outages and time-outs: one
+# process more than `JOBS`; files of few long tests are first, not last.
 slow:
 	$(PYTEST) -q -n $(SLOW_JOBS) --dist loadfile --no-loadscope-reorder --timeout 600 -m "not long" \
 	  tests/crash tests/interop/schemas tests/oracle tests/integration tests/interop

@@ -1,4 +1,4 @@
-"""Fixtures that several suites share: a real ZooKeeper server."""
+"""Fixtures that several suites share: a real ZooKeeper server, a whole instance."""
 
 import asyncio
 import os
@@ -10,13 +10,17 @@ import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.ports import free_ports
 from tests.support.virtual_time import VirtualLoop
+
+if TYPE_CHECKING:  # unit tests need none of them
+    from tests.support.instances.shared import SharedInstance, SharersTogether
+    from tests.support.net.sealing import Sealer
 
 # A test finds the same on every run and on every machine, however busy; HYPOTHESIS_PROFILE=search looks further.
 settings.register_profile(
@@ -109,3 +113,56 @@ def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKe
 def zookeeper_hosts(zookeeper_server: ZooKeeperProcess) -> str:
     """``host:port`` of a real ZooKeeper; use a chroot of your own."""
     return zookeeper_server.hosts
+
+
+@pytest.fixture(scope="session")
+def sealer(tmp_path_factory: pytest.TempPathFactory) -> "Sealer":
+    """Keys that the gateway of the shared instance has, by the name ``mine``."""
+    from tests.support.net.sealing import Sealer
+
+    return Sealer(tmp_path_factory.mktemp("keys"), "mine")
+
+
+@pytest.fixture(scope="session")
+def shared_instance(
+    tmp_path_factory: pytest.TempPathFactory, sealer: "Sealer"
+) -> Iterator["SharedInstance"]:
+    """An instance for files whose tests harm none of its parts: ``tests/support/instances/shared.py``."""
+    keys = str(sealer.public_file.parent)
+    yield from _shared(tmp_path_factory, MAGNETAR_WEBSOCKET_KEY_FOLDER=keys)
+
+
+@pytest.fixture(scope="session")
+def killed_instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SharedInstance"]:
+    """Another one, for files whose tests kill and stop its parts."""
+    yield from _shared(tmp_path_factory)
+
+
+def _shared(folders: pytest.TempPathFactory, **env: str) -> Iterator["SharedInstance"]:
+    from tests.support.instance import Instance
+    from tests.support.instances.shared import SharedInstance
+
+    def start() -> Instance:
+        made = Instance(folders.mktemp("shared"), **env)
+        made.start()
+        made.wait_running("worker")
+        return made
+
+    shared = SharedInstance(start)
+    yield shared
+    shared.close()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the tests last that leave the shared instance to nobody."""
+    from tests.support.instances.shared import LAST
+
+    items.sort(key=lambda item: item.nodeid.startswith(LAST))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "SharersTogether | None":
+    """``--dist loadfile`` with the files that share an instance in one process."""
+    from tests.support.instances.shared import SharersTogether
+
+    return SharersTogether(config, log) if config.getoption("dist") == "loadfile" else None

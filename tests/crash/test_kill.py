@@ -7,14 +7,14 @@ leaves the operating system's page cache alone; losing unsynced bytes too is the
 import os
 import random
 import time
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import pulsar
 import pytest
 
 from tests.crash.load import Load, quiet_client
-from tests.support.instance import Instance, running_instance
+from tests.support.instance import Instance
+from tests.support.instances.shared import SharedInstance
 
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", "7"))
 SEED = int(os.environ.get("CRASH_SEED", "1"))
@@ -22,8 +22,8 @@ VICTIMS = ["bookie-1", "broker-1", "zookeeper", "bookie-1", "broker-1", "gateway
 
 
 @pytest.fixture(scope="module")
-def instance(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    with running_instance(tmp_path_factory.mktemp("crash")) as made:
+def instance(killed_instance: SharedInstance) -> Iterator[Instance]:
+    with killed_instance.harmed() as made:
         yield made
 
 
@@ -90,21 +90,4 @@ def test_acknowledged_messages_do_not_come_back_after_a_kill(instance: Instance)
         got = [int(consumer.receive(10_000).data()) for _ in range(40)]
         assert got == list(range(60, 100))
     finally:
-        client.close()
-
-
-def test_data_that_was_moved_is_served_by_the_next_instance_on_other_ports(tmp_path: Path) -> None:
-    topic = "persistent://public/default/kept"
-    with running_instance(tmp_path / "data") as first:
-        client = quiet_client(first.url)
-        client.subscribe(topic, "s").close()
-        producer = client.create_producer(topic)
-        for number in range(50):
-            producer.send(b"%d" % number)
-        client.close()
-    (tmp_path / "data").rename(tmp_path / "moved")
-    with running_instance(tmp_path / "moved") as second:
-        client = quiet_client(second.url)
-        consumer = client.subscribe(topic, "s")
-        assert [int(consumer.receive(5000).data()) for _ in range(50)] == list(range(50))
         client.close()

@@ -143,7 +143,7 @@ async def test_of_a_broker_that_is_silent_the_last_numbers_stay_and_its_hop_is_n
     heard = gateway.collector._brokers._followed[owner.record.id].last_seen
     await until(lambda: gateway.collector.known_until() == heard)  # the store was heard since
     # What is shown is as of when all were heard.
-    await stays(lambda: gateway.collector.known_until() == heard, 1.5)
+    await stays(lambda: gateway.collector.known_until() == heard, 0.5)
 
 
 def _lines(gateway: Gateway) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ import pulsar
 import pytest
 
 from tests.support.instance import Instance, running_instance
-from tests.support.waiting import stays_blocking
+from tests.support.waiting import stays_blocking, until_blocking
 
 C = "/api/v1/clusters/standalone"
 TOPICS = [f"persistent://public/default/waits-{number}" for number in range(6)]
@@ -28,7 +28,8 @@ PERIOD_S = 0.1
 
 @pytest.fixture(scope="module")
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
-    with running_instance(tmp_path_factory.mktemp("truth"), brokers=2) as made:
+    session = {"MAGNETAR_METADATA_STORE_SESSION_TIMEOUT_MILLIS": "6000"}
+    with running_instance(tmp_path_factory.mktemp("truth"), brokers=2, **session) as made:
         assert made.rest("PUT", "/admin/v2/persistent/public/default/parts/partitions", 4)[0] == 204
         fill(made)
         yield made
@@ -157,6 +158,13 @@ def owner(instance: Instance, topic: str) -> str:
     return str(found[1]["owner"])
 
 
+def registered(instance: Instance) -> list[str]:
+    """Brokers whose sessions have not ended."""
+    status, brokers = instance.rest("GET", "/admin/v2/brokers/standalone")
+    assert status == 200, brokers
+    return list(brokers)
+
+
 def child_of(instance: Instance, broker_id: str) -> str:
     children = instance.control("status")["children"]
     port = int(broker_id.rpartition(":")[2])
@@ -184,7 +192,7 @@ def test_a_broker_that_stands_still(instance: Instance) -> None:
         with standing_still(instance, child_of(instance, broker)):
             until(instance, lambda: ("broker", broker) in bad(instance), NAMED_S)
             first = health(instance)
-            time.sleep(12)  # time: longer than the session of the broker that stands still
+            until(instance, lambda: broker not in registered(instance), CLEARED_S)
             assert ("broker", broker) in bad(instance)
         until(instance, lambda: not bad(instance) and settled(instance), CLEARED_S)
     assert first["at"] is not None
@@ -206,7 +214,7 @@ def test_a_broker_that_is_killed(instance: Instance) -> None:
 
 
 def test_the_metadata_store_stands_still_then_is_killed(instance: Instance) -> None:
-    with watched(instance):
+    with watched(instance) as watcher:
         with standing_still(instance, "zookeeper"):
             until(instance, lambda: ("store", "") in bad(instance), NAMED_S)
             stale = health(instance)
@@ -215,7 +223,8 @@ def test_the_metadata_store_stands_still_then_is_killed(instance: Instance) -> N
         until(instance, lambda: not bad(instance) and settled(instance), CLEARED_S)
         instance.control("stop", "zookeeper")
         until(instance, lambda: ("store", "") in bad(instance), NAMED_S)
-        time.sleep(3)  # time: how long the store is away
+        seen = watcher.asked
+        until(instance, lambda: watcher.asked > seen + 15, CLEARED_S)
         instance.control("start", "zookeeper")
         until(instance, lambda: not bad(instance) and settled(instance), CLEARED_S)
 
@@ -252,10 +261,7 @@ def test_a_gateway_that_starts_while_the_metadata_store_is_away(instance: Instan
         except OSError:
             return False
 
-    until_serves = time.monotonic() + CLEARED_S
-    while not serves():
-        assert time.monotonic() < until_serves
-        time.sleep(0.1)
+    until_blocking(serves)
     until(instance, lambda: ("store", "") in bad(instance), NAMED_S)
     for page in ("overview", "topics", "topics/persistent/public/default/waits-0"):
         began = time.monotonic()

@@ -10,20 +10,22 @@ from typing import Any
 import pulsar
 import pytest
 
-from tests.support.instance import Instance, running_instance
+from tests.support.instance import Instance
+from tests.support.instances.shared import SharedInstance
 
-API = "/api/v1/clusters/standalone/topics/persistent/public/default"
-ADMIN = "/admin/v2/persistent/public/default"
+API = "/api/v1/clusters/standalone/topics/persistent/public/cursors"
+ADMIN = "/admin/v2/persistent/public/cursors"
 EARLIEST = {"ledgerId": -1, "entryId": -1}
 STORED = ("cursorLedger", "cursorLedgerLastEntry", "lastLedgerSwitchTimestamp", "state")
 """Where a cursor's state is and how often it was written."""
 
 
 @pytest.fixture(scope="module")
-def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
-    with running_instance(tmp_path_factory.mktemp("cursors")) as made:
+def instance(killed_instance: SharedInstance) -> Iterator[Instance]:
+    with killed_instance.harmed() as made:
+        assert made.rest("PUT", "/admin/v2/namespaces/public/cursors")[0] == 204
         kept = {"retentionTimeInMinutes": 600, "retentionSizeInMB": 1000}
-        assert made.rest("POST", "/admin/v2/namespaces/public/default/retention", kept)[0] == 204
+        assert made.rest("POST", "/admin/v2/namespaces/public/cursors/retention", kept)[0] == 204
         yield made
 
 
@@ -44,7 +46,7 @@ def subscribed(instance: Instance, topic: str) -> str:
 
 def publish(client: pulsar.Client, topic: str, count: int, *, batches: bool = True) -> None:
     producer = client.create_producer(
-        f"persistent://public/default/{topic}", batching_enabled=batches, block_if_queue_full=True
+        f"persistent://public/cursors/{topic}", batching_enabled=batches, block_if_queue_full=True
     )
     for number in range(count):
         producer.send_async(b"%d" % number, lambda *_: None)
@@ -56,7 +58,7 @@ def publish(client: pulsar.Client, topic: str, count: int, *, batches: bool = Tr
 def publishing(client: pulsar.Client, topic: str, per_second: int) -> Iterator[list[int]]:
     """Messages go on coming; the list has how many were confirmed."""
     producer = client.create_producer(
-        f"persistent://public/default/{topic}", batching_max_publish_delay_ms=5
+        f"persistent://public/cursors/{topic}", batching_max_publish_delay_ms=5
     )
     confirmed, stop = [0], threading.Event()
 
@@ -98,7 +100,7 @@ def internals(instance: Instance, topic: str) -> dict[str, Any]:
 
 def received(client: pulsar.Client, topic: str) -> int:
     """All messages that the subscription has for a consumer, acknowledged."""
-    consumer = client.subscribe(f"persistent://public/default/{topic}", "s")
+    consumer = client.subscribe(f"persistent://public/cursors/{topic}", "s")
     count = 0
     try:
         while True:
@@ -134,7 +136,7 @@ def test_skipped_and_undone_the_internals_are_equal(
     publish(client, "holes", 200, batches=False)
     publish(client, "holes", 500)
     consumer = client.subscribe(
-        "persistent://public/default/holes",
+        "persistent://public/cursors/holes",
         "s",
         consumer_type=pulsar.ConsumerType.Shared,
         batch_index_ack_enabled=True,

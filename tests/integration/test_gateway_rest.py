@@ -14,7 +14,8 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from tests.support.instance import Instance, healthy_instance
+from tests.support.instance import Instance
+from tests.support.instances.shared import SharedInstance
 from tests.support.net.promtool import complaints
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "rest"
@@ -59,8 +60,8 @@ OURS = {"missing sub (gets created)": 404, "negative": 400, "missing topic (fail
 
 
 @pytest.fixture(scope="module")
-def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
-    with healthy_instance(tmp_path_factory.mktemp("gateway"), PROVOKED) as made:
+def instance(shared_instance: SharedInstance) -> Iterator[Instance]:
+    with shared_instance.used(PROVOKED) as made:
         yield made
 
 

@@ -14,17 +14,15 @@ from typing import Any
 import pytest
 
 from tests.support.instance import Instance, running_instance
+from tests.support.instances.history import history
 from tests.support.waiting import until_blocking
 
 NAMES = ("gateway-1", "gateway-2")
 
 
-@pytest.fixture(scope="module", params=["daphne", "uvicorn"])
-def instance(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Instance]:
-    folder = tmp_path_factory.mktemp("gateways")
-    with running_instance(folder, gateways=2, MAGNETAR_ASGI_SERVER=request.param) as made:
+@pytest.fixture(scope="module")
+def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
+    with running_instance(tmp_path_factory.mktemp("gateways"), gateways=2) as made:
         for name in NAMES:
             made.wait_running(name)
         yield made
@@ -58,11 +56,11 @@ def answered(instance: Instance, name: str) -> float:
 
 def test_both_answer_on_the_one_port(instance: Instance) -> None:
     """Whoever is awake first takes a connection: one that is busy just then may take none of forty, not for long."""
-    until = time.monotonic() + 60
+    end = time.monotonic() + 60
     before = [answered(instance, name) for name in NAMES]
     asked, grown = 0, [0.0, 0.0]
     while min(grown) < 5:
-        assert time.monotonic() < until, f"of {asked} requests each answered {grown}"
+        assert time.monotonic() < end, f"of {asked} requests each answered {grown}"
         _ask_forty_at_once(instance)
         asked += 40
         grown = [answered(instance, name) - was for name, was in zip(NAMES, before, strict=True)]
@@ -88,14 +86,8 @@ def test_what_one_changed_the_other_tells_and_both_are_in_the_audit_log(instance
     for number, port in enumerate(ports):
         topic = f"/admin/v2/persistent/public/default/made-by-{number}"
         assert called(port, "PUT", topic)[0] == 204
-        other = ports[1 - number]
-        until = time.monotonic() + 60
-        while (
-            b"made-by-%d" % number
-            not in called(other, "GET", "/admin/v2/persistent/public/default")[1]
-        ):
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        topics = (ports[1 - number], "GET", "/admin/v2/persistent/public/default")
+        until_blocking(lambda: b"made-by-%d" % number in called(*topics)[1])  # noqa: B023
     audit = called(ports[0], "GET", "/api/v1/audit?q=made-by-")[1]
     assert all(b"made-by-%d" % number in audit for number in (0, 1))
 
@@ -129,6 +121,13 @@ def test_a_change_whose_gateway_is_killed_has_no_outcome_in_the_audit_log(
         os.kill(broker, signal.SIGCONT)
     [row] = json.loads(called(other, "GET", "/api/v1/audit?q=doomed")[1])["rows"]
     assert (row["method"], row["target"], row["status"]) == ("PUT", path, None)
+    instance.wait_running("gateway-1")
+
+
+def test_history_goes_on_and_keeps_its_points_when_a_gateway_is_killed(instance: Instance) -> None:
+    before = history(instance, 1)
+    instance.control("kill", "gateway-1")
+    assert history(instance, len(before) + 1)[: len(before)] == before
     instance.wait_running("gateway-1")
 
 

@@ -19,7 +19,8 @@ from engine.metadata import paths
 from engine.schema.locator import parse_locator
 from engine.schema.schema_registry import DEFINITION_BYTES_MAX, schema_id
 from engine.wire import pulsar_pb2 as pb
-from tests.support.instance import Instance, running_instance
+from tests.support.instance import Instance
+from tests.support.instances.shared import SharedInstance
 from tests.support.raw_client import Wire
 from tests.support.waiting import until_blocking
 from tests.unit.schema.test_hostile_definitions import DEFINITIONS
@@ -33,8 +34,8 @@ _numbers = itertools.count()
 
 
 @pytest.fixture(scope="module")
-def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
-    with running_instance(tmp_path_factory.mktemp("schemas")) as made:
+def instance(killed_instance: SharedInstance) -> Iterator[Instance]:
+    with killed_instance.harmed() as made:
         yield made
 
 

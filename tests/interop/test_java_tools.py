@@ -12,7 +12,8 @@ import pytest
 
 from tests.bench.contenders import apache_missing
 from tests.interop.pulsar_shell import LEAN, Shell
-from tests.support.instance import Instance, running_instance
+from tests.support.instance import Instance
+from tests.support.instances.shared import SharedInstance
 
 PEER = Path(__file__).parents[1] / "oracle" / "peer.py"
 TOPIC = "persistent://java/ns/one"
@@ -22,12 +23,12 @@ pytestmark = [pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
-def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
+def instance(shared_instance: SharedInstance) -> Iterator[Instance]:
     reason = apache_missing()
     if reason is not None:
         pytest.skip(f"Apache's tools are not at hand: {reason}")
     subprocess.run([sys.executable, str(PEER), "fetch"], check=True, capture_output=True)
-    with running_instance(tmp_path_factory.mktemp("java")) as made:
+    with shared_instance.used() as made:
         yield made
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.instance import Instance, healthy_instance
+from tests.support.instance import Instance
+from tests.support.instances.shared import SharedInstance
 
 N = "/admin/v2/namespaces/crowded/ns"
 T = "/admin/v2/persistent/crowded/ns/t"
@@ -49,8 +50,8 @@ Calls = list[tuple[str, str, Any]]
 
 
 @pytest.fixture(scope="module")
-def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
-    with healthy_instance(tmp_path_factory.mktemp("crowded")) as made:
+def instance(shared_instance: SharedInstance) -> Iterator[Instance]:
+    with shared_instance.used() as made:
         tenant = {"allowedClusters": ["standalone", "crowded"]}
         for path, body in (
             (C, {"serviceUrl": "http://127.0.0.1:1"}),

@@ -13,7 +13,8 @@ import pulsar
 import pytest
 
 from tests.support.admin import openapi
-from tests.support.instance import Instance, healthy_instance
+from tests.support.instance import Instance
+from tests.support.instances.shared import SharedInstance
 
 N = "/admin/v2/namespaces/audited/ns"
 T = "/admin/v2/persistent/audited/ns/t"
@@ -195,9 +196,12 @@ class Seen(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
-    with healthy_instance(tmp_path_factory.mktemp("audit")) as made:
+def instance(shared_instance: SharedInstance) -> Iterator[Instance]:
+    with shared_instance.used() as made:
+        status, quota = made.rest("GET", "/admin/v2/resource-quotas")
+        assert status == 200
         yield made
+        assert made.rest("POST", "/admin/v2/resource-quotas", quota)[0] == 204
 
 
 def asked(instance: Instance, line: str) -> Seen:

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.admin import openapi
-from tests.support.instance import ROOT, Instance, healthy_instance
+from tests.support.instance import ROOT, Instance
+from tests.support.instances.shared import SharedInstance
 
 EXAMPLES = int(os.environ.get("EXAMPLES", "1"))
 """Of each call of the admin REST, ten times as many of the console's; raise it for a long search."""
@@ -20,8 +21,9 @@ CHECKS = ("status_code_conformance", "content_type_conformance", "response_schem
 
 
 @pytest.fixture(scope="module")
-def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
-    with healthy_instance(tmp_path_factory.mktemp("instance")) as made:
+def instance(shared_instance: SharedInstance) -> Iterator[Instance]:
+    # What is drawn may change what holds for the whole cluster.
+    with shared_instance.used(spoiled=True) as made:
         tenant = {"allowedClusters": ["standalone"]}
         assert made.rest("PUT", "/admin/v2/tenants/fuzzed", tenant)[0] == 204
         assert made.rest("PUT", "/admin/v2/namespaces/fuzzed/ns")[0] == 204

@@ -5,13 +5,14 @@ from collections.abc import Iterator
 import pulsar
 import pytest
 
-from tests.support.instance import Instance, running_instance
+from tests.support.instance import Instance
+from tests.support.instances.shared import SharedInstance
 from tests.support.ports import free_ports
 
 
 @pytest.fixture(scope="module")
-def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
-    with running_instance(tmp_path_factory.mktemp("several-hosts")) as made:
+def instance(shared_instance: SharedInstance) -> Iterator[Instance]:
+    with shared_instance.used() as made:
         yield made
 
 

@@ -22,7 +22,8 @@ from tests.interop.schemas.programs import (
     UnavailableError,
     prepare,
 )
-from tests.support.instance import Instance, running_instance
+from tests.support.instance import Instance
+from tests.support.instances.shared import SharedInstance
 
 RUN = "run-"
 
@@ -30,8 +31,8 @@ pytestmark = [pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
-def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
-    with running_instance(tmp_path_factory.mktemp("schemas")) as made:
+def instance(killed_instance: SharedInstance) -> Iterator[Instance]:
+    with killed_instance.harmed() as made:
         prepare(lambda *call: made.rest(*call)[0], RUN)
         yield made
 

@@ -10,33 +10,27 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from tests.support.instance import Instance, healthy_instance
+from tests.support.instance import Instance
+from tests.support.instances.shared import SharedInstance
 from tests.support.net.sealing import Sealer
 
 ANSWER_S = 30.0
 
 
 @pytest.fixture(scope="module")
-def keys(tmp_path_factory: pytest.TempPathFactory) -> Sealer:
-    return Sealer(tmp_path_factory.mktemp("keys"), "mine")
-
-
-@pytest.fixture(scope="module")
-def instance(tmp_path_factory: pytest.TempPathFactory, keys: Sealer) -> Iterator[Instance]:
-    folder = str(keys.public_file.parent)
-    path = tmp_path_factory.mktemp("websocket-keys")
-    with healthy_instance(path, MAGNETAR_WEBSOCKET_KEY_FOLDER=folder) as made:
+def instance(shared_instance: SharedInstance) -> Iterator[Instance]:
+    with shared_instance.used() as made:
         yield made
 
 
 @pytest.mark.parametrize("query", ["", "&batchingEnabled=true&compressionType=ZSTD"])
 def test_both_sides_open_what_the_other_encrypted(
-    instance: Instance, keys: Sealer, query: str, tmp_path: Path
+    instance: Instance, sealer: Sealer, query: str, tmp_path: Path
 ) -> None:
     where = f"ws://127.0.0.1:{instance.ports['HTTP']}/ws/v2"
     topic = f"persistent/public/default/keys{len(query)}"
     contents = [b"%d" % number * 100 for number in range(5)]
-    reads = pulsar.CryptoKeyReader(str(keys.public_file), str(keys.private_file))
+    reads = pulsar.CryptoKeyReader(str(sealer.public_file), str(sealer.private_file))
     client = pulsar.Client(instance.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     try:
         name = topic.replace("/", "://", 1)

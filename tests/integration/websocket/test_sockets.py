@@ -1,17 +1,12 @@
 """Pulsar's WebSocket endpoints of a real instance: what recorded sessions with Apache saw, and what must not happen."""
 
 import base64
-import http.client
 import itertools
 import json
-import os
 import random
-import signal
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -19,42 +14,38 @@ from urllib.parse import quote
 import pulsar
 import pytest
 from pulsar.schema import Integer, JsonSchema, Record
-from websockets.exceptions import ConnectionClosed, InvalidStatus
-from websockets.sync.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
 
-from tests.support.instance import Instance, running_instance
+from tests.support.instance import Instance
+from tests.support.instances.shared import SharedInstance
 from tests.support.net.sealing import Sealer
+from tests.support.net.sockets import (
+    asked,
+    closing,
+    closing_code,
+    encoded,
+    opened,
+    payloads,
+    published,
+    received,
+    refused,
+    silent,
+    stats,
+)
 from tests.support.waiting import until_blocking
 
-CAPTURE = Path(__file__).parents[1] / "golden" / "captures" / "websocket.jsonl"
+CAPTURE = Path(__file__).parents[2] / "golden" / "captures" / "websocket.jsonl"
 NS = "persistent/ws/one"
+PROVOKED: tuple[str, ...] = ()
 _numbers = itertools.count()
 
 
-SERVERS = ("daphne", "uvicorn")
-
-
-def on_both_servers(test: Callable[..., None]) -> Callable[..., None]:
-    """What a server does itself: the handshake, frames and the end of connections. All behind is the same for both."""
-    test.servers = SERVERS  # type: ignore[attr-defined]
-    return test
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "instance" in metafunc.fixturenames:
-        servers = getattr(metafunc.function, "servers", SERVERS[:1])
-        metafunc.parametrize("instance", servers, indirect=True, scope="module")
-
-
 @pytest.fixture(scope="module")
-def instance(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Instance]:
-    folder = tmp_path_factory.mktemp("websocket")
-    with running_instance(folder, MAGNETAR_ASGI_SERVER=request.param) as made:
-        assert (
-            made.rest("PUT", "/admin/v2/tenants/ws", {"allowedClusters": ["standalone"]})[0] == 204
-        )
+def instance(shared_instance: SharedInstance) -> Iterator[Instance]:
+    with shared_instance.used(PROVOKED) as made:
+        tenant = {"allowedClusters": ["standalone"]}
+        assert made.rest("PUT", "/admin/v2/tenants/ws", tenant)[0] == 204
         assert made.rest("PUT", "/admin/v2/namespaces/ws/one")[0] == 204
         yield made
 
@@ -65,109 +56,7 @@ def topic() -> str:
     return f"{NS}/t{next(_numbers)}"
 
 
-def opened(instance: Instance, path: str, **options: Any) -> ClientConnection:
-    made: ClientConnection = connect(
-        f"ws://127.0.0.1:{instance.ports['HTTP']}/ws/v2/{path}", **options
-    )
-    return made
-
-
-def refused(instance: Instance, path: str, **options: Any) -> tuple[int, str]:
-    """HTTP status and page of a handshake that must fail."""
-    with pytest.raises(InvalidStatus) as caught, opened(instance, path, **options):
-        pass
-    return caught.value.response.status_code, bytes(caught.value.response.body).decode()
-
-
-def asked(socket: ClientConnection, frame: Any) -> dict[str, Any]:
-    """The answer to a frame (text goes out as it is)."""
-    socket.send(frame if isinstance(frame, str) else json.dumps(frame))
-    return received(socket)
-
-
-def received(socket: ClientConnection) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(socket.recv(10))
-    return found
-
-
-def silent(socket: ClientConnection, seconds: float = 0.4) -> bool:
-    """Nothing comes: the wait is the check."""
-    try:
-        socket.recv(seconds)
-    except TimeoutError:
-        return True
-    return False
-
-
-def closing(socket: ClientConnection) -> tuple[int, str]:
-    """Code and reason, once the server closed; frames before it are skipped."""
-    with pytest.raises(ConnectionClosed) as caught:
-        while True:
-            socket.recv(10)
-    assert caught.value.rcvd is not None, "no close frame"
-    return caught.value.rcvd.code, caught.value.rcvd.reason
-
-
-def closing_code(socket: ClientConnection) -> int:
-    """Once the server ended it: 1006 without a close frame."""
-    with pytest.raises(ConnectionClosed) as caught:
-        while True:
-            socket.recv(10)
-    return 1006 if caught.value.rcvd is None else caught.value.rcvd.code
-
-
-def encoded(content: bytes) -> str:
-    return base64.b64encode(content).decode()
-
-
-def published(instance: Instance, topic: str, *contents: bytes) -> list[str]:
-    """Message ids of contents published through a socket."""
-    with opened(instance, f"producer/{topic}") as producer:
-        answers = [asked(producer, {"payload": encoded(content)}) for content in contents]
-    assert [answer["result"] for answer in answers] == ["ok"] * len(contents)
-    return [answer["messageId"] for answer in answers]
-
-
-def payloads(socket: ClientConnection, count: int) -> list[bytes]:
-    return [base64.b64decode(received(socket)["payload"]) for _ in range(count)]
-
-
-def stats(instance: Instance, topic: str) -> dict[str, Any]:
-    status, body = instance.rest("GET", f"/admin/v2/{topic}/stats")
-    assert status == 200, body
-    found: dict[str, Any] = body
-    return found
-
-
 # Producer
-
-
-@on_both_servers
-def test_everything_of_a_message_arrives(instance: Instance, topic: str) -> None:
-    with opened(instance, f"consumer/{topic}/s") as consumer:
-        frame = {
-            "payload": encoded(b"hello"),
-            "properties": {"k": "v", "ü": "ö"},
-            "context": "c1",
-            "key": "kk",
-            "eventTime": "2026-01-02T03:04:05.678+01:00",
-        }
-        with opened(instance, f"producer/{topic}?producerName=wp") as producer:
-            answer = asked(producer, frame)
-        got = received(consumer)
-    assert answer == {
-        "result": "ok",
-        "messageId": got["messageId"],
-        "context": "c1",
-        "errorCode": 0,
-        "schemaVersion": 0,
-    }
-    assert got["payload"] == frame["payload"]
-    assert (got["properties"], got["key"]) == ({"k": "v", "ü": "ö"}, "kk")
-    assert (got["eventTime"], got["redeliveryCount"]) == ("2026-01-02T02:04:05.678Z", 0)
-    age = datetime.now(UTC) - datetime.fromisoformat(got["publishTime"])
-    assert 0 <= age.total_seconds() < 30
-    assert "encryptionContext" not in got
 
 
 def test_a_non_persistent_topic_carries_what_somebody_waits_for(
@@ -198,7 +87,6 @@ def test_a_recorded_session_gets_the_recorded_answers(instance: Instance, topic:
             assert got == want, sent["frame"]
 
 
-@on_both_servers
 def test_frame_errors_say_what_is_wrong_and_keep_the_socket(instance: Instance, topic: str) -> None:
     bad: list[tuple[Any, str, str]] = [
         ({"payload": "eA==", "eventTime": "nonsense", "context": "a"}, "send-error:7", "eventTime"),
@@ -225,7 +113,6 @@ def test_frame_errors_say_what_is_wrong_and_keep_the_socket(instance: Instance, 
         assert asked(producer, {"payload": "eA=="})["result"] == "ok"
 
 
-@on_both_servers
 def test_binary_frames_are_ignored(instance: Instance, topic: str) -> None:
     with opened(instance, f"producer/{topic}") as producer:
         producer.send(b"\x01\x02")
@@ -233,7 +120,6 @@ def test_binary_frames_are_ignored(instance: Instance, topic: str) -> None:
         assert asked(producer, {"payload": "eA=="})["result"] == "ok"
 
 
-@on_both_servers
 @pytest.mark.parametrize("pieces", [1, 4])
 def test_a_message_above_a_mebibyte_closes_with_1009(
     instance: Instance, topic: str, pieces: int
@@ -252,28 +138,6 @@ def test_a_message_above_a_mebibyte_closes_with_1009(
     until_blocking(lambda: not stats(instance, topic)["publishers"])
 
 
-@on_both_servers
-def test_a_gigabyte_is_announced_and_none_of_it_is_kept(instance: Instance, topic: str) -> None:
-    pid = instance.child("gateway")["pid"]
-
-    def resident_kb() -> int:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
-
-    with opened(instance, f"producer/{topic}") as producer:
-        assert asked(producer, {"payload": "eA=="})["result"] == "ok"
-        before = resident_kb()
-        producer.socket.sendall(b"\x81\xff" + (1 << 30).to_bytes(8, "big") + b"mask")
-        sent = 0
-        try:
-            while sent < 64 << 20:
-                sent += producer.socket.send(b"x" * (1 << 20))
-        except OSError:
-            pass  # the server went away, which is the point
-        until_blocking(lambda: not stats(instance, topic)["publishers"])
-        assert resident_kb() - before < 30_000
-
-
 def test_compression_batching_and_all_documented_parameters(instance: Instance, topic: str) -> None:
     query = (
         "batchingEnabled=true&batchingMaxMessages=10&batchingMaxPublishDelay=50&maxPendingMessages=500"
@@ -290,7 +154,6 @@ def test_compression_batching_and_all_documented_parameters(instance: Instance, 
         assert payloads(reader, 10) == [b"bat" * 50] * 10
 
 
-@on_both_servers
 def test_a_thousand_messages_through_one_socket(instance: Instance, topic: str) -> None:
     count = 1000
     with (
@@ -317,21 +180,6 @@ def test_a_thousand_messages_through_one_socket(instance: Instance, topic: str) 
 
 
 # Consumer
-
-
-@on_both_servers
-def test_messages_above_a_mebibyte_are_delivered(instance: Instance, topic: str) -> None:
-    big = bytes(range(256)) * 12_000
-    with opened(instance, f"consumer/{topic}/s", max_size=None) as consumer:
-        quiet = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
-        client = pulsar.Client(instance.url, logger=quiet)
-        try:
-            producer = client.create_producer(topic.replace("/", "://", 1))
-            for _ in range(3):
-                producer.send(big)
-        finally:
-            client.close()
-        assert payloads(consumer, 3) == [big] * 3
 
 
 def test_push_mode_keeps_to_the_queue_size(instance: Instance, topic: str) -> None:
@@ -391,7 +239,6 @@ def test_pull_mode_sends_what_was_permitted(instance: Instance, topic: str) -> N
         assert got["messageId"] == ids[2]
 
 
-@on_both_servers
 @pytest.mark.parametrize(
     ("count", "code"),
     [
@@ -412,7 +259,6 @@ def test_nonsense_permits_end_the_socket(
         assert closing_code(consumer) == code
 
 
-@on_both_servers
 @pytest.mark.parametrize(
     ("frame", "code"),
     [
@@ -439,7 +285,6 @@ def test_an_unusable_answer_ends_only_its_own_socket(
         assert payloads(other, 1) == [b"x"]
 
 
-@on_both_servers
 def test_unsubscribing_is_silent_and_removes_the_subscription(
     instance: Instance, topic: str
 ) -> None:
@@ -539,12 +384,6 @@ def test_several_topics_in_one_socket(instance: Instance) -> None:
         assert got == set(names)
 
 
-@on_both_servers
-def test_names_with_a_slash_travel_encoded(instance: Instance, topic: str) -> None:
-    with opened(instance, f"consumer/{topic}/a%2Fb"):
-        assert list(stats(instance, topic)["subscriptions"]) == ["a/b"]
-
-
 def test_what_a_client_encrypts_is_opened_by_whoever_has_the_key(
     instance: Instance, topic: str, tmp_path: Path
 ) -> None:
@@ -608,7 +447,6 @@ REFUSED = [
     ("producer/{t}?sendTimeoutMillis=abc", 400, "For input string: &quot;abc&quot;"),
     ("producer/{t}?messageRoutingMode=BOGUS", 400, "Invalid messageRoutingMode BOGUS"),
     ("producer/{t}?hashingScheme=BOGUS", 400, "Invalid hashingScheme BOGUS"),
-    ("producer/{t}?encryptionKeys=a,b", 500, "websocket_key_folder"),
     ("producer/{t}?encryptionKeys=eyIiOnsia2V5VmFsdWUiOiIifX0=", 400, "Empty param encryptionKeys.key"),
     ("producer/bogus/ws/one/t", 500, "Invalid topic domain: bogus"),
     ("producer/persistent/ws/t", 500, "Invalid topic name format"),
@@ -639,7 +477,6 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@on_both_servers
 @pytest.mark.parametrize(("path", "status", "text"), REFUSED)
 def test_a_handshake_is_refused_with_its_own_status_and_text(
     instance: Instance, topic: str, path: str, status: int, text: str
@@ -659,55 +496,6 @@ def test_a_busy_name_or_subscription_is_a_conflict(instance: Instance, topic: st
         assert refused(instance, f"consumer/{topic}/ex")[0] == 409
         assert refused(instance, f"consumer/{topic}/ex?subscriptionType=Shared")[0] == 409
         published(instance, topic, b"x")
-
-
-@on_both_servers
-def test_a_foreign_page_is_refused(instance: Instance, topic: str) -> None:
-    status, _ = refused(instance, f"producer/{topic}", origin="http://evil.example")
-    assert status == 403
-    own = f"http://127.0.0.1:{instance.ports['HTTP']}"
-    with opened(instance, f"producer/{topic}", origin=own):
-        pass
-
-
-@on_both_servers
-@pytest.mark.parametrize("path", ["producer/{t}", "consumer/{t}/s", "reader/{t}"])
-def test_a_plain_get_is_the_wrong_method(instance: Instance, topic: str, path: str) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", instance.ports["HTTP"], timeout=60)
-    connection.request("GET", f"/ws/v2/{path.format(t=topic)}")
-    answer = connection.getresponse()
-    answer.read()
-    connection.close()
-    assert answer.status == 405
-
-
-# What sockets leave behind
-
-
-@on_both_servers
-def test_nothing_is_left_of_many_sockets(instance: Instance, topic: str) -> None:
-    path = f"consumer/{topic}/s?subscriptionType=Shared"
-
-    def session(number: int) -> None:
-        with (
-            opened(instance, f"producer/{topic}", close_timeout=0.1) as producer,
-            opened(instance, path, close_timeout=0.1) as consumer,
-            opened(instance, f"reader/{topic}", close_timeout=0.1) as reader,
-        ):
-            asked(producer, {"payload": "eA=="})
-            if number % 2:  # gone without a word
-                for socket in (producer, consumer, reader):
-                    socket.socket.close()
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(session, range(24)))
-
-    def empty() -> bool:
-        now = stats(instance, topic)
-        consumers = [len(sub["consumers"]) for sub in now["subscriptions"].values()]
-        return not now["publishers"] and consumers == [0]
-
-    until_blocking(empty)
 
 
 def test_the_official_client_and_sockets_share_a_topic(instance: Instance, topic: str) -> None:
@@ -832,28 +620,6 @@ def test_a_higher_priority_is_served_first(instance: Instance, topic: str) -> No
         published(instance, topic, b"0", b"1")
         assert payloads(first, 2) == [b"0", b"1"]
         assert silent(second)
-
-
-def test_sockets_outlive_a_killed_broker(instance: Instance, topic: str) -> None:
-    path = f"consumer/{topic}/s?subscriptionType=Shared"
-    with opened(instance, path) as consumer, opened(instance, f"producer/{topic}") as producer:
-        for number in range(20):
-            assert asked(producer, {"payload": encoded(b"%d" % number)})["result"] == "ok"
-        frames = [received(consumer) for _ in range(20)]
-        for frame in frames[:10]:
-            consumer.send(json.dumps({"messageId": frame["messageId"]}))
-        until_blocking(lambda: stats(instance, topic)["subscriptions"]["s"]["msgBacklog"] == 10)
-        os.kill(instance.child("broker-1")["pid"], signal.SIGKILL)
-        producer.send(json.dumps({"payload": encoded(b"after")}))
-        last = json.loads(producer.recv(60))
-        assert last["result"] == "ok", "it waits for the broker"
-        left = {*(b"%d" % number for number in range(10, 20)), b"after"}
-        while left:  # what was acknowledged comes again if the broker had not stored that yet
-            frame = json.loads(consumer.recv(60))
-            left.discard(base64.b64decode(frame["payload"]))
-            consumer.send(json.dumps({"messageId": frame["messageId"]}))
-        until_blocking(lambda: stats(instance, topic)["subscriptions"]["s"]["msgBacklog"] == 0)
-    instance.wait_running("broker-1")
 
 
 def test_sockets_that_ask_get_values_by_the_schema_of_each_message(
