@@ -1,5 +1,6 @@
-"""``python -m tests.sim.bugs``: does the simulator see mistakes? Plants one at a time and runs seeds until one breaks a
-promise. Prints a table, and last how many were caught. Exit status 1 when one was not. See docs/simulator.md."""
+"""``python -m tests.sim.bugs``: check that the simulator detects mistakes. Plants one mistake at a time and runs seeds
+until one breaks a promise. Prints a table, and last how many were caught; exit status 1 when one was not. See
+docs/simulator.md."""
 
 import argparse
 import contextlib
@@ -18,7 +19,8 @@ CHECKER = re.compile(r"[a-z]+(_[a-z]+)+: ")
 
 
 class Catch(NamedTuple):
-    """``seeds`` that it took; ``invariant`` in the words of the checker, None when nothing was found."""
+    """Result of a hunt: ``seeds`` that it took; ``invariant`` in the words of the checker, None when nothing was
+    found."""
 
     plant: str
     workload: str
@@ -41,13 +43,14 @@ def hunt(name: str, seeds_max: int, jobs: int) -> Catch:
 
 
 def holds_unplanted(play: Play) -> bool:
-    """Whether the same seed breaks nothing without the mistake."""
+    """Return whether the same seed breaks nothing without the mistake."""
     [result] = play_all([play._replace(plant=None)], 1)
     return not result.violations
 
 
 def invariant(violations: list[str]) -> str:
-    """What names the violation best: a numbered rule or a checker's name before consequences of its breach."""
+    """Return the violation that identifies the breach best: a numbered rule or a checker's name before its
+    consequences."""
 
     def rank(text: str) -> int:
         if RULE.match(text):

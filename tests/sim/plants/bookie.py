@@ -1,4 +1,4 @@
-"""Mistakes that a bookie could make: durability, replay, what it denies."""
+"""Mistakes of a bookie: durability, replay, denied entries."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
@@ -29,17 +29,17 @@ def _unsynced(part: str) -> Patches:
 
 
 def ack_before_fsync() -> Patches:
-    """The bookie answers adds that are written and not synced."""
+    """Answer adds that are written and not synced."""
     return _unsynced("/journal")
 
 
 def entry_log_not_synced() -> Patches:
-    """A checkpoint lets the journal go while entry logs are in the page cache only."""
+    """Release the journal at a checkpoint while entry logs are in the page cache only."""
     return _unsynced(".log")
 
 
 def mark_before_flush() -> Patches:
-    """The journal's mark passes entries that were not flushed."""
+    """Move the journal's mark past entries that were not flushed."""
     real = Checkpointer._flush
 
     async def flush(self: Any) -> None:
@@ -50,7 +50,7 @@ def mark_before_flush() -> Patches:
 
 
 def fence_not_durable() -> Patches:
-    """A fence is answered while it is in memory only."""
+    """Answer a fence while it is in memory only."""
     real = Ledgers.fence
 
     def fence(self: Ledgers, ledger_id: int, master_key: bytes) -> Code:
@@ -64,7 +64,7 @@ def fence_not_durable() -> Patches:
 
 
 def no_entry_on_a_corrupt_read() -> Patches:
-    """An entry that the log does not give back intact is denied."""
+    """Deny an entry that the log does not return intact."""
     real = StoredEntries._read_range
 
     def read_range(self: StoredEntries, *arguments: int) -> tuple[Code, list[bytes]]:
@@ -75,7 +75,7 @@ def no_entry_on_a_corrupt_read() -> Patches:
 
 
 def entries_unseen_during_a_flush() -> Patches:
-    """Entries on their way from the write cache to the log are denied."""
+    """Deny entries that move from the write cache to the log."""
 
     def find(self: WriteCache, ledger_id: int, entry_id: int) -> Any:
         runs = self.active.ledgers.get(ledger_id)
@@ -85,7 +85,7 @@ def entries_unseen_during_a_flush() -> Patches:
 
 
 def replay_drops_the_last_record() -> Patches:
-    """Replay of a journal file takes its last good record for a torn one."""
+    """Regard the last good record of a journal file as a torn one during replay."""
     real = journal_reader.read_groups
 
     def read_groups(*arguments: Any) -> Iterator[journal_reader.Group]:
@@ -101,7 +101,7 @@ def replay_drops_the_last_record() -> Patches:
 
 
 def torn_tail_accepted() -> Patches:
-    """Replay believes the records of a group whose head verifies, whatever their checksums say."""
+    """Accept the records of a group whose head verifies, whatever their checksums, during replay."""
 
     def good_records(buf: bytes, pos: int, flat: tuple[int, ...]) -> tuple[list[Record], bool]:
         records = []
@@ -115,24 +115,24 @@ def torn_tail_accepted() -> Patches:
 
 
 def copies_indexed_before_durable() -> Patches:
-    """Compaction switches the index to copies that are in the page cache only, and removes what it copied."""
+    """Switch the index to copies that are in the page cache only, and remove the originals."""
     return [(Copier, "sync", lambda self: None)]
 
 
 def silence_proves_deletion() -> Patches:
-    """Garbage collection takes a metadata store that does not answer for one that denies the ledger."""
+    """Collect ledgers that a metadata store without an answer did not deny."""
 
     async def find_deleted(
         candidates: list[int], is_deleted: Callable[[int], Awaitable[bool]]
     ) -> list[int]:
-        found = []
+        deleted_ids = []
         for ledger_id in candidates:
             try:
                 deleted = await is_deleted(ledger_id)
             except (StoreUnavailableError, SessionExpiredError):
                 deleted = True
             if deleted:
-                found.append(ledger_id)
-        return found
+                deleted_ids.append(ledger_id)
+        return deleted_ids
 
     return [(garbage, "find_deleted", find_deleted)]

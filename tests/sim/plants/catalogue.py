@@ -1,4 +1,4 @@
-"""The switchboard: known mistakes, planted into the shipped code for a run. The campaigns must find every one."""
+"""The switchboard of known mistakes, planted into the shipped code for a run. The campaigns must find all of them."""
 
 import contextlib
 from collections.abc import Iterator
@@ -132,9 +132,9 @@ UNSEEN: dict[str, Plant] = {
     "unload-forgets-a-lost-answer": Plant("topics", found.unload_forgets_a_lost_answer),
     "recovered-entries-wake-nobody": Plant("topics", found.recovered_entries_wake_nobody),
 }
-"""Mistakes that no campaign has found yet: the steps that they need hardly ever meet."""
+"""Mistakes that no campaign finds: the steps that they need hardly ever coincide."""
 CONTROLS: dict[str, Plant] = {"lease-off": Plant("topics", managed.lease_off)}
-"""Not mistakes: with these a campaign must find nothing."""
+"""Changes that are not mistakes: with these a campaign must find nothing."""
 
 
 @contextlib.contextmanager

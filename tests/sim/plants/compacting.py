@@ -16,7 +16,7 @@ from tests.sim.plants.planting import Patches
 
 
 def compacted_ledger_counts_before_it_is_stored() -> Patches:
-    """The cursor moves to a ledger whose last entries may not be confirmed yet."""
+    """Move the cursor to a ledger whose last entries may not be confirmed yet."""
 
     async def close(self: Sink) -> None:
         if self._parts:
@@ -26,36 +26,36 @@ def compacted_ledger_counts_before_it_is_stored() -> Patches:
 
 
 def what_only_the_last_compaction_kept_is_forgotten() -> Patches:
-    """A compaction reads what is behind the horizon alone."""
-    entries = CompactionSource.entries
+    """Compact only the entries behind the horizon."""
+    real = CompactionSource.entries
 
-    def later(self: CompactionSource) -> AsyncIterator[list[tuple[Position, bytes]]]:
+    def entries(self: CompactionSource) -> AsyncIterator[list[tuple[Position, bytes]]]:
         self._previous = None
-        return entries(self)
+        return real(self)
 
-    return [(CompactionSource, "entries", later)]
+    return [(CompactionSource, "entries", entries)]
 
 
 def compacted_ledger_deleted_by_the_next_owner() -> Patches:
-    """Whoever loads the topic deletes both ledgers of a compaction that was cut off, also the one that counts."""
+    """Delete both ledgers of an interrupted compaction when the topic is loaded, including the one in use."""
     return [(cursor_store, "COMPACTED_LEDGER", "another property")]
 
 
 def old_compacted_ledger_deleted_first() -> Patches:
-    """The ledger that counts goes before the cursor names the new one."""
-    replacing = Cursor.replacing
+    """Delete the ledger in use before the cursor names the new one."""
+    real = Cursor.replacing
 
-    async def early(self: Cursor, old: int, new: int) -> None:
-        await replacing(self, old, new)
+    async def replacing(self: Cursor, old: int, new: int) -> None:
+        await real(self, old, new)
         assert self._persister is not None
         self._persister.store._spared.discard(old)
         await self._persister.store._sweep()
 
-    return [(Cursor, "replacing", early)]
+    return [(Cursor, "replacing", replacing)]
 
 
 def cut_off_compactions_leave_their_ledgers() -> Patches:
-    """Nobody is told of a ledger before the cursor names it, and of the old one not at all."""
+    """Record a ledger nowhere before the cursor names it, and the old one not at all."""
 
     async def replacing(self: CursorStore, state: Any, old: int, new: int) -> None:
         pass
@@ -67,27 +67,27 @@ def cut_off_compactions_leave_their_ledgers() -> Patches:
 
 
 def an_empty_message_takes_its_batch_along() -> Patches:
-    """Of a batch with an empty message nothing is kept."""
-    kept = Selection.kept
+    """Keep nothing of a batch with an empty message."""
+    real = Selection.kept
 
-    def whole(self: Selection, number: int, entry: bytes) -> bytes | None:
-        left = kept(self, number, entry)
+    def kept(self: Selection, number: int, entry: bytes) -> bytes | None:
+        remaining = real(self, number, entry)
         metadata, _ = last_values._read(entry)
         batch = metadata is not None and metadata.HasField("num_messages_in_batch")
-        return None if batch and left != entry and b"\x18\x00" in entry else left
+        return None if batch and remaining != entry and b"\x18\x00" in entry else remaining
 
-    return [(Selection, "kept", whole)]
+    return [(Selection, "kept", kept)]
 
 
 def readers_go_on_in_the_topic_whatever_left_it() -> Patches:
-    """Who has read beyond the horizon does not look whether it has moved."""
-    read_nowait = CompactedCursor.read_nowait
+    """Leave unchecked whether the horizon has moved when a reader is beyond it."""
+    real = CompactedCursor.read_nowait
 
-    def on(self: CompactedCursor, entries_max: int, bytes_max: int) -> list[View] | None:
+    def read_nowait(self: CompactedCursor, entries_max: int, bytes_max: int) -> list[View] | None:
         if self._known is not None and self._at > self._known.horizon:
             views = self._cursor.read_nowait(entries_max, bytes_max)
             self._pass(views)
             return views
-        return read_nowait(self, entries_max, bytes_max)
+        return real(self, entries_max, bytes_max)
 
-    return [(CompactedCursor, "read_nowait", on)]
+    return [(CompactedCursor, "read_nowait", read_nowait)]

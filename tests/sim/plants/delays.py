@@ -1,4 +1,4 @@
-"""Mistakes in keeping entries that wait for their time."""
+"""Mistakes in the delivery of delayed entries."""
 
 from typing import Any
 
@@ -11,22 +11,22 @@ from tests.sim.plants.planting import Patches
 
 
 def full_set_of_delayed_entries_stops_dispatch() -> Patches:
-    """With no room for one more delayed entry in memory nothing is delivered."""
+    """Stop delivery when memory has no room for one more delayed entry."""
     return [(DelayIndex, "crowded", property(lambda self: bool(self.runs)))]
 
 
 def delayed_without_room_are_forgotten() -> Patches:
-    """Of delayed entries that are stored only those that are in memory by chance are ever delivered."""
+    """Deliver only those of the stored delayed entries that happen to be in memory."""
     return [(Run, "wants", property(lambda self: False))]
 
 
 def stored_delays_are_read_again() -> Patches:
-    """Who begins anew reads also what waits in the stored index, so that it is there twice."""
+    """Read the entries of the stored index as well when a dispatcher starts over, so that they are there twice."""
     return [(Cursor, "set_aside", lambda self, spans: None)]
 
 
 def stored_delays_are_lost_with_their_owner() -> Patches:
-    """Who begins anew passes over what waits in the stored index and does not use the index."""
+    """Pass over the entries of the stored index when a dispatcher starts over, and do not use the index."""
     real = DelayKeeper._load
 
     async def load(self: Any, stores: Any) -> None:
@@ -37,12 +37,12 @@ def stored_delays_are_lost_with_their_owner() -> Patches:
 
 
 def merged_delays_begin_anew() -> Patches:
-    """What was taken out of runs while they were merged is in the merged one again."""
+    """Put entries that were removed from runs while these were merged into the merged run again."""
     return [(Run, "begin_behind", lambda self, over_ms: None)]
 
 
 def finished_delays_leave_their_ledgers() -> Patches:
-    """A ledger of the index that is not used any more is not deleted."""
+    """Keep a ledger of the index that is no longer used."""
 
     async def write_index(self: Any, state: Any, index: dict[int, int]) -> None:
         async with self._lock:
@@ -56,7 +56,7 @@ def finished_delays_leave_their_ledgers() -> Patches:
 
 
 def seconds_are_taken_for_early_enough() -> Patches:
-    """What is due within the next two seconds is delivered."""
+    """Deliver entries that are due within the next two seconds."""
     real = DeliveryAlarm.apply
 
     def apply(self: Any, policies: Any) -> None:

@@ -1,4 +1,4 @@
-"""Mistakes in who gets what."""
+"""Mistakes in the choice of consumers and in dispatch."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.sim.plants.planting import Patches
 
 
 def moved_keys_wait_for_nobody() -> Patches:
-    """A key's messages go to its new consumer while its old one still has some."""
+    """Send a key's messages to its new consumer while its old one still has some."""
 
     def must_wait(self: Any, slot: int, position: Any, owner: Any) -> bool:
         first = self.waiting.first(slot)
@@ -21,12 +21,12 @@ def moved_keys_wait_for_nobody() -> Patches:
 
 
 def keys_drain_for_ever() -> Patches:
-    """A key that moved waits for its old consumer although that has acknowledged all of it."""
+    """Withhold a key that moved for its old consumer although that has acknowledged all of it."""
     return [(Sticky, "released", lambda self, consumer, slot: None)]
 
 
 def who_comes_takes_keys_at_once() -> Patches:
-    """Nobody looks which keys are out elsewhere when a consumer comes."""
+    """Leave unchecked which keys other consumers still hold when a consumer attaches."""
 
     def recount(self: Any) -> None:
         self._draining = {}
@@ -36,13 +36,13 @@ def who_comes_takes_keys_at_once() -> Patches:
 
 
 def newcomer_is_not_told() -> Patches:
-    """Who comes to a Failover subscription and stands by is not told so."""
+    """Do not notify a consumer that attaches to a Failover subscription as a standby."""
     real = SingleDispatcher._choose
     return [(SingleDispatcher, "_choose", lambda self, newcomer: real(self, None))]
 
 
 def old_active_is_not_told() -> Patches:
-    """Of a handover only the new active consumer is told."""
+    """Notify only the new active consumer of a handover."""
     real = SingleDispatcher._notify
 
     def notify(self: Any, consumer: Any) -> None:
@@ -53,7 +53,7 @@ def old_active_is_not_told() -> Patches:
 
 
 def partition_does_not_count() -> Patches:
-    """The same consumer is active on all partitions of a topic."""
+    """Choose the same active consumer on all partitions of a topic."""
     real = single.choose_active
 
     def choose(members: Any, partition: int, topic: str, **options: Any) -> int | None:
@@ -63,7 +63,7 @@ def partition_does_not_count() -> Patches:
 
 
 def priority_does_not_count() -> Patches:
-    """A consumer of a worse level may be active while a better one is there."""
+    """Choose an active consumer of a worse level while a better one is there."""
     real = single.choose_active
 
     def choose(members: Any, *where: Any, **options: Any) -> int | None:
@@ -73,7 +73,7 @@ def priority_does_not_count() -> Patches:
 
 
 def handover_is_not_waited_for() -> Patches:
-    """The next active consumer is sent messages before it was told, and before the cursor was set back."""
+    """Send messages to the next active consumer before it was notified, and before the cursor was set back."""
 
     def wake(self: Any) -> None:
         if self._active is not None and not self._waking:
@@ -87,5 +87,5 @@ def handover_is_not_waited_for() -> Patches:
 
 
 def dropped_entries_come_later() -> Patches:
-    """What nobody on a non-persistent topic could take waits until somebody can."""
+    """Keep entries for which a non-persistent topic had no permits, and send them when there are some."""
     return [(EphemeralSubscription, "wake", Subscription.wake)]

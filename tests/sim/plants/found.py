@@ -1,4 +1,4 @@
-"""Mistakes that the simulator once found in the shipped code, made again: each takes one fix back."""
+"""Mistakes that the simulator found in the shipped code. Each plant reverts one fix."""
 
 from typing import Any
 
@@ -26,21 +26,21 @@ from tests.sim.plants.planting import Patches
 
 
 class _Never(Exception):
-    """Raised by nobody: a handler for it handles nothing."""
+    """Exception that no code raises: a handler for it handles nothing."""
 
 
 def failed_ledger_used_for_ever() -> Patches:
-    """A ledger that fails while it enters the topic's list is used: every append to it fails."""
+    """Use a ledger that fails while it is added to the topic's list: every append to it fails."""
     return [(LedgerWriter, "error", None)]
 
 
 def ownership_check_dies_of_silence() -> Patches:
-    """A check of ownership dies of a store that does not answer, and nobody looks again."""
+    """End a check of ownership when the store does not answer, and do not repeat it."""
     return [(owner, "StoreUnavailableError", _Never), (owner, "SessionExpiredError", _Never)]
 
 
 def unload_forgets_a_lost_answer() -> Patches:
-    """The answer to giving a bundle up was lost: the broker serves it again, beside the next owner."""
+    """Serve a bundle again, beside the next owner, after the answer to its release was lost."""
 
     async def give_up(self: owner.BundleOwnership, bundle: Any) -> None:
         del self._leaving[bundle]
@@ -49,28 +49,29 @@ def unload_forgets_a_lost_answer() -> Patches:
 
 
 def session_timer_spins() -> Patches:
-    """The metadata session's timer spins without time passing, just before the session has to be given up."""
+    """Loop without progress of time in the metadata session's timer, just before the session has to be given up."""
 
     def until_expiry(self: SessionStore) -> float:
-        left = self._proof + EXPIRE_FRACTION * self._timeout_s - self._loop.time()
-        return left + 0.001 if left > -0.001 else self._timeout_s
+        remaining_s = self._proof + EXPIRE_FRACTION * self._timeout_s - self._loop.time()
+        return remaining_s + 0.001 if remaining_s > -0.001 else self._timeout_s
 
     return [(SessionStore, "_until_expiry", until_expiry)]
 
 
 def trimmed_before_cursors_are_known() -> Patches:
-    """A ledger fails while the topic's cursors are being loaded: all ledgers are trimmed, with unread messages."""
+    """Trim all ledgers, with unread messages, when a ledger fails while the topic's cursors are being loaded."""
     real = CursorSet.load
 
-    async def load(self: Any, *given: Any) -> None:
+    async def load(self: Any, *arguments: Any) -> None:
         self._trimmer.begin(self.consumed, self.trimmed)
-        await real(self, *given)
+        await real(self, *arguments)
 
     return [(CursorSet, "load", load)]
 
 
 def first_dead_consumer_keeps_the_others() -> Patches:
-    """Detaching the first consumer of a lost topic reads from its dead cursor: the others are never sent away."""
+    """Read from the dead cursor of a lost topic when its first consumer is detached: the others are never
+    disconnected."""
     return [
         (source, "ManagedLedgerFencedError", _Never),
         (source, "ManagedLedgerClosedError", _Never),
@@ -78,12 +79,13 @@ def first_dead_consumer_keeps_the_others() -> Patches:
 
 
 def failed_member_sits_twice() -> Patches:
-    """Of several failed members of an ensemble one that may sit again takes the seat of another."""
+    """Replace a failed member of an ensemble with another failed member that may be used again."""
     return [(choice, "own_positions", lambda chosen, ensemble: chosen)]
 
 
 def collected_log_is_missed() -> Patches:
-    """A flush that can begin no log on a full disk asks where its last one lies, which was collected meanwhile."""
+    """Look up the place of the last log, which was collected meanwhile, in a flush that cannot begin one on a full
+    disk."""
     real = EntryLogWriter.append
 
     def append(self: Any, blocks: Any) -> Any:
@@ -98,16 +100,16 @@ def collected_log_is_missed() -> Patches:
 
 
 def partitions_grow_without_subscriptions() -> Patches:
-    """A new partition has none of the durable subscriptions that the others have."""
+    """Create a new partition without the durable subscriptions that the others have."""
 
-    async def nobody(*_: Any) -> dict[str, dict[str, str]]:
+    async def no_subscriptions(*_: Any) -> dict[str, dict[str, str]]:
         return {}
 
-    return [(partitions, "_subscriptions", nobody)]
+    return [(partitions, "_subscriptions", no_subscriptions)]
 
 
 def deletion_in_doubt_leaves_a_shell() -> Patches:
-    """A subscription whose deletion got no answer stays in memory, and can store nothing any more."""
+    """Keep a subscription whose deletion was not answered in memory, where it can no longer store anything."""
 
     async def delete(self: Any, name: str) -> None:
         cursor = self.by_name.get(name)
@@ -120,7 +122,7 @@ def deletion_in_doubt_leaves_a_shell() -> Patches:
 
 
 def partial_acknowledgements_wake_nobody() -> Patches:
-    """A subscription at its limit does not go on when parts of batches are acknowledged."""
+    """Do not continue a subscription at its limit when parts of batches are acknowledged."""
 
     def acknowledged_partly(self: Any, consumer: Any, position: Any, left: int) -> None:
         for holder in self.consumers:
@@ -133,7 +135,7 @@ def partial_acknowledgements_wake_nobody() -> Patches:
 
 
 def deleted_topic_leaks_its_ledgers() -> Patches:
-    """The node that lists a topic's ledgers goes before them: a deletion that is cut off is finished by nobody."""
+    """Delete the node that lists a topic's ledgers before them: an interrupted deletion is never finished."""
 
     async def delete(self: Any, name: str) -> None:
         ledger = self._open.get(name)
@@ -143,19 +145,19 @@ def deleted_topic_leaks_its_ledgers() -> Patches:
         record = LogRecord.decode(await node.read())
         await self._remove_cursors(node)
         await node.delete()
-        for one in record.ledgers:
-            await self._ledgers.delete(one.ledger_id)
+        for listed in record.ledgers:
+            await self._ledgers.delete(listed.ledger_id)
 
     return [(ManagedLedgerFactory, "delete", delete)]
 
 
 def closed_subscription_is_given_out() -> Patches:
-    """Who subscribes while the subscription is being deleted is given it again and again: the broker stands still."""
+    """Return a subscription that is being deleted to a SUBSCRIBE again and again: the broker does not progress."""
     return [(Subscription, "closed", False)]
 
 
 def handover_outlives_its_consumer() -> Patches:
-    """A handover to a consumer that has left sets the cursor back under those who came after a reset."""
+    """Set the cursor back for a consumer that has left, under the consumers that attached after a reset."""
 
     real = SingleDispatcher._end_handover
 
@@ -167,7 +169,7 @@ def handover_outlives_its_consumer() -> Patches:
 
 
 def recovered_entries_wake_nobody() -> Patches:
-    """What the recovery of a failed ledger found is read behind the next append only."""
+    """Read the entries that the recovery of a failed ledger found at the next append only."""
 
     async def settled(self: Any, closing: Any) -> Any:
         return await closing
@@ -176,7 +178,7 @@ def recovered_entries_wake_nobody() -> Patches:
 
 
 def cookie_missed_by_a_server_that_is_behind() -> Patches:
-    """A bookie believes a metadata server that has not heard of its cookie yet, and gives up its disks."""
+    """Believe a metadata server that has not received the bookie's cookie yet, and give up the disks."""
     real = opening.check_cookie
 
     async def check_cookie(store: Any, *rest: Any) -> bool:
@@ -186,7 +188,7 @@ def cookie_missed_by_a_server_that_is_behind() -> Patches:
 
 
 class _Forgetful:
-    """A store whose ``exists`` is as old as ``get``."""
+    """Store whose ``exists`` is as old as ``get``."""
 
     def __init__(self, store: Any) -> None:
         self.get = store.get
@@ -199,7 +201,7 @@ class _Forgetful:
 
 
 def refused_consumer_is_stranded() -> Patches:
-    """A C++ client whose SUBSCRIBE is refused is not sent away, and waits on its connection for ever."""
+    """Keep the connection of a C++ client whose SUBSCRIBE is refused temporarily: the client waits on it for ever."""
     real = Router.answer_later
 
     def answer_later(self: Router, answer: Any, request_id: int, again: bytes = b"") -> None:
@@ -209,7 +211,7 @@ def refused_consumer_is_stranded() -> Patches:
 
 
 def empty_change_is_confirmed_at_once() -> Patches:
-    """A confirmed change that finds everything acknowledged is answered before the acknowledgements are durable."""
+    """Answer a confirmed change that finds everything acknowledged before the acknowledgements are durable."""
     real = Cursor.move
 
     async def move(self: Cursor, effect: Any, change: Any) -> None:

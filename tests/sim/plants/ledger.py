@@ -1,4 +1,4 @@
-"""Mistakes that the ledger client could make: quorums, ensemble changes, recovery, compare-and-set."""
+"""Mistakes of the ledger client: quorums, ensemble changes, recovery, compare-and-set."""
 
 from typing import Any
 
@@ -13,26 +13,26 @@ from tests.sim.plants.planting import Patches
 
 
 def recovery_without_fence() -> Patches:
-    """Recovery leaves the old writer able to go on."""
+    """Leave the old writer able to continue during recovery."""
     return [(recovery, "DO_FENCING", 0), (recovery, "FENCE_URGENT", HIGH_PRIORITY)]
 
 
 def recovery_believes_one_bookie() -> Patches:
-    """Recovery closes after too few NO_ENTRY: one bookie's proves that an entry was never confirmed."""
+    """Close after too few NO_ENTRY in recovery: the answer of one bookie proves that an entry was never confirmed."""
     real = recovery._Recovery._verdict
 
     async def verdict(self: Any, entry: int, ops: Any) -> bytes | None:
-        kept, self._acks = self._acks, self._quorum
+        acks, self._acks = self._acks, self._quorum
         try:
             return await real(self, entry, ops)
         finally:
-            self._acks = kept
+            self._acks = acks
 
     return [(recovery._Recovery, "_verdict", verdict)]
 
 
 def recovery_write_back_skipped() -> Patches:
-    """Recovery closes the ledger over entries that it found somewhere and made durable nowhere."""
+    """Close the ledger over entries that recovery found on a bookie and did not make durable."""
 
     async def write_back(self: Any, first: int, entries: list[bytes]) -> None:
         self.rewritten += len(entries)
@@ -41,7 +41,7 @@ def recovery_write_back_skipped() -> Patches:
 
 
 def fenced_writer_continues() -> Patches:
-    """A writer takes the refusal of a fenced ledger for success."""
+    """Regard the refusal of a fenced ledger as success."""
     real = LedgerWriter.add_answered
 
     def add_answered(self: LedgerWriter, channel: Any, rc: int, first: int, count: int) -> None:
@@ -51,7 +51,7 @@ def fenced_writer_continues() -> Patches:
 
 
 def receipt_after_one_bookie() -> Patches:
-    """Entries count as confirmed when the first bookie has them."""
+    """Confirm entries when the first bookie has them."""
     real = AckTracker.__init__
 
     def init(
@@ -63,7 +63,7 @@ def receipt_after_one_bookie() -> Patches:
 
 
 def answers_of_the_replaced_count() -> Patches:
-    """The ack quorum counts answers, not bookies: those of a bookie that was replaced count for its successor."""
+    """Count answers, not bookies: the answers of a replaced bookie count for its successor."""
 
     def replace(self: AckTracker, position: int, first: int) -> None:
         return
@@ -72,7 +72,7 @@ def answers_of_the_replaced_count() -> Patches:
 
 
 def confirmed_during_an_ensemble_change() -> Patches:
-    """Entries are confirmed while metadata may already say that they lie elsewhere."""
+    """Confirm entries while metadata may already place them elsewhere."""
     real = LedgerWriter._advance
 
     def advance(self: LedgerWriter) -> None:
@@ -86,7 +86,7 @@ def confirmed_during_an_ensemble_change() -> Patches:
 
 
 def ensemble_change_at_the_wrong_entry() -> Patches:
-    """The new ensemble is said to begin one entry behind the first that it gets."""
+    """Place the start of the new ensemble one entry behind the first that it receives."""
     real = metadata_update.change_ensemble
 
     async def change_ensemble(store: Any, ledger_id: int, ours: Any, start: int, *rest: Any) -> Any:
@@ -96,7 +96,7 @@ def ensemble_change_at_the_wrong_entry() -> Patches:
 
 
 def last_confirmed_too_high() -> Patches:
-    """An entry says that the one before it was confirmed, when it was only sent."""
+    """Declare the entry before one confirmed, when it was only sent."""
     real = kernels.build_adds
 
     def build_adds(
@@ -108,7 +108,7 @@ def last_confirmed_too_high() -> Patches:
 
 
 class _Store:
-    """The store as somebody sees it who does not compare before setting."""
+    """Store as seen by a client that does not compare before it sets."""
 
     def __init__(self, store: Any) -> None:
         self._store = store
@@ -117,17 +117,17 @@ class _Store:
         return getattr(self._store, name)
 
 
-def _metadata_through(face: type[_Store]) -> Patches:
+def _metadata_through(store_class: type[_Store]) -> Patches:
     real = metadata_update.change
 
     async def change(store: Any, *rest: Any) -> Any:
-        return await real(face(store), *rest)
+        return await real(store_class(store), *rest)
 
     return [(metadata_update, "change", change)]
 
 
 def lost_race_taken_for_won() -> Patches:
-    """A compare-and-set that lost is taken for success."""
+    """Regard a failed compare-and-set of ledger metadata as success."""
 
     class Store(_Store):
         async def put(self, path: str, value: bytes, version: int) -> Stat:
@@ -141,7 +141,7 @@ def lost_race_taken_for_won() -> Patches:
 
 
 def set_without_compare() -> Patches:
-    """Ledger metadata is overwritten, whatever became of it since it was read."""
+    """Overwrite ledger metadata, whatever changes it had since it was read."""
 
     class Store(_Store):
         async def put(self, path: str, value: bytes, version: int) -> Stat:

@@ -24,25 +24,25 @@ from tests.sim.topics.observer import Observer
 
 
 def session_never_lapses() -> Patches:
-    """A broker ignores the proof of its session: it believes in it however long the metadata store was silent."""
+    """Regard a broker's session as valid however long the metadata store was silent."""
     return [(MemoryStore, "_silence", lambda self: 0.0)]
 
 
 def session_given_up_late() -> Patches:
-    """A broker gives its session up only after the server may have: another one serves its topics already."""
+    """Give a session up only after the server may have ended it: another broker serves its topics already."""
     late = "EXPIRE_FRACTION", "SUSPECT_FRACTION"
     return [(module, name, 1.5) for module in (session_store, memory) for name in late]
 
 
 def lease_off() -> Patches:
-    """No mistake but a control: brokers trust their session for ever and nobody counts owners. The fence alone must
-    keep every promise about data, so a campaign with this finds nothing."""
+    """Trust sessions for ever and count no owners. This is a control, not a mistake: the fence alone must keep every
+    promise about data, so a campaign with it finds nothing."""
 
     return [*session_never_lapses(), (Observer, "look", lambda self: None)]
 
 
 def lost_race_for_the_list_taken_for_won() -> Patches:
-    """A compare-and-set of a topic's list or a cursor's node that lost is taken for success."""
+    """Regard a failed compare-and-set of a topic's list or a cursor's node as success."""
     real = StoredNode.write
 
     async def write(self: StoredNode, value: bytes) -> None:
@@ -53,7 +53,8 @@ def lost_race_for_the_list_taken_for_won() -> Patches:
 
 
 def cursors_are_those_read_first() -> Patches:
-    """Cursors that the previous owner made after their names were read, before the list was ours, are not loaded."""
+    """Do not load cursors that the previous owner created after their names were read, and before the new owner had the
+    list."""
     real = StoredNode._wrote
 
     def wrote(self: StoredNode, stat: Stat) -> None:
@@ -64,21 +65,21 @@ def cursors_are_those_read_first() -> Patches:
 
 
 def cursor_read_early_is_believed() -> Patches:
-    """A cursor is taken with the state that was read before the topic was ours, whoever wrote it since."""
+    """Load a cursor with the state that was read before the topic was acquired, whichever process wrote it since."""
     real = CursorStore.take
 
-    async def take(self: CursorStore, found: tuple[bytes, Stat] | None = None) -> CursorState:
-        if found is not None:
+    async def take(self: CursorStore, known: tuple[bytes, Stat] | None = None) -> CursorState:
+        if known is not None:
             stat = await self._node._store.exists(self._node.path)
             if stat is not None:
-                found = found[0], stat
-        return await real(self, found)
+                known = known[0], stat
+        return await real(self, known)
 
     return [(CursorStore, "take", take)]
 
 
 def list_not_recovered() -> Patches:
-    """A new owner believes the ledger list and settles nothing."""
+    """Accept the ledger list as a new owner and settle nothing."""
 
     async def recover_nothing(self: LedgerList, known: object) -> None:
         return
@@ -87,7 +88,7 @@ def list_not_recovered() -> Patches:
 
 
 def ack_confirmed_before_persisted() -> Patches:
-    """An acknowledgement is confirmed while its cursor's state is in memory only."""
+    """Confirm an acknowledgement while its cursor's state is in memory only."""
 
     async def persisted(self: Cursor) -> None:
         return
@@ -96,25 +97,25 @@ def ack_confirmed_before_persisted() -> Patches:
 
 
 def mark_delete_before_acks() -> Patches:
-    """A cursor's mark-delete is stored ahead of its acknowledgements: at the highest instead of the lowest hole."""
+    """Store a cursor's mark-delete ahead of its acknowledgements: at the highest instead of the lowest hole."""
     real = Persister.snapshot
 
     def snapshot(self: Persister) -> Any:
-        found = real(self)
-        return replace(found, mark_delete=found.last) if found.last is not None else found
+        state = real(self)
+        return replace(state, mark_delete=state.last) if state.last is not None else state
 
     return [(Persister, "snapshot", snapshot)]
 
 
 def trimmed_by_the_unpersisted_mark() -> Patches:
-    """Ledgers go when they are acknowledged, not when that survives a crash."""
+    """Delete ledgers when they are acknowledged, not when that is durable."""
     return [
         (Cursor, "trim_limit", property(lambda self: self._acks.mark)),
     ]
 
 
 def reset_answered_before_durable() -> Patches:
-    """A cursor that was set back is confirmed while its stored state is still ahead."""
+    """Confirm the reset of a cursor while its stored state is still ahead."""
 
     async def reset(self: Cursor, position: Position) -> None:
         ordinal = self._line.ordinal(position)
@@ -126,7 +127,7 @@ def reset_answered_before_durable() -> Patches:
 
 
 def unconfirmed_entries_delivered() -> Patches:
-    """The entry cache serves entries from the moment they are sent to the bookies."""
+    """Serve entries from the cache from the moment they are sent to the bookies."""
     real = Appender.append
 
     def append(self: Appender, run: Slice, sink: AppendSink) -> None:
@@ -147,7 +148,7 @@ def unconfirmed_entries_delivered() -> Patches:
 
 
 def unordered_confirmation() -> Patches:
-    """Runs that became durable together are confirmed last first."""
+    """Confirm runs that became durable together last first."""
     real = Appends.confirmed
 
     def confirmed(self: Appends, below: int) -> list[Confirmation]:
@@ -157,7 +158,7 @@ def unordered_confirmation() -> Patches:
 
 
 def producer_goes_on_after_failure() -> Patches:
-    """After a failed append the broker takes what the same producer had sent behind it."""
+    """Accept the messages that a producer had sent behind a failed append."""
 
     def append_failed(self: Publish, run: Any, start: int, error: Exception) -> None:
         self._end(start)

@@ -1,4 +1,4 @@
-"""What a planted mistake is, and how it is put in place for a run."""
+"""A planted mistake, and its installation for a run."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 Patches = list[tuple[Any, str, Any]]
-"""Owner (class or module), attribute, and what takes its place."""
+"""Owner (class or module), attribute, and its replacement."""
 
 
 class Plant(NamedTuple):
-    """One known mistake. ``workload`` is the one whose campaign is to find it."""
+    """Known mistake; ``workload`` names the campaign that is to find it."""
 
     workload: str
     make: Callable[[], Patches]
@@ -22,7 +22,7 @@ class Plant(NamedTuple):
 
 @contextlib.contextmanager
 def applied(patches: Patches) -> Iterator[None]:
-    """Run the block with the patches in place. Raises AttributeError when the code has no such place any more."""
+    """Run the block with the patches in place. Raises AttributeError when the code no longer has such a place."""
     with contextlib.ExitStack() as stack:
         for owner, attribute, value in patches:
             stack.enter_context(patch.object(owner, attribute, value))

@@ -1,4 +1,4 @@
-"""Mistakes in the engine's own producers, and in what brokers remember of producers."""
+"""Mistakes in the engine's own producers, and in the state that brokers keep of producers."""
 
 from engine.base.errors import MagnetarError
 from engine.broker.topics.deduplication import Deduplication
@@ -8,38 +8,38 @@ from tests.sim.plants.planting import Patches
 
 
 def newest_is_sent_again_first() -> Patches:
-    """What has no receipt when a link is lost is sent again beginning with the last."""
-    ended = PartitionProducer._ended
+    """Send messages without a receipt when a link is lost again beginning with the last."""
+    real = PartitionProducer._ended
 
-    def turned(self: PartitionProducer, error: MagnetarError) -> None:
+    def ended(self: PartitionProducer, error: MagnetarError) -> None:
         self._waiting.rotate(1)
-        ended(self, error)
+        real(self, error)
 
-    return [(PartitionProducer, "_ended", turned)]
+    return [(PartitionProducer, "_ended", ended)]
 
 
 def sent_counts_as_stored() -> Patches:
-    """What is under way is a duplicate when it comes again, though it may fail yet."""
-    fly = Deduplication._count_pending
+    """Regard a message in flight as a duplicate when it is sent again, though it may still fail."""
+    real = Deduplication._count_pending
 
-    def flies(self: Deduplication, publish: Publish, name: str, highest: int) -> None:
-        fly(self, publish, name, highest)
+    def count_pending(self: Deduplication, publish: Publish, name: str, highest: int) -> None:
+        real(self, publish, name, highest)
         self._stored[name] = highest
 
-    return [(Deduplication, "_count_pending", flies)]
+    return [(Deduplication, "_count_pending", count_pending)]
 
 
 def entries_behind_the_snapshot_are_not_read() -> Patches:
-    """A topic that is loaded knows what was stored up to the snapshot."""
+    """Load a topic with only the messages that were stored up to the snapshot."""
 
-    def recalls(self: Deduplication, entry: bytes) -> None:
+    def remember_entry(self: Deduplication, entry: bytes) -> None:
         pass
 
-    return [(Deduplication, "_remember_entry", recalls)]
+    return [(Deduplication, "_remember_entry", remember_entry)]
 
 
 def producers_come_before_it_is_known_what_is_stored() -> Patches:
-    """The first ones of a topic that was just loaded."""
+    """Attach the first producers of a topic that was just loaded before its stored messages are known."""
 
     async def ready(self: Deduplication) -> None:
         pass

@@ -1,4 +1,4 @@
-"""Mistakes in what waits for a rate."""
+"""Mistakes in waiting for the tokens of a rate."""
 
 from collections import deque
 
@@ -13,7 +13,7 @@ from tests.sim.plants.planting import Patches
 
 
 def stopped_dispatch_is_in_no_line() -> Patches:
-    """Dispatch that a rate stops goes on with the next append, not when there are tokens."""
+    """Continue dispatch that a rate stopped with the next append, not when there are tokens."""
 
     def opens(self: Throttle) -> bool:
         self.stopped = bool(self.limits) and not all(
@@ -25,51 +25,51 @@ def stopped_dispatch_is_in_no_line() -> Patches:
 
 
 def line_is_served_once() -> Patches:
-    """Whoever is left in line when the tokens are gone waits for another who comes to wait."""
-    serve = RateLimit._serve
+    """Leave a waiter that remains in the queue when the tokens are used up until another one joins."""
+    real = RateLimit._serve
 
-    def serves(self: RateLimit) -> None:
-        serve(self)
+    def serve(self: RateLimit) -> None:
+        real(self)
         self._stop()
 
-    return [(RateLimit, "_serve", serves)]
+    return [(RateLimit, "_serve", serve)]
 
 
 def what_fits_overtakes_what_waits() -> Patches:
-    """A run that there are tokens for passes before those that wait."""
-    admit = PublishRate.admit
+    """Pass a run for which there are tokens before the waiting ones."""
+    real = PublishRate.admit
 
-    def admits(self: PublishRate, publish: Publish) -> bool:
+    def admit(self: PublishRate, publish: Publish) -> bool:
         waiting, self._waiting = self._waiting, deque()
         passes = len(waiting) > 0 and publish.run.messages < 3
-        passes = passes or admit(self, publish)
+        passes = passes or real(self, publish)
         self._waiting.extendleft(reversed(waiting))
         return passes
 
-    return [(PublishRate, "admit", admits)]
+    return [(PublishRate, "admit", admit)]
 
 
 def removed_rate_serves_nobody() -> Patches:
-    """Who is in line when a rate goes waits for tokens that do not come."""
-    set_rate = RateLimit.set
+    """Leave a waiter in the queue of a removed rate for tokens that never arrive."""
+    real = RateLimit.set
 
-    def sets(self: RateLimit, rate: MaxRate) -> None:
+    def set_rate(self: RateLimit, rate: MaxRate) -> None:
         line, self._line = self._line, {}
-        set_rate(self, rate)
+        real(self, rate)
         self._line = line
         if not self.limited:
             self._stop()
 
-    return [(RateLimit, "set", sets)]
+    return [(RateLimit, "set", set_rate)]
 
 
 def rest_of_a_run_is_left_out() -> Patches:
-    """Of a run of which some entries fit the others are forgotten."""
-    go_on = PublishRate._pass_waiting
+    """Forget the other entries of a run of which only some fit."""
+    real = PublishRate._pass_waiting
 
-    def goes_on(self: PublishRate) -> None:
-        go_on(self)
+    def pass_waiting(self: PublishRate) -> None:
+        real(self)
         if self._waiting and self._waiting[0][1]:
             self._waiting.popleft()
 
-    return [(PublishRate, "_pass_waiting", goes_on)]
+    return [(PublishRate, "_pass_waiting", pass_waiting)]

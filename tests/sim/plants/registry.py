@@ -16,7 +16,7 @@ from tests.sim.plants.planting import Patches
 
 
 def version_listed_over_another() -> Patches:
-    """A version is listed without a look at whether another broker listed one meanwhile."""
+    """List a version without a check whether another broker listed one meanwhile."""
 
     async def swap(self: SchemaRegistry, name: str, node: Node, added: SchemaVersion) -> bool:
         path, value = paths.schema(name), locator([*node.versions, added])
@@ -33,7 +33,7 @@ def version_listed_over_another() -> Patches:
 
 
 def version_of_a_lost_answer_loses_its_ledger() -> Patches:
-    """When the answer to listing a version is lost, its ledger is deleted as that of one that lost the race."""
+    """Delete a version's ledger when the answer to listing it is lost, as that of a version that lost the race."""
 
     async def swap(self: SchemaRegistry, name: str, node: Node, added: SchemaVersion) -> bool:
         path, value = paths.schema(name), locator([*node.versions, added])
@@ -50,18 +50,20 @@ def version_of_a_lost_answer_loses_its_ledger() -> Patches:
 
 
 def version_told_before_it_is_listed() -> Patches:
-    """A new version is told though somebody else may have listed another under its number."""
+    """Return a new version though another broker may have listed a different one under its number."""
     real = SchemaRegistry._add
 
-    async def add(self: SchemaRegistry, name: str, node: Node, one: Registered) -> int | None:
-        await real(self, name, node, one)
+    async def add(
+        self: SchemaRegistry, name: str, node: Node, registered: Registered
+    ) -> int | None:
+        await real(self, name, node, registered)
         return node.newest + 1
 
     return [(SchemaRegistry, "_add", add)]
 
 
 def only_the_newest_version_is_known() -> Patches:
-    """A schema is compared with the newest version only: one that was there before becomes another."""
+    """Compare a schema with the newest version only: an earlier one becomes a new version."""
 
     async def by_hash(self: SchemaRegistry, node: Node, schema: Schema) -> int | None:
         return None
@@ -75,7 +77,7 @@ def only_the_newest_version_is_known() -> Patches:
 
 
 def deleted_versions_are_unknown() -> Patches:
-    """After a deletion of a topic's schemas the versions before it cannot be had, though messages are by them."""
+    """Deny the versions before a deletion of a topic's schemas, though messages refer to them."""
 
     async def get(self: SchemaRegistry, topic: TopicName, number: int) -> Version | None:
         return await self.live(topic, number)

@@ -1,4 +1,4 @@
-"""Mistakes in who has a topic to itself."""
+"""Mistakes in the exclusive use of a topic."""
 
 import asyncio
 
@@ -8,20 +8,20 @@ from tests.sim.plants.planting import Patches
 
 
 def epoch_is_told_and_not_stored() -> Patches:
-    """The next owner of the topic begins again with the last one that was."""
+    """Report a new epoch without storing it: the next owner of the topic starts again with the last stored one."""
 
     async def grow(self: Publishers, producer: Producer) -> int:
-        given = producer.topic_epoch
-        if given is None:
-            given = 0 if self.epoch is None else self.epoch + 1
-        self.epoch = given
-        return given
+        epoch = producer.topic_epoch
+        if epoch is None:
+            epoch = 0 if self.epoch is None else self.epoch + 1
+        self.epoch = epoch
+        return epoch
 
     return [(Publishers, "_next_epoch", grow)]
 
 
 def fenced_producer_publishes_on() -> Patches:
-    """Who is to be sent away is not told, and what it sends is taken."""
+    """Do not notify a producer that is to be disconnected, and accept its messages."""
 
     def disconnect(self: Producer) -> None:
         pass
@@ -30,7 +30,7 @@ def fenced_producer_publishes_on() -> Patches:
 
 
 def older_epoch_may_come_back() -> Patches:
-    """Who was fenced has the topic again under the epoch that it had."""
+    """Give a fenced producer the topic again under its earlier epoch."""
 
     def check(self: Publishers, producer: Producer) -> None:
         pass
@@ -39,7 +39,7 @@ def older_epoch_may_come_back() -> Patches:
 
 
 def next_in_line_does_not_wait() -> Patches:
-    """Its turn comes when anybody leaves, whoever else is there."""
+    """Give the topic to the next waiting producer when any producer leaves, whichever others are attached."""
 
     async def give(self: Publishers) -> None:
         async with self._exclusive_lock:

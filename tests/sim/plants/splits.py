@@ -13,7 +13,7 @@ from tests.sim.plants.planting import Patches
 
 
 def parts_are_taken_by_nobody() -> Patches:
-    """Boundaries are stored without having taken the parts: who finds one without an owner takes it."""
+    """Store boundaries before the parts are owned: the broker that finds one without an owner acquires it."""
     cut = BundleOwnership._cut
 
     async def cut_only(self: BundleOwnership, bundle: BundleName, edges: list[int]) -> None:
@@ -27,11 +27,11 @@ def parts_are_taken_by_nobody() -> Patches:
 
 
 def bundle_is_let_go_before_it_is_split() -> Patches:
-    """The bundle is given up for its parts a second before the boundaries are stored: who comes in between takes
-    it."""
+    """Release the bundle for its parts a second before the boundaries are stored: another broker acquires it in
+    between."""
     cut = BundleOwnership._cut
 
-    async def let_go(self: BundleOwnership, bundle: BundleName, edges: list[int]) -> None:
+    async def release_first(self: BundleOwnership, bundle: BundleName, edges: list[int]) -> None:
         parts = self._splitting[bundle]
         for part in parts:
             await owner.claim(self._store, owner._path(part), self._record.encode())
@@ -44,16 +44,17 @@ def bundle_is_let_go_before_it_is_split() -> Patches:
     def owns(self: BundleOwnership, bundle: BundleName) -> bool:
         return (bundle in self._owned or bundle in self._splitting) and self._proven()
 
-    return [(BundleOwnership, "_cut", let_go), (BundleOwnership, "owns", owns)]
+    return [(BundleOwnership, "_cut", release_first), (BundleOwnership, "owns", owns)]
 
 
 def boundaries_of_others_are_left_out() -> Patches:
-    """Boundaries are stored as whoever splits a bundle has them: those of other owners' bundles are gone."""
+    """Store boundaries as the splitting broker knows them: those of other owners' bundles are lost."""
 
     async def blindly(self: BundleOwnership, bundle: BundleName, edges: list[int]) -> None:
         for part in self._splitting[bundle]:
             await owner.claim(self._store, owner._path(part), self._record.encode())
-        ours = {edge for one in self._held[bundle.namespace] for edge in (one.lower, one.upper)}
+        bundles = self._held[bundle.namespace]
+        ours = {edge for held in bundles for edge in (held.lower, held.upper)}
         stored = Bundles(bundle.namespace, tuple(sorted({0, HASH_TOP, *ours, *edges})))
 
         def change(value: bytes) -> bytes:

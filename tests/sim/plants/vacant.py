@@ -1,4 +1,4 @@
-"""Mistakes in deciding that nobody uses a topic."""
+"""Mistakes in the decision that no client uses a topic."""
 
 import asyncio
 
@@ -8,17 +8,17 @@ from tests.sim.plants.planting import Patches
 
 
 def backlogs_do_not_count() -> Patches:
-    """Subscriptions without consumers hold no topic, whatever they have still to read."""
+    """Let a subscription without consumers hold no topic, whatever its backlog."""
 
     def is_unused(self: Topic, *, caught_up: bool) -> bool:
-        there = any(one.consumers for one in self.subscriptions.values())
-        return not (self.closing or self.publishers.busy or self.subscriptions.busy or there)
+        attached = any(subscription.consumers for subscription in self.subscriptions.values())
+        return not (self.closing or self.publishers.busy or self.subscriptions.busy or attached)
 
     return [(Topic, "is_unused", is_unused)]
 
 
 def decided_before_it_is_done() -> Patches:
-    """A topic that was found unused is deleted a second later, whoever came."""
+    """Delete a topic a second after it was found unused, even if a client attached since."""
     delete_unused = TopicRegistry.delete_unused
 
     async def delete(self: TopicRegistry, topic: Topic, *, caught_up: bool) -> bool:
@@ -32,7 +32,7 @@ def decided_before_it_is_done() -> Patches:
 
 
 def caught_up_for_all() -> Patches:
-    """A subscription that is caught up holds no topic, also where every subscription should."""
+    """Let a subscription that is caught up hold no topic, also where every subscription should."""
     is_unused = Topic.is_unused
 
     def unused(self: Topic, *, caught_up: bool) -> bool:
