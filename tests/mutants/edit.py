@@ -1,4 +1,4 @@
-"""What an edit is, and how it finds its place: by tokens, so that comments, line breaks and other lines may change."""
+"""Edits of the source. An edit is located by tokens, so that comments, line breaks and other lines may change."""
 
 import ast
 import io
@@ -13,10 +13,10 @@ BLANK = {
 
 
 class Edit(NamedTuple):
-    """One mistake. ``where``: ``file`` or ``file::Class.method``; ``old`` is there once and becomes ``new``.
+    """A mistake. ``where``: ``file`` or ``file::Class.method``; ``old`` occurs there once and becomes ``new``.
 
     ``tests``: below ``tests/``; the first that fails ends the run. ``holds``: numbers of docs/invariants.md it breaks.
-    ``equivalent``: why no promise depends on it; such an edit must not be caught.
+    ``equivalent``: the reason why no promise depends on it; such an edit must not be caught.
     """
 
     name: str
@@ -33,24 +33,24 @@ class Edit(NamedTuple):
 
 
 class PlaceGoneError(Exception):
-    """The code that an edit changes is not there, not there once, or what comes out is no Python."""
+    """The code that an edit changes does not occur, occurs several times, or becomes invalid Python."""
 
 
 def edited(source: str, edit: Edit) -> str:
-    """The file's text with the edit in it. Raises PlaceGoneError, which names the edit."""
+    """Return the file's text with the edit applied. Raises PlaceGoneError, which names the edit."""
     first, last = _bounds(source, edit)
     tokens = [token for token in _tokens(source) if first <= token.start[0] <= last]
     want = [token.string for token in _tokens(dedent(edit.old).strip())]
     have = [token.string for token in tokens]
-    found = [i for i in range(len(have) - len(want) + 1) if have[i : i + len(want)] == want]
-    if len(found) != 1:
+    starts_at = [i for i in range(len(have) - len(want) + 1) if have[i : i + len(want)] == want]
+    if len(starts_at) != 1:
         raise PlaceGoneError(
-            f"{edit.name}: found {len(found)} times in {edit.where}: {edit.old.strip()}"
+            f"{edit.name}: found {len(starts_at)} times in {edit.where}: {edit.old.strip()}"
         )
     starts = [0]
     for line in source.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
-    begin, end = tokens[found[0]].start, tokens[found[0] + len(want) - 1].end
+    begin, end = tokens[starts_at[0]].start, tokens[starts_at[0] + len(want) - 1].end
     line = source[starts[begin[0] - 1] :]
     indent = line[: len(line) - len(line.lstrip(" "))]
     new = dedent(edit.new).strip().replace("\n", "\n" + indent)
@@ -63,22 +63,24 @@ def edited(source: str, edit: Edit) -> str:
 
 
 def _bounds(source: str, edit: Edit) -> tuple[int, int]:
-    """First and last line of the definition that the edit lies in, or of the file."""
+    """Return the first and last line of the definition around the edit, or of the file."""
     scope: ast.AST = ast.parse(source)
     bounds = (1, source.count("\n") + 1)
     name = edit.where.partition("::")[2]
     for part in name.split(".") if name else ():
-        inner = [one for one in ast.iter_child_nodes(scope) if getattr(one, "name", None) == part]
+        inner = [
+            node for node in ast.iter_child_nodes(scope) if getattr(node, "name", None) == part
+        ]
         if not inner:
             raise PlaceGoneError(f"{edit.name}: {edit.file} has no {name}")
-        scope = inner[-1]  # behind a property stands its setter
+        scope = inner[-1]  # a setter follows its property and has the same name
         bounds = (scope.lineno, scope.end_lineno)  # type: ignore[attr-defined]
     return bounds
 
 
 def _tokens(text: str) -> list[tokenize.TokenInfo]:
-    """Those that mean something; ``text`` may be part of a statement."""
-    found: list[tokenize.TokenInfo] = []
+    """Return the significant tokens; ``text`` may be part of a statement."""
+    tokens: list[tokenize.TokenInfo] = []
     with suppress(tokenize.TokenError, IndentationError):
-        found.extend(tokenize.generate_tokens(io.StringIO(text).readline))
-    return [token for token in found if token.type not in BLANK]
+        tokens.extend(tokenize.generate_tokens(io.StringIO(text).readline))
+    return [token for token in tokens if token.type not in BLANK]

@@ -1,8 +1,9 @@
-"""``python -m tests.mutants.run``: do the tests see mistakes? Puts one edit at a time into a copy of the tree and runs
-the tests that are to fail. Prints a row each, and last how many were caught. Exit status 1 when one was not.
+"""``python -m tests.mutants.run``: check that the tests detect mistakes. Applies one edit at a time to a copy of the
+tree and runs the tests that are to fail. Prints a row for each, and last how many were caught; exit status 1 when one
+was not.
 
-The tree it is started from is only read. Before the edits the same tests run on the copy as it is: what fails there
-proves nothing. See docs/mutants.md.
+The tree in which it is started is only read. Before the edits the same tests run on the unchanged copy: a test that
+fails there proves nothing. See docs/mutants.md.
 """
 
 import argparse
@@ -35,7 +36,7 @@ RESULT = re.compile(r"^(PASSED|FAILED|ERROR) tests/(\S+?::\w+)", re.MULTILINE)
 
 
 class Row(NamedTuple):
-    """What became of an edit. ``good``: it was caught, or lived as its proof says."""
+    """Result of an edit. ``good``: it was caught, or an equivalent edit was not."""
 
     edit: Edit
     good: bool
@@ -44,7 +45,7 @@ class Row(NamedTuple):
 
 
 class Tree:
-    """A copy of the working tree, as git would take it now."""
+    """Copy of the working tree: the files that git tracks or would add."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -67,7 +68,7 @@ class Tree:
 
     @contextmanager
     def changed(self, edit: Edit) -> Iterator[None]:
-        """The edit is in the tree during the block. Raises PlaceGoneError."""
+        """Run the block with the edit in the tree. Raises PlaceGoneError."""
         source = (self.root / edit.file).read_text()
         self._write(edit.file, edited(source, edit))
         try:
@@ -76,22 +77,25 @@ class Tree:
             self._write(edit.file, source)
 
     def _write(self, name: str, text: str) -> None:
-        """Compiled files go: they are told apart by seconds and size, which an edit may leave as they were."""
+        """Write a file and remove its compiled forms.
+
+        Python compares only seconds and size of a source, which an edit may leave unchanged.
+        """
         file = self.root / name
         file.write_text(text)
         for compiled in file.parent.glob(f"__pycache__/{file.stem}.*.pyc"):
             compiled.unlink()
 
     def pytest(self, tests: Iterable[str], limit_s: float, *options: str) -> tuple[int | None, str]:
-        """Exit status and output; None when the time was over."""
+        """Run tests; return the exit status, None after ``limit_s``, and the output."""
         args = ["-q", "--tb=no", "-rpfE", f"--timeout={TEST_S}", *options]
         args += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # the worker has loaded plugins
         args += [f"tests/{test}" for test in tests]
         output = self.root / "output.txt"
-        asked = {"args": args, "output": str(output), "limit_s": limit_s}
+        request = {"args": args, "output": str(output), "limit_s": limit_s}
         assert self._worker.stdin is not None
         assert self._worker.stdout is not None
-        self._worker.stdin.write(json.dumps(asked) + "\n")
+        self._worker.stdin.write(json.dumps(request) + "\n")
         self._worker.stdin.flush()
         status = json.loads(self._worker.stdout.readline())
         return status, output.read_text() if output.exists() else ""
@@ -102,15 +106,15 @@ class Tree:
 
 
 def passing(tree: Tree, tests: Sequence[str]) -> set[str]:
-    """Those of ``tests`` that exist and pass in the tree as it is."""
-    there = [test for test in tests if exists(tree.root, test)]
-    if not there:
+    """Return those of ``tests`` that exist and pass in the unchanged tree."""
+    existing = [test for test in tests if exists(tree.root, test)]
+    if not existing:
         return set()
-    _, output = tree.pytest(there, CLEAN_S)
+    _, output = tree.pytest(existing, CLEAN_S)
     results: dict[str, set[str]] = {}
     for result, test in RESULT.findall(output):
         results.setdefault(test, set()).add(result)
-    return {test for test in there if results.get(test.partition("[")[0]) == {"PASSED"}}
+    return {test for test in existing if results.get(test.partition("[")[0]) == {"PASSED"}}
 
 
 def exists(root: Path, test: str) -> bool:
@@ -139,7 +143,7 @@ def examine(tree: Tree, edit: Edit, clean: set[str]) -> Row:
 def judge(edit: Edit, status: int | None, output: str) -> tuple[bool, str]:
     failed = [test for result, test in RESULT.findall(output) if result != "PASSED"]
     if status == 1:
-        # What a failed test leaves open may end pytest before it has said which one failed.
+        # Resources that a failed test leaves open may end pytest before it has reported the failure.
         by = failed[0] if failed else f"{edit.tests[0]} or what it leaves open"
         return not edit.equivalent, f"NOT EQUIVALENT: {by} fails" if edit.equivalent else by
     if status == 0:
@@ -152,16 +156,16 @@ def judge(edit: Edit, status: int | None, output: str) -> tuple[bool, str]:
 
 
 def examine_all(edits: Sequence[Edit], jobs: int, place: Path) -> Iterator[Row]:
-    """Rows in the order of the list, one job per copy of the tree."""
+    """Yield rows in the order of the list, with one job per copy of the tree."""
     trees: SimpleQueue[Tree] = SimpleQueue()
     with ThreadPoolExecutor(jobs) as pool:
-        made = list(pool.map(Tree, [place / str(i) for i in range(jobs)]))
+        copies = list(pool.map(Tree, [place / str(i) for i in range(jobs)]))
         tests = sorted({test for edit in edits for test in edit.tests})
-        clean = set().union(*pool.map(passing, made, [tests[i::jobs] for i in range(jobs)]))
-        for tree in made:
+        clean = set().union(*pool.map(passing, copies, [tests[i::jobs] for i in range(jobs)]))
+        for tree in copies:
             trees.put(tree)
 
-        def one(edit: Edit) -> Row:
+        def examine_edit(edit: Edit) -> Row:
             tree = trees.get()
             try:
                 return examine(tree, edit, clean)
@@ -169,14 +173,14 @@ def examine_all(edits: Sequence[Edit], jobs: int, place: Path) -> Iterator[Row]:
                 trees.put(tree)
 
         try:
-            yield from pool.map(one, edits)
+            yield from pool.map(examine_edit, edits)
         finally:
-            for tree in made:
+            for tree in copies:
                 tree.close()
 
 
 def show(edits: Sequence[Edit]) -> int:
-    """The list, without running anything; 1 when a place or a test is gone."""
+    """Print the list without running anything; return 1 when a place or a test is gone."""
     gone = 0
     for edit in edits:
         print(f"{edit.name}  {edit.where}  {edit.holds}\n    {' '.join(edit.tests)}")

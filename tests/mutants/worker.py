@@ -1,7 +1,8 @@
-"""Runs pytest in forks of one process that has loaded what tests need beside the code itself: half of a run's time.
+"""Forks of one process that run pytest. The process has loaded the libraries that tests need, which saves half of a
+run's time.
 
-Lines on stdin ask, ``{"args": […], "output": path, "limit_s": 30}``; a line on stdout answers: pytest's exit status, or
-``null`` when the time was over. Runs with the copy of the tree as working directory.
+A line on stdin is a request, ``{"args": […], "output": path, "limit_s": 30}``. The answer is a line on stdout: pytest's
+exit status, or ``null`` after ``limit_s``. The working directory is the copy of the tree.
 """
 
 import importlib
@@ -34,12 +35,12 @@ def run(args: list[str], output: str, limit_s: float) -> int | None:
     end = time.monotonic() + limit_s
     try:
         while time.monotonic() < end:
-            found, status = os.waitpid(child, os.WNOHANG)
-            if found:
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
                 return os.waitstatus_to_exitcode(status)
             time.sleep(POLL_S)
     finally:
-        with suppress(ProcessLookupError):  # with whatever the tests have started
+        with suppress(ProcessLookupError):  # and all processes that the tests have started
             os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
     return None

@@ -1,5 +1,5 @@
-"""Mistakes in what topics do beside carrying messages: the metadata of entries, watched lists, deletion of what
-nobody uses, names in four parts, topics that are made by their use."""
+"""Mistakes in topics apart from messages: the metadata of entries, watched lists, deletion of unused topics, names in
+four parts, topics that are created by their use."""
 
 from tests.mutants.edit import Edit
 

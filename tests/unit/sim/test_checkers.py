@@ -1,4 +1,4 @@
-"""Checkers must see what is wrong and stay silent about what is right."""
+"""Checkers report each kind of violation, and nothing for a correct history."""
 
 import pytest
 
@@ -29,10 +29,10 @@ def good() -> History:
 
 def findings(history: History) -> dict[str, list[str]]:
     checks = {**checkers.SAFETY, **checkers.LIVENESS}
-    return {name: found for name, check in checks.items() if (found := check(history))}
+    return {name: texts for name, check in checks.items() if (texts := check(history))}
 
 
-def test_a_right_history_has_no_findings() -> None:
+def test_a_correct_history_has_no_findings() -> None:
     assert findings(good()) == {}
 
 
@@ -60,7 +60,7 @@ def out_of_order(history: History) -> None:
     history.acks.clear()
 
 
-def back_from_the_dead(history: History) -> None:
+def acknowledged_again(history: History) -> None:
     history.deliveries.append(Delivery(9, "e", "c", "p", 0, Position(7, 0)))
 
 
@@ -80,7 +80,7 @@ def backwards(history: History) -> None:
 
 
 def part_again(history: History) -> None:
-    """Of a batch of three the first was confirmed as acknowledged, and is due again."""
+    """Confirm the acknowledgement of the first of three batched messages, and deliver that message again."""
     history.parts.append(PartConfirmed(0.25, "e", Position(7, 0), 0b001, "b", 0))
     history.deliveries.append(
         Delivery(0.3, "e", "c", "p", 0, Position(7, 0), broker="b", attached_at=0, left=0b011)
@@ -101,7 +101,7 @@ def cleared_again(history: History) -> None:
         (swapped_receipts, "receipts_in_order"),
         (reused_position, "one_message_per_position"),
         (out_of_order, "first_deliveries_in_order"),
-        (back_from_the_dead, "confirmed_acks_hold"),
+        (acknowledged_again, "confirmed_acks_hold"),
         (forgotten, "delivered_until_acknowledged"),
         (two_writers, "one_writer_per_ledger"),
         (backwards, "producers_in_order"),
@@ -115,7 +115,7 @@ def test_each_fault_is_found_by_its_checker(spoil, finder: str) -> None:  # type
     assert finder in findings(history)
 
 
-def test_what_is_left_of_a_batch_may_come_again() -> None:
+def test_unacknowledged_messages_of_a_batch_may_be_delivered_again() -> None:
     history = good()
     part_again(history)
     history.deliveries[-1] = history.deliveries[-1]._replace(left=0b110)
@@ -125,7 +125,8 @@ def test_what_is_left_of_a_batch_may_come_again() -> None:
 def brought_back(
     cleared_at: float = 0.5, sought_to: int = 0, order: tuple[int, int] = (1, 2)
 ) -> History:
-    """Of five messages two are cleared before they were ever delivered, then the last comes, then a seek goes back."""
+    """Return a history in which two of five messages are cleared undelivered, the last is delivered, and a seek goes
+    back to the cleared ones."""
     history = History(subscriptions={"e": "exclusive"})
     history.cleared.append(Cleared(cleared_at, cleared_at, "e", Position(7, 2)))
     history.seeks.append(Sought(2, 2.1, "e", Position(7, sought_to)))
@@ -134,7 +135,7 @@ def brought_back(
     return history
 
 
-def test_what_is_sent_again_behind_a_skipped_copy_may_come_late() -> None:
+def test_a_message_sent_again_behind_its_skipped_copy_may_arrive_late() -> None:
     history = History(subscriptions={"e": "exclusive"})
     history.cleared.append(Cleared(0.5, 0.6, "e", Position(7, 1)))  # with the first copy of 1
     for at, n, entry in ((1, 2, 2), (2, 1, 3), (3, 2, 4)):
@@ -148,7 +149,7 @@ IN_ORDER = (checkers.first_deliveries_in_order, checkers.producers_in_order)
 
 
 @pytest.mark.parametrize("check", IN_ORDER)
-def test_what_was_cleared_undelivered_may_come_late_after_a_seek(check) -> None:  # type: ignore[no-untyped-def]
+def test_messages_cleared_undelivered_may_arrive_late_after_a_seek(check) -> None:  # type: ignore[no-untyped-def]
     assert check(brought_back()) == []
 
 
@@ -156,19 +157,19 @@ def test_what_was_cleared_undelivered_may_come_late_after_a_seek(check) -> None:
 @pytest.mark.parametrize(
     ("history", "late"),
     [
-        (brought_back(cleared_at=1.5), 2),  # passed over before anybody cleared them
+        (brought_back(cleared_at=1.5), 2),  # passed over before they were cleared
         (brought_back(sought_to=2), 1),  # the seek went back to the second only
         (brought_back(order=(2, 1)), 1),
         (brought_back(order=(3, 3)), 1),  # not cleared
     ],
 )
-def test_nothing_else_may_come_late(check, history: History, late: int) -> None:  # type: ignore[no-untyped-def]
+def test_no_other_message_may_arrive_late(check, history: History, late: int) -> None:  # type: ignore[no-untyped-def]
     assert len(check(history)) == late
 
 
 @pytest.mark.parametrize("check", IN_ORDER)
 @pytest.mark.parametrize(("done_at", "late"), [(float("inf"), 0), (3.5, 0), (2.9, 2)])
-def test_what_was_cleared_may_come_late_while_nobody_said_that_it_is(  # type: ignore[no-untyped-def]
+def test_cleared_messages_may_arrive_late_until_the_clearing_is_confirmed(  # type: ignore[no-untyped-def]
     check, done_at: float, late: int
 ) -> None:
     history = brought_back()

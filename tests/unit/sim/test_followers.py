@@ -1,4 +1,5 @@
-"""Metadata servers that are behind: old reads, but never older than what a session wrote, asked for or was told."""
+"""Metadata servers that lag: reads return an earlier state, but never one older than the session wrote, read or was
+notified of."""
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.support.waiting import stays
 
 
 async def stores() -> tuple[FollowedServer, MemoryStore, MemoryStore]:
-    """A service, a session that stays up to date, and one whose server has fallen behind."""
+    """Return a service, a session that is up to date, and one whose server lags."""
     server = FollowedServer(LoopClock())
     ahead, behind = server.session(), server.session()
     await ahead.create("/a", b"old")
@@ -20,7 +21,7 @@ async def stores() -> tuple[FollowedServer, MemoryStore, MemoryStore]:
     return server, ahead, behind
 
 
-async def test_who_asks_a_server_that_is_behind_reads_what_was() -> None:
+async def test_a_lagging_server_returns_an_earlier_state() -> None:
     server, ahead, behind = await stores()
     await ahead.put("/a", b"new")
     await ahead.create("/b")
@@ -32,33 +33,33 @@ async def test_who_asks_a_server_that_is_behind_reads_what_was() -> None:
     assert (await behind.get("/a"))[0] == b"new"
 
 
-async def test_exists_never_denies_what_is_there_and_reads_behind_it_are_no_older() -> None:
+async def test_exists_never_denies_a_node_and_later_reads_are_no_older() -> None:
     _, ahead, behind = await stores()
     await ahead.create("/b", b"b")
     assert await behind.exists("/b") is not None
     assert (await behind.get("/b"))[0] == b"b"
 
 
-async def test_a_session_reads_what_it_wrote_and_all_before_it() -> None:
+async def test_a_session_reads_its_own_writes_and_all_before_them() -> None:
     _, ahead, behind = await stores()
     await ahead.create("/b")
     await behind.create("/c")
     assert await behind.children("/") == ["a", "b", "c"]
 
 
-async def test_a_watch_tells_of_a_change_when_it_can_be_read() -> None:
+async def test_a_watch_reports_a_change_once_it_can_be_read() -> None:
     server, ahead, behind = await stores()
-    told: list[str] = []
-    behind.watch("/a", told.append)
+    changed: list[str] = []
+    behind.watch("/a", changed.append)
     await ahead.put("/a", b"new")
     await behind.get("/a")
-    await stays(lambda: told == [], 0.01)
+    await stays(lambda: changed == [], 0.01)
     server.catch_up(behind.session_id % FOLLOWERS)
     await behind.get("/a")
-    assert told == ["/a"]
+    assert changed == ["/a"]
 
 
-async def test_a_bookie_finds_its_cookie_on_a_server_that_is_behind() -> None:
+async def test_a_bookie_finds_its_cookie_on_a_lagging_server() -> None:
     _, ahead, behind = await stores()
     await ahead.create(paths.cookie("b"), b"cookie", make_parents=True)
     assert not await check_cookie(behind, "b", b"cookie", [b"cookie"])

@@ -1,4 +1,4 @@
-"""A right history of ledgers has no findings; each wrong one is called by the name of the rule it breaks."""
+"""A correct history of ledgers has no findings; each violation is reported under the rule that it breaks."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +16,7 @@ SUMS = (10, 11, 12, 13)
 
 
 def good() -> h.LedgerHistory:
-    """Two entries on b1 to b3, two more with b4 instead of b3; recovered, read, and audited."""
+    """Return a history of two entries on b1 to b3 and two more with b4 instead of b3; recovered, read, and audited."""
     closed = MOVED.recovering().closed(3, 40)
     events: list[h.Event] = [
         h.Version(0, 7, OPEN, True),
@@ -47,7 +47,7 @@ def findings(history: h.LedgerHistory) -> list[str]:
     return [text for check in CHECKS.values() for text in check(history)]
 
 
-def test_a_right_history_has_no_findings() -> None:
+def test_a_correct_history_has_no_findings() -> None:
     assert findings(good()) == []
 
 
@@ -159,7 +159,7 @@ BAD: dict[str, tuple[str, Callable[[h.LedgerHistory], None]]] = {
 
 
 @pytest.mark.parametrize(("rule", "spoil"), BAD.values(), ids=BAD.keys())
-def test_a_broken_rule_is_called_by_its_name(
+def test_a_violation_names_the_broken_rule(
     rule: str, spoil: Callable[[h.LedgerHistory], None]
 ) -> None:
     history = good()

@@ -1,4 +1,4 @@
-"""The simulated loop: virtual time, one order per seed, nodes that die without a sound."""
+"""The simulated loop: virtual time, one order per seed, nodes that end without notice."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from tests.sim.kit.loop import NODE, Deadlock, Node, SimLoop, simulate
 from tests.sim.kit.network import SimNetwork, World
 
 
-def test_an_hour_passes_at_once_and_time_is_exact() -> None:
+def test_a_simulated_hour_passes_at_once_and_time_is_exact() -> None:
     async def main(loop: SimLoop) -> float:
         await asyncio.sleep(3600)
         return loop.now
@@ -46,7 +46,7 @@ def test_a_killed_node_runs_nothing_more_not_even_finally() -> None:
     assert ran == ["step"] * 3
 
 
-def test_a_paused_node_goes_on_where_it_stood() -> None:
+def test_a_paused_node_resumes_where_it_stopped() -> None:
     ticks: list[float] = []
 
     async def ticker(loop: SimLoop) -> None:

@@ -1,4 +1,4 @@
-"""A right history of managed ledgers has no findings; each wrong one is called by the name of the rule it breaks."""
+"""A correct history of managed ledgers has no findings; each violation is reported under the rule that it breaks."""
 
 from collections.abc import Callable
 
@@ -13,8 +13,8 @@ P = [Position(3, 0), Position(3, 1), Position(5, 0)]
 
 
 def good() -> m.ManagedHistory:
-    """Owner a writes two entries; c1 acknowledges the first. Owner b takes over, writes one, resets c1, and all is
-    read and acknowledged; ledger 3 is trimmed at last."""
+    """Return a history in which owner a writes two entries and c1 acknowledges the first. Owner b acquires the topic,
+    writes one entry and resets c1; all is read and acknowledged; ledger 3 is trimmed last."""
     none, first = frozenset[Position](), frozenset(P[:1])
     events: list[m.Event] = [
         m.Listed(0, T, (3,), ()),
@@ -45,7 +45,7 @@ def findings(history: m.ManagedHistory) -> list[str]:
     return [text for check in CHECKS.values() for text in check(history)]
 
 
-def test_a_right_history_has_no_findings() -> None:
+def test_a_correct_history_has_no_findings() -> None:
     assert findings(good()) == []
 
 
@@ -111,7 +111,7 @@ BAD: dict[str, tuple[str, Callable[[m.ManagedHistory], None]]] = {
 
 
 @pytest.mark.parametrize(("rule", "spoil"), BAD.values(), ids=BAD.keys())
-def test_a_broken_rule_is_called_by_its_name(
+def test_a_violation_names_the_broken_rule(
     rule: str, spoil: Callable[[m.ManagedHistory], None]
 ) -> None:
     history = good()

@@ -1,4 +1,4 @@
-"""The switchboard of planted mistakes fits the code as it is, and leaves nothing behind."""
+"""The switchboard of planted mistakes fits the present code, and leaves nothing behind."""
 
 import pytest
 
@@ -9,18 +9,18 @@ from tests.sim.scenarios import SCENARIOS
 
 
 @pytest.mark.parametrize("name", [*plants.PLANTS, *plants.CONTROLS])
-def test_a_mistake_has_a_place_in_the_code_and_is_taken_out_again(name: str) -> None:
+def test_a_mistake_has_a_place_in_the_code_and_is_removed_again(name: str) -> None:
     plant = {**plants.PLANTS, **plants.CONTROLS}[name]
     places = [(owner, attribute) for owner, attribute, _ in plant.make()]
     before = [getattr(owner, attribute) for owner, attribute in places]
     with plants.planted(name):
         during = [getattr(owner, attribute) for owner, attribute in places]
-    assert all(one is not other for one, other in zip(before, during, strict=True))
+    assert all(old is not new for old, new in zip(before, during, strict=True))
     assert [getattr(owner, attribute) for owner, attribute in places] == before
 
 
 @pytest.mark.parametrize("name", [*plants.PLANTS, *plants.CONTROLS])
-def test_a_mistake_says_what_it_is_and_who_is_to_find_it(name: str) -> None:
+def test_a_mistake_has_a_description_and_a_known_workload(name: str) -> None:
     plant = {**plants.PLANTS, **plants.CONTROLS}[name]
     assert plant.text.endswith(".")
     assert plant.workload in SCENARIOS
@@ -30,7 +30,7 @@ def test_at_least_fifteen_mistakes_are_known() -> None:
     assert len(plants.PLANTS) >= 15
 
 
-def test_the_rule_that_was_broken_is_named_before_what_else_was_seen() -> None:
+def test_a_broken_rule_is_reported_before_its_consequences() -> None:
     ends = "bookie-4#2 ended: IdentityError"
     late = "liveness: could not drain"
     named = "confirmed_acks_hold: t0 was delivered again"
@@ -41,7 +41,7 @@ def test_the_rule_that_was_broken_is_named_before_what_else_was_seen() -> None:
     assert bugs.invariant([late]) == late
 
 
-def test_a_command_repeats_the_run_of_its_play() -> None:
+def test_the_command_of_a_play_repeats_its_run() -> None:
     play = Play("topics", 8, "ack-before-fsync")
     assert play.command == (
         "python -m tests.sim.run --workload topics --seed 8 --plant ack-before-fsync --verbose"

@@ -1,4 +1,4 @@
-"""Whatever goes wrong in a run is in its result; nothing is raised and nothing is passed over."""
+"""The result of a run has all of its failures; nothing is raised and nothing is omitted."""
 
 import asyncio
 import logging
@@ -10,7 +10,7 @@ from tests.sim.kit.play import Result, play
 
 
 class Workload:
-    """Does what a test wants done."""
+    """Workload of a run; a subclass has the body."""
 
     def __init__(self, loop: SimLoop, result: Result, verbose: bool) -> None:
         self.loop = loop
@@ -74,7 +74,7 @@ class Escaping(Workload):
         await self.loop.spawn(Node("n"), ask())
 
 
-def test_a_run_in_which_all_is_well_breaks_nothing() -> None:
+def test_a_run_without_failures_has_no_violations() -> None:
     result = play(1, Quiet, 10)
     assert result.violations == []
     assert result.simulated_s == pytest.approx(3)
@@ -93,7 +93,7 @@ def test_a_run_in_which_all_is_well_breaks_nothing() -> None:
         (Escaping, "the run failed: "),
     ],
 )
-def test_what_goes_wrong_is_a_violation_and_the_run_is_judged(
+def test_a_failure_is_a_violation_and_the_run_is_judged(
     workload: type[Workload], violation: str
 ) -> None:
     result = play(1, workload, 10)
@@ -101,7 +101,7 @@ def test_what_goes_wrong_is_a_violation_and_the_run_is_judged(
     assert result.counts == {"judged": 1}
 
 
-def test_a_seed_repeats_its_trace_and_another_has_another() -> None:
+def test_a_seed_repeats_its_trace_and_another_seed_differs() -> None:
     class Random(Workload):
         async def main(self) -> None:
             self.loop.note("drawn", self.loop.rng.random())

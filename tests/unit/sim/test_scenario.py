@@ -55,11 +55,13 @@ def played(plans: tuple[Noting, ...], faults: dict[str, float]) -> Result:
     return play(1, partial(Run, lambda rng: Scenario(shape, plans, faults, 2.0)), 30.0)
 
 
-def test_workloads_of_one_run_go_through_it_side_by_side() -> None:
+def test_workloads_of_a_run_pass_its_phases_together() -> None:
     notes: list[str] = []
     result = played((Noting("a", notes), Noting("b", notes)), {"b": 5.0})
     assert set(notes) == {"b breaks", *(f"{n} {w}" for n in "ab" for w in PARTS)}
-    assert [one for one in notes if one != "b breaks"] == [f"{n} {w}" for w in PARTS for n in "ab"]
+    assert [note for note in notes if note != "b breaks"] == [
+        f"{n} {w}" for w in PARTS for n in "ab"
+    ]
     assert notes.index("b start") < notes.index("b breaks") < notes.index("a quiet")
     late = "liveness: could not get anywhere in 1 s: nothing"
     assert result.violations == [late, late, "a: as ever", "b: as ever"]
@@ -72,16 +74,16 @@ def test_a_run_that_fails_is_judged(part: str) -> None:
     assert result.violations[-1] == "a: as ever"
 
 
-def test_a_scenario_says_all_that_was_drawn() -> None:
+def test_a_scenario_prints_everything_that_was_drawn() -> None:
     for draw in SCENARIOS.values():
-        one, same, other = (draw(random.Random(seed)) for seed in (1, 1, 2))
-        assert one == same != other
-        assert str(one) == str(same) != str(other)
-        for name, rate in one.faults.items():
-            assert f"'{name}': {rate}" in str(one)
+        scenario, same, other = (draw(random.Random(seed)) for seed in (1, 1, 2))
+        assert scenario == same != other
+        assert str(scenario) == str(same) != str(other)
+        for name, rate in scenario.faults.items():
+            assert f"'{name}': {rate}" in str(scenario)
 
 
-def test_of_many_findings_the_first_are_told() -> None:
+def test_only_the_first_of_many_findings_are_reported() -> None:
     assert first_of(["a", "b", "c"], "rule") == ["a", "b", "c"]
     assert first_of(["a", "b", "c", "d", "e"], "rule") == ["a", "b", "c", "rule: 2 more"]
 

@@ -1,4 +1,4 @@
-"""Who the simulator expects to be active, against what is known of Apache's brokers."""
+"""The active consumer that the simulator expects, compared with the choice of Apache's brokers."""
 
 import pytest
 
@@ -9,17 +9,17 @@ TOPIC = "persistent://public/default/t"
 
 
 @pytest.mark.parametrize(("partition", "active"), [(0, "a"), (1, "b"), (2, "a")])
-def test_of_a_partition_by_its_number(partition: int, active: str) -> None:
+def test_the_number_of_a_partition_selects_its_active_consumer(partition: int, active: str) -> None:
     members = [(0, "b"), (1, "0"), (0, "a")]
     assert entitled(members, TopicName.parse(f"{TOPIC}-partition-{partition}")) == active
 
 
-def test_of_a_plain_topic_by_the_ring_among_the_best() -> None:
+def test_a_hash_ring_of_the_best_level_selects_the_active_consumer() -> None:
     members = [(1, "0"), *((0, f"c{i}") for i in range(8))]
     chosen = {entitled(members, TopicName.parse(f"{TOPIC}{i}")) for i in range(40)}
     assert len(chosen) > 3
     assert "0" not in chosen
 
 
-def test_nobody_where_there_is_nobody() -> None:
+def test_no_consumer_is_active_where_none_is_attached() -> None:
     assert entitled([], TopicName.parse(TOPIC)) is None
