@@ -33,7 +33,7 @@ NO_BROKER = {"bookies", "test_bookie_frames.py", "test_ledgers_both_sides.py", "
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Beside Apache's broker, when it does something is compared as well: decision 0024."""
+    """Mark the tests beside Apache's broker as long: decision 0024."""
     here = Path(__file__).parent
     for item in items:
         if item.path.is_relative_to(here) and item.path.relative_to(here).parts[0] not in NO_BROKER:
@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class Side:
-    """Where one of the two answers."""
+    """Addresses of one of the two instances."""
 
     def __init__(self, name: str, url: str, http: str) -> None:
         self.name = name

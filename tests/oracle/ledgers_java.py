@@ -47,21 +47,21 @@ class Seen(NamedTuple):
 
 
 def payload(entry: int, size: int) -> bytes:
-    """What the driver writes as an entry."""
+    """Return an entry's payload as the driver writes it."""
     word = b"entry %d " % entry
     return (word * (size // len(word) + 1))[:size]
 
 
 def digest_of(payloads: Sequence[bytes]) -> str:
-    """As the driver's ``read`` tells."""
+    """Return the digest of payloads as the driver's ``read`` computes it."""
     total = hashlib.sha256()
-    for each in payloads:
-        total.update(struct.pack(">i", len(each)) + each)
+    for data in payloads:
+        total.update(struct.pack(">i", len(data)) + data)
     return total.hexdigest()
 
 
 def expected(first: int, last: int, size: int) -> Seen:
-    """Of entries that the driver wrote."""
+    """Return the result of reading entries that the driver wrote."""
     return Seen(first, last, digest_of([payload(e, size) for e in range(first, last + 1)]))
 
 
@@ -84,7 +84,7 @@ class Pending:
         self.answers: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     def result(self, timeout_s: float = 150.0) -> str:
-        """The result's text. Raises JavaError, or TimeoutError."""
+        """Return the result's text. Raises JavaError, or TimeoutError."""
         try:
             text = self.answers.get(timeout=timeout_s)
         except queue.Empty:
@@ -144,7 +144,7 @@ class JavaLedgers:
         return Seen(int(first), int(last), digest)
 
     def state(self, *words: object) -> State:
-        """Of ``state``, ``open`` and ``close``."""
+        """Return the state that ``state``, ``open`` and ``close`` answer with."""
         last, length, closed, segments = self.run(*words).split()
         return State(int(last), int(length), closed == "true", int(segments))
 
@@ -165,7 +165,7 @@ class JavaLedgers:
         return status, "\n".join(self.printed)
 
     def kill(self) -> None:
-        """As ``kill -9``."""
+        """Kill the process with SIGKILL."""
         self.process.kill()
         self._end()
 
@@ -187,5 +187,5 @@ class JavaLedgers:
             assert pipe is not None
             try:
                 pipe.close()
-            except BrokenPipeError:  # what was not sent has nobody to read it
+            except BrokenPipeError:  # unsent words are lost with the process
                 continue

@@ -35,12 +35,8 @@ DIST = HOME / f"apache-pulsar-{VERSION}"
 MEMORY = os.environ.get("PEER_MEM", "-Xms64m -Xmx1g -XX:MaxDirectMemorySize=1g")
 GC = os.environ.get("PEER_GC", "-XX:+UseG1GC")
 READY_S_MAX, STOP_S_MAX = 180, 60
-STOP_ORDER = (
-    "broker",
-    "standalone",
-    "bookie",
-    "zookeeper",
-)  # each needs the later ones to leave cleanly
+# Each needs the later ones to leave cleanly.
+STOP_ORDER = ("broker", "standalone", "bookie", "zookeeper")
 LOOPBACK = {"advertisedAddress": "127.0.0.1", "listeningInterface": "lo", "allowLoopback": "true"}
 
 
@@ -66,9 +62,8 @@ def fetch(args):
             if digest != SHA256:
                 fail(f"{archive.name} has sha256 {digest}, expected {SHA256}")
             shutil.unpack_archive(archive, work)
-            Path(work, DIST.name).rename(
-                DIST
-            )  # last, so that what an interrupted fetch leaves never looks complete
+            # Renamed last, so that an interrupted fetch never leaves what looks complete.
+            Path(work, DIST.name).rename(DIST)
     print(json.dumps({"version": VERSION, "home": str(DIST)}))
 
 
@@ -101,10 +96,8 @@ def java_env(logs, **more):
         fail(f"no Apache Pulsar {VERSION} in {HOME}: run `peer.py fetch` first")
     env = {"JAVA_HOME": java_home(), "PULSAR_LOG_DIR": logs, "BOOKIE_LOG_DIR": logs}
     env |= {"PULSAR_MEM": MEMORY, "BOOKIE_MEM": MEMORY, "PULSAR_GC": GC, "BOOKIE_GC": GC}
-    env |= {
-        "PULSAR_GC_LOG": " ",
-        "BOOKIE_GC_LOG": " ",
-    }  # empty would mean the default: 200 MB of logs
+    # An empty value would mean the default: 200 MB of logs.
+    env |= {"PULSAR_GC_LOG": " ", "BOOKIE_GC_LOG": " "}
     env |= {"PULSAR_EXTRA_OPTS": f"{MEMORY} {GC}"}  # pulsar-perf reads no other memory setting
     return os.environ | {key: str(value) for key, value in (env | more).items()}
 
@@ -239,7 +232,7 @@ def stop(args):
 
 
 def status(args):
-    """One line per process. RSS counts shared pages in full, PSS by share."""
+    """Print one line per process. RSS counts shared pages in full, PSS by share."""
     for name, pid in running(args.dir).items():
         kib = dict(re.findall(r"(\w+): +(\d+) kB", Path(f"/proc/{pid}/smaps_rollup").read_text()))
         cpu_s = sum(map(int, proc_stat(pid)[11:13])) / os.sysconf("SC_CLK_TCK")
@@ -257,7 +250,7 @@ def status(args):
 
 
 def http(port, path, method="GET", body=None):
-    """(status, body) from 127.0.0.1; status 0 when nobody answers."""
+    """Return (status, body) from 127.0.0.1; status 0 without an answer."""
     data = json.dumps(body).encode() if body is not None else None
     request = urllib.request.Request(
         f"http://127.0.0.1:{port}{path}", data, {"Content-Type": "application/json"}, method=method
@@ -267,10 +260,8 @@ def http(port, path, method="GET", body=None):
             return reply.status, reply.read()
     except urllib.error.HTTPError as e:
         return e.code, e.read()
-    except (
-        OSError,
-        HTTPException,
-    ):  # the latter is our own request: ports may connect to themselves
+    except (OSError, HTTPException):
+        # A port may connect to itself: the answer is our own request then, an HTTPException.
         return 0, b""
 
 
@@ -303,7 +294,7 @@ def bookie_conf(path, zk, settings):
 
 
 def bookie_server(folder, name, zk, port, config):
-    """The next port up serves the bookie's HTTP API and /metrics."""
+    """Describe a bookie whose next port up serves its HTTP API and /metrics."""
     home = folder / name
     settings = LOOPBACK | {
         "bookiePort": port,
@@ -398,11 +389,10 @@ def standalone(args):
         "bindAddress": "127.0.0.1",
     }
     settings |= {"journalSyncData": str(args.sync).lower(), "STORAGE_PATH": home / "packages"}
-    settings |= {
-        "allowEphemeralPorts": "true"
-    }  # otherwise the bookie ignores its port and takes a random one
+    # Otherwise the bookie ignores its port and takes a random one.
+    settings |= {"allowEphemeralPorts": "true"}
     conf = write_conf(home / "standalone.conf", "standalone.conf", settings | dict(args.config))
-    # The embedded ZooKeeper listens on every address and cannot be told otherwise, hence one of its own.
+    # The embedded ZooKeeper listens on every address, which no setting changes, hence a separate one.
     ready = start(args.dir, [zookeeper_server(args.dir, zk_port)]) if args.zookeeper else {}
     argv = [
         "standalone",
@@ -530,7 +520,7 @@ def cluster(args):
 
 
 def replicate(web, clusters):
-    """Namespace public/geo, replicated between `clusters`, which share the configuration store: one broker is told."""
+    """Replicate namespace public/geo between `clusters`, which share the configuration store: one broker is asked."""
     tenant, geo = (
         {"adminRoles": [], "allowedClusters": clusters},
         {"replication_clusters": clusters},
@@ -590,11 +580,8 @@ def conf_path(kind, target):
 
 def become(args, conf):
     path = DIST / "bin" / args.script
-    env = {
-        "PULSAR_CLIENT_CONF": conf,
-        "BOOKIE_CONF": conf,
-        "JMXDISABLE": 1,
-    }  # its JMX listens on every address
+    # JMX would listen on every address.
+    env = {"PULSAR_CLIENT_CONF": conf, "BOOKIE_CONF": conf, "JMXDISABLE": 1}
     os.execve(path, [path, *args.rest], java_env(HOME / "logs", **env))
 
 

@@ -57,7 +57,7 @@ class Ours:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self, timeout_s: float = 40.0) -> None:
-        """Returns when it says it is ready."""
+        """Start the process and return once it is ready."""
         self._log.parent.mkdir(parents=True, exist_ok=True)
         with self._log.open("ab") as out:
             self.process = subprocess.Popen(
@@ -186,14 +186,14 @@ class OurBookies:
 
     @property
     def uri(self) -> str:
-        """For Apache's ledger client."""
+        """The metadata URI for Apache's ledger client."""
         return f"zk+hierarchical://{self.zk}/ledgers"
 
     def named(self, bookie_id: str) -> OurBookie:
         return next(bookie for bookie in self.each if bookie.id == bookie_id)
 
     def add(self, name: str, **settings: object) -> OurBookie:
-        """A further one, started."""
+        """Add and start a further bookie."""
         bookie = OurBookie(self.work, name, self.zk, **settings)
         self.each.append(bookie)
         bookie.start()
@@ -231,7 +231,7 @@ class ApacheBookie:
         self._start = ("bookies", "--dir", self._folder, "--zk", zk, "--base-port", port)
 
     def start(self) -> None:
-        """Returns when it is registered."""
+        """Start the bookie and return once it is registered."""
         self._folder.mkdir(parents=True, exist_ok=True)
         peer(*self._start)
 
@@ -271,7 +271,7 @@ class ApacheBookies:
 
     @property
     def uri(self) -> str:
-        """For Apache's ledger client."""
+        """The metadata URI for Apache's ledger client."""
         return f"zk+hierarchical://{self.zk}/ledgers"
 
     def __enter__(self) -> "ApacheBookies":
@@ -290,12 +290,12 @@ class ApacheBookies:
 
 
 async def connected(zk: str) -> MetadataStore:
-    """A session of ours at ``host:port/chroot``."""
+    """Open a session of ours at ``host:port/chroot``."""
     return await connect(f"zk:{zk}")
 
 
 async def make_root(zk: str) -> None:
-    """What a first bookie of ours writes before it registers."""
+    """Write the records that a first bookie of ours writes before it registers."""
     store = await connected(zk)
     try:
         await instance_id(store, RandomEntropy(), initialize=True)
@@ -326,7 +326,7 @@ class ApacheBroker:
             self._start += ["--config", f"{key}={value}"]
 
     def start(self) -> None:
-        """Returns when it says it is healthy."""
+        """Start the broker and return once it reports to be healthy."""
         self._folder.mkdir(parents=True, exist_ok=True)
         peer(*self._start)
 

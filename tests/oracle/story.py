@@ -66,7 +66,7 @@ class Story:
         self.left[name] -= set(range(max(wanted) + 1)) if name == "up-to" else wanted
 
     def verify(self, url: str) -> None:
-        """Each subscription gets what it has left, in order, and nothing else; nothing is acknowledged."""
+        """Check that every subscription receives its remaining messages in order and no others; acknowledge none."""
         with client_of(url) as client:
             for name in SUBSCRIPTIONS:
                 consumer = self._consumer(client, name)

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.slow]
 
 NAMESPACE = "persistent://public/default"
 PERSIST_S = 1.3
-"""Both brokers write acknowledgements behind by up to a second."""
+"""Limit of the delay with which both brokers persist acknowledgements."""
 
 
 class Mixed:
@@ -88,11 +88,11 @@ def test_messages_and_subscriptions_outlive_unloading(mixed: Mixed) -> None:
     story.verify(mixed.url)
     story.publish(mixed.url, 5)
     story.verify(mixed.url)
-    found = rest(mixed, "GET", "persistent/public/default/unloaded/internalStats")
-    assert found["ledgers"][0]["entries"] in range(61, 71)
-    assert len(found["ledgers"]) == 2
-    assert found["currentLedgerEntries"] == 5
-    assert found["cursors"]["up-to"]["numberOfEntriesSinceFirstNotAckedMessage"] > 0
+    stats = rest(mixed, "GET", "persistent/public/default/unloaded/internalStats")
+    assert stats["ledgers"][0]["entries"] in range(61, 71)
+    assert len(stats["ledgers"]) == 2
+    assert stats["currentLedgerEntries"] == 5
+    assert stats["cursors"]["up-to"]["numberOfEntriesSinceFirstNotAckedMessage"] > 0
 
 
 def load(mixed: Mixed, name: str) -> Load:
@@ -170,32 +170,32 @@ def publish_keyed(url: str, topic: str, pairs: list[tuple[str, bytes]], *, batch
 
 
 def compacted(url: str, topic: str) -> list[tuple[str, bytes]]:
-    """What a reader of the compacted topic gets, but for the empty places of batches."""
+    """Return the messages that a reader of the compacted topic receives, without the empty places of batches."""
     client = pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     try:
         reader = client.create_reader(topic, pulsar.MessageId.earliest, is_read_compacted=True)
-        found = []
+        messages = []
         while reader.has_message_available():
             message = reader.read_next(20_000)
             if message.partition_key():
-                found.append((message.partition_key(), message.data()))
-        return found
+                messages.append((message.partition_key(), message.data()))
+        return messages
     finally:
         client.close()
 
 
 def until_compacted(url: str, topic: str, expected: list[tuple[str, bytes]]) -> None:
     until = time.monotonic() + 60
-    found: list[tuple[str, bytes]] = []
-    while found != expected:
-        assert time.monotonic() < until, found
+    messages: list[tuple[str, bytes]] = []
+    while messages != expected:
+        assert time.monotonic() < until, messages
         time.sleep(0.2)
         with suppress(pulsar.UnknownError):  # Apache's, when it drops the last ledger meanwhile
-            found = compacted(url, topic)
+            messages = compacted(url, topic)
 
 
 def test_compacted_topics_change_to_our_broker_and_back(mixed: Mixed) -> None:
-    """Each reads the other's compacted ledger, and compacts on top of it."""
+    """Compact by turns: either broker reads the other's compacted ledger and compacts on top of it."""
     topic = f"{NAMESPACE}/compacted"
     begin: ApacheBroker | OurBroker = mixed.running
     if begin is not mixed.apache:
@@ -222,7 +222,7 @@ def test_compacted_topics_change_to_our_broker_and_back(mixed: Mixed) -> None:
 
 
 def records(mixed: Mixed, name: str) -> dict[str, bytes]:
-    """A topic's and its cursors' records as they are now."""
+    """Return the present records of a topic and its cursors."""
     path = paths.managed_ledger(TopicName.parse(name).managed_ledger_name)
     tree = asyncio.run(dump(mixed.zk, path))
     topic = tree.pop(path)
@@ -231,11 +231,11 @@ def records(mixed: Mixed, name: str) -> dict[str, bytes]:
 
 
 def test_topics_change_to_our_broker_and_back_when_each_stops(mixed: Mixed) -> None:
-    """And what each broker leaves in ZooKeeper, of an open topic and of a closed one, is the same.
+    """Compare the records that either broker leaves in ZooKeeper, of an open topic and of a closed one.
 
-    Not of batches: Apache 4.0.8 writes a closing cursor's batches into its record, but never reads them from there.
+    Batches are left out: Apache 4.0.8 writes a closing cursor's batches into its record, but never reads them there.
     """
-    found: list[dict[str, dict[str, bytes]]] = []
+    states: list[dict[str, dict[str, bytes]]] = []
     stories = begin(mixed, "stopped")
     for name, broker in (("by-apache", mixed.ours), ("by-ours", mixed.apache)):
         act(mixed, stories, in_batches=False)
@@ -244,12 +244,12 @@ def test_topics_change_to_our_broker_and_back_when_each_stops(mixed: Mixed) -> N
         time.sleep(PERSIST_S)
         opened = records(mixed, name)
         mixed.running.stop()
-        found.append({"open": opened, "closed": records(mixed, name)})
+        states.append({"open": opened, "closed": records(mixed, name)})
         mixed.running = broker
         broker.start()
         for story in stories + twin:
             story.verify(mixed.url)
-    theirs, mine = found
+    theirs, mine = states
     for state in ("open", "closed"):
         remember({f"topic {state}": theirs[state][""]})
         remember({f"cursor {state} {sub}": raw for sub, raw in theirs[state].items() if sub})

@@ -30,16 +30,16 @@ Bookies = ApacheBookies | OurBookies
 
 @pytest.fixture(scope="module", params=["our_bookies", "apache_bookies"])
 def bookies(request: pytest.FixtureRequest, java: JavaLedgers) -> Bookies:
-    found: Bookies = request.getfixturevalue(request.param)
-    java.run("client", "both", found.uri, "V2")
-    return found
+    cluster: Bookies = request.getfixturevalue(request.param)
+    java.run("client", "both", cluster.uri, "V2")
+    return cluster
 
 
 @asynccontextmanager
 async def ours(
     bookies: Bookies, settings: LedgerSettings | None = None
 ) -> AsyncIterator[LedgerClient]:
-    """A client of ours."""
+    """Open a ledger client of ours."""
     store = await connected(bookies.zk)
     client = LedgerClient(
         store=store,
@@ -56,7 +56,7 @@ async def ours(
 
 
 async def ask(java: JavaLedgers, *words: object) -> str:
-    """Without holding up our client."""
+    """Run a command of the driver without blocking our client."""
     return await asyncio.to_thread(java.run, *words)
 
 
@@ -95,8 +95,8 @@ async def test_java_reads_what_ours_closed(java: JavaLedgers, bookies: Bookies) 
             writer.append(run_of(*(payload(e, 500) for e in range(first, first + 50))))
         await listener.reach(300)
         await writer.close()
-    found = await ask(java, "metadata", "both", writer.ledger_id)
-    assert "state=CLOSED, length=150000, lastEntryId=299, digestType=CRC32C" in found
+    metadata = await ask(java, "metadata", "both", writer.ledger_id)
+    assert "state=CLOSED, length=150000, lastEntryId=299, digestType=CRC32C" in metadata
     opened = ["open", "both", "r", writer.ledger_id, "CRC32C"]
     assert java.code(*opened, "wrong", "plain") == UNAUTHORIZED
     assert java.state(*opened, "secret", "recover") == (299, 150_000, True, 1)
@@ -123,7 +123,8 @@ async def test_java_recovers_and_fences_a_writer_of_ours(
         await listener.reach(120)
         opened = await ask(java, "open", "both", "r", writer.ledger_id, "CRC32C", "-", "recover")
         assert opened == "119 60000 true 1"
-        with suppress(LedgerFencedError):  # an add still on its way to the third may have told it
+        # An add in flight to the third bookie may have met the fence.
+        with suppress(LedgerFencedError):
             writer.append(run_of(payload(120, 500)))
         assert isinstance(await listener.fail(), LedgerFencedError)
         metadata = await client.metadata(writer.ledger_id)
@@ -215,10 +216,10 @@ def test_java_recovers_what_a_killed_writer_of_ours_left(
                 confirmed = int(victim.stdout.readline())
         finally:
             victim.kill()
-        told = [int(line) for line in victim.stdout]
+        reported = [int(line) for line in victim.stdout]
     opened = java.state("open", "both", "r", ledger, "CRC32C", "-", "recover")
     assert opened.closed
-    assert opened.last + 1 >= max([confirmed, *told])
+    assert opened.last + 1 >= max([confirmed, *reported])
     assert opened.length == 500 * (opened.last + 1)
     assert java.seen("read", "r", 0, opened.last) == expected(0, opened.last, 500)
 
@@ -227,10 +228,10 @@ async def test_ledgers_lie_on_bookies_of_both_kinds(
     java: JavaLedgers, apache_bookies: ApacheBookies, tmp_path: Path
 ) -> None:
     """Three of Apache's and one of ours hold every entry."""
-    with OurBookies(tmp_path, apache_bookies.zk, count=1) as one:
+    with OurBookies(tmp_path, apache_bookies.zk, count=1) as added:
         java.run("client", "mixed", apache_bookies.uri, "V3")
         ledger = int(await ask(java, "create", "mixed", "w", 4, 4, 4, "CRC32C", "-"))
-        assert one.each[0].id in await ask(java, "metadata", "mixed", ledger)
+        assert added.each[0].id in await ask(java, "metadata", "mixed", ledger)
         await ask(java, "add", "w", 200, 500)
         listener = Listener()
         async with ours(apache_bookies) as client:
@@ -247,6 +248,6 @@ async def test_ledgers_lie_on_bookies_of_both_kinds(
 
 
 async def fenced(writer: LedgerWriter, listener: Listener) -> LedgerError:
-    """What a writer hears when it goes on."""
+    """Append to a fenced ledger and return the writer's failure."""
     writer.append(run_of(b"too late"))
     return await listener.fail()

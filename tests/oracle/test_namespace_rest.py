@@ -1,4 +1,4 @@
-"""What administrators do to whole namespaces, bundles, permissions and positions, asked of both sides in one order."""
+"""Administrators' changes of namespaces, bundles, permissions and positions, requested of both sides in one order."""
 
 import pulsar
 import pytest
@@ -243,7 +243,7 @@ OURS = f"""
 501 POST {N}/ns/offloadPolicies {{"managedLedgerOffloadDriver":"filesystem"}}
 501 PUT {T}/a/offload {{"ledgerId":9,"entryId":2}}
 """
-"""Where Apache's answers 204 to what it does not do, keeps nonsense or fails, and ours says what is wrong."""
+"""Calls that Apache's answers with 204 though it ignores them, stores nonsense or fails; ours gives the reason."""
 
 
 @pytest.fixture(scope="module")

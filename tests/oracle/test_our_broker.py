@@ -33,13 +33,13 @@ def broker(
 def stored(topic: str, zk: str) -> list[tuple[int, int]]:
     """Sequence ids and sizes of all messages, read past the broker by the Spark data source's own code."""
     options = parse({"topic": topic, "metadata.url": f"zk:{zk}"})
-    found: list[tuple[int, int]] = []
-    for one in plan_topic(options):
-        for batch in read_range(options, one):
-            found += zip(
+    messages: list[tuple[int, int]] = []
+    for part in plan_topic(options):
+        for batch in read_range(options, part):
+            messages += zip(
                 batch["sequence_id"].to_pylist(), batch["value_bytes"].to_pylist(), strict=True
             )
-    return found
+    return messages
 
 
 def test_publishing_goes_on_while_one_of_three_bookies_is_stopped_and_returns(
@@ -77,7 +77,7 @@ def test_a_topic_goes_on_after_the_broker_was_killed(broker: OurBroker) -> None:
 def test_our_tools_read_a_topic_past_the_broker(
     broker: OurBroker, apache_bookies: ApacheBookies
 ) -> None:
-    """Once the broker has closed its ledgers: of open ones they see what is known to be confirmed."""
+    """Read after the broker has closed its ledgers: of open ones the tools see only what is known to be confirmed."""
     story = Story(f"{NAMESPACE}/read-by-tools")
     story.subscribe(broker.url)
     story.publish(broker.url, 500)

@@ -62,18 +62,18 @@ def prepared(sides: tuple[Side, Side]) -> tuple[Side, Side]:
         assert side.put("/admin/v2/tenants/polte", tenant) == 204
         assert side.put(NAMESPACE) == 204
         assert side.put(TOPIC) == 204
-        # Apache deletes topics that nobody uses for a minute.
+        # Apache deletes topics that are unused for a minute.
         assert side.put(f"{TOPIC}/subscription/kept") == 204
     return sides
 
 
 def settled(side: Side, path: str, wanted: Any) -> tuple[int, Any]:
-    """The answer, once it is ``wanted`` or it has had its time."""
+    """Return the answer once it is ``wanted``, or after SETTLE_S."""
     until = time.monotonic() + SETTLE_S
     while True:
-        found = call(side, "GET", path, None)
-        if found == wanted or time.monotonic() > until:
-            return found
+        answer = call(side, "GET", path, None)
+        if answer == wanted or time.monotonic() > until:
+            return answer
         time.sleep(0.1)
 
 
@@ -186,8 +186,8 @@ ADMIN = (
 def test_the_official_tool_sets_and_gets_them(prepared: tuple[Side, Side], tmp_path: Path) -> None:
     changes, reads = ([f"admin {pair[i]}" for pair in ADMIN] for i in (0, 1))
     for side in prepared:
-        said = Shell(side.url, side.http, tmp_path).run(changes)
-        assert not any(said), said
+        output = Shell(side.url, side.http, tmp_path).run(changes)
+        assert not any(output), output
     time.sleep(SETTLE_S)  # Apache's topic policies come by a topic
     want, got = (Shell(side.url, side.http, tmp_path).run(reads) for side in prepared)
     assert got == want

@@ -85,7 +85,7 @@ def call(side: Side, method: str, path: str, body: Any) -> tuple[int, Any]:
 
 
 def normal(raw: bytes) -> Any:
-    """A body without what must differ: addresses, request ids, times, and Jetty's HTML pages."""
+    """Return a body without what must differ: addresses, request ids, times, and Jetty's HTML pages."""
     text = HOSTS.sub("HOST", raw.decode(errors="replace"))
     try:
         return shape(json.loads(text))
@@ -105,7 +105,7 @@ def shape(value: Any) -> Any:
 
 
 def parsed(line: str) -> tuple[str, str, Any]:
-    """A call as a line: method, path, and its body in JSON if it has one."""
+    """Parse a call's line: method, path, and a body in JSON if there is one."""
     method, path, *body = line.split(" ", 2)
     return method, path, json.loads(body[0]) if body else None
 
@@ -113,12 +113,12 @@ def parsed(line: str) -> tuple[str, str, Any]:
 def differences(sides: tuple[Side, Side], calls: Iterable[tuple[str, str, Any]]) -> list[str]:
     """Calls, asked of both sides in this order, that are not answered alike."""
     theirs, ours = sides
-    found = []
+    lines = []
     for method, path, body in calls:
         want, got = call(theirs, method, path, body), call(ours, method, path, body)
         if want != got:
-            found.append(f"{method} {path} {body}\n  apache {want}\n  ours   {got}")
-    return found
+            lines.append(f"{method} {path} {body}\n  apache {want}\n  ours   {got}")
+    return lines
 
 
 @pytest.mark.timeout(300)

@@ -1,6 +1,6 @@
 """REST of failure domains, isolation policies, resource groups and quotas, racks and dynamic settings on both sides.
 
-Policies name brokers that neither side has: what a policy does is told by tests of brokers.
+Policies name brokers that neither side has: tests of brokers cover the effects of a policy.
 """
 
 import json
@@ -242,7 +242,7 @@ def test_the_stats_of_all_topics_have_the_same_shape(sides: tuple[Side, Side]) -
             consumer.receive(30_000)
             lines.append(line_of(side, name))
         status, body = side.call("GET", "/admin/v2/broker-stats/metrics")
-        named = [one["dimensions"].get("namespace") for one in json.loads(body)]
+        named = [metric["dimensions"].get("namespace") for metric in json.loads(body)]
         assert (status, "shares/stats" in named) == (200, True)
     want, got = lines
     [theirs], [ours] = (line["subscriptions"].pop("s")["consumers"] for line in lines)
@@ -252,15 +252,15 @@ def test_the_stats_of_all_topics_have_the_same_shape(sides: tuple[Side, Side]) -
 
 
 def line_of(side: Side, topic: str) -> dict[str, Any]:
-    """What broker-stats says of it, which Apache counts once a minute."""
+    """Return the topic's broker-stats, which Apache counts once a minute."""
     until = time.monotonic() + 150
     while True:
         status, body = side.call("GET", "/admin/v2/broker-stats/topics")
         assert status == 200
         for domains in json.loads(body).get("shares/stats", {}).values():
-            found: dict[str, Any] = domains.get("persistent", {}).get(topic, {})
-            if found.get("publishers") and found["subscriptions"]["s"]["consumers"]:
-                return found
+            stats: dict[str, Any] = domains.get("persistent", {}).get(topic, {})
+            if stats.get("publishers") and stats["subscriptions"]["s"]["consumers"]:
+                return stats
         assert time.monotonic() < until
         time.sleep(1)
 

@@ -1,4 +1,4 @@
-"""What either side leaves in ZooKeeper about bookies and ledgers, byte for byte where it is no matter of chance."""
+"""Records of either side in ZooKeeper about bookies and ledgers, equal byte for byte except what is random."""
 
 import re
 from dataclasses import replace
@@ -49,7 +49,7 @@ async def test_a_new_cluster_has_the_same_root_and_takes_our_bookies(
 async def test_cookies_and_registrations_are_the_same(
     our_bookies: OurBookies, apache_bookies: ApacheBookies
 ) -> None:
-    one, other = our_bookies.each[0], apache_bookies.each[0]
+    mine_first, other = our_bookies.each[0], apache_bookies.each[0]
     mine, theirs = await dump(our_bookies.zk, "/ledgers"), await dump(apache_bookies.zk, "/ledgers")
     cookie = theirs[paths.cookie(other.id)]
     registration = theirs[paths.available_bookie(other.id)]
@@ -59,21 +59,23 @@ async def test_cookies_and_registrations_are_the_same(
     assert known.encode() == cookie
     instance = theirs[paths.INSTANCE_ID].decode()
     assert cookie_text(other.id, *known.journal_dirs, known.ledger_dirs, instance) == cookie
-    folders = [str(one.data / name) for name in ("journal", "ledgers")]
+    folders = [str(mine_first.data / name) for name in ("journal", "ledgers")]
     instance = mine[paths.INSTANCE_ID].decode()
-    assert mine[paths.cookie(one.id)] == (
-        cookie.replace(other.id.encode(), one.id.encode())
+    assert mine[paths.cookie(mine_first.id)] == (
+        cookie.replace(other.id.encode(), mine_first.id.encode())
         .replace(known.journal_dirs[0].encode(), folders[0].encode())
         .replace(known.ledger_dirs[0].encode(), folders[1].encode())
         .replace(str(known.instance_id).encode(), instance.encode())
     )
     for folder in folders:
-        assert (one.data / folder / "current/VERSION").read_bytes() == mine[paths.cookie(one.id)]
+        assert (mine_first.data / folder / "current/VERSION").read_bytes() == mine[
+            paths.cookie(mine_first.id)
+        ]
     host, port = other.id.split(":")
     assert registration == BookieRegistration.at(host, int(port), int(port) + 1).encode()
-    host, port = one.id.split(":")
-    assert mine[paths.available_bookie(one.id)] == (
-        BookieRegistration.at(host, int(port), one.status_port).encode()
+    host, port = mine_first.id.split(":")
+    assert mine[paths.available_bookie(mine_first.id)] == (
+        BookieRegistration.at(host, int(port), mine_first.status_port).encode()
     )
 
 
@@ -121,7 +123,7 @@ async def test_metadata_of_ledgers_is_the_same_open_and_closed(
         writer.append(run_of(*(payload(e, 100) for e in range(7))))
         for state in ("open", "closed"):
             tree = await dump(apache_bookies.zk, "/ledgers")
-            raw, own = (tree[paths.ledger(each)] for each in (theirs, writer.ledger_id))
+            raw, own = (tree[paths.ledger(ledger)] for ledger in (theirs, writer.ledger_id))
             remember({f"ledger {state}": plain(raw)})
             mine = replace(decode(own), segments=decode(raw).segments)  # members in their order
             assert plain(encode(mine)) == plain(raw)
@@ -133,7 +135,7 @@ async def test_metadata_of_ledgers_is_the_same_open_and_closed(
 async def test_metadata_of_ledgers_in_recovery_is_the_same(
     java: JavaLedgers, zookeeper: str, our_bookies: OurBookies
 ) -> None:
-    """Their bookies are nowhere, so that recovery cannot end."""
+    """Compare ledgers whose bookies do not exist, so that recovery cannot end."""
     java.run("client", "z", our_bookies.uri, "V2", "clientConnectTimeoutMillis=500")
     store = await connected(our_bookies.zk)
     try:
@@ -173,7 +175,7 @@ async def test_every_ledger_that_other_tests_left_is_read_and_written_alike(
 ) -> None:
     for zk in (our_bookies.zk, apache_bookies.zk):
         tree = await dump(zk, "/ledgers")
-        found = {path: raw for path, raw in tree.items() if paths.ledger_id(path) is not None}
-        assert found
-        for path, raw in found.items():
+        ledgers = {path: raw for path, raw in tree.items() if paths.ledger_id(path) is not None}
+        assert ledgers
+        for path, raw in ledgers.items():
             assert encode(decode(raw)) == raw, path

@@ -20,7 +20,7 @@ AHEAD = 500
 
 
 class Confirmed:
-    """Prints what the writer hears and lets the loop go on."""
+    """A listener that prints confirmations and lets the writer continue."""
 
     def __init__(self) -> None:
         self.below = 0
@@ -36,24 +36,24 @@ class Confirmed:
 
 
 async def write(zk: str, size: int) -> None:
-    """Until killed; at most AHEAD entries wait for their confirmation."""
+    """Append until killed, with at most AHEAD unconfirmed entries."""
     client = LedgerClient(
         store=await connected(zk),
         network=LoopNetwork(),
         clock=SystemClock(),
         entropy=RandomEntropy(),
     )
-    heard = Confirmed()
-    writer = await client.create(3, 3, 2, listener=heard)
+    listener = Confirmed()
+    writer = await client.create(3, 3, 2, listener=listener)
     print(writer.ledger_id, flush=True)
     following = 0
     while True:
         run: Slice = run_of(*(payload(e, size) for e in range(following, following + 50)))
         writer.append(run)
         following += 50
-        while following - heard.below > AHEAD:
-            heard.changed.clear()
-            await heard.changed.wait()
+        while following - listener.below > AHEAD:
+            listener.changed.clear()
+            await listener.changed.wait()
         await asyncio.sleep(0)
 
 

@@ -16,23 +16,23 @@ async def dump(zk: str, top: str) -> dict[str, bytes]:
     """Path and value of every znode from ``top`` on; empty when there is none."""
     store = await connected(zk)
     try:
-        found: dict[str, bytes] = {}
-        await _gather(store, top, found)
-        return found
+        values: dict[str, bytes] = {}
+        await _gather(store, top, values)
+        return values
     finally:
         await store.close()
 
 
-async def _gather(store: MetadataStore, path: str, found: dict[str, bytes]) -> None:
+async def _gather(store: MetadataStore, path: str, values: dict[str, bytes]) -> None:
     if await store.exists(path) is None:
         return
-    found[path], _ = await store.get(path)
+    values[path], _ = await store.get(path)
     for child in sorted(await store.children(path)):
-        await _gather(store, f"{path}/{child}", found)
+        await _gather(store, f"{path}/{child}", values)
 
 
 def remember(values: dict[str, bytes]) -> None:
-    """With ORACLE_RECORD in the environment: put Apache's ``values`` into the golden file, by what they are."""
+    """Add Apache's ``values`` to the golden file by name, when ORACLE_RECORD is in the environment."""
     if "ORACLE_RECORD" not in os.environ:
         return
     GOLDEN.parent.mkdir(parents=True, exist_ok=True)
@@ -42,7 +42,7 @@ def remember(values: dict[str, bytes]) -> None:
 
 
 def topic_shape(value: bytes) -> bytes:
-    """A ManagedLedgerInfo with its ledgers numbered from 1 and 1 for any time."""
+    """Return a ManagedLedgerInfo with its ledgers numbered from 1 and 1 for any time."""
     info = pb.ManagedLedgerInfo.FromString(value)
     assert info.SerializeToString() == value  # so nothing is hidden by what follows
     for number, ledger in enumerate(info.ledgerInfo, 1):
@@ -52,7 +52,7 @@ def topic_shape(value: bytes) -> bytes:
 
 
 def cursor_shape(value: bytes, topic: bytes) -> bytes:
-    """A ManagedCursorInfo in the same manner, ledgers numbered as in its ``topic``'s record.
+    """Return a ManagedCursorInfo in the same manner, ledgers numbered as in its ``topic``'s record.
 
     The position in the record of a cursor that has a ledger counts for nothing, and depends on when that was made. Our
     marks of ledgers to be deleted are properties that Apache's broker keeps and does not ask for; it drops the metadata
@@ -67,10 +67,10 @@ def cursor_shape(value: bytes, topic: bytes) -> bytes:
     info.markDeleteLedgerId = numbers[info.markDeleteLedgerId]
     info.lastActive = min(info.lastActive, 1)
     info.ClearField("magnetarLedger")
-    theirs = [one for one in info.properties if not one.name.startswith(OWN_PREFIX)]
+    theirs = [item for item in info.properties if not item.name.startswith(OWN_PREFIX)]
     del info.properties[:]
     info.properties.extend(theirs)
-    for one in info.individualDeletedMessages:
-        for end in (one.lowerEndpoint, one.upperEndpoint):
+    for acked in info.individualDeletedMessages:
+        for end in (acked.lowerEndpoint, acked.upperEndpoint):
             end.ledgerId = numbers[end.ledgerId]
     return bytes(info.SerializeToString())

@@ -1,4 +1,4 @@
-"""What tests of the admin REST beside Apache's share."""
+"""Fixtures shared by the tests of the admin REST beside Apache's."""
 
 import pytest
 

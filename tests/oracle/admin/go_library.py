@@ -16,15 +16,15 @@ Call = list[Any]
 
 
 def build(folder: Path) -> str:
-    """The program, built in ``folder``. Raises UnavailableError where Go or its modules cannot be had."""
+    """Return the path of the program, built in ``folder``. Raises UnavailableError without Go or its modules."""
     shutil.copy(SOURCE, folder)
     return build_go(folder, folder)
 
 
 def parsed(line: str) -> Call:
-    """A line of a script: ``Group.Method``, then arguments, each JSON or a word."""
+    """Parse a line of a script: ``Group.Method``, then arguments, each JSON or a word."""
     name, _, rest = line.partition(" ")
-    found: Call = [name]
+    call: Call = [name]
     decoder = json.JSONDecoder()
     while rest := rest.lstrip():
         try:
@@ -33,24 +33,26 @@ def parsed(line: str) -> Call:
                 raise ValueError("a word that begins as a number does")
         except ValueError:
             value, end = (word := rest.split(" ", 1)[0]), len(word)
-        found.append(value)
+        call.append(value)
         rest = rest[end:]
-    return found
+    return call
 
 
 def answers(program: str, side: Side, calls: list[Call]) -> list[dict[str, Any]]:
-    """What the library gives for each: ``is``, or ``error`` and for one of the server its ``code``."""
-    said = "".join(json.dumps(call) + "\n" for call in calls)
+    """Return the library's answer to each call: ``is``, or ``error`` with the ``code`` of a refusal by the server."""
+    lines_sent = "".join(json.dumps(call) + "\n" for call in calls)
     words = [program, side.http]
-    done = subprocess.run(words, input=said, capture_output=True, text=True, timeout=RUN_S_MAX)
+    done = subprocess.run(
+        words, input=lines_sent, capture_output=True, text=True, timeout=RUN_S_MAX
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     lines = done.stdout.splitlines()
     return [json.loads(line) for line in lines if line.startswith("{")]  # the library prints too
 
 
 def methods(program: str) -> set[str]:
-    """Every call of the library; of the twins with a context only one."""
+    """Return the names of all calls of the library, without the variants that take a context."""
     words = [program, "http://127.0.0.1:1", "methods"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=RUN_S_MAX, check=True)
-    found = {line.split(" ")[0] for line in done.stdout.splitlines()}
-    return {name for name in found if not name.endswith("WithContext")}
+    names = {line.split(" ")[0] for line in done.stdout.splitlines()}
+    return {name for name in names if not name.endswith("WithContext")}

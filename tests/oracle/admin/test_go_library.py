@@ -513,15 +513,15 @@ OF_TOPICS: dict[str, tuple[str, str | None]] = {
 }
 """Policies of a topic as the library calls them: a value, and one that is refused."""
 APPLIED = {"BacklogQuota", "CompactionThreshold", "InactiveTopicPolicies", "Retention"}
-"""Those that the older calls ask for with a word on what is applied."""
+"""Policies whose older calls have an argument that asks for the value applied."""
 WRITES_DEFAULTS = {"BacklogQuota"}
-"""What Apache's, asked for what is applied, puts its own defaults into the namespace for."""
+"""Policies for which Apache's broker writes its defaults into the namespace when the applied value is read."""
 
 
 def of_topics() -> list[str]:
-    """The calls for the policies of topics, the older ones and the newer. What is applied is asked for where the topic
-    says it: the settings of the brokers are not the same."""
-    found = []
+    """Return the calls for the policies of topics, by the older and the newer interface. Applied values are read only
+    where the topic has the policy: the brokers' settings differ."""
+    calls = []
     for name, (value, bad) in OF_TOPICS.items():
         get = name + "Map" if name == "BacklogQuota" else name
         kind = " destination_storage" if name == "BacklogQuota" else ""
@@ -538,15 +538,15 @@ def of_topics() -> list[str]:
                 [f"Global{newer} false", f"Global{newer} true", f"{newer} false"],
             ),
         ):
-            found += [read, f"{group}.Set{name} {topic} {value}"]
-            found += [a for a in applied if a.endswith("false") or name not in WRITES_DEFAULTS]
+            calls += [read, f"{group}.Set{name} {topic} {value}"]
+            calls += [a for a in applied if a.endswith("false") or name not in WRITES_DEFAULTS]
             if bad is not None:
-                found.append(f"{group}.Set{name} {topic} {bad}")
-            found += [f"{group}.Remove{name} {topic}{kind}", read]
-            found.append(f"{group}.Set{name} {MISSING} {value}")
-    found += [f"Topics.SetMaxConsumers {PT} 7", f"Topics.GetMaxConsumers {PT}"]
-    found.append(f"Topics.GetSchemaCompatibilityStrategyApplied {T} true")
-    return found
+                calls.append(f"{group}.Set{name} {topic} {bad}")
+            calls += [f"{group}.Remove{name} {topic}{kind}", read]
+            calls.append(f"{group}.Set{name} {MISSING} {value}")
+    calls += [f"Topics.SetMaxConsumers {PT} 7", f"Topics.GetMaxConsumers {PT}"]
+    calls.append(f"Topics.GetSchemaCompatibilityStrategyApplied {T} true")
+    return calls
 
 
 DIFFERENT = {
@@ -576,7 +576,7 @@ DIFFERENT = {
     "BrokerStats.GetAllocatorStats none": (406, 501),
     "Namespaces.DeleteNamespaceBundle golib/bundled 0x00000000_0x20000000": (404, 501),
 }
-"""Where the two must differ, None for no error."""
+"""Calls with different status codes of Apache's and ours, None for no error."""
 LARGE = ("Stats", "StatsWithOption", "GetInternalInfo")
 """Calls whose answers are compared by their shape: numbers there depend on the moment."""
 LEFT_OUT = {
@@ -595,23 +595,23 @@ WORKERS = ("Functions.", "Sinks.", "Sources.", "FunctionsWorker.", "Packages.")
 MOMENTARY = ("timestamp", "ledgerId", "creationDate", "modificationDate")
 
 
-def told(call: go_library.Call, answer: dict[str, Any]) -> Any:
-    """An answer without what must differ. Of a refusal the status: its words are compared where REST is asked."""
+def comparable(call: go_library.Call, answer: dict[str, Any]) -> Any:
+    """Return an answer without what must differ: the status of a refusal, whose text the REST tests compare."""
     if "error" in answer:
         return answer.get("code", answer["error"])
-    found = plain(answer.get("is", []))
-    if call[0].endswith("GetProperties") and found == [None]:
-        found = [{}]  # Apache's of a partitioned topic that has none
-    return [shape(each) for each in found] if call[0].endswith(LARGE) else found
+    values = plain(answer.get("is", []))
+    if call[0].endswith("GetProperties") and values == [None]:
+        values = [{}]  # Apache's of a partitioned topic that has none
+    return [shape(value) for value in values] if call[0].endswith(LARGE) else values
 
 
 def plain(value: Any) -> Any:
-    """Without addresses, moments and the order of sets."""
+    """Return the value without addresses, times and the order of sets."""
     if isinstance(value, dict):
-        return {k: k if k in MOMENTARY else plain(each) for k, each in value.items()}
+        return {k: k if k in MOMENTARY else plain(item) for k, item in value.items()}
     if isinstance(value, list):
-        found = [plain(each) for each in value]
-        return sorted(found) if all(isinstance(each, str) for each in found) else found
+        items = [plain(item) for item in value]
+        return sorted(items) if all(isinstance(item, str) for item in items) else items
     return HOSTS.sub("HOST", value) if isinstance(value, str) else value
 
 
@@ -626,7 +626,7 @@ def test_the_library_sees_the_same(sides: tuple[Side, Side], library: str) -> No
     theirs, ours = on_both(sides, lambda side: go_library.answers(library, side, calls))
     differences = []
     for line, call, their, our in zip(lines, calls, theirs, ours, strict=True):
-        want, got = told(call, their), told(call, our)
+        want, got = comparable(call, their), comparable(call, our)
         same = want == got
         if line in DIFFERENT:
             same = (their.get("code"), our.get("code")) == DIFFERENT[line]

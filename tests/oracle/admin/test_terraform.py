@@ -6,7 +6,14 @@ import json
 import pytest
 
 from tests.oracle.admin import go_library
-from tests.oracle.admin.test_go_library import DELAYED, INACTIVE, PERSISTENCE, RATE, plain, told
+from tests.oracle.admin.test_go_library import (
+    DELAYED,
+    INACTIVE,
+    PERSISTENCE,
+    RATE,
+    comparable,
+    plain,
+)
 from tests.oracle.client.talk import on_both
 from tests.oracle.conftest import Side
 
@@ -45,8 +52,8 @@ REMOVED = ("MaxConsumers", "MaxProducers", "MessageTTL", "PublishRate", "Retenti
 
 
 def of_topic(topic: str, partitions: int) -> list[str]:
-    """A topic with every block, created, read, changed and deleted."""
-    found = [
+    """Return the calls that create, read, change and delete a topic with every block of its resource."""
+    lines = [
         f"Topics.Create {topic} {partitions}",
         f'Topics.GrantPermission {topic} some-role ["produce","consume"]',
         f'Topics.SetBacklogQuota {topic} {QUOTA} "destination_storage"',
@@ -63,9 +70,9 @@ def of_topic(topic: str, partitions: int) -> list[str]:
     ]
     for name, value in TOPIC_POLICIES.items():
         applied = " true" if name in READ_APPLIED else ""
-        found.append(f"Topics.Get{name} {topic}{applied} => [{value}]")
-    found += [f"Topics.Remove{name} {topic}" for name in REMOVED]
-    found += [
+        lines.append(f"Topics.Get{name} {topic}{applied} => [{value}]")
+    lines += [f"Topics.Remove{name} {topic}" for name in REMOVED]
+    lines += [
         f"Topics.GetMaxConsumers {topic} => [-1]",
         f"Topics.GetMessageTTL {topic} => [-1]",
         f"Topics.GetRetention {topic} false => [null]",
@@ -86,7 +93,7 @@ def of_topic(topic: str, partitions: int) -> list[str]:
         f"Topics.Delete {topic} true {json.dumps(partitions == 0)}",
         f"Topics.GetMetadata {topic} => 404",
     ]
-    return found
+    return lines
 
 
 RESOURCES = {
@@ -234,9 +241,9 @@ def test_what_terraform_reads_is_what_it_put(sides: tuple[Side, Side], library: 
     calls = [go_library.parsed(line) for line, _ in wants]
     answers = on_both(sides, lambda side: go_library.answers(library, side, calls))
     wrong = []
-    for side, found in zip(sides, answers, strict=True):
-        for (line, want), call, answer in zip(wants, calls, found, strict=True):
-            got = told(call, answer)
+    for side, results in zip(sides, answers, strict=True):
+        for (line, want), call, answer in zip(wants, calls, results, strict=True):
+            got = comparable(call, answer)
             if got != plain(json.loads(want or "[]")):
                 wrong.append(
                     f"{side.name}: {line}\n  wanted {want}\n  got    {got} {answer.get('error', '')[:200]}"

@@ -107,9 +107,8 @@ def test_an_empty_ledger_is_recovered_to_its_end_before_the_first_entry(
 def test_a_reader_follows_the_writer_without_fencing_it(java: JavaLedgers, wire: str) -> None:
     ledger = java.run("create", "a", "w", 3, 3, 2, "CRC32C", "-")
     java.run("add", "w", 10, 100)
-    java.run(
-        "add", "w", 1, 100
-    )  # says that those before are confirmed; its own comes with the next, or the timer
+    # An add carries the confirmation of the entries before it; its own follows with the next add or the timer.
+    java.run("add", "w", 1, 100)
     seen = java.state("open", "b", "r", ledger, "CRC32C", "-", "plain")
     assert not seen.closed
     assert seen.last in (9, 10)
@@ -120,7 +119,7 @@ def test_a_reader_follows_the_writer_without_fencing_it(java: JavaLedgers, wire:
     assert java.seen("read-unconfirmed", "r", 11, 11) == expected(11, 11, 100)
     assert java.code("read-unconfirmed", "r", 12, 12) == NO_SUCH_ENTRY
     java.run("close", "w")
-    until("11", java, "last", "r")  # it hears of the new metadata in its own time
+    until("11", java, "last", "r")  # a watch brings the new metadata later
 
 
 def test_the_writer_tells_how_far_it_is_without_a_further_entry(
@@ -151,10 +150,8 @@ def test_an_entry_before_a_gap_ends_a_recovered_ledger(java: JavaLedgers, wire: 
     java.run("add-at", "w", 64, 0, 1)
     beyond = java.begin("add-at", "w", 64, 3)  # never confirmed: 2 is missing
     opened = java.state("open", "b", "r", ledger, "CRC32C", "-", "recover")
-    assert (opened.last, opened.closed) == (
-        1,
-        True,
-    )  # its length counts entry 3: a fault of Apache's client
+    # The length counts entry 3: a fault of Apache's client.
+    assert (opened.last, opened.closed) == (1, True)
     assert java.seen("read", "r", 0, 1) == expected(0, 1, 64)
     # Closed, when the fence was quicker than the entry beyond the gap.
     assert java.code("add-at", "w", 64, 2) in (FENCED, LEDGER_CLOSED)
@@ -179,7 +176,7 @@ def test_many_entries_at_once(java: JavaLedgers, wire: str) -> None:
 
 
 def test_a_batch_read_brings_what_fits(java: JavaLedgers, bookies: OurBookies) -> None:
-    """Only the V2 protocol has it."""
+    """Read a batch over the V2 protocol, the only one that has batch reads."""
     java.run("client", "a", bookies.uri, "V2")
     ledger = java.run("create", "a", "w", 3, 3, 2, "CRC32C", "-")
     java.run("add", "w", 100, 1000)
@@ -193,7 +190,7 @@ def test_a_batch_read_brings_what_fits(java: JavaLedgers, bookies: OurBookies) -
 def test_waiting_readers_get_the_next_entry_when_it_is_confirmed(
     java: JavaLedgers, bookies: OurBookies
 ) -> None:
-    """Only the V3 protocol has it."""
+    """Read with long polls over the V3 protocol, the only one that has them."""
     java.run("client", "a", bookies.uri, "V3")
     ledger = java.run("create", "a", "w", 3, 3, 2, "CRC32C", "-")
     for _ in range(2):
@@ -211,7 +208,7 @@ def test_waiting_readers_get_the_next_entry_when_it_is_confirmed(
 def test_entries_of_a_deferred_writer_are_confirmed_by_force(
     java: JavaLedgers, bookies: OurBookies
 ) -> None:
-    """Only the V3 protocol has it."""
+    """Force a deferred writer's entries over the V3 protocol, the only one that has it."""
     java.run("client", "a", bookies.uri, "V3")
     java.run("create-deferred", "a", "w", 3, 3, 2, "CRC32C", "-")
     java.run("add", "w", 10, 100)
@@ -224,7 +221,7 @@ def test_entries_of_a_deferred_writer_are_confirmed_by_force(
 def test_a_bookie_that_dies_is_replaced_and_copied_from(
     java: JavaLedgers, bookies: OurBookies, wire: str
 ) -> None:
-    """The writer goes on with another ensemble; then ``recover`` brings the dead one's entries elsewhere.
+    """Replace the bookie's member of the ensemble while writing; then let ``recover`` copy its entries elsewhere.
 
     One entry alone meets the dead bookie: when the failures of several come late, BookKeeper 4.17.2's client replaces
     it twice, sends nothing again the second time, and waits for ever (apache/bookkeeper issue 4261).

@@ -44,7 +44,7 @@ def test_simpletest(java: JavaLedgers, bookies: OurBookies, wire: str) -> None:
 
 @pytest.mark.parametrize("wire", ["V2", "V3"])
 def test_bookiesanity(java: JavaLedgers, bookies: OurBookies, wire: str) -> None:
-    """On one bookie, which it takes to be the one that the settings describe."""
+    """Run the command, which tests the one bookie that its settings describe."""
     settings = f"allowLoopback=true,advertisedAddress=127.0.0.1,bookiePort={bookies.each[0].port}"
     status, printed = java.shell(bookies.uri, wire, "bookiesanity", settings=settings)
     assert status == 0, printed
@@ -104,14 +104,14 @@ def test_bookieinfo(java: JavaLedgers, bookies: OurBookies) -> None:
 
 def test_whatisinstanceid_and_cookie_get(java: JavaLedgers, bookies: OurBookies) -> None:
     status, printed = java.shell(bookies.uri, "V2", "whatisinstanceid")
-    found = re.search(r"InstanceId: (\S{36})", printed)
+    instance = re.search(r"InstanceId: (\S{36})", printed)
     assert status == 0
-    assert found is not None, printed
+    assert instance is not None, printed
     for bookie in bookies.each:
         status, printed = java.shell(bookies.uri, "V2", "cookie_get", bookie.id)
         assert status == 0, printed
         assert f'bookieHost: "{bookie.id}"' in printed
-        assert f'instanceId: "{found[1]}"' in printed
+        assert f'instanceId: "{instance[1]}"' in printed
 
 
 def test_endpointinfo(java: JavaLedgers, bookies: OurBookies) -> None:
@@ -126,10 +126,10 @@ def test_endpointinfo(java: JavaLedgers, bookies: OurBookies) -> None:
 def test_clusterinfo(java: JavaLedgers, bookies: OurBookies) -> None:
     status, printed = java.shell(bookies.uri, "V2", "clusterinfo")
     assert status == 0, printed
-    found = json.loads("{" + printed.partition("{")[2].rpartition("}")[0] + "}")
-    assert found["writableBookiesCount"] == 3
-    assert found["readonlyBookiesCount"] == 1
-    assert found["unavailableBookiesCount"] == 0
+    info = json.loads("{" + printed.partition("{")[2].rpartition("}")[0] + "}")
+    assert info["writableBookiesCount"] == 3
+    assert info["readonlyBookiesCount"] == 1
+    assert info["unavailableBookiesCount"] == 0
 
 
 def test_deleteledger(java: JavaLedgers, bookies: OurBookies) -> None:

@@ -1,5 +1,5 @@
-"""What the official client sees of Key_Shared subscriptions. Whose a key is differs between brokers; what that means
-does not."""
+"""Key_Shared subscriptions as the official client observes them. The owner of a key differs between brokers; the
+guarantees do not."""
 
 import json
 from collections import defaultdict
@@ -45,7 +45,7 @@ def drain(consumer: pulsar.Consumer, wait_ms: int = 1500) -> list[pulsar.Message
 
 
 def in_order(messages: list[pulsar.Message]) -> bool:
-    """Of every key."""
+    """Return whether the messages of every key are in order."""
     seen: dict[str, list[int]] = defaultdict(list)
     for message in messages:
         seen[message.partition_key()].append(int(message.data()))
@@ -60,7 +60,7 @@ def key_shared_divides_the_keys(bench: Bench) -> Any:
     consumers = [join(bench, consumer_name=f"c{i}") for i in range(3)]
     publish(bench, 0, 200)
     got = [drain(consumer) for consumer in consumers]
-    owned = [keys(each) for each in got]
+    owned = [keys(messages) for messages in got]
     return (
         sum(map(len, got)),
         sum(map(len, owned)),
@@ -140,20 +140,22 @@ def key_shared_stats(bench: Bench) -> Any:
     publish(bench, 0, 20)
     drain(consumer)
     path = f"/admin/v2/{bench.topic.replace('://', '/')}/stats"
-    found = json.loads(bench.side.call("GET", path)[1])["subscriptions"]["s"]
-    (one,) = found["consumers"]
+    subscription = json.loads(bench.side.call("GET", path)[1])["subscriptions"]["s"]
+    (stats,) = subscription["consumers"]
     names = ("type", "keySharedMode", "allowOutOfOrderDelivery", "drainingHashesCount")
     ours = ("keyHashRangeArrays", "drainingHashes", "unackedMessages", "drainingHashesCount")
-    return {name: found.get(name) for name in names}, {name: one.get(name) for name in ours}
+    return {name: subscription.get(name) for name in names}, {
+        name: stats.get(name) for name in ours
+    }
 
 
 def key_shared_sticky_stats(bench: Bench) -> Any:
     join(bench, Policy(STICKY, True, [(0, 100), (200, 300)]), consumer_name="alone")
     path = f"/admin/v2/{bench.topic.replace('://', '/')}/stats"
-    found = json.loads(bench.side.call("GET", path)[1])["subscriptions"]["s"]
-    (one,) = found["consumers"]
-    mode = found.get("keySharedMode"), found.get("allowOutOfOrderDelivery")
-    return mode, one.get("keyHashRangeArrays"), one.get("drainingHashes")
+    subscription = json.loads(bench.side.call("GET", path)[1])["subscriptions"]["s"]
+    (stats,) = subscription["consumers"]
+    mode = subscription.get("keySharedMode"), subscription.get("allowOutOfOrderDelivery")
+    return mode, stats.get("keyHashRangeArrays"), stats.get("drainingHashes")
 
 
 SCENARIOS = (

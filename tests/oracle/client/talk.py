@@ -1,5 +1,5 @@
-"""A conversation with either side, frame by frame, told in values that are equal where both do the same: positions by
-the ledger's place in the topic, no request ids, no addresses."""
+"""A conversation with either side, frame by frame, in values that are equal where both behave alike: positions by the
+ledger's place in the topic, no request ids, no addresses."""
 
 import itertools
 import json
@@ -24,14 +24,14 @@ NOTHING = (1 << 64) - 1
 EARLIEST_ID = {"ledgerId": NOTHING, "entryId": NOTHING}
 LATEST_ID = {"ledgerId": LATEST.ledger_id, "entryId": LATEST.entry_id}
 SOON_S = 15.0
-"""How long an answer or an expected frame is waited for."""
+"""Limit of the wait for an answer or an expected frame."""
 PATIENCE_S = 60.0
-"""How long a state is waited for."""
+"""Limit of the wait for a state."""
 _request_ids = itertools.count(1)
 
 
 def on_both(sides: tuple[Side, Side], story: Callable[[Side], Any]) -> tuple[Any, Any]:
-    """What Apache's and ours tell, asked at the same time: they wait most of it."""
+    """Return the results of ``story`` on Apache's side and ours, run at the same time because both mostly wait."""
     with ThreadPoolExecutor(2) as both:
         theirs, ours = both.map(story, sides)
     return theirs, ours
@@ -65,22 +65,22 @@ class Place:
         return f"/admin/v2/{self.topic.replace('://', '/')}"
 
     def rest(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """Status, and what a body or a refusal says."""
-        status, found = self.side.call(method, self.path + path, body)
+        """Return the status, and the body or the reason of a refusal."""
+        status, text = self.side.call(method, self.path + path, body)
         try:
-            said = json.loads(found)
+            answer = json.loads(text)
         except ValueError:
             return status, ""
-        reason = said.get("reason") if isinstance(said, dict) else None
-        return status, said if reason is None else reason.replace(self.topic, "T")
+        reason = answer.get("reason") if isinstance(answer, dict) else None
+        return status, answer if reason is None else reason.replace(self.topic, "T")
 
     def stats(self, subscription: str) -> Any:
-        """Of a subscription; None: there is none."""
-        found = self.rest("GET", "/stats?getPreciseBacklog=true")[1]
-        return found["subscriptions"].get(subscription)
+        """Return the statistics of a subscription; None when there is none."""
+        topic_stats = self.rest("GET", "/stats?getPreciseBacklog=true")[1]
+        return topic_stats["subscriptions"].get(subscription)
 
-    def told(self, message_id: dict[str, Any]) -> str:
-        """A position without the ledger's number."""
+    def position_of(self, message_id: dict[str, Any]) -> str:
+        """Return a position without the ledger's number."""
         ledger, entry = int(message_id["ledgerId"]), int(message_id["entryId"])
         if ledger == NOTHING:
             return "none"
@@ -89,8 +89,8 @@ class Place:
         return f"L{self.ledgers.index(ledger)}:{-1 if entry == NOTHING else entry}"
 
     def publish(self, count: int, *, batch: int = 1, keys: int = 0) -> list[dict[str, int]]:
-        """``count`` entries of ``batch`` messages, with ``keys`` by turns; their ids."""
-        talk, found = Talk(self), []
+        """Publish ``count`` entries of ``batch`` messages, with ``keys`` by turns, and return their ids."""
+        talk, ids = Talk(self), []
         talk.ask("producer", topic=self.topic, producer_id=1)
         for i in range(count):
             extra = {"partition_key": f"k{i % keys}"} if keys else {}
@@ -101,10 +101,10 @@ class Place:
             body = {"producer_id": 1, "sequence_id": i, "num_messages": batch}
             talk.wire.send(frames.payload_frame(command_bytes("send", body), entry))
             receipt = talk.frame()["send_receipt"]["message_id"]
-            self.told(receipt)
-            found.append({"ledgerId": int(receipt["ledgerId"]), "entryId": int(receipt["entryId"])})
+            self.position_of(receipt)
+            ids.append({"ledgerId": int(receipt["ledgerId"]), "entryId": int(receipt["entryId"])})
         talk.wire.close()
-        return found
+        return ids
 
     def two_ledgers(self) -> list[dict[str, int]]:
         """Five entries in one ledger, three and two batches of four in the next; kept by a subscription ``hold``."""
@@ -132,27 +132,27 @@ class Talk:
         return self.wire._socket
 
     def frame(self) -> dict[str, Any]:
-        found = self.wire.frame()
-        assert found is not None, "the connection was closed"
-        return found
+        received = self.wire.frame()
+        assert received is not None, "the connection was closed"
+        return received
 
     def ask(self, field: str, **body: Any) -> list[tuple[Any, ...]]:
-        """What comes up to the answer."""
+        """Send a request and return the frames up to its answer."""
         self.wire.say(field, request_id=next(_request_ids), **body)
         out = []
         while True:
             frame = self.frame()
-            out.append(self._told(frame))
+            out.append(self._summary(frame))
             if frame["type"] in LAST_ANSWERS:
                 return out
 
     def subscribe(
         self, consumer_id: int, name: str = "s", kind: int = 0, **body: Any
     ) -> list[tuple[Any, ...]]:
-        """The answer, without notices of who is active: ours come sooner than Apache's."""
+        """Return the answer, without notices of the active consumer: ours arrive sooner than Apache's."""
         body = {"initialPosition": 1, "consumer_name": f"c{consumer_id}", **body}
         topic = self.place.topic
-        found = self.ask(
+        answers = self.ask(
             "subscribe",
             topic=topic,
             subscription=name,
@@ -160,35 +160,40 @@ class Talk:
             consumer_id=consumer_id,
             **body,
         )
-        return [each for each in found if each[0] != "ACTIVE_CONSUMER_CHANGE"]
+        return [answer for answer in answers if answer[0] != "ACTIVE_CONSUMER_CHANGE"]
 
     def flow(self, consumer_id: int, permits: int = 100) -> None:
         self.wire.say("flow", consumer_id=consumer_id, messagePermits=permits)
 
-    def heard(self, quiet_s: float = 1.0) -> list[tuple[Any, ...]]:
-        """What comes until nothing does for ``quiet_s``."""
+    def receive_until_quiet(self, quiet_s: float = 1.0) -> list[tuple[Any, ...]]:
+        """Return the frames that arrive until there is none for ``quiet_s``."""
         out = []
         self.wire.patience(quiet_s)
         try:
             while True:
-                out.append(self._told(self.frame()))
+                out.append(self._summary(self.frame()))
         except TimeoutError:
             return out
         finally:
             self.wire.patience(SOON_S)
 
-    def _told(self, frame: dict[str, Any]) -> tuple[Any, ...]:
+    def _summary(self, frame: dict[str, Any]) -> tuple[Any, ...]:
         kind = frame["type"]
         body = next((frame[name] for name in frame if name != "type"), {})
         match kind:
             case "MESSAGE":
                 more = ("redelivery_count", "consumer_epoch")
-                said = {name: body[name] for name in more if body.get(name)}
-                return kind, int(body["consumer_id"]), self.place.told(body["message_id"]), said
+                counters = {name: body[name] for name in more if body.get(name)}
+                return (
+                    kind,
+                    int(body["consumer_id"]),
+                    self.place.position_of(body["message_id"]),
+                    counters,
+                )
             case "ERROR":
                 return kind, body["error"], body["message"].replace(self.place.topic, "T")
             case "GET_LAST_MESSAGE_ID_RESPONSE":
                 last, mark = body["last_message_id"], body.get("consumer_mark_delete_position")
-                marked = None if mark is None else self.place.told(mark)
-                return kind, self.place.told(last), last["batch_index"], marked
+                marked = None if mark is None else self.place.position_of(mark)
+                return kind, self.place.position_of(last), last["batch_index"], marked
         return kind, *(f"{k}={v}" for k, v in body.items() if k in ("consumer_id", "is_active"))

@@ -1,4 +1,4 @@
-"""Who publishes when some want a topic to themselves: the official client sees the same from both brokers."""
+"""Producers' access modes: the official client observes the same from both brokers."""
 
 import contextlib
 import json
@@ -18,8 +18,8 @@ OUTDONE: dict[Any, Any] = {
     Mode.WaitForExclusive: ("Timeout", ([("two", "ExclusiveWithFencing")], 1)),
     Mode.ExclusiveWithFencing: ("ProducerFenced", ([], 0)),
 }
-"""What happens with Apache's to a producer of each mode that was shut out: it waits in line to send on as if it had
-never been, or shuts the new one out in its turn, until nobody is left. With ours it is refused by its epoch."""
+"""Result on Apache's of a producer of each mode that was fenced: it waits in line and continues as if nothing had
+happened, or fences the new producer in turn, until none is left. Ours refuses it by its epoch."""
 
 
 class Actor:
@@ -34,10 +34,10 @@ class Actor:
         self.topic = topic
         self.name = name
         self.producer: Any = None
-        self.told: queue.Queue[Any] = queue.Queue()
+        self.results: queue.Queue[Any] = queue.Queue()
 
     def asks(self, mode: Any) -> str:
-        """Whether it may publish, or why not."""
+        """Create the producer and return "in", or the name of the error."""
         try:
             self.producer = self.client.create_producer(
                 self.topic, producer_name=self.name, access_mode=mode, send_timeout_millis=5_000
@@ -63,45 +63,48 @@ class Actor:
 def stats(side: Side, topic: str) -> tuple[list[tuple[str, str]], int]:
     status, body = side.call("GET", f"/admin/v2/persistent/{topic.split('://')[1]}/stats")
     assert status == 200
-    found = json.loads(body)
+    topic_stats = json.loads(body)
     return (
-        sorted((one["producerName"], one["accessMode"]) for one in found["publishers"]),
-        found["waitingPublishers"],
+        sorted(
+            (publisher["producerName"], publisher["accessMode"])
+            for publisher in topic_stats["publishers"]
+        ),
+        topic_stats["waitingPublishers"],
     )
 
 
 def pair(side: Side, first: Any, second: Any) -> list[Any]:
-    """One is there; another comes, in another mode."""
+    """Attach a producer of the first mode, then another of the second, and return what happened."""
     topic = f"persistent://public/default/modes-{first.name}-{second.name}"
-    one, two = Actor(side, topic, "one"), Actor(side, topic, "two")
-    story = [(first.name, one.asks(first), one.sends())]
+    first_actor, second_actor = Actor(side, topic, "one"), Actor(side, topic, "two")
+    story = [(first.name, first_actor.asks(first), first_actor.sends())]
     if second is Mode.WaitForExclusive:
-        return _waits(side, topic, one, two, story)
-    story.append((second.name, two.asks(second)))
-    if two.producer is not None:
-        story.append(("two", two.sends()))
-    story.append(("one", one.sends()))
+        return _waits(side, topic, first_actor, second_actor, story)
+    story.append((second.name, second_actor.asks(second)))
+    if second_actor.producer is not None:
+        story.append(("two", second_actor.sends()))
+    story.append(("one", first_actor.sends()))
     story.append(stats(side, topic))
-    one.leaves()
-    two.leaves()
+    first_actor.leaves()
+    second_actor.leaves()
     return story
 
 
-def _waits(side: Side, topic: str, one: Actor, two: Actor, story: list[Any]) -> list[Any]:
-    thread = threading.Thread(target=lambda: two.told.put(two.asks(Mode.WaitForExclusive)))
+def _waits(side: Side, topic: str, first: Actor, second: Actor, story: list[Any]) -> list[Any]:
+    thread = threading.Thread(target=lambda: second.results.put(second.asks(Mode.WaitForExclusive)))
     thread.start()
     deadline = time.monotonic() + 20
     while stats(side, topic)[1] == 0 and time.monotonic() < deadline:
         time.sleep(0.05)
-    story += [("waiting", two.told.empty()), ("one", one.sends()), stats(side, topic)]
-    one.leaves()
+    story += [("waiting", second.results.empty()), ("one", first.sends()), stats(side, topic)]
+    first.leaves()
     if story[0][0] == "Shared":  # Apache's never gives it to who waited for shared producers
-        two.client.close()
+        second.client.close()
         thread.join(30)
         return story
-    story.append(("turn", two.told.get(timeout=30), two.sends(), stats(side, topic)))
+    story.append(("turn", second.results.get(timeout=30), second.sends(), stats(side, topic)))
     thread.join(30)
-    two.leaves()
+    second.leaves()
     return story
 
 

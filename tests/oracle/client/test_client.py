@@ -1,7 +1,7 @@
-"""What the official client sees, run against both sides: after normalising, each scenario's outcome must be equal.
+"""Scenarios that the official client plays on both sides: after normalising, their outcomes must be equal.
 
-A scenario returns what it observed as plain values. Message ids are told by their place in the topic, errors by the
-client's own exception, times not at all.
+A scenario returns what it observed as plain values: message ids by their place in the topic, errors by the client's
+own exception, no times.
 """
 
 import json
@@ -76,7 +76,7 @@ def failure(work: Callable[[], Any]) -> str:
 
 
 def place(message_id: Any, first: Any) -> tuple[int, int, int]:
-    """A message id without the ledger's number: entries from the first, partition and batch index."""
+    """Return a message id without the ledger's number: entries from the first, partition and batch index."""
     same = message_id.ledger_id() == first.ledger_id()
     entry = message_id.entry_id() - first.entry_id() if same else -999
     return entry, message_id.partition(), message_id.batch_index()
@@ -111,7 +111,7 @@ def messages_keep_order_and_everything_about_them(bench: Bench) -> Any:
 @scenario
 def ids_of_plain_messages(bench: Bench) -> Any:
     ids = bench.publish(3)
-    return [place(each, ids[0]) for each in ids]
+    return [place(message_id, ids[0]) for message_id in ids]
 
 
 @scenario
@@ -150,7 +150,7 @@ def cumulative_acknowledgement(bench: Bench) -> Any:
 
 @scenario
 def part_of_a_batch_acknowledged(bench: Bench) -> Any:
-    """Without batch index acknowledgements the whole batch comes again."""
+    """Acknowledge part of a batch: without batch index acknowledgements all of it is redelivered."""
     producer = bench.producer(batching_enabled=True, batching_max_publish_delay_ms=2000)
     for number in range(3):
         producer.send_async(b"%d" % number, lambda *_: None)
@@ -204,7 +204,7 @@ def seek_by_id_to_the_ends_and_by_time(bench: Bench) -> Any:
 
 
 @scenario
-def a_reader_reads_from_where_it_was_told(bench: Bench) -> Any:
+def a_reader_reads_from_its_start(bench: Bench) -> Any:
     ids = bench.publish(4)
     seen: list[Any] = []
     for where, inclusive in (
@@ -217,10 +217,10 @@ def a_reader_reads_from_where_it_was_told(bench: Bench) -> Any:
         reader = bench.client.create_reader(
             bench.topic, where, start_message_id_inclusive=inclusive
         )
-        found = []
+        values = []
         while reader.has_message_available():
-            found.append(reader.read_next(8000).data())
-        seen.append(found)
+            values.append(reader.read_next(8000).data())
+        seen.append(values)
         reader.close()
     return seen
 
@@ -343,8 +343,8 @@ def subscription_names_that_are_odd(bench: Bench) -> Any:
     names = ["a/b", "ü ö", "x" * 2000, " ", "a%2Fb", "\n"]
     seen = [failure(partial(bench.subscribe, name)) for name in names]
     path = bench.topic.replace("://", "/")
-    found = json.loads(bench.side.call("GET", f"/admin/v2/{path}/subscriptions")[1])
-    return seen, sorted(found)
+    listed = json.loads(bench.side.call("GET", f"/admin/v2/{path}/subscriptions")[1])
+    return seen, sorted(listed)
 
 
 @scenario
@@ -399,7 +399,7 @@ def compression(bench: Bench) -> Any:
     kinds = pulsar.CompressionType
     for kind in (kinds.LZ4, kinds.ZLib, kinds.ZSTD, kinds.SNAPPY):
         bench.producer(compression_type=kind).send(b"abc" * 1000)
-    return [each == "abc" * 1000 for each in received(consumer, 4)]
+    return [value == "abc" * 1000 for value in received(consumer, 4)]
 
 
 @scenario
@@ -430,7 +430,7 @@ def a_pattern_finds_its_topics(bench: Bench) -> Any:
 
 @scenario
 def delayed_messages_on_a_shared_subscription(bench: Bench) -> Any:
-    """In order of their time, the undelayed one first."""
+    """Receive messages in the order of their time, the undelayed one first."""
     consumer = bench.subscribe(consumer_type=Type.Shared)
     producer = bench.producer()
     producer.send(b"later", deliver_after=pulsar.timedelta(milliseconds=1500))

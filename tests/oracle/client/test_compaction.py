@@ -17,7 +17,7 @@ ROUNDS: list[list[Pair]] = [
     [("e", b"1"), ("a", b"3"), (None, b"y")],
     [("b", b"2"), ("f", b"1")],
 ]
-"""Without empty values: sent singly without their uncompressed size, as the C++ client does, Apache keeps them."""
+"""Pairs without empty values: Apache keeps those that the C++ client sends singly, without their uncompressed size."""
 BATCHES: list[list[Pair]] = [
     [*ROUNDS[0], ("b", b""), ("g", b"1")],
     [("c", b""), ("h", b"1"), ("a", b""), (None, b"")],
@@ -31,21 +31,21 @@ def length_of(number: int) -> int:
 
 
 def wait_compacted(side: Side, path: str) -> list[Any]:
-    """Statuses of beginning it, and of its end."""
-    told: list[Any] = [side.call("GET", f"{path}/compaction")]
-    told.append(side.put(f"{path}/compaction"))
+    """Begin a compaction and return the statuses up to its end."""
+    statuses: list[Any] = [side.call("GET", f"{path}/compaction")]
+    statuses.append(side.put(f"{path}/compaction"))
     until = time.monotonic() + 60
     while time.monotonic() < until:
-        found = json.loads(side.call("GET", f"{path}/compaction")[1])
-        if found["status"] != "RUNNING":
-            told.append(found)
-            return told
+        status = json.loads(side.call("GET", f"{path}/compaction")[1])
+        if status["status"] != "RUNNING":
+            statuses.append(status)
+            return statuses
         time.sleep(0.05)
     raise AssertionError("the compaction does not end")
 
 
 class Places:
-    """Ids told by how many ledgers the topic had before: they differ between brokers."""
+    """Message ids by the order in which their ledgers appeared: ledger ids differ between brokers."""
 
     def __init__(self) -> None:
         self._ledgers: dict[int, int] = {}
@@ -56,7 +56,7 @@ class Places:
 
 
 class Story:
-    """What happens to one topic."""
+    """The observed events of one topic."""
 
     def __init__(self, side: Side, client: Any, name: str) -> None:
         self.side, self.client = side, client
@@ -65,7 +65,7 @@ class Story:
         self.places = Places()
         self.found: set[tuple[int, int]] = set()
         """Ledger and entry of what was read last."""
-        self.told: list[Any] = []
+        self.events: list[Any] = []
 
     def publish(self, pairs: list[Pair], **options: Any) -> None:
         producer = self.client.create_producer(
@@ -83,39 +83,39 @@ class Story:
 
     def read(self, start: Any = EARLIEST, **options: Any) -> list[Any]:
         reader = self.client.create_reader(self.topic, start, is_read_compacted=True, **options)
-        found = self._rest(reader)
+        messages = self._rest(reader)
         reader.close()
-        return found
+        return messages
 
     def _rest(self, reader: Any) -> list[Any]:
-        found = []
+        messages = []
         self.found = set()
         while reader.has_message_available():
             message = reader.read_next(20_000)
             at = message.message_id()
             self.found.add((at.ledger_id(), at.entry_id()))
             place = self.places.of(at)
-            found.append((message.partition_key(), message.data(), place))
-        return found
+            messages.append((message.partition_key(), message.data(), place))
+        return messages
 
     def seek(self) -> None:
-        """To each id of the topic, and to its ends."""
+        """Seek to every third id of the topic and to its ends; read from every second id."""
         whole = self.client.create_reader(self.topic, EARLIEST)
         ids = []
         while whole.has_message_available():
             ids.append(whole.read_next(20_000).message_id())
         whole.close()
         reader = self.client.create_reader(self.topic, EARLIEST, is_read_compacted=True)
-        for one in [*ids[::3], EARLIEST, pulsar.MessageId.latest]:
-            reader.seek(one)
-            self.told.append(("sought", self._rest(reader)))
+        for message_id in [*ids[::3], EARLIEST, pulsar.MessageId.latest]:
+            reader.seek(message_id)
+            self.events.append(("sought", self._rest(reader)))
         reader.close()
-        for one in ids[::2]:
-            self.told.append(("from", self.read(one, start_message_id_inclusive=True)))
-            self.told.append(("behind", self.read(one)))
+        for message_id in ids[::2]:
+            self.events.append(("from", self.read(message_id, start_message_id_inclusive=True)))
+            self.events.append(("behind", self.read(message_id)))
 
     def consume(self, name: str) -> None:
-        """A durable subscription, twice."""
+        """Read a durable subscription twice."""
         for _ in range(2):
             consumer = self.client.subscribe(
                 self.topic,
@@ -124,21 +124,21 @@ class Story:
                 initial_position=pulsar.InitialPosition.Earliest,
                 is_read_compacted=True,
             )
-            found = []
+            messages = []
             while True:
                 try:
                     message = consumer.receive(2_000)
                 except pulsar.Timeout:
                     break
-                found.append((message.partition_key(), message.data()))
-                if len(found) <= 2:
+                messages.append((message.partition_key(), message.data()))
+                if len(messages) <= 2:
                     consumer.acknowledge_cumulative(message)
-            self.told.append((name, found))
+            self.events.append((name, messages))
             consumer.close()
 
     def view(self) -> None:
         view = self.client.create_table_view(self.topic)
-        self.told.append(("view", [(key, view.get(key)) for key in "abcdefghijk"]))
+        self.events.append(("view", [(key, view.get(key)) for key in "abcdefghijk"]))
         view.close()
 
     def unload(self) -> None:
@@ -158,14 +158,14 @@ def tell(side: Side, name: str, rounds: list[list[Pair]], **options: Any) -> lis
         story = Story(side, client, name)
         for pairs in rounds:
             story.publish(pairs, **options)
-            story.told.append(("before", story.read()))
-            story.told += wait_compacted(side, story.path)
+            story.events.append(("before", story.read()))
+            story.events += wait_compacted(side, story.path)
             after, compacted = story.read(), story.found
-            story.told.append(("after", without_end(after)))
+            story.events.append(("after", without_end(after)))
             story.unload()
-            story.told.append(("unloaded", without_end(story.read())))
+            story.events.append(("unloaded", without_end(story.read())))
         story.publish([("l", b"1"), ("a", b"9"), (None, b"z"), ("k", b"2")], **options)
-        story.told.append(("and more", story.read()))
+        story.events.append(("and more", story.read()))
         story.seek()
         story.consume("durable")
         story.view()
@@ -174,9 +174,9 @@ def tell(side: Side, name: str, rounds: list[list[Pair]], **options: Any) -> lis
         packed = "compression_type" in options  # two libraries
         # The numbers of ledgers are in each entry, and differ between brokers.
         numbers = sum(length_of(ledger_id) for ledger_id, _ in compacted)
-        story.told.append(("ledger", ledger["entries"], packed or ledger["size"] - numbers))
-        story.told.append(sorted(json.loads(side.call("GET", f"{story.path}/subscriptions")[1])))
-        return story.told
+        story.events.append(("ledger", ledger["entries"], packed or ledger["size"] - numbers))
+        story.events.append(sorted(json.loads(side.call("GET", f"{story.path}/subscriptions")[1])))
+        return story.events
     finally:
         client.close()
 
@@ -218,7 +218,7 @@ def test_what_is_asked_wrongly_is_refused_alike(sides: tuple[Side, Side]) -> Non
     make(sides)
     answers: list[list[Any]] = []
     for side in sides:
-        told: list[Any] = []
+        results: list[Any] = []
         base = f"/admin/v2/persistent/{NAMESPACE}"
         for name in ("missing", "parted", "parted-partition-0", "plain"):
             if name == "parted":
@@ -228,10 +228,14 @@ def test_what_is_asked_wrongly_is_refused_alike(sides: tuple[Side, Side]) -> Non
             path = f"{base}/{name}/compaction"
             # Begun with its parent, a partition may still be under way.
             verbs = ("GET",) if "-partition-" in name else ("GET", "PUT")
-            told += [(name, verb, side.call(verb, path)[0]) for verb in verbs]
+            results += [(name, verb, side.call(verb, path)[0]) for verb in verbs]
         for path, verb in ((f"/admin/v2/namespaces/{NAMESPACE}", "PUT"), (f"{base}/plain", "POST")):
             path += "/compactionThreshold"
-            told += [side.call(verb, path, value)[0] for value in (-1, "x", 0, 1000)]
-            told += [side.call("GET", path), side.call("DELETE", path)[0], side.call("GET", path)]
-        answers.append(told)
+            results += [side.call(verb, path, value)[0] for value in (-1, "x", 0, 1000)]
+            results += [
+                side.call("GET", path),
+                side.call("DELETE", path)[0],
+                side.call("GET", path),
+            ]
+        answers.append(results)
     compare(*answers)

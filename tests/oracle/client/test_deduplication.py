@@ -1,4 +1,4 @@
-"""What is sent twice, as the official client sees it on both brokers: answered, stored once, known after an unload."""
+"""Messages sent twice on both brokers: answered, stored once, and recognised after an unload."""
 
 from typing import Any
 
@@ -12,7 +12,10 @@ TOPIC = f"persistent://{NAMESPACE}/t"
 
 def sends(producer: Any, *ids: int) -> list[tuple[int, bool]]:
     """Sequence id, and whether it got a place."""
-    return [(one, producer.send(b"%d" % one, sequence_id=one).ledger_id() >= 0) for one in ids]
+    return [
+        (sequence_id, producer.send(b"%d" % sequence_id, sequence_id=sequence_id).ledger_id() >= 0)
+        for sequence_id in ids
+    ]
 
 
 def tell(side: Side) -> list[Any]:
@@ -38,11 +41,11 @@ def tell(side: Side) -> list[Any]:
         other = client.create_producer(TOPIC, producer_name="another", batching_enabled=False)
         story.append(("another", other.last_sequence_id()))
         story += sends(other, 3)
-        found = []
+        messages = []
         while reader.has_message_available():
             message = reader.read_next(75_000)
-            found.append((message.producer_name(), message.data()))
-        story.append(found)
+            messages.append((message.producer_name(), message.data()))
+        story.append(messages)
     finally:
         client.close()
     return story
@@ -51,4 +54,4 @@ def tell(side: Side) -> list[Any]:
 def test_what_is_sent_twice_is_stored_once_on_both(sides: tuple[Side, Side]) -> None:
     theirs, ours = (tell(side) for side in sides)
     assert ours == theirs
-    assert [one for _, one in ours[-1]] == [b"3", b"4", b"9", b"10", b"11", b"12", b"3"]
+    assert [value for _, value in ours[-1]] == [b"3", b"4", b"9", b"10", b"11", b"12", b"3"]

@@ -20,7 +20,7 @@ from tests.oracle.conftest import Side
 
 NAMESPACE = "public/waiting"
 LATE_S = 5.0
-"""How much later than its time a message may come on a busy machine."""
+"""Limit of a message's lateness on a busy machine."""
 KINDS = (Type.Shared, Type.KeyShared, Type.Exclusive, Type.Failover)
 
 
@@ -49,13 +49,13 @@ def stats(side: Side, name: str) -> Any:
 
 
 def all_of(consumer: Any, count: int, timeout_ms: int = 30_000) -> list[str]:
-    """The next messages, acknowledged."""
-    found = []
+    """Receive and acknowledge the next ``count`` messages, and return their values."""
+    values = []
     for _ in range(count):
         message = consumer.receive(timeout_ms)
-        found.append(message.data().decode())
+        values.append(message.data().decode())
         consumer.acknowledge(message)
-    return found
+    return values
 
 
 def nothing(consumer: Any, timeout_ms: int = 1500) -> bool:
@@ -82,7 +82,7 @@ def send(producer: Any, *texts: str, delay_s: float = 0.0) -> None:
 
 
 def waited_for(side: Side, kind: Type) -> list[Any]:
-    """What comes in which order, when it is not asked for before."""
+    """Return the values in the order of delivery to a consumer that waits until all are due."""
     name = f"delayed-{kind.name}"
     with client_of(side) as client:
         consumer = client.subscribe(topic(side, name), "s", kind)
@@ -109,7 +109,7 @@ def test_delayed_messages_come_in_order_of_their_time(sides: tuple[Side, Side], 
 
 
 def unloaded(side: Side, kind: Type) -> list[str]:
-    """What comes of three messages after their topic was unloaded."""
+    """Return the values of three messages delivered after their topic was unloaded."""
     name = f"unloaded-{kind.name}"
     with client_of(side) as client:
         consumer = client.subscribe(topic(side, name), "s", kind)
@@ -118,11 +118,11 @@ def unloaded(side: Side, kind: Type) -> list[str]:
         send(producer, "a")
         send(producer, "4 s", delay_s=4)
         assert side.put(f"{path(name)}/unload") == 204
-        # What the client acknowledges while it is away it forgets, and gets again: it has to be back before.
-        wait_for(lambda: bool(stats(side, name)["consumers"]), "a consumer that is back")
-        found = all_of(consumer, 3)
+        # The client forgets acknowledgements made while it is disconnected: it has to be connected again before.
+        wait_for(lambda: bool(stats(side, name)["consumers"]), "a reconnected consumer")
+        values = all_of(consumer, 3)
         until(side, name, "msgBacklog", 0)
-        return found
+        return values
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -147,7 +147,7 @@ def test_without_the_policy_nothing_waits(sides: tuple[Side, Side]) -> None:
 
 
 def test_too_far_ahead_is_refused(sides: tuple[Side, Side]) -> None:
-    """By frames: the official client sends it again and again, until it is near enough."""
+    """Send by frames: the official client retries until the time is near enough."""
     stories = []
     for side in sides:
         with closing(Place(side, topic(side, "far"))) as place:
@@ -161,12 +161,12 @@ def test_too_far_ahead_is_refused(sides: tuple[Side, Side]) -> None:
 
 
 def answer(place: Place, delay_s: int) -> tuple[str, str]:
-    """To one message for later, of a producer of its own."""
+    """Return the answer to one delayed message of a new producer."""
     talk, now_ms = Talk(place), int(time.time() * 1000)
     talk.ask("producer", topic=place.topic, producer_id=1)
     extra = {"deliver_at_time": now_ms + delay_s * 1000} if delay_s else {}
     entry = pack_entry([Message(b"x")], producer_name="raw", publish_ms=now_ms, extra=extra)
     body = {"producer_id": 1, "sequence_id": 0}
     talk.wire.send(frames.payload_frame(command_bytes("send", body), entry))
-    told = talk.frame()
-    return told["type"], told.get("send_error", {}).get("error", "")
+    frame = talk.frame()
+    return frame["type"], frame.get("send_error", {}).get("error", "")

@@ -21,12 +21,12 @@ def test_the_go_client_sees_the_same(sides: tuple[Side, Side], tmp_path: Path) -
     except UnavailableError as error:
         pytest.skip(str(error))
 
-    def told(side: Side) -> list[str]:
+    def output(side: Side) -> list[str]:
         words = [program, side.url, side.http]
         done = subprocess.run(words, capture_output=True, text=True, timeout=RUN_S_MAX)
         assert done.returncode == 0, done.stderr[-3000:]
         return sorted(done.stdout.splitlines())
 
-    theirs, ours = on_both(sides, told)
+    theirs, ours = on_both(sides, output)
     assert ours == theirs
     assert not [line for line in ours if "HANGS" in line or "FAILED" in line]

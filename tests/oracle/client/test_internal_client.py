@@ -23,7 +23,7 @@ def entry(*values: bytes) -> bytes:
 
 
 async def tell(url: str) -> list[object]:
-    """What happened, in words that must be the same on both sides."""
+    """Return what happened, in values that must be equal on both sides."""
     links = Links(LoopNetwork(), LinkSettings(), BrokerLink)
     link = await links.owner(TOPIC, url)
     story: list[object] = [await links.partitions(TOPIC, url), link.max_message_size]
@@ -33,9 +33,9 @@ async def tell(url: str) -> list[object]:
     producer.send([99], [entry(b"a", b"b", b"c")], [3])
     await producer.drained()
     reader = await RawReader.open(link, TOPIC, name="reader", window=10)
-    found = await reader.rest()
-    story += [unpack_entry(one.entry).messages[0].value for one in found]
-    middle = await RawReader.open(link, TOPIC, name="middle", start=found[60].position)
+    delivered = await reader.rest()
+    story += [unpack_entry(message.entry).messages[0].value for message in delivered]
+    middle = await RawReader.open(link, TOPIC, name="middle", start=delivered[60].position)
     story.append(len(await middle.rest()))
     taken: list[Delivered] = []
     ends: list[str] = []
@@ -52,8 +52,8 @@ async def tell(url: str) -> list[object]:
     async with asyncio.timeout(30):
         while len(taken) < 100:
             await asyncio.sleep(0.01)
-    await consumer.acknowledged([one.position for one in taken[:50]])
-    story.append((await consumer.last_position()) == found[-1].position)
+    await consumer.acknowledged([message.position for message in taken[:50]])
+    story.append((await consumer.last_position()) == delivered[-1].position)
     await consumer.seek(position=taken[20].position)
     async with asyncio.timeout(30):
         while not ends:

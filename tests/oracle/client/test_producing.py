@@ -75,10 +75,10 @@ def messages(form: str) -> list[OutgoingMessage]:
 
 def read(client: pulsar.Client, topic: str, count: int) -> list[Any]:
     reader = client.create_reader(topic, pulsar.MessageId.earliest)
-    found = []
+    messages = []
     for _ in range(count):
         message = reader.read_next(30_000)
-        found.append(
+        messages.append(
             (
                 message.data(),
                 message.properties(),
@@ -88,21 +88,21 @@ def read(client: pulsar.Client, topic: str, count: int) -> list[Any]:
             )
         )
     reader.close()
-    return found
+    return messages
 
 
 def tell(side: Side) -> list[Any]:
-    """What happened, in words that must be the same on both sides."""
+    """Return what happened, in values that must be equal on both sides."""
     story: list[Any] = []
     client = pulsar.Client(side.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     try:
         for form, settings in FORMS.items():
             topic, sent = f"{NS}/producing-{form}", messages(form)
             results = asyncio.run(publish(side.url, topic, settings, sent))
-            story.append((form, [(one.token, one.error) for one in results]))
-            found = read(client, topic, len(sent))
-            assert [one[0] for one in found] == [one.payload for one in sent]
-            story += found
+            story.append((form, [(result.token, result.error) for result in results]))
+            stored = read(client, topic, len(sent))
+            assert [message[0] for message in stored] == [message.payload for message in sent]
+            story += stored
     finally:
         client.close()
     return story
@@ -125,6 +125,6 @@ def test_keys_go_where_apache_s_websocket_service_sends_them(sides: tuple[Side, 
             for key in KEYS:
                 socket.send(json.dumps({"payload": "eA==", "key": key}))
                 written = base64.b64decode(json.loads(socket.recv(30))["messageId"])
-                found = MessageId.parse(written)
-                assert found.partition == key_hash(hashing, key) % 5
-                assert found.serialized() == written
+                message_id = MessageId.parse(written)
+                assert message_id.partition == key_hash(hashing, key) % 5
+                assert message_id.serialized() == written

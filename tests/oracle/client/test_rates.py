@@ -41,7 +41,7 @@ def connected(side: Side) -> Iterator[pulsar.Client]:
 
 
 def set_policy(side: Side, topic: str, policy: str, value: Any) -> None:
-    """Of a topic that is there and stays there; it is in force when this returns."""
+    """Set a policy of a topic, create the topic if need be, and return once the policy is in force."""
     assert side.put(f"{REST}/{topic}") in (204, 409)
     assert side.put(f"{REST}/{topic}/subscription/kept") in (204, 409)
     assert side.post(f"{REST}/{topic}/{policy}", value) == 204
@@ -146,7 +146,7 @@ def outcome(call: Callable[[], object]) -> str:
 
 
 def once(side: Side, name: str) -> None:
-    """A client whose first consumer, so that it has the same number each time, is of this name."""
+    """Consume with a new client whose first consumer has this name, and therefore the same id each time."""
     with connected(side) as client:
         topic = f"persistent://{NAMESPACE}/often"
         client.subscribe(topic, "s", ConsumerType.Shared, consumer_name=name)

@@ -1,4 +1,4 @@
-"""What ``tests/interop/schemas`` expects is what the official clients observe of the real Apache Pulsar."""
+"""Outcomes expected by ``tests/interop/schemas``, observed by the official clients of the real Apache Pulsar."""
 
 import pytest
 

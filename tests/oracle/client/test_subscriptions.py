@@ -52,7 +52,7 @@ def came_and_went(place: Place, names: list[tuple[str, int]]) -> list[Any]:
 
     def record(event: str, newcomer: int | None = None) -> None:
         time.sleep(HANDOVER_S)
-        frames = {i: talk.heard(0.5) for i, talk in talks.items()}
+        frames = {i: talk.receive_until_quiet(0.5) for i, talk in talks.items()}
         if newcomer is not None and frames[newcomer][:1]:
             frames[newcomer] = frames[newcomer][STANDBY in frames[newcomer][0] :]
         story.append((event, frames))
@@ -65,7 +65,9 @@ def came_and_went(place: Place, names: list[tuple[str, int]]) -> list[Any]:
             record(f"{name} connected", i)
         else:  # the first is active at once
             time.sleep(HANDOVER_S)
-            story.append([frame for frame in talks[0].heard(0.5) if frame[0] == "MESSAGE"])
+            story.append(
+                [frame for frame in talks[0].receive_until_quiet(0.5) if frame[0] == "MESSAGE"]
+            )
     stats = place.stats("s")
     story.append((stats["activeConsumerName"], [c["consumerName"] for c in stats["consumers"]]))
     for i in range(len(names) - 1):
@@ -82,17 +84,21 @@ def failover_of_a_plain_topic(place: Place) -> Any:
 @scenario
 def failover_of_partitions(place: Place) -> Any:
     names = [("b", 0), ("a", 0), ("d", 1), ("c", 0)]
-    return [came_and_went(one, names) for one in partitions(place, 2)]
+    return [came_and_went(partition, names) for partition in partitions(place, 2)]
 
 
 def shares(place: Place) -> list[Any]:
-    """Of a Key_Shared subscription's consumers; how often a key was refused is a broker's own affair."""
-    found = []
+    """Return the consumers of a Key_Shared subscription; how often a key was refused is left to the broker."""
+    consumers = []
     for consumer in place.stats("s")["consumers"]:
-        drains = [(one["hash"], one["unackMsgs"]) for one in consumer.get("drainingHashes", [])]
+        drains = [
+            (drain["hash"], drain["unackMsgs"]) for drain in consumer.get("drainingHashes", [])
+        ]
         cleared = consumer["drainingHashesClearedTotal"]
-        found.append((consumer["consumerName"], consumer["keyHashRangeArrays"], drains, cleared))
-    return found
+        consumers.append(
+            (consumer["consumerName"], consumer["keyHashRangeArrays"], drains, cleared)
+        )
+    return consumers
 
 
 @scenario
@@ -113,15 +119,15 @@ def keys_that_move_drain(place: Place) -> Any:
     talk, story = Talk(place), []
     talk.subscribe(1, kind=3, consumer_name="one")
     talk.flow(1)
-    story.append(talk.heard())
+    story.append(talk.receive_until_quiet())
     talk.subscribe(2, kind=3, consumer_name="two")
     talk.flow(2)
     place.publish(10, keys=10)
-    story.append((sorted(map(str, talk.heard())), shares(place)))
+    story.append((sorted(map(str, talk.receive_until_quiet())), shares(place)))
     for half in (ids[::2], ids[1::2]):
-        for one in half:
-            talk.wire.say("ack", consumer_id=1, ack_type=0, message_id=[one])
-        story.append((sorted(map(str, talk.heard())), shares(place)))
+        for message_id in half:
+            talk.wire.say("ack", consumer_id=1, ack_type=0, message_id=[message_id])
+        story.append((sorted(map(str, talk.receive_until_quiet())), shares(place)))
     return story
 
 
@@ -143,7 +149,7 @@ def keys_that_cannot_be_shared(place: Place) -> Any:
         policy(AUTO_SPLIT),
         {},
     )
-    story: list[Any] = [talk.subscribe(i, kind=3, **each) for i, each in enumerate(ask)]
+    story: list[Any] = [talk.subscribe(i, kind=3, **settings) for i, settings in enumerate(ask)]
     story += [talk.subscribe(20 + kind, kind=kind) for kind in (0, 1, 2)]
     (conflict,) = talk.subscribe(30, kind=3, **policy(STICKY, (50, 60)))
     story.append((conflict[:2], conflict[2][:28]))
@@ -174,22 +180,22 @@ def extremes(ids: list[dict[str, int]]) -> dict[str, dict[str, Any]]:
 
 
 def then(talk: Talk, consumer_id: int, name: str, **body: Any) -> list[Any]:
-    """A consumer comes: where it stands, what it gets first, how much that is, where it stands then."""
+    """Attach a consumer: return its position, first message, number of messages and position after them."""
     story: list[Any] = [talk.subscribe(consumer_id, name, **body)]
     story.append(talk.ask("getLastMessageId", consumer_id=consumer_id))
     talk.flow(consumer_id)
-    got = [each for each in talk.heard(0.5) if each[0] == "MESSAGE"]
+    got = [answer for answer in talk.receive_until_quiet(0.5) if answer[0] == "MESSAGE"]
     story += [got[:1], len(got), talk.ask("getLastMessageId", consumer_id=consumer_id)]
     return [*story, talk.place.stats(name)["msgBacklog"]]
 
 
 @scenario
 def readers_start_where_they_say(place: Place) -> Any:
-    found, talk = extremes(place.two_ledgers()), Talk(place)
+    starts, talk = extremes(place.two_ledgers()), Talk(place)
     return [
         (what, initial, then(talk, 2 * i + initial, f"r{i}{initial}", durable=False,
-                             start_message_id=one, initialPosition=initial))
-        for i, (what, one) in enumerate(found.items())
+                             start_message_id=start, initialPosition=initial))
+        for i, (what, start) in enumerate(starts.items())
         for initial in (0, 1)
     ]  # fmt: skip
 
@@ -212,10 +218,10 @@ def rolling_back(place: Place) -> Any:
 
 @scenario
 def seeks_by_id(place: Place) -> Any:
-    found, talk, story = extremes(place.two_ledgers()), Talk(place), []
+    targets, talk, story = extremes(place.two_ledgers()), Talk(place), []
     talk.subscribe(1)
-    for what, one in found.items():
-        sought = talk.ask("seek", consumer_id=1, message_id=one)
+    for what, target in targets.items():
+        sought = talk.ask("seek", consumer_id=1, message_id=target)
         story.append((what, sought, then(talk, 1, "s")))
     return story
 
@@ -240,17 +246,27 @@ def seeks_by_time(place: Place) -> Any:
 def seeks_with_several_consumers(place: Place) -> Any:
     ids, story = place.publish(8, keys=4), []
     for kind in (1, 3):
-        one, two, name = Talk(place), Talk(place), f"s{kind}"
-        for i, talk in enumerate((one, two)):
+        first, second, name = Talk(place), Talk(place), f"s{kind}"
+        for i, talk in enumerate((first, second)):
             talk.subscribe(i, name, kind)
-        for i, talk in enumerate((one, two)):
+        for i, talk in enumerate((first, second)):
             talk.flow(i, 4)
-        held = len(one.heard()) + len(two.heard())
-        story.append((held, one.ask("seek", consumer_id=0, message_id=ids[1]), two.heard()))
-        for i, talk in enumerate((one, two)):
+        held = len(first.receive_until_quiet()) + len(second.receive_until_quiet())
+        story.append(
+            (
+                held,
+                first.ask("seek", consumer_id=0, message_id=ids[1]),
+                second.receive_until_quiet(),
+            )
+        )
+        for i, talk in enumerate((first, second)):
             talk.subscribe(i, name, kind)
             talk.flow(i)
-        story.append(sorted(each[2] for each in one.heard() + two.heard()))
+        story.append(
+            sorted(
+                answer[2] for answer in first.receive_until_quiet() + second.receive_until_quiet()
+            )
+        )
     return story
 
 
@@ -274,27 +290,27 @@ def seeks_that_cannot_be(place: Place) -> Any:
 def seeks_on_an_empty_topic(place: Place) -> Any:
     talk, story = Talk(place), []
     story.append(then(talk, 1, "s"))
-    for one in (EARLIEST_ID, LATEST_ID, {"ledgerId": 1 << 40, "entryId": 0}):
-        story.append(talk.ask("seek", consumer_id=1, message_id=one))
+    for target in (EARLIEST_ID, LATEST_ID, {"ledgerId": 1 << 40, "entryId": 0}):
+        story.append(talk.ask("seek", consumer_id=1, message_id=target))
         story.append(then(talk, 1, "s"))
     place.publish(2)
-    return [*story, talk.heard(), talk.ask("getLastMessageId", consumer_id=1)]
+    return [*story, talk.receive_until_quiet(), talk.ask("getLastMessageId", consumer_id=1)]
 
 
 @scenario
 def seeks_on_a_terminated_topic(place: Place) -> Any:
-    """Apache's tells its clients nothing of the end after a seek to it; ours does."""
+    """Seek on a terminated topic: Apache's does not report the end to its clients after a seek to it; ours does."""
     ids = place.publish(3)
     talk = Talk(place, "Pulsar-Java-v4.0.8")
     story = [then(talk, 1, "s"), place.rest("POST", "/terminate")[0]]
-    for one in ids:
-        talk.wire.say("ack", consumer_id=1, ack_type=0, message_id=[one])
-    story.append(talk.heard(2.0))
+    for message_id in ids:
+        talk.wire.say("ack", consumer_id=1, ack_type=0, message_id=[message_id])
+    story.append(talk.receive_until_quiet(2.0))
     far = {"ledgerId": ids[0]["ledgerId"], "entryId": 900}
-    for one in (EARLIEST_ID, ids[1], LATEST_ID, far):
-        story.append(talk.ask("seek", consumer_id=1, message_id=one)[-1:])
+    for target in (EARLIEST_ID, ids[1], LATEST_ID, far):
+        story.append(talk.ask("seek", consumer_id=1, message_id=target)[-1:])
         story.append(then(talk, 1, "s"))
-        talk.heard()
+        talk.receive_until_quiet()
     return story
 
 
@@ -303,19 +319,21 @@ def unsubscribing(place: Place) -> Any:
     place.publish(2)
     story: list[Any] = []
     for kind in (1, 3):
-        one, two, name = Talk(place), Talk(place), f"s{kind}"
-        one.subscribe(1, name, kind)
-        two.subscribe(2, name, kind)
-        story.append(one.ask("unsubscribe", consumer_id=1))
-        story.append((two.heard(), one.ask("getLastMessageId", consumer_id=1)))
-        one.subscribe(1, name, kind)
-        story.append((one.ask("unsubscribe", consumer_id=1, force=True), two.heard()))
+        first, second, name = Talk(place), Talk(place), f"s{kind}"
+        first.subscribe(1, name, kind)
+        second.subscribe(2, name, kind)
+        story.append(first.ask("unsubscribe", consumer_id=1))
+        story.append((second.receive_until_quiet(), first.ask("getLastMessageId", consumer_id=1)))
+        first.subscribe(1, name, kind)
+        story.append(
+            (first.ask("unsubscribe", consumer_id=1, force=True), second.receive_until_quiet())
+        )
         story.append(place.stats(name))
     talk = Talk(place)
     story += [talk.subscribe(5, "reader", durable=False), talk.ask("unsubscribe", consumer_id=5)]
     story += [place.stats("reader"), talk.subscribe(6, "x")]
     story.append(place.rest("DELETE", "/subscription/x"))
-    return [*story, place.rest("DELETE", "/subscription/x?force=true"), talk.heard()]
+    return [*story, place.rest("DELETE", "/subscription/x?force=true"), talk.receive_until_quiet()]
 
 
 @scenario
@@ -325,21 +343,23 @@ def given_back_with_an_epoch(place: Place) -> Any:
         talk = Talk(place)
         talk.subscribe(1, f"s{kind}", kind, consumer_epoch=0)
         talk.flow(1)
-        story.append([each for each in talk.heard(HANDOVER_S) if each[0] == "MESSAGE"])
+        story.append(
+            [answer for answer in talk.receive_until_quiet(HANDOVER_S) if answer[0] == "MESSAGE"]
+        )
         far = {**ids[0], "entryId": 99}
         some = {"message_ids": [ids[1], ids[3], far]}
         for body in (some, {"consumer_epoch": 3}, {"consumer_epoch": 2}, {}):
             talk.wire.say("redeliverUnacknowledgedMessages", consumer_id=1, **body)
-            story.append(talk.heard())
+            story.append(talk.receive_until_quiet())
     return story
 
 
 @scenario
 def options_that_are_kept(place: Place) -> Any:
     def shown(name: str) -> Any:
-        found = place.stats(name)
+        stats = place.stats(name)
         kept = ("isReplicated", "replicated", "durable", "subscriptionProperties")
-        return [found[each] for each in kept], [c["metadata"] for c in found["consumers"]]
+        return [stats[option] for option in kept], [c["metadata"] for c in stats["consumers"]]
 
     def pairs(name: str, value: str) -> list[dict[str, str]]:
         return [{"key": name, "value": value}]
@@ -348,7 +368,7 @@ def options_that_are_kept(place: Place) -> Any:
     more = {"metadata": pairs("k", "v"), "subscription_properties": pairs("p", "1")}
     story = [talk.subscribe(1, "s", replicate_subscription_state=True, **more), shown("s")]
     long = talk.subscribe(2, "long", metadata=pairs("k", "x" * 1024))
-    story.append([each[:2] for each in long])
+    story.append([answer[:2] for answer in long])
     talk.ask("close_consumer", consumer_id=1)
     again = {"subscription_properties": pairs("p", "9"), "replicate_subscription_state": False}
     story += [talk.subscribe(3, "s", **again), shown("s")]
@@ -366,29 +386,31 @@ def moved_by_administrators(place: Place) -> Any:
     last = ids[-1]["ledgerId"]
 
     def stands(name: str) -> Any:
-        return [each[0] for each in talk.heard(0.5)], place.stats(name)["msgBacklog"]
+        return [answer[0] for answer in talk.receive_until_quiet(0.5)], place.stats(name)[
+            "msgBacklog"
+        ]
 
     talk.subscribe(1, "a", 1)
     talk.flow(1, 3)
-    talk.heard()
+    talk.receive_until_quiet()
     talk.wire.say("ack", consumer_id=1, ack_type=0, message_id=[ids[1]])
     for count in (0, 1, 2, 100):
         skipped = place.rest("POST", f"/subscription/a/skip/{count}")[0]
         story.append((count, skipped, stands("a")))
-    for one in (ids[2], {**ids[2], "excluded": True}, {"ledgerId": last, "entryId": 99},
+    for target in (ids[2], {**ids[2], "excluded": True}, {"ledgerId": last, "entryId": 99},
                 {"ledgerId": last + 1000, "entryId": 0}, "earliest", "latest"):  # fmt: skip
-        moved = place.rest("POST", "/subscription/a/resetcursor", one)[0]
+        moved = place.rest("POST", "/subscription/a/resetcursor", target)[0]
         story.append((moved, stands("a")))
         talk.subscribe(1, "a", 1)
     place.rest("PUT", "/subscription/b", "earliest")
-    for one in (ids[2], ids[0], {"ledgerId": last, "entryId": 99}, "latest"):
-        expired = place.rest("POST", "/subscription/b/expireMessages", one)
+    for target in (ids[2], ids[0], {"ledgerId": last, "entryId": 99}, "latest"):
+        expired = place.rest("POST", "/subscription/b/expireMessages", target)
         time.sleep(0.5)
         story.append((expired, stands("b")))
-    for one in (None, ids[3], {"ledgerId": last, "entryId": 3}, "latest"):
-        status, found = place.rest("POST", "/subscription/b/analyzeBacklog", one)
-        ends = [found.pop(name, None) is None for name in ("firstMessageId", "lastMessageId")]
-        story.append((status, found, ends))
+    for target in (None, ids[3], {"ledgerId": last, "entryId": 3}, "latest"):
+        status, result = place.rest("POST", "/subscription/b/analyzeBacklog", target)
+        ends = [result.pop(name, None) is None for name in ("firstMessageId", "lastMessageId")]
+        story.append((status, result, ends))
     story.append(place.rest("POST", "/subscription/none/analyzeBacklog"))
     story.append(place.rest("POST", "/all_subscription/expireMessages/3600")[0])
     time.sleep(2.0)

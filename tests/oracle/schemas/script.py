@@ -1,4 +1,4 @@
-"""What a client and an administrator do with schemas, told to one side; the answers of both are compared as lists."""
+"""Steps of clients and administrators with schemas, played on one side; both sides' answers are compared as lists."""
 
 import base64
 import json
@@ -41,20 +41,20 @@ class Given(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of its kind in REST."""
+        """The schema type's name in REST."""
         name = str(pb.Schema.Type.Name(self.kind))  # type: ignore[arg-type]
         return _REST_NAMES.get(name, name.upper())
 
     @property
     def wire(self) -> dict[str, Any]:
-        """For the commands that carry a schema."""
+        """The schema of the commands that carry one."""
         pairs = [{"key": key, "value": value} for key, value in self.properties.items()]
         kind = pb.Schema.Type.Name(self.kind)  # type: ignore[arg-type]
         return {"name": "s", "type": kind, "schema_data": self.data, "properties": pairs}
 
     @property
     def payload(self) -> dict[str, Any]:
-        """For REST: PostSchemaPayload."""
+        """The PostSchemaPayload of REST."""
         text = self.data.decode() if self.text is None else self.text
         return {"type": self.name, "schema": text, "properties": dict(self.properties)}
 
@@ -82,8 +82,8 @@ AUTO_CONSUME = Given(pb.Schema.AutoConsume)
 
 
 def record(*fields: tuple[Any, ...], kind: int = pb.Schema.Avro, name: str = "R") -> Given:
-    """A record of (name, type) or (name, type, default)."""
-    named = [dict(zip(("name", "type", "default"), one, strict=False)) for one in fields]
+    """Return a schema of a record of (name, type) or (name, type, default)."""
+    named = [dict(zip(("name", "type", "default"), field, strict=False)) for field in fields]
     document = {"type": "record", "name": name, "fields": named}
     return Given(kind, json.dumps(document, separators=(",", ":")).encode())
 
@@ -108,9 +108,9 @@ def pair(key: Given, value: Given, encoding: str = "INLINE") -> Given:
 def native(message: str, *fields: tuple[str, str], file: str = "f.proto") -> Given:
     """PROTOBUF_NATIVE of a message of (name, type as in FieldDescriptorProto.Type), numbered from 1."""
     made = descriptor_pb2.FileDescriptorProto(name=file, package="p", syntax="proto3")
-    one = made.message_type.add(name=message)
+    root = made.message_type.add(name=message)
     for number, (name, of) in enumerate(fields, 1):
-        one.field.add(
+        root.field.add(
             name=name,
             number=number,
             type=f"TYPE_{of.upper()}",  # type: ignore[arg-type]
@@ -125,7 +125,7 @@ def native(message: str, *fields: tuple[str, str], file: str = "f.proto") -> Giv
     return Given(pb.Schema.ProtobufNative, json.dumps(document).encode())
 
 
-class Told:
+class Script:
     """One side, and what it answered to each step: ``answers``, comparable. ``texts``: what it said with each refusal.
 
     Producers and consumers stay until ``leave``.
@@ -161,7 +161,7 @@ class Told:
     # --- as a client -----------------------------------------------------------------------------
 
     def produce(self, topic: str, given: Given | None) -> tuple[Any, ...]:
-        """The version, or the refusal's code."""
+        """Attach a producer and return the version, or the refusal's code."""
         number = next(self._ids)
         got = self._ask("producer", topic, given, producer_id=number)
         if got["type"] == "PRODUCER_SUCCESS":
@@ -173,7 +173,7 @@ class Told:
         return self.say("produce", topic, _said(given), error["error"], text=error["message"])
 
     def send(self, value: bytes = b"x", **metadata: Any) -> tuple[Any, ...]:
-        """One message by the producer made last."""
+        """Send one message by the newest producer."""
         command = command_bytes("send", {"producer_id": self._last, "sequence_id": 0})
         self._wire.send(frames.payload_frame(command, entry_of(value, **metadata)))
         got = self._answer()
@@ -183,7 +183,7 @@ class Told:
     def subscribe(
         self, topic: str, given: Given | None, subscription: str = "s", **more: Any
     ) -> tuple[Any, ...]:
-        """Whether it may; else the refusal's code."""
+        """Attach a consumer and return "ok", or the refusal's code."""
         number = next(self._ids)
         body = {"consumer_id": number, "subscription": subscription, "subType": "Shared", **more}
         got = self._ask("subscribe", topic, given, **body)
@@ -196,17 +196,17 @@ class Told:
     def create(self, topic: str, given: Given) -> tuple[Any, ...]:
         """GET_OR_CREATE_SCHEMA."""
         got = self._ask("getOrCreateSchema", topic, given)
-        found = got["getOrCreateSchemaResponse"]
-        code, text = found.get("error_code"), found.get("error_message", "")
-        version = base64.b64decode(found.get("schema_version", "")).hex()
+        response = got["getOrCreateSchemaResponse"]
+        code, text = response.get("error_code"), response.get("error_message", "")
+        version = base64.b64decode(response.get("schema_version", "")).hex()
         return self.say("create", topic, _said(given), code or version, text=text)
 
     def get(self, topic: str, version: bytes | None = None) -> tuple[Any, ...]:
         """GET_SCHEMA."""
         more = {} if version is None else {"schema_version": version}
         got = self._ask("getSchema", topic, None, **more)["getSchemaResponse"]
-        said = (got.get("error_code"), got.get("schema"), got.get("schema_version"))
-        return self.say("get", topic, version, *said, text=got.get("error_message", ""))
+        schema = (got.get("error_code"), got.get("schema"), got.get("schema_version"))
+        return self.say("get", topic, version, *schema, text=got.get("error_message", ""))
 
     def leave(self) -> None:
         """Close all producers and consumers."""
@@ -236,14 +236,14 @@ class Told:
     # --- as an administrator ---------------------------------------------------------------------
 
     def rest(self, method: str, path: str, body: Any = None) -> tuple[Any, ...]:
-        """Any call below ``/admin/v2``; the body of an answer only when it is none of a refusal."""
+        """Make any call below ``/admin/v2``; the body counts only when the answer is no refusal."""
         status, raw = self.side.call(method, f"/admin/v2/{path}", body)
-        found = _plain(raw) if status < 400 else None
+        answer = _plain(raw) if status < 400 else None
         text = "" if status < 400 else raw.decode(errors="replace")
-        return self.say(method, path, status, found, text=text)
+        return self.say(method, path, status, answer, text=text)
 
     def schemas(self, method: str, topic: str, what: str, given: Given | None = None) -> Any:
-        """A call below ``/admin/v2/schemas``."""
+        """Make a call below ``/admin/v2/schemas``."""
         path = f"{self.schemas_path(topic)}/{what}"
         return self.rest(method, path, None if given is None else given.payload)
 
@@ -254,26 +254,26 @@ class Told:
         return self.schemas("POST", topic, "schema", given)
 
     def verdict(self, topic: str, given: Given) -> tuple[Any, ...]:
-        """Whether a candidate may follow, and under which strategy. Apache answers 500 with a stack trace, and no
-        strategy, where it may not."""
+        """Return whether a candidate may follow, and under which strategy. Apache answers an incompatible one with
+        500, a stack trace and no strategy."""
         path = f"{self.schemas_path(topic)}/compatibility"
         status, raw = self.side.call("POST", f"/admin/v2/{path}", given.payload)
         if status == 202:
-            found = json.loads(raw)
-            may = found["compatibility"]
-            strategy = found["schemaCompatibilityStrategy"] if may else None
-            text = found.get("reason", "")
+            answer = json.loads(raw)
+            may = answer["compatibility"]
+            strategy = answer["schemaCompatibilityStrategy"] if may else None
+            text = answer.get("reason", "")
             return self.say("verdict", topic, _said(given), may, strategy, text=text)
         text = raw.decode(errors="replace")
         may = False if status == 500 and "IncompatibleSchemaException" in text else status
         return self.say("verdict", topic, _said(given), may, None, text=text)
 
-    def strategy(self, name: str, *, heard: str = "") -> None:
-        """Set the namespace's, and wait until the broker has heard of it."""
+    def strategy(self, name: str, *, effective: str = "") -> None:
+        """Set the namespace's strategy, and wait until the broker applies it."""
         self.policy("schemaCompatibilityStrategy", name)
-        self.heard(heard or name)
+        self.wait_for_strategy(effective or name)
 
-    def heard(self, strategy: str) -> None:
+    def wait_for_strategy(self, strategy: str) -> None:
         """Wait until the broker judges by it."""
         path = f"/admin/v2/schemas/{self.namespace}/nobody/compatibility"
         wanted = f'"schemaCompatibilityStrategy":"{strategy}"'
@@ -327,34 +327,34 @@ def _said(given: Given | None) -> str:
 
 
 def _plain(raw: bytes) -> Any:
-    """An answer without what differs each time: times, and ledgers."""
+    """Return an answer without times and ledger ids."""
     try:
-        found = json.loads(raw)
+        answer = json.loads(raw)
     except ValueError:
         return raw.decode(errors="replace")
-    return json.loads(json.dumps(found), object_hook=_timeless)
+    return json.loads(json.dumps(answer), object_hook=_timeless)
 
 
-def _timeless(one: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in one.items() if key not in ("timestamp", "ledgerId")}
+def _timeless(document: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in document.items() if key not in ("timestamp", "ledgerId")}
 
 
 def beside(
-    sides: tuple[Side, Side], namespace: str, play: Callable[[Told], None]
-) -> tuple[Told, Told]:
-    """``play`` told to both; every answer must be the same. (Apache's, ours)."""
+    sides: tuple[Side, Side], namespace: str, play: Callable[[Script], None]
+) -> tuple[Script, Script]:
+    """Run ``play`` on both sides and compare every answer. Return the scripts of Apache's and ours."""
     played = []
     for side in sides:
-        told = Told(side, f"schemas/{namespace}")
+        script = Script(side, f"schemas/{namespace}")
         try:
-            play(told)
+            play(script)
         finally:
-            told.close()
-        played.append(told)
+            script.close()
+        played.append(script)
     theirs, ours = played
     wrong = [
-        f"  apache {want} {said[:200]}\n  ours   {got} {mine[:200]}"
-        for want, got, said, mine in zip_longest(
+        f"  apache {want} {theirs_text[:200]}\n  ours   {got} {ours_text[:200]}"
+        for want, got, theirs_text, ours_text in zip_longest(
             theirs.answers, ours.answers, theirs.texts, ours.texts, fillvalue=""
         )
         if want != got

@@ -1,10 +1,10 @@
-"""What the policies about schemas let producers and consumers do: of namespaces, of topics, by old and new names."""
+"""Policies about schemas and what they allow producers and consumers: of namespaces and topics, old and new names."""
 
 import pytest
 
 from engine.tenancy.strategy import BY_OLD_NAME
 from tests.oracle.conftest import Side
-from tests.oracle.schemas.script import AUTO_CONSUME, BYTES, STRING, Told, beside, record
+from tests.oracle.schemas.script import AUTO_CONSUME, BYTES, STRING, Script, beside, record
 
 A = record(("a", "int"))
 A_B = record(("a", "int"), ("b", "int", 0))
@@ -15,51 +15,51 @@ AUTO_UPDATE, ENFORCED = "isAllowAutoUpdateSchema", "schemaValidationEnforced"
 
 @pytest.mark.timeout(300)
 def test_a_topics_own_strategy_goes_before_its_namespaces(sides: tuple[Side, Side]) -> None:
-    def play(told: Told) -> None:
-        path = f"persistent/{told.namespace}/own/{STRATEGY}"
-        told.strategy("ALWAYS_INCOMPATIBLE")
+    def play(script: Script) -> None:
+        path = f"persistent/{script.namespace}/own/{STRATEGY}"
+        script.strategy("ALWAYS_INCOMPATIBLE")
         for topic in ("own", "other"):
-            told.make(topic)
-            told.produce(topic, A)
+            script.make(topic)
+            script.produce(topic, A)
         for word in ("BACKWARD", "FORWARD", "UNDEFINED"):
-            told.topic_policy("own", STRATEGY, word, shown="" if word == "UNDEFINED" else word)
-            told.rest("GET", f"{path}?applied=true")
+            script.topic_policy("own", STRATEGY, word, shown="" if word == "UNDEFINED" else word)
+            script.rest("GET", f"{path}?applied=true")
             for topic in ("own", "other"):
-                for one in (A_B, A_B_REQUIRED, STRING):
-                    told.verdict(topic, one)
-                told.create(topic, A_B_REQUIRED)
-                told.register(topic, A_B)
-                told.schemas("GET", topic, "schemas")
-        told.rest("DELETE", path)
-        told.rest("GET", path)
-        told.leave()
+                for candidate in (A_B, A_B_REQUIRED, STRING):
+                    script.verdict(topic, candidate)
+                script.create(topic, A_B_REQUIRED)
+                script.register(topic, A_B)
+                script.schemas("GET", topic, "schemas")
+        script.rest("DELETE", path)
+        script.rest("GET", path)
+        script.leave()
 
     beside(sides, "own", play)
 
 
 @pytest.mark.timeout(300)
 def test_the_older_policy_holds_where_the_newer_is_not_set(sides: tuple[Side, Side]) -> None:
-    def play(told: Told) -> None:
-        path = f"namespaces/{told.namespace}/{OLD_STRATEGY}"
-        told.rest("GET", path)
-        told.register("t", A)
+    def play(script: Script) -> None:
+        path = f"namespaces/{script.namespace}/{OLD_STRATEGY}"
+        script.rest("GET", path)
+        script.register("t", A)
         for word, strategy in BY_OLD_NAME.items():
-            told.policy(OLD_STRATEGY, word)
-            told.heard(strategy.value)
-            told.rest("GET", path)
-            told.rest("GET", f"namespaces/{told.namespace}/{STRATEGY}")
-            for one in (A, A_B_REQUIRED):
-                told.verdict("t", one)
-        told.create("t", A_B_REQUIRED)
-        told.strategy("BACKWARD")
-        told.rest("GET", path)
-        told.policy(OLD_STRATEGY, None)
-        told.rest("GET", path)
-        told.strategy("UNDEFINED", heard="FULL")
-        told.rest("GET", f"namespaces/schemas/nobody/{OLD_STRATEGY}")
-        told.policy(OLD_STRATEGY, {})
-        told.policy(OLD_STRATEGY, [])
-        told.rest("GET", f"namespaces/{told.namespace}")
+            script.policy(OLD_STRATEGY, word)
+            script.wait_for_strategy(strategy.value)
+            script.rest("GET", path)
+            script.rest("GET", f"namespaces/{script.namespace}/{STRATEGY}")
+            for candidate in (A, A_B_REQUIRED):
+                script.verdict("t", candidate)
+        script.create("t", A_B_REQUIRED)
+        script.strategy("BACKWARD")
+        script.rest("GET", path)
+        script.policy(OLD_STRATEGY, None)
+        script.rest("GET", path)
+        script.strategy("UNDEFINED", effective="FULL")
+        script.rest("GET", f"namespaces/schemas/nobody/{OLD_STRATEGY}")
+        script.policy(OLD_STRATEGY, {})
+        script.policy(OLD_STRATEGY, [])
+        script.rest("GET", f"namespaces/{script.namespace}")
 
     beside(sides, "older", play)
 
@@ -68,55 +68,55 @@ def test_the_older_policy_holds_where_the_newer_is_not_set(sides: tuple[Side, Si
 def test_where_schemas_are_required_producers_need_one_once_the_topic_has(
     sides: tuple[Side, Side],
 ) -> None:
-    def play(told: Told) -> None:
-        told.make("before")
+    def play(script: Script) -> None:
+        script.make("before")
         for given in (None, STRING, None):
-            told.produce("before", given)
-        told.subscribe("before", None)
-        told.leave()
-        told.flag(ENFORCED, True, "before")
-        told.produce("new", None)
-        told.subscribe("new", None)
-        told.send()
-        told.produce("new", STRING)
-        told.leave()
+            script.produce("before", given)
+        script.subscribe("before", None)
+        script.leave()
+        script.flag(ENFORCED, True, "before")
+        script.produce("new", None)
+        script.subscribe("new", None)
+        script.send()
+        script.produce("new", STRING)
+        script.leave()
         for topic in ("none", "string"):
-            told.produce(topic, BYTES if topic == "none" else STRING)
-            told.produce(topic, None)
-            told.subscribe(topic, BYTES, "bytes")
-            told.subscribe(topic, None, "without")
-            told.subscribe(topic, AUTO_CONSUME, "auto")
-            told.create(topic, BYTES)
-            told.leave()
-        told.produce("before", None)
-        told.schemas("DELETE", "string", "schema")
-        told.produce("string", None)
-        told.leave()
+            script.produce(topic, BYTES if topic == "none" else STRING)
+            script.produce(topic, None)
+            script.subscribe(topic, BYTES, "bytes")
+            script.subscribe(topic, None, "without")
+            script.subscribe(topic, AUTO_CONSUME, "auto")
+            script.create(topic, BYTES)
+            script.leave()
+        script.produce("before", None)
+        script.schemas("DELETE", "string", "schema")
+        script.produce("string", None)
+        script.leave()
 
     beside(sides, "required", play)
 
 
 @pytest.mark.timeout(300)
 def test_a_topic_says_for_itself_whether_schemas_are_required(sides: tuple[Side, Side]) -> None:
-    """Also where the namespace requires them of all its topics, the one that keeps topics' policies among them."""
+    """Set the topic's own policy while the namespace requires schemas, even of the policies' own topic."""
 
-    def play(told: Told) -> None:
-        told.make("t")
-        told.flag(ENFORCED, True, "t")
-        told.produce("t", STRING)
-        told.leave()
-        path = f"persistent/{told.namespace}/t/{ENFORCED}"
+    def play(script: Script) -> None:
+        script.make("t")
+        script.flag(ENFORCED, True, "t")
+        script.produce("t", STRING)
+        script.leave()
+        path = f"persistent/{script.namespace}/t/{ENFORCED}"
         for required in (False, True):
-            told.topic_policy("t", ENFORCED, required, "POST", applied=True)
-            told.rest("GET", path)
-            told.produce("t", None)
-            told.leave()
-        told.policy(ENFORCED, False, "POST")
-        told.rest("GET", f"{path}?applied=true")
-        told.produce("t", None)
-        told.produce("t", STRING)
+            script.topic_policy("t", ENFORCED, required, "POST", applied=True)
+            script.rest("GET", path)
+            script.produce("t", None)
+            script.leave()
+        script.policy(ENFORCED, False, "POST")
+        script.rest("GET", f"{path}?applied=true")
+        script.produce("t", None)
+        script.produce("t", STRING)
         for version in (None, 0, 7):
-            told.send(**({} if version is None else {"schema_version": version.to_bytes(8)}))
+            script.send(**({} if version is None else {"schema_version": version.to_bytes(8)}))
 
     beside(sides, "required-here", play)
 
@@ -125,89 +125,89 @@ def test_a_topic_says_for_itself_whether_schemas_are_required(sides: tuple[Side,
 def test_without_automatic_updates_administrators_alone_add_versions(
     sides: tuple[Side, Side],
 ) -> None:
-    def play(told: Told) -> None:
-        told.policy(AUTO_UPDATE, False, "POST")
-        told.produce("by-producer", A)
-        told.create("by-producer", A)
-        told.subscribe("by-consumer", A)
-        told.get("by-consumer")
-        told.make("asked")
-        told.create("asked", A)
-        told.register("asked", A)
-        for one in (A, A_B, STRING):
-            told.create("asked", one)
-            told.produce("asked", one)
-            told.subscribe("asked", one)
-        told.register("asked", A_B)
-        told.produce("asked", A_B)
-        told.verdict("asked", A_B_REQUIRED)
-        told.leave()
-        told.schemas("DELETE", "asked", "schema")
-        told.produce("asked", A)
-        told.topic_policy("asked", STRATEGY, "BACKWARD")
-        told.register("asked", A)
-        told.produce("asked", A)
-        told.produce("asked", A_B)
-        told.leave()
+    def play(script: Script) -> None:
+        script.policy(AUTO_UPDATE, False, "POST")
+        script.produce("by-producer", A)
+        script.create("by-producer", A)
+        script.subscribe("by-consumer", A)
+        script.get("by-consumer")
+        script.make("asked")
+        script.create("asked", A)
+        script.register("asked", A)
+        for schema in (A, A_B, STRING):
+            script.create("asked", schema)
+            script.produce("asked", schema)
+            script.subscribe("asked", schema)
+        script.register("asked", A_B)
+        script.produce("asked", A_B)
+        script.verdict("asked", A_B_REQUIRED)
+        script.leave()
+        script.schemas("DELETE", "asked", "schema")
+        script.produce("asked", A)
+        script.topic_policy("asked", STRATEGY, "BACKWARD")
+        script.register("asked", A)
+        script.produce("asked", A)
+        script.produce("asked", A_B)
+        script.leave()
 
     beside(sides, "by-hand", play)
 
 
 @pytest.mark.timeout(300)
 def test_a_consumers_schema_on_topics_that_have_none(sides: tuple[Side, Side]) -> None:
-    """The first to use a topic gives it its schema; none does that has stored messages, or other clients without."""
+    """Register the first client's schema, except on topics with stored messages or with clients that have none."""
 
-    def play(told: Told) -> None:
-        told.subscribe("first", A)
-        told.get("first")
+    def play(script: Script) -> None:
+        script.subscribe("first", A)
+        script.get("first")
         for name, given in (("b", A_B), ("s", STRING), ("none", None), ("auto", AUTO_CONSUME)):
-            told.subscribe("first", given, name)
-        told.leave()
+            script.subscribe("first", given, name)
+        script.leave()
         for topic, before in (("auto", AUTO_CONSUME), ("bytes", None)):
-            told.subscribe(topic, before)
-            told.get(topic)
-            told.subscribe(topic, A, "typed")
-            told.get(topic)
-            told.leave()
-            told.subscribe(topic, A, "typed")
-            told.get(topic)
-            told.leave()
-        told.produce("published", None)
-        told.subscribe("published", A)
-        told.send()
-        told.leave()
+            script.subscribe(topic, before)
+            script.get(topic)
+            script.subscribe(topic, A, "typed")
+            script.get(topic)
+            script.leave()
+            script.subscribe(topic, A, "typed")
+            script.get(topic)
+            script.leave()
+        script.produce("published", None)
+        script.subscribe("published", A)
+        script.send()
+        script.leave()
         for name, given in (("a", A), ("auto", AUTO_CONSUME), ("s", STRING)):
-            told.subscribe("published", given, name)
-        told.produce("published", A)
-        told.get("published")
-        told.subscribe("published", A)
-        told.leave()
+            script.subscribe("published", given, name)
+        script.produce("published", A)
+        script.get("published")
+        script.subscribe("published", A)
+        script.leave()
         for topic, given in (("reader-bytes", None), ("reader", A)):
-            told.subscribe(topic, given, durable=False)
-            told.get(topic)
-            told.subscribe(topic, A, "typed")
-            told.leave()
-        told.make("idle")
-        told.rest("PUT", f"persistent/{told.namespace}/idle/subscription/kept")
-        told.subscribe("idle", A, "typed")
-        told.get("idle")
-        told.leave()
+            script.subscribe(topic, given, durable=False)
+            script.get(topic)
+            script.subscribe(topic, A, "typed")
+            script.leave()
+        script.make("idle")
+        script.rest("PUT", f"persistent/{script.namespace}/idle/subscription/kept")
+        script.subscribe("idle", A, "typed")
+        script.get("idle")
+        script.leave()
 
     beside(sides, "consumers", play)
 
 
 @pytest.mark.timeout(300)
 def test_a_version_is_asked_for_and_made_by_clients(sides: tuple[Side, Side]) -> None:
-    def play(told: Told) -> None:
-        told.create("missing", A)
-        told.get("missing")
-        told.make("there")
-        told.create("there", BYTES)
-        told.create("there", A)
-        told.create("there", AUTO_CONSUME)
-        told.get("there", b"")
+    def play(script: Script) -> None:
+        script.create("missing", A)
+        script.get("missing")
+        script.make("there")
+        script.create("there", BYTES)
+        script.create("there", A)
+        script.create("there", AUTO_CONSUME)
+        script.get("there", b"")
         for number in (0, 1, 1 << 62):
-            told.get("there", number.to_bytes(8))
-        told.get("there", (0).to_bytes(64))
+            script.get("there", number.to_bytes(8))
+        script.get("there", (0).to_bytes(64))
 
     beside(sides, "asked", play)

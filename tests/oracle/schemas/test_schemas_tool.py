@@ -70,7 +70,7 @@ def commands(folder: Path) -> list[str]:
 EXTRACTED = "org.apache.pulsar.common.policies.data.RetentionPolicies"
 """A class with fields, in a jar of Apache's own."""
 REFUSED_BY_A_VERDICT = {("compatibility", name) for name in ("text", "string", "pair", "broken")}
-"""Where Apache's tool prints that the server failed, and ours the verdict: see test_schema_deletion."""
+"""Commands for which Apache's tool prints a server failure, and ours the verdict: see test_schema_deletion."""
 OF_NAMESPACES = [
     f"get-schema-compatibility-strategy {NAMESPACE}",
     f"set-schema-compatibility-strategy {NAMESPACE} -c BACKWARD",
@@ -107,8 +107,8 @@ ENFORCED_ON_TOPICS = [
 
 
 def plain(text: str) -> str:
-    """Without what differs each time: times, ledgers, and whose server it is. Of a refused upload the status is left:
-    Apache's tool prints the page of its web server, and of ours the reason."""
+    """Return the text without times, ledgers and servers' addresses. A refused upload becomes its status: Apache's tool
+    prints the page of its web server, and of ours the reason."""
     refused = re.search(r"schemas/tool/t/schema\].* (HTTP (409|422))", text)
     if refused is not None:
         return refused[1]
@@ -121,7 +121,7 @@ def plain(text: str) -> str:
 def test_the_tool_says_the_same_of_both(sides: tuple[Side, Side], tmp_path: Path) -> None:
     for name, given in FILES.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(given.payload))
-    told = commands(tmp_path)
+    script = commands(tmp_path)
     printed = []
     for side in sides:
         tenant = {"adminRoles": [], "allowedClusters": ["standalone"]}
@@ -129,10 +129,10 @@ def test_the_tool_says_the_same_of_both(sides: tuple[Side, Side], tmp_path: Path
         assert side.put(f"/admin/v2/namespaces/{NAMESPACE}") == 204
         folder = tmp_path / side.name
         folder.mkdir()
-        printed.append([plain(text) for text in Shell(side.url, side.http, folder).run(told)])
+        printed.append([plain(text) for text in Shell(side.url, side.http, folder).run(script)])
     wrong = [
         f"{command}\n  apache {theirs[:600]}\n  ours   {ours[:600]}"
-        for command, theirs, ours in zip(told, *printed, strict=True)
+        for command, theirs, ours in zip(script, *printed, strict=True)
         if theirs != ours
     ]
     assert not wrong, "\n".join(wrong)
@@ -141,11 +141,11 @@ def test_the_tool_says_the_same_of_both(sides: tuple[Side, Side], tmp_path: Path
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("words", [f"schemas get {TOPIC}-nobody"])
 def test_the_tool_fails_where_it_does_with_apache(sides: tuple[Side, Side], words: str) -> None:
-    found = []
+    results = []
     for side in sides:
         command = [sys.executable, str(PEER), "admin", "--http", side.http, *words.split()]
         done = subprocess.run(
             command, env=os.environ | LEAN_PEER, capture_output=True, text=True, timeout=120
         )
-        found.append((done.returncode, plain(done.stdout)))
-    assert found[0] == found[1]
+        results.append((done.returncode, plain(done.stdout)))
+    assert results[0] == results[1]

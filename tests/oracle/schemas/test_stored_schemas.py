@@ -25,7 +25,7 @@ from tests.oracle.schemas.script import (
     PRIMITIVES,
     STRING,
     Given,
-    Told,
+    Script,
     native,
     pair,
     record,
@@ -47,7 +47,7 @@ READ = [(1, "-"), (2, "w"), (1, "-"), (2, "w"), "word 0", "word 1"]
 PROPERTIES = {"p": "q", "": "ü", "z": ""}
 TOPICS: dict[str, tuple[Given, ...]] = {
     "avro": (A, A_B._replace(properties=PROPERTIES), A_B_C),
-    "json": tuple(one._replace(kind=pb.Schema.Json) for one in (A, A_B)),
+    "json": tuple(schema._replace(kind=pb.Schema.Json) for schema in (A, A_B)),
     "string": (STRING,),
     "timestamp": (PRIMITIVES["Timestamp"],),
     "none": (BYTES,),
@@ -59,7 +59,7 @@ TOPICS: dict[str, tuple[Given, ...]] = {
 
 
 def order(**fields: Any) -> Any:
-    """A class of Python's client, of records of that name."""
+    """Return a class of Python's client for records of the name Order."""
     return type("Order", (Record,), fields)
 
 
@@ -70,7 +70,7 @@ Two = order(
 
 
 class Turns(Mixed):
-    """With REST of ours beside it."""
+    """Apache's broker and ours by turns, with our REST beside them."""
 
     def __init__(self, work: Any, zk: str) -> None:
         super().__init__(work, zk)
@@ -78,13 +78,13 @@ class Turns(Mixed):
 
     @property
     def side(self) -> Side:
-        """Whose turn it is."""
+        """The side that runs now."""
         if self.running is self.apache:
             return Side("apache", self.apache.url, self.apache.http)
         return Side("ours", self.ours.url, self.gateway.http)
 
-    def told(self) -> Told:
-        return Told(self.side, NAMESPACE)
+    def start_script(self) -> Script:
+        return Script(self.side, NAMESPACE)
 
 
 @pytest.fixture(scope="module")
@@ -102,18 +102,22 @@ def turns(zookeeper: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             made.running.stop()
 
 
-def register_all(told: Told, whose: str) -> None:
-    """By producers, by GET_OR_CREATE and by REST; one topic's are deleted and begun anew."""
+def register_all(script: Script, whose: str) -> None:
+    """Register schemas by producers, by GET_OR_CREATE and by REST; delete one topic's and register them again."""
     for topic, schemas in TOPICS.items():
         name = f"{whose}-{topic}"
-        assert told.produce(name, schemas[0])[-1] == version_bytes(0).hex()
-        for number, one in enumerate(schemas[1:], 1):
-            made = told.create(name, one)[-1] if number == 1 else told.register(name, one)[-1]
+        assert script.produce(name, schemas[0])[-1] == version_bytes(0).hex()
+        for number, schema in enumerate(schemas[1:], 1):
+            made = (
+                script.create(name, schema)[-1]
+                if number == 1
+                else script.register(name, schema)[-1]
+            )
             assert made in (version_bytes(number).hex(), {"version": {"version": number}})
-    told.register(f"{whose}-again", A)
-    told.schemas("DELETE", f"{whose}-again", "schema")
-    told.register(f"{whose}-again", STRING)
-    told.leave()
+    script.register(f"{whose}-again", A)
+    script.schemas("DELETE", f"{whose}-again", "schema")
+    script.register(f"{whose}-again", STRING)
+    script.leave()
 
 
 def python_programs(turns: Turns, whose: str) -> None:
@@ -136,8 +140,8 @@ def python_programs(turns: Turns, whose: str) -> None:
 
 
 def read_by_python(turns: Turns, whose: str) -> list[Any]:
-    """What the newer programs make of all messages."""
-    found: list[Any] = []
+    """Return all messages as the newer programs decode them."""
+    values: list[Any] = []
     with client_of(turns.side.url) as client:
         for topic, schema in (
             ("avro", AvroSchema(Two)),
@@ -152,45 +156,47 @@ def read_by_python(turns: Turns, whose: str) -> list[Any]:
             )
             for _ in range(2):
                 value = consumer.receive(30_000).value()
-                found.append(value if isinstance(value, str) else (value.number, value.word))
+                values.append(value if isinstance(value, str) else (value.number, value.word))
             consumer.close()
-    return found
+    return values
 
 
 def parsed(raw: bytes) -> Any:
-    """What REST answered; text as it is."""
+    """Parse REST's answer; return text that is not JSON as it is."""
     try:
         return json.loads(raw)
     except ValueError:
         return raw.decode()
 
 
-def answers(told: Told) -> dict[str, Any]:
-    """Of all topics: all that REST and clients are told, times and ledgers too."""
-    found: dict[str, Any] = {}
+def answers(script: Script) -> dict[str, Any]:
+    """Return all answers about all topics by REST and to clients, with times and ledgers."""
+    results: dict[str, Any] = {}
     for whose in ("theirs", "ours"):
         for topic in (*TOPICS, "again", "python-avro", "python-json", "python-string", "nobody"):
             name = f"{whose}-{topic}"
-            path = f"/admin/v2/{told.schemas_path(name)}"
+            path = f"/admin/v2/{script.schemas_path(name)}"
             for what in ("schema", "schema/0", "schema/1", "schema/9", "schemas", "metadata"):
-                status, raw = told.side.call("GET", f"{path}/{what}")
-                found[f"{name} {what}"] = status, parsed(raw)
+                status, raw = script.side.call("GET", f"{path}/{what}")
+                results[f"{name} {what}"] = status, parsed(raw)
             # Apache does not know Python's strings, whose definition is "null", by Java's, which have none.
             strings = () if topic == "python-string" else (STRING,)
             for candidate in (A_B, A_TEXT, *strings):
-                status, raw = told.side.call("POST", f"{path}/version", candidate.payload)
-                found[f"{name} version of {candidate.payload}"] = status, parsed(raw)
-            found[f"{name} verdict"] = [told.verdict(name, one)[3] for one in (A_B_C, A_TEXT)]
-            found[f"{name} get"] = sorted_properties(told.get(name)[3:])
-    return found
+                status, raw = script.side.call("POST", f"{path}/version", candidate.payload)
+                results[f"{name} version of {candidate.payload}"] = status, parsed(raw)
+            results[f"{name} verdict"] = [
+                script.verdict(name, candidate)[3] for candidate in (A_B_C, A_TEXT)
+            ]
+            results[f"{name} get"] = sorted_properties(script.get(name)[3:])
+    return results
 
 
-def sorted_properties(told: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Apache tells them in the order of a hash table."""
-    for one in told:
-        if isinstance(one, dict):
-            one.get("properties", []).sort(key=lambda pair: str(pair["key"]))
-    return told
+def sorted_properties(answer: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Sort the properties, which Apache returns in the order of a hash table."""
+    for part in answer:
+        if isinstance(part, dict):
+            part.get("properties", []).sort(key=lambda pair: str(pair["key"]))
+    return answer
 
 
 class Stored(NamedTuple):
@@ -209,9 +215,9 @@ def stored(turns: Turns, topic: str) -> Stored:
         _, versions = parse_locator(node)
         entries, custom = [], []
         async with our_ledgers(turns.bookies) as ledgers:
-            for one in versions:
-                reader = await ledgers.open(one.ledger_id, recover=False)
-                (run,) = await reader.read(one.entry_id, one.entry_id, 1 << 20)
+            for version in versions:
+                reader = await ledgers.open(version.ledger_id, recover=False)
+                (run,) = await reader.read(version.entry_id, version.entry_id, 1 << 20)
                 entries.append(bytes(run.entry(0)))
                 custom.append(dict(reader.metadata.custom))
         return Stored(node, entries, custom)
@@ -220,82 +226,87 @@ def stored(turns: Turns, topic: str) -> Stored:
 
 
 def same_bytes(turns: Turns, topic: str) -> None:
-    """What is stored of a topic's schemas is what ours would write of it, and both sides' are alike."""
-    found = {whose: stored(turns, f"{whose}-{topic}") for whose in ("theirs", "ours")}
-    for whose, one in found.items():
-        newest, versions = parse_locator(one.node)
+    """Check that stored schemas are the bytes that ours would write, and that both sides' are alike."""
+    by_side = {whose: stored(turns, f"{whose}-{topic}") for whose in ("theirs", "ours")}
+    for whose, side_stored in by_side.items():
+        newest, versions = parse_locator(side_stored.node)
         assert newest == len(versions) - 1
-        assert locator(versions) == one.node
+        assert locator(versions) == side_stored.node
         name = schema_id(TopicName.parse(f"persistent://{NAMESPACE}/{whose}-{topic}"))
-        for number, raw in enumerate(one.entries):
+        for number, raw in enumerate(side_stored.entries):
             assert entry(name, parse_entry(raw), versions[:number]) == raw, (whose, topic, number)
-    theirs, ours = (found[whose] for whose in ("theirs", "ours"))
-    assert [one.hash for one in parse_locator(theirs.node)[1]] == [
-        one.hash for one in parse_locator(ours.node)[1]
+    theirs, ours = (by_side[whose] for whose in ("theirs", "ours"))
+    assert [version.hash for version in parse_locator(theirs.node)[1]] == [
+        version.hash for version in parse_locator(ours.node)[1]
     ]
     plain = [
-        [replace(parse_entry(raw), at_ms=0) for raw in found[whose].entries]
+        [replace(parse_entry(raw), at_ms=0) for raw in by_side[whose].entries]
         for whose in ("theirs", "ours")
     ]
     assert plain[0] == plain[1]
-    for one, other in zip(theirs.custom, ours.custom, strict=True):
-        name = one["pulsar/schemaId"].replace(b"/theirs-", b"/ours-")
+    for mine_custom, other in zip(theirs.custom, ours.custom, strict=True):
+        name = mine_custom["pulsar/schemaId"].replace(b"/theirs-", b"/ours-")
         plain_of_ours = {key: other[key] for key in other if not key.startswith("magnetar/")}
-        assert {**one, "pulsar/schemaId": name} == plain_of_ours
+        assert {**mine_custom, "pulsar/schemaId": name} == plain_of_ours
 
 
-def add_a_version(told: Told, topic: str) -> None:
-    """On top of what the other has laid down."""
-    known = told.schemas("GET", topic, "schemas")[-1]["getSchemaResponses"]
-    made = told.produce(topic, record(("a", "int"), ("b", "int", 0), (told.side.name, "int", 1)))
+def add_a_version(script: Script, topic: str) -> None:
+    """Add a version on top of those that the other side stored."""
+    known = script.schemas("GET", topic, "schemas")[-1]["getSchemaResponses"]
+    made = script.produce(
+        topic, record(("a", "int"), ("b", "int", 0), (script.side.name, "int", 1))
+    )
     assert made[-1] == version_bytes(len(known)).hex()
-    assert told.create(topic, A_TEXT)[-1] == "IncompatibleSchema"
-    assert told.create(topic, A)[-1] == version_bytes(0).hex()
-    told.leave()
+    assert script.create(topic, A_TEXT)[-1] == "IncompatibleSchema"
+    assert script.create(topic, A)[-1] == version_bytes(0).hex()
+    script.leave()
 
 
 @pytest.mark.timeout(300)
 def test_schemas_change_sides_and_back(turns: Turns) -> None:
-    told = turns.told()
-    register_all(told, "theirs")
+    script = turns.start_script()
+    register_all(script, "theirs")
     python_programs(turns, "theirs")
-    told.close()
+    script.close()
 
     turns.change_to(turns.ours)
-    told = turns.told()
-    register_all(told, "ours")
+    script = turns.start_script()
+    register_all(script, "ours")
     python_programs(turns, "ours")
     assert read_by_python(turns, "theirs") == READ
-    by_ours = answers(told)
+    by_ours = answers(script)
     for topic in (*TOPICS, "again", "python-avro", "python-json", "python-string"):
         same_bytes(turns, topic)
-    add_a_version(told, "theirs-avro")
-    told.close()
+    add_a_version(script, "theirs-avro")
+    script.close()
 
     turns.change_to(turns.apache)
-    told = turns.told()
+    script = turns.start_script()
     assert read_by_python(turns, "ours") == READ
-    add_a_version(told, "theirs-avro")
-    add_a_version(told, "ours-avro")
-    by_apache = answers(told)
+    add_a_version(script, "theirs-avro")
+    add_a_version(script, "ours-avro")
+    by_apache = answers(script)
     changed = [
         f"{what}\n  ours   {by_ours[what]}\n  apache {by_apache[what]}"
         for what in by_ours
         if by_ours[what] != by_apache[what] and "-avro " not in what
     ]
     assert not changed, "\n".join(changed)
-    assert told.schemas("DELETE", "ours-json", "schema")[-1] == {"version": 2}
-    assert told.schemas("DELETE", "ours-string", "schema?force=true")[-1] == {"version": -1}
-    told.close()
+    assert script.schemas("DELETE", "ours-json", "schema")[-1] == {"version": 2}
+    assert script.schemas("DELETE", "ours-string", "schema?force=true")[-1] == {"version": -1}
+    script.close()
 
     turns.change_to(turns.ours)
-    told = turns.told()
-    add_a_version(told, "ours-avro")
+    script = turns.start_script()
+    add_a_version(script, "ours-avro")
     numbers = [
-        [one["version"] for one in told.schemas("GET", topic, "schemas")[-1]["getSchemaResponses"]]
+        [
+            answer["version"]
+            for answer in script.schemas("GET", topic, "schemas")[-1]["getSchemaResponses"]
+        ]
         for topic in ("theirs-avro", "ours-avro", "ours-json", "ours-string")
     ]
     assert numbers == [[0, 1, 2, 3, 4], [0, 1, 2, 3, 4], [], []]
-    assert told.produce("ours-json", STRING)[-1] == version_bytes(3).hex()
-    assert told.schemas("DELETE", "theirs-json", "schema")[-1] == {"version": 2}
-    told.close()
+    assert script.produce("ours-json", STRING)[-1] == version_bytes(3).hex()
+    assert script.schemas("DELETE", "theirs-json", "schema")[-1] == {"version": 2}
+    script.close()

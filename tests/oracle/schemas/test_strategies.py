@@ -1,4 +1,4 @@
-"""Which schema may follow which: every strategy, kinds against each other, and versions laid down before."""
+"""Schemas that may follow others: every strategy, kinds against each other, and versions registered before."""
 
 from collections.abc import Callable
 
@@ -14,16 +14,16 @@ from tests.oracle.schemas.script import (
     PRIMITIVES,
     STRING,
     Given,
-    Told,
+    Script,
     beside,
     native,
     pair,
     record,
 )
 
-STRATEGIES = [one.value for one in Strategy if one is not Strategy.UNDEFINED]
+STRATEGIES = [strategy.value for strategy in Strategy if strategy is not Strategy.UNDEFINED]
 JUDGED = [name for name in STRATEGIES if name != "ALWAYS_INCOMPATIBLE"]
-"""Those of which a consumer with the topic's own schema hears the same from both: see test_deviations."""
+"""Strategies with the same result on both sides for a consumer with the topic's own schema: see test_deviations."""
 A = record(("a", "int"))
 A_B = record(("a", "int"), ("b", "int", 0))
 A_B_REQUIRED = record(("a", "int"), ("b", "int"))
@@ -58,80 +58,85 @@ def test_candidates_are_judged_by_the_versions_that_the_strategy_looks_at(
     sides: tuple[Side, Side], name: str
 ) -> None:
     kind, *versions = HISTORIES[name]
-    candidates = [one._replace(kind=kind) for one in CANDIDATES]
+    candidates = [candidate._replace(kind=kind) for candidate in CANDIDATES]
 
-    def play(told: Told) -> None:
-        told.strategy("ALWAYS_COMPATIBLE")  # none has a say about those that are there
+    def play(script: Script) -> None:
+        script.strategy("ALWAYS_COMPATIBLE")  # none has a say about those that are there
         for strategy in STRATEGIES:
-            for one in versions:
-                told.register(strategy.lower(), one._replace(kind=kind))
+            for version in versions:
+                script.register(strategy.lower(), version._replace(kind=kind))
         for strategy in STRATEGIES:
             topic = strategy.lower()
-            told.strategy(strategy)
-            for one in candidates:
-                told.verdict(topic, one)
+            script.strategy(strategy)
+            for candidate in candidates:
+                script.verdict(topic, candidate)
                 if strategy in JUDGED:
-                    told.subscribe(topic, one)
-            for one in candidates[2:5]:
-                told.create(topic, one)
-            told.produce(topic, candidates[-1])
-            told.schemas("GET", topic, "schemas")
-            told.leave()
+                    script.subscribe(topic, candidate)
+            for candidate in candidates[2:5]:
+                script.create(topic, candidate)
+            script.produce(topic, candidates[-1])
+            script.schemas("GET", topic, "schemas")
+            script.leave()
 
     beside(sides, f"history-{name}", play)
 
 
 @pytest.mark.timeout(300)
 def test_every_kind_after_every_other(sides: tuple[Side, Side]) -> None:
-    def play(told: Told) -> None:
-        told.strategy("BACKWARD")
+    def play(script: Script) -> None:
+        script.strategy("BACKWARD")
         for topic, schema in KINDS.items():
-            told.produce(topic, schema)
-            told.schemas("GET", topic, "schema")
+            script.produce(topic, schema)
+            script.schemas("GET", topic, "schema")
             for name, other in KINDS.items():
-                told.verdict(topic, other)
-                told.subscribe(topic, other, name)
-                told.create(topic, other)
-                told.produce(topic, other)
-            told.schemas("GET", topic, "schemas")
-            told.leave()
-        told.strategy("ALWAYS_COMPATIBLE")
-        told.rest("PUT", f"persistent/{told.namespace}/string/unload")  # a loaded one hears later
+                script.verdict(topic, other)
+                script.subscribe(topic, other, name)
+                script.create(topic, other)
+                script.produce(topic, other)
+            script.schemas("GET", topic, "schemas")
+            script.leave()
+        script.strategy("ALWAYS_COMPATIBLE")
+        # A loaded topic is notified of the change later.
+        script.rest("PUT", f"persistent/{script.namespace}/string/unload")
         for other in KINDS.values():
-            told.produce("string", other)
-        told.schemas("GET", "string", "schemas")
+            script.produce("string", other)
+        script.schemas("GET", "string", "schemas")
 
     beside(sides, "kinds", play)
 
 
 @pytest.mark.timeout(300)
 def test_primitives_are_registered_told_and_refused(sides: tuple[Side, Side]) -> None:
-    def play(told: Told) -> None:
+    def play(script: Script) -> None:
         for topic, schema in PRIMITIVES.items():
-            told.register(topic, schema)
-            told.get(topic)
-            told.schemas("GET", topic, "schema")
-            told.verdict(topic, INT32)
-            told.register(topic, INT32)
-            told.create(topic, STRING)
+            script.register(topic, schema)
+            script.get(topic)
+            script.schemas("GET", topic, "schema")
+            script.verdict(topic, INT32)
+            script.register(topic, INT32)
+            script.create(topic, STRING)
             for asked in (schema, STRING):
-                told.schemas("POST", topic, "version", asked)
+                script.schemas("POST", topic, "version", asked)
 
     beside(sides, "primitives", play)
 
 
 @pytest.mark.timeout(300)
 def test_what_clients_resolve_by_themselves_is_never_registered(sides: tuple[Side, Side]) -> None:
-    def play(told: Told) -> None:
+    def play(script: Script) -> None:
         for schema in (BYTES, AUTO_CONSUME):
-            asks: list[Callable[[str, Given], object]] = [told.produce, told.subscribe, told.create]
+            asks: list[Callable[[str, Given], object]] = [
+                script.produce,
+                script.subscribe,
+                script.create,
+            ]
             for ask in asks:
                 topic = f"{ask.__name__}-{schema.kind}"
-                told.make(topic)
+                script.make(topic)
                 ask(topic, schema)
-                told.get(topic)
-                told.register(topic, schema)
-            told.leave()
+                script.get(topic)
+                script.register(topic, schema)
+            script.leave()
 
     beside(sides, "resolved", play)
 
@@ -148,20 +153,20 @@ PAIRS = (
 
 @pytest.mark.timeout(300)
 def test_pairs_are_judged_by_both_parts(sides: tuple[Side, Side]) -> None:
-    def play(told: Told) -> None:
+    def play(script: Script) -> None:
         for strategy in STRATEGIES:
-            told.strategy(strategy)
+            script.strategy(strategy)
             for number, first in enumerate(PAIRS):
                 topic = f"{strategy.lower()}-{number}"
-                told.produce(topic, first)
-                told.schemas("GET", topic, "schema")
-                for one in PAIRS:
-                    told.verdict(topic, one)
-                for one in PAIRS[number : number + 2]:
+                script.produce(topic, first)
+                script.schemas("GET", topic, "schema")
+                for second in PAIRS:
+                    script.verdict(topic, second)
+                for second in PAIRS[number : number + 2]:
                     if strategy in JUDGED:
-                        told.subscribe(topic, one)
-                    told.create(topic, one)
-                told.leave()
+                        script.subscribe(topic, second)
+                    script.create(topic, second)
+                script.leave()
 
     beside(sides, "pairs", play)
 
@@ -175,18 +180,18 @@ def test_native_protobuf_is_judged_by_its_root_message(sides: tuple[Side, Side])
         native("M", ("a", "int32"), file="g.proto"),
     )
 
-    def play(told: Told) -> None:
+    def play(script: Script) -> None:
         for strategy in STRATEGIES:
-            told.strategy(strategy)
+            script.strategy(strategy)
             for number, first in enumerate(schemas):
                 topic = f"{strategy.lower()}-{number}"
-                told.produce(topic, first)
-                for one in schemas:
-                    told.verdict(topic, one)
+                script.produce(topic, first)
+                for candidate in schemas:
+                    script.verdict(topic, candidate)
                     if strategy in JUDGED:
-                        told.subscribe(topic, one)
-                    told.create(topic, one)
-                told.schemas("GET", topic, "schemas")
-                told.leave()
+                        script.subscribe(topic, candidate)
+                    script.create(topic, candidate)
+                script.schemas("GET", topic, "schemas")
+                script.leave()
 
     beside(sides, "native", play)

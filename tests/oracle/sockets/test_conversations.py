@@ -1,4 +1,4 @@
-"""What both WebSocket services say to the same frames: encryption by clients, acknowledgements that are late, ends."""
+"""Answers of both WebSocket services to the same frames: encryption by clients, late acknowledgements, closing."""
 
 import base64
 import json
@@ -22,14 +22,14 @@ def opened(side: Side, path: str) -> ClientConnection:
     return connect(f"{side.http.replace('http', 'ws')}/ws/v2/{path}", open_timeout=60)
 
 
-def told(socket: ClientConnection, frame: Any) -> dict[str, Any]:
+def answer_of(socket: ClientConnection, frame: Any) -> dict[str, Any]:
     socket.send(json.dumps(frame))
-    found: dict[str, Any] = json.loads(socket.recv(ANSWER_S))
-    return found
+    answer: dict[str, Any] = json.loads(socket.recv(ANSWER_S))
+    return answer
 
 
 def ended(socket: ClientConnection, frame: Any) -> int:
-    """The close code that a frame brings, 1006 without a close frame."""
+    """Send a frame and return the close code that follows, 1006 without a close frame."""
     socket.send(frame if isinstance(frame, str) else json.dumps(frame))
     with pytest.raises(ConnectionClosed) as caught:
         while True:
@@ -53,7 +53,7 @@ def test_a_client_that_encrypts_is_understood_by_the_official_client_and_by_sock
     sides: tuple[Side, Side], tmp_path: Path
 ) -> None:
     sealer = Sealer(tmp_path)
-    found = []
+    results = []
     for side in sides:
         topic = topic_name()
         client = pulsar.Client(side.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
@@ -65,7 +65,7 @@ def test_a_client_that_encrypts_is_understood_by_the_official_client_and_by_sock
         ):
             sealed, nonce = sealer.seal(b"secret")
             frame = {"payload": encoded(sealed), "encryptionParam": encoded(nonce), "key": "k"}
-            assert told(out, frame)["result"] == "ok"
+            assert answer_of(out, frame)["result"] == "ok"
             got = json.loads(consumer.recv(ANSWER_S))
             opened_by = official.receive(int(ANSWER_S * 1000))
         client.close()
@@ -75,8 +75,8 @@ def test_a_client_that_encrypts_is_understood_by_the_official_client_and_by_sock
         assert opened_by.data() == b"secret"
         context["keys"][sealer.name].pop("keyValue")
         assert context.pop("param") == encoded(nonce)
-        found.append((got["key"], context))
-    theirs, ours = found
+        results.append((got["key"], context))
+    theirs, ours = results
     assert ours == theirs
 
 
@@ -101,13 +101,13 @@ def test_frames_of_clients_that_encrypt_have_the_same_results(
     sides: tuple[Side, Side], tmp_path: Path, more: dict[str, Any], sealed: bool
 ) -> None:
     sealer = Sealer(tmp_path)
-    found = []
+    results = []
     for side in sides:
         query = f"?encryptionKeys={encrypting(sealer)}" if sealed else ""
         with opened(side, f"producer/persistent/{topic_name()}{query}") as out:
-            answer = told(out, {"payload": "eA==", "context": "c", **more})
-        found.append((answer["result"], answer.get("context"), "errorMsg" in answer))
-    theirs, ours = found
+            answer = answer_of(out, {"payload": "eA==", "context": "c", **more})
+        results.append((answer["result"], answer.get("context"), "errorMsg" in answer))
+    theirs, ours = results
     assert ours == theirs
 
 
@@ -115,16 +115,18 @@ def test_frames_of_clients_that_encrypt_have_the_same_results(
 def test_what_is_not_answered_in_time_comes_again(
     sides: tuple[Side, Side], timeout_ms: int
 ) -> None:
-    found = []
+    results = []
     for side in sides:
         topic = topic_name()
         path = (
             f"consumer/persistent/{topic}/s?subscriptionType=Shared&ackTimeoutMillis={timeout_ms}"
         )
         with opened(side, path) as consumer, opened(side, f"producer/persistent/{topic}") as out:
-            assert told(out, {"payload": "eA=="})["result"] == "ok"
-            found.append([json.loads(consumer.recv(ANSWER_S))["redeliveryCount"] for _ in range(3)])
-    theirs, ours = found
+            assert answer_of(out, {"payload": "eA=="})["result"] == "ok"
+            results.append(
+                [json.loads(consumer.recv(ANSWER_S))["redeliveryCount"] for _ in range(3)]
+            )
+    theirs, ours = results
     assert ours == theirs == [0, 1, 2]
 
 
@@ -147,11 +149,11 @@ def test_what_is_not_answered_in_time_comes_again(
 def test_a_frame_that_cannot_be_used_ends_the_socket_with_the_same_code(
     sides: tuple[Side, Side], frame: Any
 ) -> None:
-    found = []
+    results = []
     for side in sides:
         with opened(side, f"consumer/persistent/{topic_name()}/s?pullMode=true") as consumer:
-            found.append(ended(consumer, frame))
-    theirs, ours = found
+            results.append(ended(consumer, frame))
+    theirs, ours = results
     assert ours == theirs
 
 
@@ -159,19 +161,21 @@ def test_a_frame_that_cannot_be_used_ends_the_socket_with_the_same_code(
 def test_later_messages_come_later_and_the_end_of_a_topic_is_told(
     sides: tuple[Side, Side], domain: str
 ) -> None:
-    found = []
+    results = []
     for side in sides:
         topic = topic_name()
         path = f"consumer/{domain}/{topic}/s?subscriptionType=Shared"
         with opened(side, path) as consumer, opened(side, f"producer/{domain}/{topic}") as out:
-            assert told(out, {"payload": encoded(b"later"), "deliverAfterMs": 2000})["messageId"]
-            assert told(out, {"payload": encoded(b"now"), "deliverAt": 5})["messageId"]
+            assert answer_of(out, {"payload": encoded(b"later"), "deliverAfterMs": 2000})[
+                "messageId"
+            ]
+            assert answer_of(out, {"payload": encoded(b"now"), "deliverAt": 5})["messageId"]
             came = []
             for _ in range(2):
                 got = json.loads(consumer.recv(ANSWER_S))
                 came.append(base64.b64decode(got["payload"]))
                 consumer.send(json.dumps({"messageId": got["messageId"]}))
-            end = told(consumer, {"type": "isEndOfTopic"})
-        found.append((came, end))
-    theirs, ours = found
+            end = answer_of(consumer, {"type": "isEndOfTopic"})
+        results.append((came, end))
+    theirs, ours = results
     assert ours == theirs

@@ -1,4 +1,4 @@
-"""Which WebSocket handshakes both services accept, and with which status they refuse the others."""
+"""Handshakes that both WebSocket services accept, and the statuses with which they refuse the others."""
 
 import base64
 import json
@@ -136,10 +136,10 @@ def test_both_answer_with_the_same_status(sides: tuple[Side, Side], tenant: str,
 def test_the_second_of_two_gets_the_same_status(
     sides: tuple[Side, Side], tenant: str, first: str, second: str
 ) -> None:
-    found = []
+    statuses = []
     for side in sides:
         base = f"{side.http.replace('http', 'ws')}/ws/"
         with connect(base + first.format(t=tenant), open_timeout=60):
-            found.append(handshake(side, second.format(t=tenant)))
-    theirs, ours = found
+            statuses.append(handshake(side, second.format(t=tenant)))
+    theirs, ours = statuses
     assert ours == theirs

@@ -40,7 +40,7 @@ CALLS = [
     ("PUT", "/unload", None),
     ("DELETE", "", None),
 ]
-"""In this order, of a topic with a producer and the subscription ``s``; deleted by the fifteenth."""
+"""Calls in this order, on a topic with a producer and the subscription ``s``; the fifteenth deletes it."""
 
 
 @pytest.fixture(scope="module")
@@ -63,14 +63,14 @@ def both(
 
 
 def got(consumer: Any, wait_ms: int = 1500) -> list[tuple[bytes, str]]:
-    """Everything that comes: data and message id."""
-    found = []
+    """Receive until none arrives for ``wait_ms``: data and message ids."""
+    messages = []
     while True:
         try:
             message = consumer.receive(wait_ms)
         except pulsar.Timeout:
-            return found
-        found.append((message.data(), str(message.message_id())))
+            return messages
+        messages.append((message.data(), str(message.message_id())))
 
 
 def shared(side: Side, client: pulsar.Client) -> Any:
@@ -78,11 +78,16 @@ def shared(side: Side, client: pulsar.Client) -> Any:
     consumers = [client.subscribe(topic, "s", consumer_type=Type.Shared) for _ in range(2)]
     producer = client.create_producer(topic, batching_enabled=False)
     ids = [str(producer.send(b"%d" % number)) for number in range(6)]
-    found = [got(consumer) for consumer in consumers]
+    received = [got(consumer) for consumer in consumers]
     for consumer in consumers:
         consumer.close()
     _, left = side.call("GET", f"{ADMIN}/shared/subscriptions")
-    return ids, [len(each) for each in found], sorted([*found[0], *found[1]]), json.loads(left)
+    return (
+        ids,
+        [len(messages) for messages in received],
+        sorted([*received[0], *received[1]]),
+        json.loads(left),
+    )
 
 
 def exclusive(side: Side, client: pulsar.Client) -> Any:
@@ -122,8 +127,8 @@ def failover(side: Side, client: pulsar.Client) -> Any:
     time.sleep(2)  # until both know who is active, by the longer of the two sides' delays
     producer = client.create_producer(topic, batching_enabled=False)
     producer.send(b"x")
-    found = [got(consumer) for consumer in consumers]
-    return sorted(found)
+    received = [got(consumer) for consumer in consumers]
+    return sorted(received)
 
 
 def partitioned(side: Side, client: pulsar.Client) -> Any:
@@ -142,12 +147,12 @@ def partitioned(side: Side, client: pulsar.Client) -> Any:
 
 def of_namespace(side: Side, client: pulsar.Client) -> Any:
     consumer = client.subscribe(f"{NAMESPACE}/listed", "s")
-    found = []
+    listed = []
     for mode in ("?mode=NON_PERSISTENT", "?mode=ALL", ""):
         _, body = side.call("GET", f"/admin/v2/namespaces/public/default/topics{mode}")
-        found.append(f"{NAMESPACE}/listed" in json.loads(body))
+        listed.append(f"{NAMESPACE}/listed" in json.loads(body))
     consumer.close()
-    return found
+    return listed
 
 
 @pytest.mark.parametrize(
@@ -198,21 +203,21 @@ def test_rest_answers_alike(sides: tuple[Side, Side], clients: list[pulsar.Clien
         topic = f"{NAMESPACE}/calls"
         producer = client.create_producer(topic)
         consumer = client.subscribe(topic, "s")
-        found = []
+        results = []
         for method, path, body in CALLS:
             status, answer = side.call(method, f"{ADMIN}/calls{path}", body)
             reason = json.loads(answer).get("reason") if status >= 400 else None
-            found.append((method, path, status, reason))
+            results.append((method, path, status, reason))
             if path == "?force=true":
                 break  # the clients come back when they like: what follows would depend on it
         consumer.close()
         producer.close()
         side.call("DELETE", f"{ADMIN}/calls?force=true")
-        for method, path, body in CALLS[len(found) :]:
+        for method, path, body in CALLS[len(results) :]:
             status, answer = side.call(method, f"{ADMIN}/calls{path}", body)
             reason = json.loads(answer).get("reason") if status >= 400 else None
-            found.append((method, path, status, reason))
-        return found
+            results.append((method, path, status, reason))
+        return results
 
     theirs, ours = both(sides, clients, work)
     assert ours == theirs

@@ -1,4 +1,4 @@
-"""A broker that serves persistent topics only: clients of the other kind are told the same by both."""
+"""A broker that serves persistent topics only: both give clients of the other kind the same answers."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -33,9 +33,9 @@ def one_kind(
 
 
 def met(side: Side) -> list[Any]:
-    """What a client is answered for a topic of each kind: when it looks it up, publishes, subscribes. Apache's broker
-    calls both kinds persistent when it refuses them."""
-    found: list[Any] = []
+    """Return the answers to a lookup, a producer and a consumer of a topic of each kind. Apache's broker calls both
+    kinds persistent when it refuses them."""
+    results: list[Any] = []
     for topic in TOPICS:
         place = Place(side, topic)
         talk = Talk(place)
@@ -44,9 +44,11 @@ def met(side: Side) -> list[Any]:
             talk.ask("producer", topic=topic, producer_id=1)[-1],
             talk.subscribe(2)[-1],
         )
-        found += [[part.replace("non-persistent", "persistent") for part in one] for one in answers]
+        results += [
+            [part.replace("non-persistent", "persistent") for part in answer] for answer in answers
+        ]
         place.close()
-    return found
+    return results
 
 
 @pytest.mark.timeout(600)

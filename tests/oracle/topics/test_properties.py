@@ -89,7 +89,7 @@ def form(value: Any) -> Any:
 
 
 def admin(side: Side, *words: str) -> str:
-    """What ``pulsar-admin topics …`` prints."""
+    """Return the output of ``pulsar-admin topics …``."""
     done = subprocess.run(
         [sys.executable, str(PEER), "admin", "--http", side.http, "topics", *words],
         env=os.environ | LEAN_PEER,

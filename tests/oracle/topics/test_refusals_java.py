@@ -1,4 +1,4 @@
-"""What either broker refuses, and a table view, as Apache's own Java client tells them: the same, and nothing hangs."""
+"""Refusals of either broker, and a table view, as Apache's own Java client reports them: equal, and nothing hangs."""
 
 import subprocess
 from functools import partial
@@ -36,7 +36,7 @@ def prepare(side: Side) -> None:
             assert side.post(f"{path}/{policy}", value) == 204, policy
 
 
-def told(side: Side, classes: str) -> list[str]:
+def report(side: Side, classes: str) -> list[str]:
     prepare(side)
     flags = [f"--add-opens={package}=ALL-UNNAMED" for package in OPEN]
     log = f"-Dlog4j2.configurationFile={Path(SOURCE) / 'log4j2.properties'}"
@@ -55,6 +55,6 @@ def test_refusals_are_told_alike(
     sides: tuple[Side, Side], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     classes = compile_driver(tmp_path_factory.mktemp("classes"), SOURCE / "RefusalsDriver.java")
-    theirs, ours = on_both(sides, partial(told, classes=classes))
+    theirs, ours = on_both(sides, partial(report, classes=classes))
     assert ours == theirs
     assert not [line for line in ours if "HANGS" in line or "FAILED" in line]

@@ -1,5 +1,5 @@
 """Statistics beside Apache's, member by member: topics in many states are made on both sides in the same way, and every
-member must be there with the same value, but for what is told apart below with its reason."""
+member must be there with the same value, except those listed below with their reason."""
 
 import json
 import re
@@ -19,11 +19,11 @@ from tests.oracle.conftest import Side
 
 NAMESPACE = "public/stats"
 ALIKE_S = 30.0
-"""How long both sides may take to say the same: much is counted or stored behind."""
+"""Limit until both sides agree: many values are counted or stored with a delay."""
 Work = Callable[[Side, Any, str], Any]
 
 RATES = re.compile(r"(msgRate|msgThroughput|averageMsgSize|messageAckRate|chunkedMessageRate)")
-"""Of the moment: Apache's are of the last whole minute."""
+"""Rates of the moment: Apache's are of the last whole minute."""
 LEFT_OUT = {
     "markDeletePosition@subscription": "ours, for the console",
     "readPosition@subscription": "ours, for the console",
@@ -103,7 +103,7 @@ def send(producer: Any, count: int, **options: Any) -> None:
 
 
 def send_batches(producer: Any, *sizes: int) -> None:
-    """Each as one entry."""
+    """Send each batch as one entry."""
     for size in sizes:
         for _ in range(size):
             producer.send_async(b"one", lambda result, message_id: None)
@@ -268,7 +268,7 @@ def with_reader(side: Side, client: Any, topic: str) -> Any:
 
 
 def gone(side: Side, client: Any, topic: str) -> Any:
-    """What a reader and a subscription received that are there no more counts still."""
+    """Receive by a reader and a subscription and remove both: their messages still count."""
     producer = producer_of(client, topic)
     reader = client.create_reader(topic, pulsar.MessageId.earliest, reader_name="r")
     consumer = client.subscribe(topic, "s", consumer_name="c")
@@ -293,8 +293,8 @@ def sought(side: Side, client: Any, topic: str) -> Any:
 
 def found_again(side: Side, client: Any, topic: str) -> None:
     kept = holes(side, client, topic)
-    for one in kept:
-        one.close()
+    for client_end in kept:
+        client_end.close()
     assert side.put(f"{path(topic)}/unload") == 204
 
 
@@ -353,8 +353,8 @@ def stats_of(side: Side, where: str) -> Any:
     return json.loads(body)
 
 
-def told(side: Side, name: str) -> Any:
-    """Both kinds of statistics, in values that may be compared."""
+def statistics(side: Side, name: str) -> Any:
+    """Return both kinds of statistics, in comparable values."""
     base = path(name)
     if name == "non_persistent":
         base = base.replace("persistent", "non-persistent", 1)
@@ -396,7 +396,7 @@ def normal(value: Any, apart: dict[str, str], ledgers: dict[int, str], at: str =
             return value if value.startswith("1970") else "TIME"
         if re.fullmatch(r"[\d:.,()\[\]-]+", value):  # positions, and ranges of them
             value = re.sub(
-                r"(\d+):(?=-?\d)", lambda found: f"{ledger(int(found[1]), ledgers)}:", value
+                r"(\d+):(?=-?\d)", lambda match: f"{ledger(int(match[1]), ledgers)}:", value
             )
         return value
     return "MS" if isinstance(value, int) and value > 10**12 else value
@@ -413,9 +413,9 @@ def member(key: str, value: Any, apart: dict[str, str], ledgers: dict[int, str],
     if below in ("subscription", "cursor") and isinstance(value, dict):
         return {
             ("reader" if name.startswith("role-reader-") else name): normal(
-                one, apart, ledgers, below
+                item, apart, ledgers, below
             )
-            for name, one in value.items()
+            for name, item in value.items()
             if f"{name}@{key}" not in apart
         }
     return normal(value, apart, ledgers, below or at)
@@ -445,7 +445,7 @@ def test_statistics_are_the_same(sides: tuple[Side, Side], clients: list[Any], w
         kept = list(pool.map(work, sides, clients, [topic, topic]))
     deadline = time.monotonic() + ALIKE_S
     while True:
-        theirs, ours = (told(side, name) for side in sides)
+        theirs, ours = (statistics(side, name) for side in sides)
         if ours == theirs or time.monotonic() > deadline:
             break
         time.sleep(0.5)
@@ -469,7 +469,7 @@ def test_a_consumer_is_told_the_same_of_itself(sides: tuple[Side, Side], kind: i
             talk.subscribe(1, kind=kind)
             ids = place.publish(5)
             talk.flow(1, 3)
-            talk.heard()
+            talk.receive_until_quiet()
             body = {"consumer_id": 1, "ack_type": 0, "message_id": ids[:1]}
             talk.wire.say("ack", **body)
             talk.wire.say("consumerStats", request_id=9, consumer_id=1)

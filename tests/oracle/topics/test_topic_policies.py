@@ -51,9 +51,9 @@ def rest(mixed: Mixed, method: str, path: str, body: Any = None) -> Any:
             return json.loads(text) if text else None
         except urllib.error.HTTPError as error:
             with error:
-                said = error.read().decode()
+                reason = error.read().decode()
             if error.code < 500 or time.monotonic() > until:
-                raise AssertionError(f"{method} {path}: {error.code} {said}") from error
+                raise AssertionError(f"{method} {path}: {error.code} {reason}") from error
             time.sleep(0.5)
 
 
@@ -68,11 +68,13 @@ def ours(mixed: Mixed, topic: str, **changes: Any) -> dict[str, Any]:
             for name, value in changes.items():
                 given = SetTopicPolicy(TopicName.parse(topic), name, value)
                 await client.call(SET_TOPIC_POLICY, given)
-            found = await client.call(TOPIC_POLICIES, OnTopic(TopicName.parse(topic)))
+            policies = await client.call(TOPIC_POLICIES, OnTopic(TopicName.parse(topic)))
         finally:
             client.close()
             await store.close()
-        return {name: one["own"] for name, one in found.items() if one["own"] is not None}
+        return {
+            name: policy["own"] for name, policy in policies.items() if policy["own"] is not None
+        }
 
     return asyncio.run(ask())
 

@@ -86,6 +86,6 @@ def seen(classes: str, server: tuple[str, str], *steps: str) -> list[str]:
 @pytest.mark.timeout(900)
 def test_topics_are_seen_alike(servers: list[tuple[str, str]], classes: str) -> None:
     steps = (START, "watch", "metadata", "http", "legacy", OLD)
-    found = [seen(classes, server, *steps) for server in servers]
-    assert found[0] == EXPECTED
-    assert found[1] == EXPECTED
+    results = [seen(classes, server, *steps) for server in servers]
+    assert results[0] == EXPECTED
+    assert results[1] == EXPECTED

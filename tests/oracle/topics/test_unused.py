@@ -1,5 +1,5 @@
-"""Topics that nobody uses are deleted, and topics with too large or too old a backlog refuse producers or forget, as
-with Apache's broker: both look every second."""
+"""Unused topics are deleted, and topics with too large or too old a backlog refuse producers or drop messages, like
+Apache's broker: both check every second."""
 
 import json
 import time
@@ -33,16 +33,16 @@ SUB, READ = "/subscription/s", {"durable": False}
 
 
 def made(side: Side, namespace: str) -> str:
-    """Its path."""
+    """Create the namespace and return its path."""
     path = f"/admin/v2/namespaces/public/{namespace}"
     assert side.put(path) in (204, 409)
     return path
 
 
 def topics(side: Side, namespace: str) -> set[str]:
-    status, found = side.call("GET", f"/admin/v2/persistent/public/{namespace}")
-    assert status == 200, found
-    return {name.rpartition("/")[2] for name in json.loads(found)}
+    status, body = side.call("GET", f"/admin/v2/persistent/public/{namespace}")
+    assert status == 200, body
+    return {name.rpartition("/")[2] for name in json.loads(body)}
 
 
 def policy(mode: str, active: bool) -> dict[str, Any]:
@@ -54,16 +54,16 @@ def policy(mode: str, active: bool) -> dict[str, Any]:
 
 
 def unused(side: Side) -> dict[str, set[str]]:
-    """What is left, first while topics are used in all ways, of those that are not any more."""
+    """Return the remaining topics, first while some are used in all ways, then after all clients have left."""
     wires: list[Any] = []
     using: list[Talk] = []
 
     def place(mode: str, name: str) -> Place:
         return Place(side, f"persistent://public/unused-{mode}/{name}", wires)
 
-    def create(one: Place) -> Place:
-        assert one.rest("PUT", "")[0] == 204
-        return one
+    def create(topic: Place) -> Place:
+        assert topic.rest("PUT", "")[0] == 204
+        return topic
 
     def subscribed(mode: str, name: str, **body: Any) -> None:
         using.append(Talk(place(mode, name)))
@@ -72,13 +72,12 @@ def unused(side: Side) -> dict[str, set[str]]:
     for mode, value in MODES.items():
         path = made(side, f"unused-{mode}")
         for name in ("published", "backlog"):
-            one = create(place(mode, name))
+            topic = create(place(mode, name))
             if name == "backlog":
-                assert one.rest("PUT", SUB, "earliest")[0] == 204
-            one.publish(1)
-        if (
-            mode != "caught-up"
-        ):  # Apache's deletes them under their consumers, who come again and make them anew
+                assert topic.rest("PUT", SUB, "earliest")[0] == 204
+            topic.publish(1)
+        # Apache's deletes them under their consumers, who reconnect and create them again.
+        if mode != "caught-up":
             subscribed(mode, "consumer")
             subscribed(mode, "reader", **READ)
         using.append(Talk(place(mode, "producer")))
@@ -107,7 +106,7 @@ def test_topics_that_nobody_uses_are_deleted_alike(sides: tuple[Side, Side]) -> 
 
 
 def beyond(side: Side, kind: str, action: str, wires: list[Wire]) -> tuple[Place, Talk]:
-    """A topic whose backlog is, or soon will be, beyond its quota, and a producer that is there."""
+    """Create a topic whose backlog is, or soon will be, beyond its quota, with an attached producer."""
     namespace = f"{kind}-{action}".replace("_", "-")
     path = made(side, namespace)
     place = Place(side, f"persistent://public/{namespace}/t", wires)
@@ -121,14 +120,14 @@ def beyond(side: Side, kind: str, action: str, wires: list[Wire]) -> tuple[Place
     return place, there
 
 
-def told(place: Place, there: Talk, kind: str, action: str) -> Any:
-    """A producer that is there, those that come then, what is left of the backlog, and who comes when it is gone."""
+def producers_of(place: Place, there: Talk, kind: str, action: str) -> Any:
+    """Return the answers to an attached producer and to later ones, the backlog, and the answers once it is gone."""
     story: list[Any] = []
     if action == "consumer_backlog_eviction":
         most = 10 if kind == SIZE else 0
         wait_for(lambda: place.stats("s")["msgBacklog"] <= most, "eviction")
         kept = place.stats("s")["msgBacklog"]
-        story.append((there.heard(), kept >= 8 or not most))
+        story.append((there.receive_until_quiet(), kept >= 8 or not most))
     else:
         there.wire.patience(60)  # Apache's may stand still for half a minute
         story.append(there.frame()["type"])
@@ -139,12 +138,12 @@ def told(place: Place, there: Talk, kind: str, action: str) -> Any:
 
 
 def quotas(side: Side) -> Any:
-    """One after the other: making several at once sometimes stops Apache's for half a minute."""
+    """Create the topics one after the other: making several at once sometimes stops Apache's for half a minute."""
     asked = [(kind, action) for kind in LIMITS for action in ACTIONS]
     wires: list[Wire] = []
     try:
-        made = {one: beyond(side, *one, wires) for one in asked}
-        return {one: told(*made[one], *one) for one in asked}
+        made = {case: beyond(side, *case, wires) for case in asked}
+        return {case: producers_of(*made[case], *case) for case in asked}
     finally:
         for wire in wires:
             wire.close()
@@ -156,9 +155,9 @@ def test_backlog_quotas_are_held_alike(sides: tuple[Side, Side]) -> None:
 
 
 def come(place: Place) -> Any:
-    """What a producer is told."""
+    """Return the answers to a new producer."""
     talk = Talk(place)
     try:
-        return [each[:2] for each in talk.ask("producer", topic=place.topic, producer_id=2)]
+        return [answer[:2] for answer in talk.ask("producer", topic=place.topic, producer_id=2)]
     finally:
         talk.wire.close()
