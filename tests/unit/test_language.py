@@ -41,7 +41,6 @@ PENDING: tuple[str, ...] = (
     "tests/golden",
     "tests/integration",
     "tests/interop",
-    "tests/oracle",
     "tests/sim/compacting",
     "tests/sim/doors",
     "tests/sim/kit",
