@@ -77,14 +77,14 @@ class Machine:
 
 
 class Client:
-    """Frames by hand."""
+    """A connection to a bookie whose frames the test writes."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self.writer = writer
 
     async def ask(self, request: bytes) -> bytes:
-        """Send a frame; the whole answer frame. Empty when the bookie closed the connection."""
+        """Send a frame and return the answer's frame; empty when the bookie closed the connection."""
         self.writer.write(request)
         return await self.answer()
 
@@ -96,11 +96,11 @@ class Client:
             return b""
 
     async def add(self, ledger: int, entry: int, payload: bytes, **kwargs: Any) -> int:
-        """Result code."""
+        """Add an entry and return the result code."""
         return code(await self.ask(add(ledger, entry, payload, **kwargs)))
 
     async def read(self, ledger: int, entry: int, *, fence: bytes = b"") -> bytes | int:
-        """Payload, or the result code."""
+        """Return the payload, or the result code."""
         answer = await self.ask(read(ledger, entry, fence=fence))
         return answer[28 + 32 :] if code(answer) == 0 else code(answer)
 

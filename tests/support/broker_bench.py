@@ -1,4 +1,4 @@
-"""A topic over the shipped managed ledger, ledger client and bookie, and stand-ins for what lies around it.
+"""A topic over the shipped managed ledger, ledger client and bookie, and stand-ins for what surrounds it.
 
 Without a directory all of it is in memory and in the event loop's time; see tests/support/ledger_cluster.py.
 """
@@ -67,7 +67,7 @@ class Everything:
         self.ledger_entries = 50_000
         self.owner = LookupResult("pulsar://127.0.0.1:1")
         self.listed: list[str] = []
-        self.told: dict[object, Callable[[], None]] = {}
+        self.watchers: dict[object, Callable[[], None]] = {}
 
     async def lookup(self, topic: TopicName, *, authoritative: bool, listener: str) -> LookupResult:
         return self.owner
@@ -88,8 +88,8 @@ class Everything:
         self, namespace: NamespaceName, callback: Callable[[], None]
     ) -> Callable[[], None]:
         token = object()
-        self.told[token] = callback
-        return lambda: self.told.pop(token, None) and None
+        self.watchers[token] = callback
+        return lambda: self.watchers.pop(token, None) and None
 
     async def ensure_topic(self, topic: TopicName, *, create: bool) -> None:
         pass
@@ -116,7 +116,7 @@ class Everything:
 
 
 def commands_in(data: bytes) -> Iterator[pb.BaseCommand]:
-    """Of whole frames."""
+    """Yield the commands of complete frames."""
     pos = 0
     while pos < len(data):
         stop = frames.frame_end(data, pos, len(data), 1 << 24)
@@ -126,7 +126,7 @@ def commands_in(data: bytes) -> Iterator[pb.BaseCommand]:
 
 
 class Client:
-    """A connection's end: what was sent to it, by position."""
+    """A client's connection that records what is sent to it, by position."""
 
     client_version = "test"
     address = "test:1"
@@ -140,7 +140,7 @@ class Client:
         self.publish_budget = Budget(1 << 40)
         self.closing = False
         self.holds: set[str] = set()
-        """Why nothing is read from it now."""
+        """Reasons for which nothing is read from the client at present."""
         self.has_limited_reads = False
         self.answers: list[asyncio.Future[bytes]] = []
         self.received: list[Position] = []
@@ -157,8 +157,8 @@ class Client:
     def send(self, data: bytes) -> None:
         for command in commands_in(data):
             if command.HasField("message"):
-                one = command.message.message_id
-                position = Position(one.ledgerId, one.entryId)
+                message_id = command.message.message_id
+                position = Position(message_id.ledgerId, message_id.entryId)
                 self.received.append(position)
                 self.fresh.append(position)
                 self.counts[position] = command.message.redelivery_count
@@ -197,7 +197,7 @@ class Client:
 
 
 class Bench:
-    """A topic, loaded."""
+    """A loaded topic with its producer, and what surrounds it."""
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ class Bench:
         self._sent = 0
 
     def publish_by(self, publish: Callable[[Any], None]) -> Callable[[Any], None]:
-        """The topic publishes runs by this until the test ends; returns how it did before."""
+        """Replace how the topic publishes runs until the test ends; return the original."""
         mine, real = self.topic, Topic.publish
 
         def chosen(topic: Topic, run: Any) -> None:
@@ -239,7 +239,7 @@ class Bench:
         keys: Sequence[str] = (),
         **fields: int,
     ) -> None:
-        """``count`` entries on their way; with ``keys`` by turns."""
+        """Start to publish ``count`` entries, whose keys are ``keys`` by turns."""
         at = {"publish_time": publish_ms}
         if deliver_at_ms is not None:
             at["deliver_at_time"] = deliver_at_ms
@@ -266,7 +266,7 @@ class Bench:
         keys: Sequence[str] = (),
         **fields: int,
     ) -> None:
-        """``count`` entries, stored when it returns."""
+        """Publish ``count`` entries; return once they are stored."""
         self.send(count, deliver_at_ms, publish_ms=publish_ms, keys=keys, **fields)
         async with asyncio.timeout(120):
             while self.publisher.receipts < self._sent:
@@ -303,19 +303,19 @@ class Bench:
         return self.topic.subscriptions["s"]
 
     async def load(self, name: TopicName = NAME) -> Topic:
-        """Turn to the topic ``name``, loaded, with a producer of its own."""
+        """Load the topic ``name`` and use it from now on, with a new producer."""
         self.topic = await self.registry.get(name, create=True)
         self.publisher, self._sent = Client(), 0
         self.producer = Producer(self.publisher, 1, "p", self.topic, now_ms=0)
         return self.topic
 
     def sessions(self, ownership: Ownership | None = None) -> Sessions:
-        """Connections of clients to this broker."""
+        """Return the acceptor of client connections to this broker."""
         owned = ownership or self.everything
         return Sessions(self.context, self.registry, owned, self.everything, self.schemas)
 
     async def kill(self) -> None:
-        """As if the broker were killed: of the topic nothing is written any more, and it is not loaded."""
+        """Unload the topic as the death of its broker does: nothing of it is written any more."""
         self.topic.log.abandon()
         await self.registry.unload(self.topic.name)
 
@@ -328,7 +328,7 @@ async def opened(
     ledgers: LedgerSettings = PATIENT_LEDGERS,
     wrap: Callable[[MetadataStore], MetadataStore] = lambda store: store,
 ) -> AsyncIterator[Bench]:
-    """One bookie, one broker's registry, the topic loaded. ``wrap``: puts a store around the broker's own."""
+    """Yield a loaded topic in a registry over one bookie. ``wrap`` puts a store around the broker's own."""
     cluster = Cluster(directory)
     await cluster.start("b0")
     store = wrap(cluster.server.session(10.0))
@@ -375,7 +375,7 @@ async def served(
     *,
     wrap: Callable[[MetadataStore], MetadataStore] = lambda store: store,
 ) -> AsyncIterator[tuple[Bench, Sessions, str]]:
-    """As ``opened``, and its broker's sessions at an address."""
+    """Yield a bench as ``opened`` does, its broker's sessions and the URL at which they listen."""
     async with opened(directory, wrap=wrap) as bench:
         sessions = bench.sessions()
         server = await bench.cluster.network.listen("127.0.0.1", 0, sessions.accept)
@@ -389,13 +389,13 @@ async def served(
 
 
 async def link_to(url: str) -> BrokerLink:
-    """A link over the network in memory."""
+    """Open a link over the network in memory."""
     port = int(url.rpartition(":")[2])
     return await BrokerLink.open(PipeNetwork(), "127.0.0.1", port, PATIENT)
 
 
 async def round_of(bench: Bench, name: str) -> None:
-    """One round of a job of the broker's upkeep."""
+    """Run the job ``name`` of the broker's upkeep once."""
     everything, settings = bench.everything, bench.context.settings
     upkeep = Upkeep(bench.registry, everything, everything.ledger_config, settings)
     (job,) = (job for job in upkeep.jobs if job.name == name)

@@ -1,4 +1,4 @@
-"""Which module imports which, read from the sources."""
+"""The graph of imports, read from the sources."""
 
 import ast
 import gc
@@ -16,7 +16,7 @@ def generated(path: Path) -> bool:
 
 @cache
 def sources() -> dict[str, ast.Module]:
-    """Every module of ours by name."""
+    """Return the syntax tree of each of the project's modules, by name."""
     paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
     # Finalizers that run in the middle of a parse make CPython 3.11 fail with a SystemError (python/cpython#106905).
     gc.disable()
@@ -29,12 +29,14 @@ def sources() -> dict[str, ast.Module]:
             if not generated(path)
         }
     finally:
-        gc.freeze()  # else each collection in a later test walks millions of nodes: seconds, and connections time out
+        # Otherwise each collection in a later test walks millions of nodes for seconds, and connections time out.
+        gc.freeze()
         gc.enable()
 
 
 def imported(tree: ast.Module) -> Iterator[str]:
-    """All that a module imports, in functions and for the type checker too: a reader has to know it all the same."""
+    """Yield all that a module imports. Imports in functions and for the type checker count, since a reader has to know
+    them as well."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
@@ -45,10 +47,10 @@ def imported(tree: ast.Module) -> Iterator[str]:
 
 @cache
 def graph() -> dict[str, set[str]]:
-    """By module, which of our modules it imports."""
+    """Return the project's modules that each module imports."""
     known = sources().keys()
-    found: dict[str, set[str]] = {}
+    imports: dict[str, set[str]] = {}
     for module, tree in sources().items():
         names = {name if name in known else name.rpartition(".")[0] for name in imported(tree)}
-        found[module] = names & known - {module}
-    return found
+        imports[module] = names & known - {module}
+    return imports

@@ -28,13 +28,13 @@ PORTS = (
 PYTHON_PARTS = ("bookie", "broker", "gateway", "worker")
 RECORD = re.compile(r"\S+Z (WARNING|ERROR|CRITICAL) (\S+) .*")
 NOT_OURS = ("kazoo",)
-"""Loggers whose complaints a part of ours handles and tells of itself where they last."""
+"""Loggers whose warnings a part of the instance handles, and logs itself when they persist."""
 STACK = "Traceback (most recent call last)"
 SUPERVISOR = re.compile(
     r"magnetar: .*( ended \(| refuses its settings|did not stop in|: killed|cannot )"
 )
 STARVED = (
-    # A machine that gives a process no time for seconds: whoever waited for it says so, and goes on.
+    # A busy machine gives a process no time for seconds; the process that waited for it logs that and continues.
     r"WARNING engine\.\S+ (not followed yet|cannot register yet|bundle lost|fenced|not trimmed) ",
     r"WARNING engine\.\S+ (topic not loaded|cursor is not persisted|ledger failed) .*(timed|no answer|lost|expired)",
     r"WARNING bookie\.\S+ registration failed, trying again ",
@@ -43,7 +43,7 @@ STARVED = (
     r"WARNING gateway\.jobs\.services .* could not be sent to Celery's broker: .*Timeout",
     r"WARNING asyncio Executing .* took ",
 )
-"""Complaints of a busy machine, never counted: a healthy run must not fail by them."""
+"""Warnings that a busy machine causes. They are never counted, so that a healthy run does not fail by them."""
 
 
 class Instance:
@@ -81,7 +81,7 @@ class Instance:
         return f"http://127.0.0.1:{self.ports['HTTP']}"
 
     def start(self, timeout_s: float = 90.0) -> None:
-        """Start and wait until it says it is healthy. Raises with the logs' ends when it does not."""
+        """Start and wait until the instance reports that it is healthy. Raises with the logs' ends when it does not."""
         env = {key: value for key, value in os.environ.items() if not key.startswith("MAGNETAR_")}
         env |= {f"MAGNETAR_{name}_PORT": str(port) for name, port in self.ports.items()}
         env |= {"MAGNETAR_DATA_DIR": str(self.data_dir), **self.env}
@@ -119,7 +119,7 @@ class Instance:
                 raise
 
     def control(self, verb: str, name: str = "") -> dict[str, Any]:
-        """``status``, ``stop``, ``kill`` or ``start`` a child."""
+        """Give the supervisor the order ``status``, ``stop``, ``kill`` or ``start`` for a child."""
         answer = send_request(control_socket(self.data_dir), verb, name)
         if "error" in answer:
             raise RuntimeError(answer["error"])
@@ -137,7 +137,7 @@ class Instance:
             time.sleep(0.02)
 
     def wait_running(self, name: str, timeout_s: float = 60.0) -> None:
-        """Until a child is ready again."""
+        """Wait until a child is ready again."""
         until = time.monotonic() + timeout_s
         while time.monotonic() < until:
             try:
@@ -157,7 +157,7 @@ class Instance:
     def rest(
         self, method: str, path: str, body: Any = None, timeout_s: float = 20.0
     ) -> tuple[int, Any]:
-        """Call the gateway; status and decoded body (text when it is not JSON)."""
+        """Call the gateway; return the status and the decoded body (text when it is not JSON)."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"} if data is not None else {}
         request = urllib.request.Request(self.http + path, data, headers, method=method)
@@ -177,20 +177,19 @@ class Instance:
 def healthy_instance(
     data_dir: Path, provoked: Sequence[str] = (), **options: Any
 ) -> Iterator[Instance]:
-    """An instance that nobody harms: in the end none of its parts has complained but of what ``provoked`` names.
+    """Yield an instance to which no harm is done; fail at the end if a part complained of anything but ``provoked``.
 
-    A part of ours that warns, fails or prints a stack though nobody did it any harm has a fault that no other test
-    need see.
+    A part that warns, fails or prints a stack without a cause has a fault that other tests may not detect.
     """
     with running_instance(data_dir, **options) as instance:
         yield instance
-    if found := complaints(data_dir, provoked):
-        raise AssertionError("parts of a healthy instance complained:\n" + "\n".join(found[:50]))
+    if lines := complaints(data_dir, provoked):
+        raise AssertionError("parts of a healthy instance complained:\n" + "\n".join(lines[:50]))
 
 
 @contextmanager
 def running_instance(data_dir: Path, **options: Any) -> Iterator[Instance]:
-    """An instance for the length of a ``with`` block."""
+    """Run an instance for the length of a ``with`` block."""
     instance = Instance(data_dir, **options)
     instance.start()
     try:
@@ -225,7 +224,7 @@ def _of_log(log: Path) -> Iterator[str]:
         elif log.name == "supervisor.log":
             if SUPERVISOR.match(line):
                 yield line
-        elif python and (found := RECORD.match(line)) and not found[2].startswith(NOT_OURS):
+        elif python and (record := RECORD.match(line)) and not record[2].startswith(NOT_OURS):
             yield line
         if line and not line[0].isspace():
             before = line

@@ -1,4 +1,4 @@
-"""What a Key_Shared subscription owes its consumers beyond what a Shared one does: the order of every key (D10)."""
+"""The model of a Key_Shared subscription: that of a Shared one, and the order of every key (D10)."""
 
 from collections import defaultdict
 
@@ -15,8 +15,9 @@ KEYS = ("a", "b", "c", "d", "e")
 
 
 class KeyModel(SharedModel):
-    """``key_of``: by entry. What has a delivery time comes by that, not by its key's order. ``passed``: what a reader
-    held when an administrator passed it, until its client acknowledges it, gives all back or leaves."""
+    """A Key_Shared subscription. ``key_of`` has the key of each entry. An entry with a delivery time is ordered by that
+    time, not by its key. ``passed`` has what a reader held when an administrator skipped it, until the reader's client
+    acknowledges it, gives all back or leaves."""
 
     def __init__(
         self,
@@ -63,7 +64,7 @@ class KeyModel(SharedModel):
         self.passed.clear()
 
     def _works_on(self, other: Reader, key: str) -> bool:
-        """Whether ``other`` still has messages of ``key`` that were passed."""
+        """Return whether ``other`` still has messages of ``key`` that were passed."""
         return any(self.key_of[p] == key for p in self.passed.get(other, ()))
 
     def check_order(self, reader: Reader, position: Position) -> None:
@@ -94,8 +95,8 @@ class KeyModel(SharedModel):
             return True
         held = {p for reader in self.readers for p in reader.held}
         moved = any(self.key_of[p] == key for p in held if p not in owner.held) or any(
-            each is not owner and self._works_on(each, key) for each in self.readers
+            reader is not owner and self._works_on(reader, key) for reader in self.readers
         )
-        each = self._settings.key_shared_look_ahead_msg_in_replay_threshold_per_consumer
+        per_consumer = self._settings.key_shared_look_ahead_msg_in_replay_threshold_per_consumer
         waiting = len([p for p in self.due if p not in held])
-        return moved or 0 < each * len(self.readers) <= waiting
+        return moved or 0 < per_consumer * len(self.readers) <= waiting

@@ -35,15 +35,15 @@ PATIENT = LedgerSettings(
     connect_timeout_s=60.0,
     suspect_s=60.0,
 )
-"""No time-out fires while a loaded machine gives a bookie no time. Tests that need one to fire shorten that one."""
+"""Settings whose timeouts do not fire while a busy machine gives a bookie no time. A test of a timeout shortens it."""
 
 
 DISK_S = 0.0002
-"""Time that a disk in memory takes for what a lane does."""
+"""Time that a disk in memory takes for a lane's work, in seconds."""
 
 
 class Listener:
-    """Notes what a writer tells, and lets a test wait for it."""
+    """A writer's listener that records what is reported, for which a test can wait."""
 
     def __init__(self) -> None:
         self.marks: list[int] = []
@@ -131,7 +131,7 @@ class Cluster:
     def client(
         self, settings: LedgerSettings = PATIENT, store: MetadataStore | None = None
     ) -> LedgerClient:
-        """With a session of its own, or on ``store``."""
+        """Return a client with a session of its own, or on ``store``."""
         made = LedgerClient(
             store=self.server.session(10.0) if store is None else store,
             network=self.network,
@@ -150,7 +150,7 @@ class Cluster:
 
 
 def run_of(*payloads: bytes) -> Slice:
-    """A slice whose entries lie in a buffer with other bytes between them."""
+    """Return a slice whose entries lie in a buffer with other bytes between them."""
     buf = b"".join(b"<head>" + payload for payload in payloads)
     spans: list[int] = []
     at = 0

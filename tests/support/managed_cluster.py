@@ -27,14 +27,14 @@ LAZY = replace(EAGER, cursor_persist_interval_s=3600.0)
 
 
 def rolling(entries: int) -> LedgerConfig:
-    """Ledgers of so many entries."""
+    """Return the settings of ledgers that roll over after ``entries`` entries."""
     return LedgerConfig(
         ensemble=1, write_quorum=1, ack_quorum=1, ledger_age_min_s=0, ledger_entries_max=entries
     )
 
 
 class Sink:
-    """Notes the fate of appends, in order, and lets a test wait for it."""
+    """The outcomes of appends, in order, for which a test can wait."""
 
     def __init__(self) -> None:
         self.positions: list[tuple[int, int]] = []
@@ -60,7 +60,7 @@ class Sink:
 
 
 class Brokers:
-    """Factories on one cluster, which is in memory without a ``directory``."""
+    """Brokers' factories on one cluster, which is in memory without a ``directory``."""
 
     def __init__(self, directory: Path | None = None) -> None:
         self.cluster = Cluster(directory)
@@ -77,7 +77,7 @@ class Brokers:
         session_timeout_s: float = 10.0,
         wrap: Callable[[MetadataStore], MetadataStore] | None = None,
     ) -> ManagedLedgerFactory:
-        """``wrap`` puts a store around the one session that then all of this broker uses."""
+        """Return a factory. ``wrap`` puts a store around the session that all parts of this broker share."""
         store: MetadataStore = self.cluster.server.session(session_timeout_s)
         if wrap is not None:
             store = wrap(store)
@@ -93,12 +93,12 @@ class Brokers:
 
     @staticmethod
     def crash(factory: ManagedLedgerFactory) -> None:
-        """What a killed broker leaves: nothing is written any more."""
+        """Abandon the ledgers as the death of a broker does: nothing is written any more."""
         for ledger in factory.opened.values():
             ledger.abandon()
 
     def ledgers(self) -> list[int]:
-        """Ids of all ledgers that are stored, below 1000."""
+        """Return the ids below 1000 of all ledgers that are stored."""
         tree = self.cluster.server.tree
         return [i for i in range(1000) if tree.exists(paths.ledger(i)) is not None]
 
@@ -129,8 +129,8 @@ def texts(views: list[View]) -> list[bytes]:
 
 
 async def drain(cursor: Cursor, entries_max: int = 100) -> list[bytes]:
-    """Everything a cursor can read now."""
-    found: list[bytes] = []
+    """Return all payloads that a cursor can read at present."""
+    payloads: list[bytes] = []
     while views := await cursor.read(entries_max, 1 << 20):
-        found += texts(views)
-    return found
+        payloads += texts(views)
+    return payloads

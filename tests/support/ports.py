@@ -1,7 +1,7 @@
 """Free ports for servers of tests.
 
-Below those that the system gives to outgoing connections: a server must find its port free when it comes back, and who
-waits for one could else meet itself. Processes of one test run have ranges of their own.
+They lie below those that the system gives to outgoing connections. A server must find its port free when it starts
+again, and a client that waits for a server could otherwise connect to itself. Each process of a test run has its range.
 """
 
 import os
@@ -17,16 +17,16 @@ _next = random.choice(_ours)
 
 
 def free_ports(count: int, gap: int = 2) -> list[int]:
-    """Ports nobody listens on, each with ``gap - 1`` more behind it. None comes again before all had their turn."""
+    """Return unused ports, each with ``gap - 1`` more behind it. A port is reused only after all others."""
     global _next
-    found: list[int] = []
+    ports: list[int] = []
     for _ in _ours:
-        if len(found) == count:
-            return found
+        if len(ports) == count:
+            return ports
         if _next + gap > _ours.stop:
             _next = _ours.start
         if all(map(_free, range(_next, _next + min(gap, 4)))):
-            found.append(_next)
+            ports.append(_next)
         _next += gap
     raise RuntimeError(f"too few free ports from {_ours.start} to {_ours.stop}")
 

@@ -17,12 +17,12 @@ FRAME_MAX = 1 << 24
 
 
 def entry_of(value: bytes, **metadata: Any) -> bytes:
-    """What stands behind a SEND's command: checksum, metadata, payload."""
+    """Return what follows the command of a SEND: checksum, metadata, payload."""
     return pack_entry([Message(value)], producer_name="raw", publish_ms=1, extra=metadata)
 
 
 def send_of(producer_id: int, sequence_id: int, value: bytes, **fields: Any) -> bytes:
-    """A SEND frame of one plain message, with any fields."""
+    """Return a SEND frame of one plain message, with any fields."""
     body = {"producer_id": producer_id, "sequence_id": sequence_id, **fields}
     return frames.payload_frame(command_bytes("send", body), entry_of(value))
 
@@ -34,14 +34,14 @@ class Wire:
         self._answers_pings = answers_pings
         self._socket = socket.create_connection(("127.0.0.1", port), 5)
         self._peer = ClientPeer(FRAME_MAX)
-        self._peer.sent_connect()  # it only listens: what goes out is the test's business
+        self._peer.sent_connect()  # it parses only what is received; the test decides what is sent
         self._heard: deque[pb.BaseCommand] = deque()
 
     def send(self, data: bytes) -> None:
         self._socket.sendall(data)
 
     def frame(self) -> dict[str, Any] | None:
-        """The next command from the broker; None when it closed the connection."""
+        """Return the next command from the broker; None when it closed the connection."""
         while not self._heard:
             try:
                 more = self._socket.recv(1 << 16)
@@ -71,7 +71,7 @@ class Wire:
         self.send(command_frame(field, **body))
 
     def ask(self, field: str, **body: Any) -> dict[str, Any]:
-        """Send a command, return the next one that comes."""
+        """Send a command and return the next one that arrives."""
         self.say(field, **body)
         got = self.frame()
         assert got is not None, f"closed instead of an answer to {field}"
@@ -83,7 +83,7 @@ class Wire:
         return self
 
     def silent(self, wait_s: float) -> bool:
-        """Whether nothing comes for ``wait_s``."""
+        """Return whether nothing arrives for ``wait_s`` seconds."""
         self.patience(wait_s)
         try:
             got = self.frame()
@@ -94,7 +94,7 @@ class Wire:
         return got is None
 
     def patience(self, wait_s: float) -> None:
-        """``frame`` waits so long from now on."""
+        """Let ``frame`` wait for ``wait_s`` seconds from now on."""
         self._socket.settimeout(wait_s)
 
     def close(self) -> None:

@@ -21,7 +21,7 @@ Answer = Callable[["Scripted", Request], list[bytes]]
 
 
 def honest(bookie: "Scripted", request: Request) -> list[bytes]:
-    """What a bookie should do, in memory."""
+    """Answer as a correct bookie does, from memory."""
     ledger, entry = request.ledger_id, request.entry_id
     if isinstance(request, wire.AddRequest):
         if ledger in bookie.fenced and not request.flags & wire.RECOVERY_ADD:
@@ -44,11 +44,11 @@ def silent(_bookie: "Scripted", _request: object) -> list[bytes]:
 
 
 def refusing(rc: int) -> Answer:
-    """Answers everything with ``rc``."""
+    """Return a script that answers every request with ``rc``."""
 
     def answer(_bookie: "Scripted", request: Request) -> list[bytes]:
-        made = wire.add_reply if isinstance(request, wire.AddRequest) else wire.read_reply
-        return [made(rc, request.ledger_id, request.entry_id)]
+        reply = wire.add_reply if isinstance(request, wire.AddRequest) else wire.read_reply
+        return [reply(rc, request.ledger_id, request.entry_id)]
 
     return answer
 
@@ -59,7 +59,7 @@ def numbered(count: int) -> list[bytes]:
 
 class Scripted:
     """A bookie whose answers a test decides. A batch read is answered from the answers to its single reads; without
-    ``batches`` it closes the connection, as bookies do that do not know it."""
+    ``batches`` it closes the connection, as bookies without that request do."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -77,7 +77,7 @@ class Scripted:
         return ScriptedProtocol(self)
 
     def batch(self, request: wire.BatchReadRequest) -> bytes | None:
-        """The answer, None when there is none."""
+        """Return the answer to a batch read; None when there is none."""
         if self.batch_code:
             return self._batch_reply(request, self.batch_code, [])
         entries: list[bytes] = []
@@ -162,7 +162,7 @@ class World:
             await self.store.create(path, record, make_parents=True)
 
     def disconnect(self) -> None:
-        """No bookie can be reached any more, though all stay registered."""
+        """Make all bookies unreachable, though they stay registered."""
         for close in self._closers:
             close()
         for bookie in self.bookies.values():
@@ -175,7 +175,7 @@ class World:
         await self.store.delete(paths.available_bookie(name))
 
     def client(self, **settings: object) -> LedgerClient:
-        """``settings``: other than ``PATIENT``'s, by name."""
+        """Return a client. ``settings`` replace those of ``PATIENT``, by name."""
         made: LedgerSettings = replace(PATIENT, **settings)  # type: ignore[arg-type]
         client = LedgerClient(
             store=self.server.session(),
@@ -190,7 +190,7 @@ class World:
     async def close(self) -> None:
         for client in self.clients:
             await client.close()
-        for _ in range(4):  # a connection accepted at the last moment shows itself some turns later
+        for _ in range(4):  # a connection accepted at the last moment appears some turns later
             self.disconnect()
             await asyncio.sleep(0)
 

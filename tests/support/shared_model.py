@@ -1,4 +1,4 @@
-"""What a Shared subscription owes its consumers, checked at every delivery and at every rest."""
+"""The model of a Shared subscription, which checks every delivery, and the state when nothing moves."""
 
 import asyncio
 
@@ -16,11 +16,11 @@ from tests.support.broker_bench import Client
 from tests.support.shelf import EXACT, READ_S, Reading
 
 REST_S = 200 * READ_S
-"""Long enough for everything that can happen without anybody's help."""
+"""Seconds that are enough for everything that happens without a client's request."""
 
 
 class Reader(Client):
-    """A consumer as its client sees it. ``held``: messages (bits) it has still to do, by entry."""
+    """A consumer as its client sees it. ``held`` has its unacknowledged messages (bits) by entry."""
 
     def __init__(self, model: "SharedModel") -> None:
         super().__init__()
@@ -40,9 +40,11 @@ class Reader(Client):
         while at < len(data):
             stop = frames.frame_end(data, at, len(data), 1 << 24)
             command = pb.BaseCommand.FromString(data[slice(*frames.command_span(data, at, stop))])
-            one = command.message.message_id
+            message_id = command.message.message_id
             ack_set = list(command.message.ack_set)
-            self.model.delivered(self, Position(one.ledgerId, one.entryId), bits_of(ack_set))
+            self.model.delivered(
+                self, Position(message_id.ledgerId, message_id.entryId), bits_of(ack_set)
+            )
             at = stop
 
     def drop_consumer(self, consumer_id: int) -> None:
@@ -50,7 +52,7 @@ class Reader(Client):
 
 
 class SharedModel:
-    """``due``: messages (bits) not acknowledged, by entry that has any. ``at_ms``: delivery times."""
+    """A Shared subscription. ``due`` has the unacknowledged messages (bits) by entry, ``at_ms`` the delivery times."""
 
     policy: KeyPolicy | None = None
 
@@ -66,7 +68,7 @@ class SharedModel:
         self.blocked = False
         self.moving = False
         self.unseen = 0
-        """Entries acknowledged that nobody held: they may be counted as delayed until they are looked for."""
+        """Entries acknowledged that no reader held. They may count as delayed until the dispatcher looks for them."""
         self._reader_max = policies.dispatch.unacked_per_consumer
         self._all_max = policies.dispatch.unacked_per_subscription
 
@@ -90,20 +92,20 @@ class SharedModel:
         return self.reading.append(entries, messages, delay_ms)
 
     def check_order(self, reader: Reader, position: Position) -> None:
-        """``position`` is about to be held by ``reader``: any order will do."""
+        """Check the order of an entry that ``reader`` is about to hold: any order is right here."""
 
     def may_wait(self, position: Position) -> bool:
-        """Whether there is a reason not to send an entry although somebody could receive something."""
+        """Return whether there is a reason not to send an entry although a reader could receive one."""
         return False
 
     def delivered(self, reader: Reader, position: Position, ack_set: int) -> None:
-        """The broker sent an entry."""
+        """Check and record an entry that the broker sent."""
         if self.moving:
-            return  # to one whose turn to be sent away comes next
+            return  # the reader is about to be disconnected
         assert position in self.due, "acknowledged, and delivered again"
         assert self.at_ms[position] <= self.reading.now_ms, "before its time"
-        assert not any(position in each.held for each in self.readers), "out twice"
-        assert reader in self.readers, "to one who left"
+        assert not any(position in holder.held for holder in self.readers), "out twice"
+        assert reader in self.readers, "to a reader that left"
         assert reader.permits > 0, "without a permit"
         assert not reader.blocked, "beyond what may be unacknowledged at the consumer"
         assert not self.blocked, "beyond what may be unacknowledged"
@@ -114,7 +116,7 @@ class SharedModel:
         self._block()
 
     def _block(self) -> None:
-        """Who reaches a limit is blocked until at most half of it is out, all of them until less than half is."""
+        """Block what reached its limit: a reader until it holds at most half of it, all until less than half."""
         for reader in self.readers:
             limit = self._reader_max
             reader.blocked = _still(reader.blocked, reader.unacked(), limit, limit // 2)
@@ -144,7 +146,7 @@ class SharedModel:
         self.subscription.acknowledge(by.consumer, positions)
 
     def acknowledge_partly(self, by: Reader, position: Position, left: int) -> None:
-        """Of the messages that are due, only those of ``left`` stay so."""
+        """Acknowledge the due messages of an entry except those in ``left``."""
         left &= self.due[position]
         self._done(position, left)
         self._block()
@@ -154,7 +156,7 @@ class SharedModel:
             self.subscription.acknowledge(by.consumer, [position])
 
     def _done(self, position: Position, left: int) -> None:
-        holder = next((each for each in self.readers if position in each.held), None)
+        holder = next((reader for reader in self.readers if position in reader.held), None)
         if left:
             self.due[position] = left
             if holder is not None:
@@ -190,7 +192,7 @@ class SharedModel:
         self._block()
 
     async def reset(self, position: Position, left: int) -> None:
-        """``left``: of a batch at ``position`` only these are wanted; 0: all of it."""
+        """Move the cursor to ``position``. ``left``: the messages of its batch that are due; 0: all of them."""
         self.moving = True
         await self.subscription.moves.reset(position, words_of(left & self.whole[position]))
         self.moving = False
@@ -205,7 +207,7 @@ class SharedModel:
     # --- what must hold -------------------------------------------------------------------------
 
     def check(self) -> None:
-        """At any time."""
+        """Check what holds at any time."""
         for reader in self.readers:
             assert reader.consumer.permits == reader.permits
             assert reader.consumer.unacked == reader.unacked()
@@ -214,7 +216,7 @@ class SharedModel:
         assert self.reading.cursor.backlog_entries() == len(self.due)
 
     async def rest(self) -> None:
-        """Let everything happen that can: then nobody waits without a reason, and the reason told is the true one."""
+        """Wait until nothing moves. Then check that entries wait only for a reason, and that it is the reported one."""
         await asyncio.sleep(REST_S)
         for _ in range(100 * len(self.whole)):
             since = [self.reading.now_ms - at_ms for at_ms in self.at_ms.values()]
@@ -226,7 +228,7 @@ class SharedModel:
         subscription, now_ms = self.subscription, self.reading.now_ms
         if self.blocked:
             assert subscription.state.paused_for == "acks"
-        able = [each for each in self.readers if each.permits > 0 and not each.blocked]
+        able = [reader for reader in self.readers if reader.permits > 0 and not reader.blocked]
         if not able or self.blocked:
             return
         held = {p for reader in self.readers for p in reader.held}
@@ -242,7 +244,7 @@ class SharedModel:
             assert subscription.state.paused_for == ("time" if waiting else "append")
 
     async def finish(self) -> None:
-        """Everything that is not acknowledged comes, as soon as somebody takes and acknowledges it."""
+        """Check that everything unacknowledged arrives when the readers receive and acknowledge all."""
         if not self.readers:
             await self.join(1)
         for _ in range(10 * len(self.whole) + 10):
@@ -260,7 +262,7 @@ class SharedModel:
 
 
 def _still(blocked: bool, unacked: int, limit: int, free: int) -> bool:
-    """``free``: no more than this is out when it ends."""
+    """Return whether a limit blocks. A block ends when at most ``free`` messages are held."""
     if not limit:
         return False
     return unacked > free if blocked else unacked >= limit

@@ -49,25 +49,25 @@ from tests.support.raw_client import entry_of
 
 EXACT = TopicPolicies(dispatch=DispatchPolicies(delay_tick_ms=1))
 READ_S = 0.001
-"""How long a read of stored entries takes."""
+"""Time that a read of stored entries takes, in seconds."""
 
 
 def simulated(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """``test`` as an ordinary function: it runs on a loop of its own, where waiting costs nothing."""
+    """Make ``test`` an ordinary function that runs on a loop of its own, in virtual time."""
 
     @functools.wraps(test)
     def run(*args: Any, **kwargs: Any) -> None:
-        async def whole(loop: SimLoop) -> None:
+        async def checked(loop: SimLoop) -> None:
             await test(*args, **kwargs)
             assert not loop.failures, loop.failures
 
-        simulate(0, whole, limit_s=1e6)
+        simulate(0, checked, limit_s=1e6)
 
     return run
 
 
 class Shelf:
-    """Entries of a topic. Those beyond ``tail_bytes`` are read as from storage, in ``READ_S``."""
+    """Entries of a topic. A read of those beyond ``tail_bytes`` takes ``READ_S``, as from storage."""
 
     def __init__(self, tail_bytes: int = 1 << 20, ledger_entries: int = 8) -> None:
         self.line = LedgerLine()
@@ -88,7 +88,7 @@ class Shelf:
         self._runs: list[Slice] = []
 
     def append(self, entries: Sequence[bytes], counts: Sequence[int]) -> list[Position]:
-        """Entries with their numbers of messages, in one slice; a full ledger is followed by the next."""
+        """Append entries with their numbers of messages in one slice. A full ledger is followed by the next."""
         if not self.line.ledgers or self.line.last.entries >= self._ledger_entries:
             self.line.push(LedgerSpan(3 + 2 * len(self.line.ledgers)))
         spans: list[int] = []
@@ -107,7 +107,7 @@ class Shelf:
         return new
 
     async def fetch(self, start: int, stop: int, bytes_max: int) -> list[Slice]:
-        """As ``LedgerReads.fetch``: here one entry at a time, so that reads end everywhere."""
+        """Fetch one entry, unlike ``LedgerReads.fetch``, so that reads end at every entry."""
         await asyncio.sleep(READ_S)
         run = self._runs[start]
         i = self.places[start].entry_id - run.first
@@ -117,7 +117,7 @@ class Shelf:
 
 
 class ShelfReader:
-    """As ``LedgerReader``, of an index."""
+    """The ``LedgerReader`` of an index in memory."""
 
     def __init__(self, ledger_id: int, parts: list[bytes]) -> None:
         self.ledger_id = ledger_id
@@ -133,7 +133,7 @@ class ShelfReader:
 
 
 class ShelfIndex:
-    """As ``IndexLedgers``. ``failing``: nothing can be written. A part without bytes is lost."""
+    """``IndexLedgers`` in memory. While ``failing``, writes are refused. A part without bytes is lost."""
 
     def __init__(self) -> None:
         self.stored: dict[int, int] = {}
@@ -143,14 +143,14 @@ class ShelfIndex:
         self.reads = 0
 
     async def write(self, parts: AsyncIterable[bytes]) -> int:
-        found = []
+        written = []
         async for part in parts:
             await asyncio.sleep(READ_S)
             if self.failing:
                 raise NotEnoughBookiesError("no bookies")
-            found.append(part)
+            written.append(part)
         self.writes += 1
-        self.ledgers[self.writes] = found
+        self.ledgers[self.writes] = written
         return self.writes
 
     def discard(self, ledger_id: int) -> None:
@@ -172,7 +172,7 @@ class ShelfIndex:
 
 
 class Reading:
-    """A subscription over a shelf, and whoever reads it."""
+    """A subscription over a shelf, and its consumers."""
 
     def __init__(
         self,
@@ -226,13 +226,13 @@ class Reading:
         delay_ms: int | None = None,
         keys: Sequence[str] = (),
     ) -> list[Position]:
-        """``entries`` of ``messages`` each; ``delay_ms``: their delivery time from now (negative: it is over).
+        """Append ``entries`` of ``messages`` each. ``delay_ms``: delivery time from now; a negative one has passed.
 
-        ``keys``: one for each entry, or none.
+        ``keys``: a key for each entry, or none.
         """
         at = {} if delay_ms is None else {"deliver_at_time": self.now_ms + delay_ms}
-        made = [entry_of(b"v", **at, partition_key=key) for key in keys]
-        return self.shelf.append(made or [entry_of(b"v", **at)] * entries, [messages] * entries)
+        keyed = [entry_of(b"v", **at, partition_key=key) for key in keys]
+        return self.shelf.append(keyed or [entry_of(b"v", **at)] * entries, [messages] * entries)
 
     def publish(self, entries: int, messages: int = 1, delay_ms: int | None = None) -> None:
         self.append(entries, messages, delay_ms)
@@ -246,7 +246,7 @@ class Reading:
         keys: KeyPolicy | None = None,
         priority: int = 0,
     ) -> Consumer:
-        """``keys``: to a Key_Shared subscription."""
+        """Attach a consumer. ``keys`` makes the subscription Key_Shared."""
         self._joined += 1
         if kind == SubscriptionType.KEY_SHARED and keys is None:
             keys = KeyPolicy()

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Standalone:
-    """One broker over one bookie, metadata in memory. ``settings`` are the broker's; port and data outlive restarts."""
+    """One broker over one bookie, metadata in memory. ``settings`` are the broker's; port and data survive restarts."""
 
     def __init__(self, directory: Path, **settings: str) -> None:
         self._directory = directory

@@ -62,7 +62,7 @@ def opened(
 
 
 def add(storage: Storage, data: bytes, *, recovery: bool = False) -> Code:
-    """One buffer of frames, synced when OK is returned."""
+    """Add one buffer of frames; they are synced when OK is returned."""
     for run in cut_frames(data):
         code = storage.ledgers.add(run, recovery=recovery)
         if code != Code.OK:
@@ -74,9 +74,9 @@ def add(storage: Storage, data: bytes, *, recovery: bool = False) -> Code:
 def fence(storage: Storage, ledger: int) -> None:
     assert storage.ledgers.fence(ledger, KEY) == Code.OK
     storage.journal.write_group([fence_record(ledger, KEY)])
-    found = storage.ledgers.get(ledger)
-    assert found is not None
-    found.fence_durable = True
+    fenced = storage.ledgers.get(ledger)
+    assert fenced is not None
+    fenced.fence_durable = True
 
 
 def flush(storage: Storage, *, checkpoint: bool = True) -> None:
@@ -88,13 +88,13 @@ def flush(storage: Storage, *, checkpoint: bool = True) -> None:
 
 
 def read(storage: Storage, ledger: int, entry: int) -> bytes | Code:
-    """Payload, or why not."""
+    """Return the payload, or the code of the refusal."""
     known = storage.ledgers.get(ledger)
     if known is None or known.deleted_ms:
         return storage.ledgers.absent(ledger)
-    found = storage.ledgers.cache.find(ledger, entry)
-    if found is not None:
-        run, i = found
+    cached = storage.ledgers.cache.find(ledger, entry)
+    if cached is not None:
+        run, i = cached
         return run.buf[run.offsets[i] + 32 : run.end(i)]
     code, data = StoredEntries(storage.entries, storage.reader, lambda _: None).read(ledger, entry)
     if code == Code.NO_ENTRY:
@@ -103,7 +103,7 @@ def read(storage: Storage, ledger: int, entry: int) -> bytes | Code:
 
 
 class BackgroundWork:
-    """Checkpoints, disk checks, garbage collection and compaction of an open storage, in lanes that work at once."""
+    """Checkpoints, disk checks, garbage collection and compaction of an open storage, in inline lanes."""
 
     def __init__(self, disk: FaultDisk, storage: Storage, directories: Sequence[str]) -> None:
         self.metadata = MemoryServer().session()
@@ -152,14 +152,14 @@ class BackgroundWork:
         raise error
 
     async def begin(self, live: Sequence[int]) -> None:
-        """``live``: the ledgers that metadata knows."""
+        """Write the metadata of the ledgers ``live`` and check the disks."""
         await self.metadata.create(paths.INSTANCE_ID, b"cluster", make_parents=True)
         for ledger_id in live:
             await self.metadata.create(paths.ledger(ledger_id), b"", make_parents=True)
         await self.disks.check()
 
     async def until_crash(self, work: Coroutine[Any, Any, T]) -> T | None:
-        """The result of ``work``, None when the machine stopped before."""
+        """Return the result of ``work``; None when the machine stopped before."""
         task = asyncio.get_running_loop().create_task(work)
         while not task.done():
             if any(lane.crashed for lane in self.lanes):

@@ -5,7 +5,7 @@ import asyncio
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """When nothing is left to do, it is at once the time of the next timer."""
+    """A loop that advances its time to the next timer as soon as it is idle."""
 
     def __init__(self) -> None:
         super().__init__()

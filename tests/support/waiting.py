@@ -1,7 +1,7 @@
 """Waits of tests: for a condition, with a bound that only a hang reaches; or that a condition stays as it is.
 
 A wait for a number of milliseconds is right on one machine and wrong on a slower one. Where the length of time itself
-is what is tested, the line says why behind ``# time:``; tests/unit/test_waits.py refuses all other sleeps.
+is what is tested, the line gives the reason behind ``# time:``; tests/unit/test_waits.py refuses all other sleeps.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 BOUND_S = 60.0
-"""How long a wait for a condition may take. Only what never comes takes as long, however busy the machine is."""
+"""Longest wait for a condition, in seconds. Only a condition that is never met takes as long on a busy machine."""
 
 _POLL_S = 0.001
 _BLOCKING_POLL_S = 0.02
@@ -35,7 +35,7 @@ def until_blocking(
     bound_s: float = BOUND_S,
     poll_s: float = _BLOCKING_POLL_S,
 ) -> None:
-    """``until`` of a test without an event loop; ``condition`` is asked every ``poll_s`` seconds."""
+    """Wait as ``until`` does, without an event loop; check ``condition`` every ``poll_s`` seconds."""
     end = time.monotonic() + bound_s
     while not condition():
         assert time.monotonic() < end, _failure(message, bound_s)
@@ -43,7 +43,7 @@ def until_blocking(
 
 
 async def stays(condition: Callable[[], object], for_s: float) -> None:
-    """Fail as soon as ``condition()`` is not true within ``for_s`` seconds. For what must not happen: keep it short."""
+    """Fail as soon as ``condition()`` is not true within ``for_s`` seconds. Keep it short."""
     loop = asyncio.get_running_loop()
     end = loop.time() + for_s
     while loop.time() < end:
@@ -53,7 +53,7 @@ async def stays(condition: Callable[[], object], for_s: float) -> None:
 
 
 def stays_blocking(condition: Callable[[], object], for_s: float) -> None:
-    """``stays`` of a test without an event loop."""
+    """Check as ``stays`` does, without an event loop."""
     end = time.monotonic() + for_s
     while time.monotonic() < end:
         assert condition(), "it did not stay so"

@@ -55,7 +55,6 @@ PENDING: tuple[str, ...] = (
     "tests/sim/test_seeds.py",
     "tests/sim/topics",
     "tests/sim/vacant",
-    "tests/support",
     "tests/unit/access",
     "tests/unit/admin",
     "tests/unit/admin_ui",

@@ -1,4 +1,4 @@
-"""Judges for tests of the doors."""
+"""Judges for tests of the places that check access."""
 
 from engine.auth.actions import Action
 from engine.auth.identity import Identity
@@ -9,7 +9,7 @@ REASON = "this judge allows nothing"
 
 
 class DenyAll:
-    """Judge that refuses everything but the actions of ``allowed``, and records what it was asked."""
+    """Judge that refuses everything but the actions of ``allowed``, and records each request."""
 
     def __init__(self, *allowed: Action) -> None:
         self._allowed = allowed

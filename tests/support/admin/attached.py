@@ -1,4 +1,4 @@
-"""For tests: a consumer on a topic of an ``AdminBench``, without a socket."""
+"""A consumer on a topic of an ``AdminBench``, without a socket."""
 
 from engine.base.names import TopicName
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
@@ -18,7 +18,8 @@ async def attach(
     connected_ms: int = 1_000,
     permits: int = 1_000,
 ) -> tuple[Consumer, Client]:
-    """A consumer called ``name`` from ``{name}:1``, and the connection that shows what its client is sent."""
+    """Attach a consumer called ``name`` with the address ``{name}:1``; return it and the connection that
+    records what is sent to its client."""
     loaded, client = await bench.loaded(topic), Client()
     client.address = f"/{name}:1"
     consumer = Consumer(

@@ -35,7 +35,7 @@ QUICK = {
 
 
 class ShiftedClock(LoopClock):
-    """The loop's clock, some time ahead."""
+    """The loop's clock, ahead by a fixed time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ class AdminBench:
         await self.store.close()
 
     async def restart(self) -> None:
-        """The broker is killed (nothing of its topics is written any more) and started again."""
+        """Kill the broker, so that nothing of its topics is written any more, and start it again."""
         for topic in self.broker.running.registry.topics():
             topic.log.abandon()
         await self._stop_broker()
@@ -91,14 +91,14 @@ class AdminBench:
         await self._cluster.close()
 
     async def loaded(self, name: TopicName) -> Topic:
-        """The topic, served here from now on."""
+        """Load a topic and return it."""
         await self.admin.call(LAST_MESSAGE_ID, OnTopic(name))
-        found = self.broker.running.registry.loaded(name)
-        assert found is not None
-        return found
+        topic = self.broker.running.registry.loaded(name)
+        assert topic is not None
+        return topic
 
     async def publish(self, name: TopicName, count: int, first_ms: int = 1_000) -> Sink:
-        """Entries a second apart by their publish time; how they ended."""
+        """Append entries whose publish times are a second apart; return the sink with their outcomes."""
         sink = Sink()
         entries = [_entry(i, first_ms + 1000 * i) for i in range(count)]
         (await self.loaded(name)).log.append(run_of(*entries), sink)

@@ -61,7 +61,7 @@ class BrokerInstance:
         return broker
 
     async def stop(self, broker: BrokerService) -> None:
-        entry = next(each for each in self.brokers if each[0] is broker)
+        entry = next(pair for pair in self.brokers if pair[0] is broker)
         self.brokers.remove(entry)
         await broker.drain()
         await entry[1].close()

@@ -1,4 +1,4 @@
-"""For tests: the admin client without sockets. Calls go through the brokers' own handler of their private port."""
+"""The admin client without sockets. Calls go through the brokers' own handler of their private port."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ from engine.rpc.operation import Operation, decode_call, parse_arguments
 
 
 class DirectAdmin(AdminClient):
-    """``brokers()`` says which are reachable; they are found by the address they registered."""
+    """An admin client of the brokers that ``brokers()`` returns, found by the addresses that they registered."""
 
     def __init__(
         self, store: MetadataStore, token: str, reachable: Callable[[], Sequence[BrokerService]]

@@ -28,7 +28,8 @@ HOST = "127.0.0.1:8080"
 
 
 async def audited(status: int) -> None:
-    """Returns when a change has ended so. A table being written answers no other reader of this process."""
+    """Return when the audit log has a change with ``status``. A table being written answers no other reader of this
+    process, so errors are ignored meanwhile."""
     async with asyncio.timeout(60):
         while True:
             try:
@@ -40,7 +41,7 @@ async def audited(status: int) -> None:
 
 
 class Answer(NamedTuple):
-    """What came back."""
+    """An HTTP response."""
 
     status: int
     headers: dict[str, str]
@@ -127,8 +128,8 @@ def scope_of(
 
 @contextmanager
 def memory_link(cluster: str = "standalone") -> Iterator[EngineLink]:
-    """A link on a cached metadata store in memory that holds a fresh instance and no broker. At the end, checks that
-    nobody has changed what the cache returned."""
+    """Yield a link on a cached metadata store in memory that holds a fresh instance and no broker. At the end, check
+    that no caller changed what the cache returned."""
     stores: list[CachedStore] = []
 
     async def connect() -> Engine:
@@ -181,6 +182,6 @@ def call(gateway: Gateway, transactional_db: None) -> Iterator[Gateway]:
 
 
 def let_go_of_connections() -> None:
-    """The thread of asynchronous database calls outlives the test, its connection must not."""
+    """Close the connections of the thread of asynchronous database calls, which outlives the test."""
     for connection in connections.all(initialized_only=True):
         del connections[connection.alias]

@@ -1,4 +1,4 @@
-"""For tests: a release of Pulsar later than the one we know, as far as it shows in the log of topics' policies."""
+"""A release of Pulsar later than the known ones, as the log of topics' policies shows it."""
 
 import json
 
@@ -11,7 +11,7 @@ from tests.support.ledger_cluster import Cluster, Listener, run_of
 
 
 def newer() -> str:
-    """Our schema with one more policy, ``zNewPolicy``, a number."""
+    """Return our schema with one more policy, ``zNewPolicy``, a number."""
     definition = json.loads(SCHEMA_TEXT)
     event = definition["fields"][3]["type"][1]
     policies = next(field for field in event["fields"] if field["name"] == "policies")
@@ -21,7 +21,7 @@ def newer() -> str:
 
 
 async def register(cluster: Cluster, namespace: NamespaceName, *definitions: str) -> None:
-    """Make these the versions 0, 1, … of the log's schema."""
+    """Register ``definitions`` as the versions 0, 1, … of the log's schema."""
     schema_id = f"{namespace}/{log_topic(namespace).encoded_local}"
     versions = []
     for number, definition in enumerate(definitions):

@@ -1,4 +1,4 @@
-"""An OpenAPI document of the admin REST as far as it is built, for tools that try every call of one."""
+"""An OpenAPI document of the resources that are built, for tools that try every call of a document."""
 
 from typing import Any
 
@@ -13,11 +13,11 @@ KNOWN = {
     "subName": "s",
     "subscription": "s",
 }
-"""Names that exist: half of the calls shall meet them."""
+"""Names that exist: half of the calls use them."""
 SWITCHED_OFF = "/admin/v3/transactions"
 """Calls that every Pulsar without transactions answers with 503."""
 STATUSES = (200, 204, 307, 400, 404, 405, 406, 409, 412, 415, 422, 501)
-"""What a call may answer on an instance that is whole: nothing that says that something broke."""
+"""Statuses that a call may have on an intact instance: none that reports a failure of the server."""
 
 
 SAME_VIEWS = (NON_PERSISTENT, "/admin/persistent/", "/admin/non-persistent/")
@@ -31,7 +31,7 @@ def parameter(name: str, *, is_number: bool) -> dict[str, Any]:
 
 
 def document() -> dict[str, Any]:
-    """OpenAPI 3.0: the paths with the methods that are built; bodies are any JSON."""
+    """Return the paths and methods that are built as OpenAPI 3.0; bodies are any JSON."""
     paths: dict[str, Any] = {}
     body = {"content": {"application/json": {"schema": {}}}}
     for route, view, _ in table():

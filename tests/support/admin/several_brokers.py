@@ -20,7 +20,7 @@ ENVIRON = {
 
 
 class SeveralBrokers:
-    """``brokers`` run; ``store`` is a session of the test's own."""
+    """Running ``brokers`` of one cluster; ``store`` is a session of the test's own."""
 
     def __init__(self, **settings: str) -> None:
         self.cluster = Cluster()
@@ -49,14 +49,14 @@ class SeveralBrokers:
         return broker
 
     def owner(self, topic: TopicName) -> BrokerService | None:
-        """The broker that has ``topic`` loaded."""
+        """Return the broker that has ``topic`` loaded."""
         for broker in self.brokers:
             if broker.running.registry.loaded(topic) is not None:
                 return broker
         return None
 
     async def kill(self, broker: BrokerService) -> None:
-        """Nothing of its topics is written any more, its session ends, its connections break."""
+        """Kill a broker: its topics write nothing more, its session ends, its connections break."""
         self.brokers.remove(broker)
         for topic in broker.running.registry.topics():
             topic.log.abandon()

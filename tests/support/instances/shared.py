@@ -33,7 +33,7 @@ FILES = {
         "tests/integration/websocket/test_keys.py",
         "tests/interop/hosts/test_service_urls.py",
         "tests/interop/test_java_tools.py",
-        "tests/integration/gateway/test_openapi.py",  # nobody else gets what it leaves
+        "tests/integration/gateway/test_openapi.py",  # it is last, since no other test may meet what it leaves
     ),
 }
 """Fixture -> files that use it. They run in one process of pytest-xdist: each process would have an instance."""

@@ -11,10 +11,12 @@ from tests.support.life.life import living_instance
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--port-offset", type=int, help="as MAGNETAR_PORT_OFFSET; else free ports")
-    parser.add_argument("--data-dir", type=Path, help="empty or not there; else a temporary one")
+    parser.add_argument(
+        "--port-offset", type=int, help="see MAGNETAR_PORT_OFFSET; free ports by default"
+    )
+    parser.add_argument("--data-dir", type=Path, help="empty or absent; a temporary one by default")
     args = parser.parse_args()
-    for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background job ignores Ctrl-C
+    for number in (signal.SIGINT, signal.SIGTERM):  # a background job of a shell ignores Ctrl-C
         signal.signal(number, signal.default_int_handler)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="life-") as made:
@@ -27,7 +29,10 @@ def main() -> None:
                 while True:
                     time.sleep(60)
                     counts = life.truth()
-                    print(sum(one.confirmed for one in counts.values()), "messages published")
+                    print(
+                        sum(topic_counts.confirmed for topic_counts in counts.values()),
+                        "messages published",
+                    )
         except KeyboardInterrupt:
             print("ended")
 

@@ -1,7 +1,7 @@
-"""Whoever uses the topics: all producers and consumers of the life, by the official client, in one process.
+"""The users of the topics: all producers and consumers of the life, by the official client, in one process.
 
-``python -m tests.support.life.actors URL`` says ``{"ready": true}`` when everything waits where it should, then answers
-each line on its standard input with the counts by topic, until that ends.
+``python -m tests.support.life.actors URL`` prints ``{"ready": true}`` when every backlog is as its story demands, then
+answers each line on its standard input with the counts by topic, until that ends.
 """
 
 import heapq
@@ -32,15 +32,17 @@ HOT_SHARE = 0.9
 NACK_AFTER_MS = 2_000
 DUE_AFTER_MS = 24 * 3_600_000
 PENDING_MAX = 500
-"""Messages of a topic whose broker is away: beyond them none are sent, since a full queue would hold up all others."""
+"""Messages that may be pending on a topic whose broker is unavailable. Beyond them none are sent, since a full queue
+would block all other topics."""
 SETTLE_S, BOTH_S = 1.0, 5.0
-"""Of a second consumer that was let in: until only what the broker sends counts, and how long that is looked at."""
+"""Times after a second consumer was attached, in seconds: until the first has worked off its queue, and for how long
+acknowledgements are then watched."""
 Work = Callable[[], None]
 
 
 @dataclass(slots=True)
 class Counts:
-    """Of one topic: messages given to the client, confirmed by the broker, acknowledged by its consumers."""
+    """Messages of a topic that were given to the client, confirmed by the broker, acknowledged by its consumers."""
 
     tried: int = 0
     confirmed: int = 0
@@ -48,7 +50,7 @@ class Counts:
 
 
 class Schedule:
-    """Works that are due again and again, all in the thread that calls ``turn``."""
+    """Periodic jobs, all run in the thread that calls ``turn``."""
 
     def __init__(self) -> None:
         self._due: list[tuple[float, int, float, Work]] = []
@@ -56,23 +58,23 @@ class Schedule:
         self._lock = threading.Lock()
 
     def every(self, period_s: float, work: Work) -> None:
-        """First after a random part of the period, so that they do not come in crowds."""
+        """Add a job. It runs first after a random part of the period, so that jobs are spread in time."""
         with self._lock:
             at = time.monotonic() + random.random() * period_s
             heapq.heappush(self._due, (at, next(self._number), period_s, work))
 
     def turn(self) -> None:
-        """Do what is due. What was missed while the machine was busy is not made up for."""
+        """Run the jobs that are due. Runs that a busy machine missed are not made up for."""
         now = time.monotonic()
         while self._due and self._due[0][0] <= now:
             at, number, period_s, work = heapq.heappop(self._due)
             heapq.heappush(self._due, (max(at + period_s, now), number, period_s, work))
-            with suppress(pulsar.PulsarException):  # its broker is away, or the life ends
+            with suppress(pulsar.PulsarException):  # its broker is unavailable, or the life ends
                 work()
 
 
 class Holder:
-    """Keeps the last one to six messages and acknowledges those before them."""
+    """A consumer that keeps the last one to six messages and acknowledges those before them."""
 
     def __init__(self, consumer: pulsar.Consumer, counts: Counts) -> None:
         self._consumer, self._counts = consumer, counts
@@ -88,7 +90,7 @@ class Holder:
 
 
 def taken(consumer: pulsar.Consumer) -> Any | None:
-    """A message that is already here, else none."""
+    """Return a message that has already arrived, else None."""
     try:
         return consumer.receive(timeout_millis=1)
     except pulsar.Timeout:
@@ -98,10 +100,10 @@ def taken(consumer: pulsar.Consumer) -> Any | None:
 
 
 class Actors:
-    """One client with everybody on it."""
+    """One client with all producers and consumers."""
 
-    def __init__(self, url: str, said: TextIO) -> None:
-        self._said = said
+    def __init__(self, url: str, output: TextIO) -> None:
+        self._output = output
         self._client = pulsar.Client(
             url,
             logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
@@ -113,7 +115,7 @@ class Actors:
         self._attached: list[object] = []
 
     def begin(self, stories: Iterable[Story]) -> None:
-        """Set all of them up; returns when what waits was confirmed."""
+        """Create the users of all stories; return when the brokers have confirmed every backlog."""
         with ThreadPoolExecutor(HANDS) as hands:
             described = hands.submit(describe, self._client)
             list(hands.map(self._begin, stories))
@@ -211,10 +213,11 @@ class Actors:
             counts.acknowledged += 1
 
     def _be_refused(self, story: Story, counts: Counts) -> None:
-        """In a thread of its own: while the broker is away nobody is refused, and all others go on.
+        """Attach a second exclusive consumer and report a surprise when both are served.
 
-        After the death of a broker the second one may come to the next before the first does, which then waits its
-        turn: that is no mistake, of ours or of Apache's. Two that are served at the same time are one.
+        The attempt has a thread of its own: while the broker is unavailable it blocks, and all others continue. After
+        the death of a broker the second consumer may connect to the new owner before the first, which then waits; that
+        is right, as in Apache Pulsar. Two consumers that are served at the same time are a fault.
         """
 
         def attempt() -> None:
@@ -222,20 +225,22 @@ class Actors:
                 second = self._subscribe(story, kind=pulsar.ConsumerType.Exclusive)
             except pulsar.PulsarException:
                 return
-            time.sleep(SETTLE_S)  # what the first has at hand
+            time.sleep(SETTLE_S)  # the first consumer works off its queue
             before = counts.acknowledged
             time.sleep(BOTH_S)
             both = counts.acknowledged > before
             with suppress(pulsar.PulsarException):
                 second.close()
             if both and not self._closing:
-                surprise = f"{story.topic}: a second one was let in while the first was served"
-                print(json.dumps({"surprise": surprise}), file=self._said)
+                surprise = (
+                    f"{story.topic}: a second consumer was attached while the first was served"
+                )
+                print(json.dumps({"surprise": surprise}), file=self._output)
 
         threading.Thread(target=attempt, daemon=True).start()
 
     def run(self) -> None:
-        """Until ``close``."""
+        """Run the jobs until ``close``."""
         while not self._closing:
             self._schedule.turn()
             time.sleep(TICK_S)
@@ -246,20 +251,20 @@ class Actors:
 
 
 def main() -> None:
-    said = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # the client writes to standard output what it has to say
-    actors = Actors(sys.argv[1], said)
+    output = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # the client library logs to standard output
+    actors = Actors(sys.argv[1], output)
     stories = [*STORIES, *small_topics()]
     actors.begin(stories)
     worker = threading.Thread(target=actors.run)
     worker.start()
-    print(json.dumps({"ready": True}), file=said)
+    print(json.dumps({"ready": True}), file=output)
     for _ in sys.stdin:
         now = {
             name: [counts.tried, counts.confirmed, counts.acknowledged]
             for name, counts in actors.counts.items()
         }
-        print(json.dumps({"counts": now}), file=said)
+        print(json.dumps({"counts": now}), file=output)
     actors.close()
     worker.join()
 

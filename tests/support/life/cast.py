@@ -1,7 +1,7 @@
-"""The scripted life of an instance: which topics there are, who uses them and how much waits. Pure.
+"""The scripted life of an instance: its topics, their users and their backlogs. Pure.
 
 Sixteen topics with a story each, one more with a schema (``described``), and two hundred small ones with one to six
-messages in flight, of which some have names that are hard to show, to quote or to put into an address.
+messages in flight, some of which have names that are hard to show, to quote or to put into an address.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ NAMESPACES = {
 """Tenant → its namespaces."""
 
 UNACKED_MAX = 3_000
-"""How many messages a consumer of this instance may hold unacknowledged."""
+"""Messages that a consumer of this instance may hold unacknowledged."""
 
 SMALL = 200
 IN_FLIGHT_MAX = 6
@@ -27,7 +27,7 @@ PARTITIONS = 4
 
 
 class Role(Enum):
-    """What the consumers of a subscription do."""
+    """The behaviour of a subscription's consumers."""
 
     HEALTHY = "acknowledges everything at once"
     SLOW = "acknowledges fewer than arrive"
@@ -49,7 +49,7 @@ KEPT = frozenset(
         *(Role.DELAYED, Role.BLOCKED, Role.AT_REST),
     }
 )
-"""Nothing is ever acknowledged: the backlog is what was published, exactly."""
+"""Roles that never acknowledge: the backlog is exactly what was published."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Story:
 
     @property
     def path(self) -> str:
-        """Below ``/admin/v2`` and ``/c/<cluster>/t``, without the domain; not quoted."""
+        """The path below ``/admin/v2`` and ``/c/<cluster>/t``, without the domain; not quoted."""
         return self.topic.partition("://")[2]
 
 
@@ -113,13 +113,13 @@ HOSTILE = (
     "-1",
     "{{constructor}}",
 )
-"""Local names of small topics that whoever shows, quotes or routes by them must survive."""
+"""Local names of small topics that are hard to show, to quote and to route by."""
 
 _HOMES = [f"{tenant}/{namespace}" for tenant, ours in NAMESPACES.items() for namespace in ours]
 
 
 def small_topics() -> list[Story]:
-    """The two hundred, the hostile ones first; their subscriptions have the hostile names, too."""
+    """Return the two hundred small topics, hostile names first. Their subscriptions have the same hostile names."""
     plain = [f"noise-{number:03}" for number in range(SMALL - len(HOSTILE))]
     return [
         Story(

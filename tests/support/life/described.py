@@ -1,7 +1,7 @@
 """A topic whose schema changed twice: a producer that still writes the older version beside one that writes the newest,
-messages of one that left, and some of one that knows no schema.
+messages of a closed producer, and some of a producer without a schema.
 
-What a candidate does to these messages is known exactly.
+The effect of a candidate schema on these messages is known exactly.
 """
 
 import pulsar
@@ -11,7 +11,7 @@ from tests.support.life.cast import Story
 
 DESCRIBED = Story("persistent://shop/orders/described", "shipping", None)
 FIRST, OLD, NEW, RAW = 20, 30, 50, 3
-"""Messages by version 0, 1 and 2, and without any: those are not JSON."""
+"""Messages of versions 0, 1 and 2, and without a version: those are not JSON."""
 
 
 class _First(Record):
@@ -38,7 +38,7 @@ for _version in (_First, _Second, _Third):
 
 def describe(client: pulsar.Client) -> list[object]:
     """Publish everything. Producers ``cart-old`` and ``cart``, and a consumer of the newest version, stay for as long
-    as somebody has what is returned."""
+    as the caller holds what is returned."""
     topic = DESCRIBED.topic
     versions = [JsonSchema(kind) for kind in (_First, _Second, _Third)]
     first = client.create_producer(topic, "importer", versions[0])

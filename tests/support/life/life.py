@@ -1,4 +1,4 @@
-"""An instance with its scripted life: two brokers, three bookies, five tenants, 217 topics and whoever uses them."""
+"""An instance with its scripted life: two brokers, three bookies, five tenants, 217 topics and their users."""
 
 import json
 import os
@@ -34,7 +34,7 @@ ANSWER_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """Of one topic, by whoever uses it: messages given to the client, confirmed by the broker, acknowledged."""
+    """Messages of a topic that its users gave to the client, that the broker confirmed, and that were acknowledged."""
 
     tried: int
     confirmed: int
@@ -42,14 +42,14 @@ class Truth:
 
 
 class Life:
-    """What runs, and what is true of it."""
+    """A running instance, its actors and their counts."""
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self._actors: subprocess.Popen[str] | None = None
 
     def begin(self) -> None:
-        """Make tenants and namespaces, start the actors, wait until everything waits where it should."""
+        """Create tenants and namespaces, start the actors, and wait until every backlog is as its story demands."""
         self._settle()
         self._actors = subprocess.Popen(
             [sys.executable, "-m", "tests.support.life.actors", self.instance.url],
@@ -63,7 +63,7 @@ class Life:
         for story in STORIES:
             if story.role is Role.AT_REST:
                 self._admin("PUT", f"{admin_path(story)}/unload")
-        # Nobody has these messages to read: brokers that start again would let them go.
+        # No subscription needs these messages: brokers that start again would trim them.
         self._admin("POST", f"{admin_path(DESCRIBED)}/retention", FOREVER)
 
     def _settle(self) -> None:
@@ -97,7 +97,7 @@ class Life:
         return answer
 
     def truth(self) -> dict[str, Truth]:
-        """By full topic name, now."""
+        """Return the present counts by full topic name."""
         assert self._actors is not None
         assert self._actors.stdin is not None
         self._actors.stdin.write("\n")
@@ -108,17 +108,17 @@ class Life:
         return {name: Truth(*counts) for name, counts in answer["counts"].items()}
 
     def waiting(self) -> dict[str, int]:
-        """Full topic name → its backlog at least, from now on: only what nobody ever acknowledges is named."""
+        """Return the least backlog from now on, by full topic name, of the topics whose consumers never acknowledge."""
         now = self.truth()
         return {s.topic: now[s.topic].confirmed for s in STORIES if s.role in KEPT}
 
     def send_signal(self, part: str, number: signal.Signals) -> None:
-        """To a part of the instance and the processes that it started itself, such as the worker's pool."""
+        """Send a signal to a part of the instance and to the processes that it started, such as the worker's pool."""
         os.killpg(self.instance.child(part)["pid"], number)
 
     @contextmanager
     def frozen(self, part: str) -> Iterator[None]:
-        """``part`` is stopped within, and answers nobody."""
+        """Stop ``part`` for the length of the block: it answers no request."""
         pid = self.instance.child(part)["pid"]
         os.killpg(pid, signal.SIGSTOP)
         try:
@@ -128,7 +128,7 @@ class Life:
 
     @contextmanager
     def without(self, part: str) -> Iterator[None]:
-        """``part`` is killed and stays away within; afterwards it is ready again."""
+        """Kill ``part``; start it again at the end of the block."""
         self.send_signal(part, signal.SIGKILL)
         self.instance.control("stop", part)
         try:
@@ -137,7 +137,7 @@ class Life:
             self.instance.control("start", part)
 
     def end(self) -> None:
-        """The actors go; the instance is whoever started it's."""
+        """End the actors. The instance belongs to its starter."""
         if self._actors is None:
             return
         assert self._actors.stdin is not None
@@ -152,14 +152,14 @@ class Life:
 
 
 def admin_path(story: Story) -> str:
-    """``/admin/v2/persistent/…`` of its topic."""
+    """Return the path ``/admin/v2/persistent/…`` of a story's topic."""
     domain, _, rest = story.topic.partition("://")
     tenant, namespace, local = rest.split("/", 2)
     return f"/admin/v2/{domain}/{tenant}/{namespace}/{quote(local, safe='')}"
 
 
 def console_path(story: Story, tab: str = "overview") -> str:
-    """Of its page in the console."""
+    """Return the path of the topic's page in the console."""
     domain, _, rest = story.topic.partition("://")
     tenant, namespace, local = rest.split("/", 2)
     search = "" if domain == "persistent" else f"?domain={domain}"
@@ -167,13 +167,13 @@ def console_path(story: Story, tab: str = "overview") -> str:
 
 
 def everyone() -> list[Story]:
-    """All stories."""
+    """Return all stories."""
     return [*STORIES, *small_topics()]
 
 
 @contextmanager
 def living_instance(data_dir: Path, **options: Any) -> Iterator[Life]:
-    """An instance and its life for the length of a ``with`` block."""
+    """Run an instance and its life for the length of a ``with`` block."""
     limit = {"MAGNETAR_MAX_UNACKED_MESSAGES_PER_CONSUMER": str(UNACKED_MAX)}
     instance = Instance(data_dir, bookies=3, brokers=2, **limit, **options)
     instance.start()

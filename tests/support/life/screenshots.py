@@ -1,6 +1,6 @@
-"""Every page and dialog of the console over the scripted life, at three widths in both themes, as files to look at.
+"""Every page and dialog of the console over the scripted life, at three widths in both themes, as files.
 
-``python -m tests.support.life.screenshots --out DIR``; ``--url`` takes an instance whose life runs already.
+``python -m tests.support.life.screenshots --out DIR``; ``--url`` names an instance whose life runs already.
 """
 
 import argparse
@@ -24,7 +24,7 @@ Step = Callable[[Page], None]
 
 
 def of(local: str, tab: str = "overview") -> str:
-    """Address of the page of the topic with this local name."""
+    """Return the address of the page of the topic with this local name."""
     stories = [*STORIES, *small_topics()]
     return console_path(next(s for s in stories if s.topic.split("/", 4)[4] == local), tab)
 
@@ -83,7 +83,7 @@ def both(first: Step, second: Step) -> Step:
 
 
 def commands(page: Page) -> None:
-    """Open what a dialog is as a command."""
+    """Show the commands that do the same as a dialog."""
     page.get_by_role("dialog").get_by_text("As a command").click()
 
 
@@ -134,7 +134,7 @@ DIALOGS: dict[str, tuple[str, Step]] = {
 
 
 def shoot(browser: Browser, url: str, out: Path) -> list[str]:
-    """All of them into ``out``; what could not be opened."""
+    """Take all screenshots into ``out``; return a line for each page or dialog that could not be opened."""
     failed = []
     for width, height in WIDTHS.items():
         for scheme in ("light", "dark"):
@@ -166,14 +166,14 @@ def main() -> None:
     parser.add_argument("--url", help="of a console; without it an instance is started")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    executable = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     with ExitStack() as stack:
         url = args.url
         if url is None:
             made = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="life-")))
             url = stack.enter_context(living_instance(made)).instance.http
         playwright = stack.enter_context(sync_playwright())
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
         for problem in shoot(browser, url, args.out):
             print(problem)
         browser.close()

@@ -33,7 +33,7 @@ class Authority:
         self.cert = self._write(name, builder, self._key).cert
 
     def issue(self, name: str, *hosts: str) -> Files:
-        """A certificate for ``hosts``, names or addresses, in files called after ``name``."""
+        """Sign a certificate for ``hosts``, names or addresses, in files called after ``name``."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         alternatives = x509.SubjectAlternativeName([_general(host) for host in hosts or (name,)])

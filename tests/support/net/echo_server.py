@@ -66,7 +66,7 @@ async def answer(scope: dict[str, Any], receive: Any, send: Any) -> None:
 def main(server: str, port: str, idle_s: str, address_max: str) -> None:
     most = int(address_max)
     exchange.BODY_TIMEOUT_S = int(idle_s)
-    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # as gateway.settings
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # gateway.settings does the same
     listener = listen("127.0.0.1", int(port))
     if server == "uvicorn":
         from gateway.servers import on_uvicorn

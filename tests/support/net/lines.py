@@ -1,4 +1,4 @@
-"""A connection without a transport: what is sent on it is kept, how it ends is noted."""
+"""A connection without a transport, which records what is sent on it and how it ends."""
 
 from engine.net.transport import Connection
 from engine.wire import commands, frames
@@ -6,7 +6,7 @@ from engine.wire import pulsar_pb2 as pb
 
 
 class Line(Connection):
-    """``said``: commands sent since it was last asked."""
+    """A connection whose ``said`` returns the commands sent since its last call."""
 
     def __init__(self) -> None:
         super().__init__(frames.FRAME_BYTES_MAX)
@@ -18,16 +18,16 @@ class Line(Connection):
             self._sent += data
 
     def said(self) -> list[pb.BaseCommand]:
-        data, pos, found = bytes(self._sent), 0, []
+        data, pos, sent = bytes(self._sent), 0, []
         self._sent.clear()
         while pos < len(data):
             stop = frames.frame_end(data, pos, len(data), 1 << 24)
-            found.append(commands.parse(data, *frames.command_span(data, pos, stop)))
+            sent.append(commands.parse(data, *frames.command_span(data, pos, stop)))
             pos = stop
-        return found
+        return sent
 
     def kinds(self) -> list[str]:
-        """Names of ``said``."""
+        """Return the names of the commands that ``said`` returns."""
         return [commands.command_name(command.type) for command in self.said()]
 
     def close(self, error: Exception | None = None) -> None:

@@ -18,7 +18,7 @@ PORT_MIN = 20_000
 
 
 class Listeners(dict[int, ProtocolFactory]):
-    """What accepts connections, by port. A port that was free once is not given again, as systems hardly do."""
+    """Factories of accepted connections, by port. A port is not given twice, as systems rarely do."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class Pipe(asyncio.Transport):
         self._loop = asyncio.get_running_loop()
         self._incoming: list[bytes] = []
         self._ended = False
-        """The peer writes no more."""
+        """End the input: the peer writes nothing more."""
         self._closing = False
         self._reading = True
         self._scheduled = False
@@ -179,7 +179,7 @@ class Pipe(asyncio.Transport):
             if self._ended:
                 self._schedule()
         elif self._ended:
-            # A protocol that answers after the peer's end keeps its side open by returning true.
+            # A protocol that answers after the peer's end returns true, which keeps its side open.
             if not self.protocol.eof_received():
                 self.close()
             self._ended = False

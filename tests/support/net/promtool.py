@@ -1,4 +1,4 @@
-"""``promtool check metrics`` of Debian's package ``prometheus``, where it is at hand."""
+"""``promtool check metrics`` of Debian's package ``prometheus``, where it is installed."""
 
 import shutil
 import subprocess
@@ -14,10 +14,10 @@ NAMING = (
 
 
 def complaints(page: str) -> list[str]:
-    """What it says against a page that can be read, but for how Pulsar named its families."""
+    """Return the tool's complaints about a readable page, except those about names of Pulsar's families."""
     tool = shutil.which("promtool")
     if tool is None:
-        pytest.skip("promtool is not at hand: it is in Debian's package prometheus")
+        pytest.skip("promtool is not installed: it is in Debian's package prometheus")
     done = subprocess.run([tool, "check", "metrics"], input=page, text=True, capture_output=True)
     lines = (done.stdout + done.stderr).splitlines()
     assert done.returncode in (0, 3), lines

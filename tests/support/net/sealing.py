@@ -1,4 +1,4 @@
-"""What a client that encrypts by itself does: a data key of its own, wrapped for each reader, and AES-GCM."""
+"""Encryption as clients do it: a data key of the client's own, wrapped for each reader, and AES-GCM."""
 
 import base64
 import os
@@ -13,7 +13,7 @@ OAEP = padding.OAEP(padding.MGF1(hashes.SHA1()), hashes.SHA1(), None)
 
 
 class Sealer:
-    """With one RSA key pair, whose PEM files official clients read."""
+    """An encrypting client with one RSA key pair, whose PEM files official clients read."""
 
     def __init__(self, folder: Path, name: str = "key") -> None:
         self.name = name
@@ -35,16 +35,16 @@ class Sealer:
         self._data_key = AESGCM.generate_key(256)
 
     def keys(self) -> dict[str, Any]:
-        """As ``encryptionKeys`` says them, before JSON and base64."""
+        """Return the value of ``encryptionKeys`` before JSON and base64."""
         wrapped = self.private.public_key().encrypt(self._data_key, OAEP)
         about = {"keyValue": base64.b64encode(wrapped).decode(), "metadata": {"version": "1"}}
         return {self.name: about}
 
     def seal(self, content: bytes) -> tuple[bytes, bytes]:
-        """(sealed, the parameter to open it by)."""
+        """Encrypt ``content``; return it and the parameter that opens it."""
         nonce = os.urandom(12)
         return AESGCM(self._data_key).encrypt(nonce, content, None), nonce
 
     def opened(self, sealed: bytes, nonce: bytes, wrapped: bytes) -> bytes:
-        """What anybody with the private key does."""
+        """Decrypt content with the private key."""
         return AESGCM(self.private.decrypt(wrapped, OAEP)).decrypt(nonce, sealed, None)

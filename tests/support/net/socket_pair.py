@@ -1,4 +1,4 @@
-"""Both ends of a WebSocket in this event loop: the gateway's real connection, and a client without I/O."""
+"""A WebSocket in this event loop: the gateway's real connection, and a client without I/O."""
 
 import asyncio
 from typing import Any, Self
@@ -14,7 +14,7 @@ TIMEOUT_S = 60.0
 
 
 class MemoryTransport(asyncio.Transport):
-    """What the connection writes reaches the client at once, unless the client does not ``read``."""
+    """A transport whose bytes reach the client at once, unless the client does not read."""
 
     def __init__(self, pair: "SocketPair") -> None:
         super().__init__({"peername": ("127.0.0.1", 50_000), "sockname": ("127.0.0.1", 8080)})
@@ -42,7 +42,7 @@ class MemoryTransport(asyncio.Transport):
             self._pair.connection.pause_writing()
 
     def drain(self) -> None:
-        """The client reads what waits."""
+        """Let the client read the waiting bytes."""
         was_full = len(self._waiting) > self._high
         data, self._waiting = bytes(self._waiting), bytearray()
         self._pair.take(data)
@@ -75,7 +75,7 @@ class MemoryTransport(asyncio.Transport):
 
 
 class SocketPair:
-    """``texts`` and ``frames`` hold what came; ``response`` is the answer to the handshake."""
+    """A socket. ``texts`` and ``frames`` hold what was received; ``response`` is the answer to the handshake."""
 
     def __init__(
         self, application: Application, path: str, headers: dict[str, str] | None = None
@@ -95,7 +95,7 @@ class SocketPair:
         request = self.client.connect()
         for name, value in (headers or {}).items():
             if name in request.headers:
-                del request.headers[name]  # setting adds another one
+                del request.headers[name]  # an assignment adds a second header
             request.headers[name] = value
         self.client.send_request(request)
         self.push()
@@ -106,7 +106,7 @@ class SocketPair:
         return self
 
     def send(self, *texts: str) -> None:
-        """Send text messages, all in one piece."""
+        """Send text messages in one piece."""
         for text in texts:
             self.client.send_text(text.encode())
         self.push()
@@ -124,7 +124,7 @@ class SocketPair:
             self.connection.data_received(data)
 
     async def receive(self) -> str:
-        """The next text message."""
+        """Return the next text message."""
         return await asyncio.wait_for(self.texts.get(), TIMEOUT_S)
 
     def take(self, data: bytes) -> None:
@@ -148,11 +148,11 @@ class SocketPair:
         self.ended.set()
 
     def closed(self) -> tuple[int, str]:
-        """Close code and reason that the gateway sent. Fails when it sent none."""
+        """Return the close code and reason that the gateway sent. Fails when it sent none."""
         received: Any = self.client.close_rcvd
         return received.code, received.reason
 
     async def hang_up(self) -> None:
-        """The client is gone, and the application ends."""
+        """Disconnect the client and wait for the end of the application."""
         self.connection.connection_lost(None)
         await self.sockets.close()

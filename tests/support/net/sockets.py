@@ -26,18 +26,18 @@ def refused(instance: Instance, path: str, **options: Any) -> tuple[int, str]:
 
 
 def asked(socket: ClientConnection, frame: Any) -> dict[str, Any]:
-    """The answer to a frame (text goes out as it is)."""
+    """Send a frame, a text as it is and anything else as JSON; return the answer."""
     socket.send(frame if isinstance(frame, str) else json.dumps(frame))
     return received(socket)
 
 
 def received(socket: ClientConnection) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(socket.recv(10))
-    return found
+    answer: dict[str, Any] = json.loads(socket.recv(10))
+    return answer
 
 
 def silent(socket: ClientConnection, seconds: float = 0.4) -> bool:
-    """Nothing comes: the wait is the check."""
+    """Return whether nothing arrives for ``seconds``: the wait is the check."""
     try:
         socket.recv(seconds)
     except TimeoutError:
@@ -46,7 +46,7 @@ def silent(socket: ClientConnection, seconds: float = 0.4) -> bool:
 
 
 def closing(socket: ClientConnection) -> tuple[int, str]:
-    """Code and reason, once the server closed; frames before it are skipped."""
+    """Wait until the server closes; return code and reason. Frames before the close are skipped."""
     with pytest.raises(ConnectionClosed) as caught:
         while True:
             socket.recv(10)
@@ -55,7 +55,7 @@ def closing(socket: ClientConnection) -> tuple[int, str]:
 
 
 def closing_code(socket: ClientConnection) -> int:
-    """Once the server ended it: 1006 without a close frame."""
+    """Wait until the server ends the connection; return the code, 1006 without a close frame."""
     with pytest.raises(ConnectionClosed) as caught:
         while True:
             socket.recv(10)
@@ -67,7 +67,7 @@ def encoded(content: bytes) -> str:
 
 
 def published(instance: Instance, topic: str, *contents: bytes) -> list[str]:
-    """Message ids of contents published through a socket."""
+    """Publish contents through a socket; return their message ids."""
     with opened(instance, f"producer/{topic}") as producer:
         answers = [asked(producer, {"payload": encoded(content)}) for content in contents]
     assert [answer["result"] for answer in answers] == ["ok"] * len(contents)
@@ -81,5 +81,5 @@ def payloads(socket: ClientConnection, count: int) -> list[bytes]:
 def stats(instance: Instance, topic: str) -> dict[str, Any]:
     status, body = instance.rest("GET", f"/admin/v2/{topic}/stats")
     assert status == 200, body
-    found: dict[str, Any] = body
-    return found
+    figures: dict[str, Any] = body
+    return figures

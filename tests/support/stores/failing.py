@@ -1,4 +1,4 @@
-"""For tests: a metadata store of which a chosen call gets no answer, before or after it was done."""
+"""A metadata store in which a chosen call gets no answer, before or after it was done."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -23,10 +23,11 @@ def _every(operation: str, path: str) -> bool:
 
 
 class FailingStore:
-    """A MetadataStore over another one. Only what goes through this object is counted and fails.
+    """A MetadataStore over another one. Only calls through this object are counted and fail.
 
     ``counted(operation, path)`` chooses the calls (``get``, ``exists``, ``children``, ``create``, ``put``, ``delete``)
-    that count; all others pass. ``calls`` is how many there were since ``fail_at`` or ``heal``, ``log`` which.
+    that count; all others pass. ``calls`` is their number since ``fail_at`` or ``heal``;
+    ``log`` has their names and paths.
     """
 
     def __init__(self, store: MetadataStore, counted: Callable[[str, str], bool] = _every) -> None:
@@ -41,16 +42,16 @@ class FailingStore:
         self._lost_answer = False
 
     def fail_at(self, k: int, *, lost_answer: bool = False, calls: int = 1) -> None:
-        """Of the calls from now on the ``k``-th (1: the next one) raises StoreUnavailableError.
+        """Let the ``k``-th call from now on (1: the next one) raise StoreUnavailableError.
 
-        ``lost_answer``: it is done all the same. So do those behind it, ``calls`` in all, undone in either case.
+        With ``lost_answer`` that call is done nevertheless. ``calls`` calls fail in all; the later ones are never done.
         """
         self.heal()
         self._first, self._stop = k, k + calls
         self._lost_answer = lost_answer
 
     def heal(self) -> None:
-        """Every call is answered from now on. The counts start again."""
+        """Answer every call from now on, and reset the counts."""
         self.calls = self.failed = self._first = self._stop = 0
         self.log = []
 

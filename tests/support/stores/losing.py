@@ -1,4 +1,4 @@
-"""For tests: a metadata session that ends at chosen calls."""
+"""A metadata session that ends at chosen calls."""
 
 from typing import Any
 
@@ -7,7 +7,8 @@ from engine.metadata.store import Watch
 
 
 class LosingStore(MemoryStore):
-    """Loses connection and session before or after chosen calls; the client learns of the one, then of the other."""
+    """A store that loses connection and session before or after chosen calls. The client detects the loss of the
+    connection, then that of the session."""
 
     def __init__(self, server: MemoryServer) -> None:
         super().__init__(server, 10.0)
@@ -17,11 +18,11 @@ class LosingStore(MemoryStore):
 
     @property
     def lives(self) -> bool:
-        """Whether the server knows the session, too."""
+        """True while the server has the session as well."""
         return self.session_id in self._server._sessions
 
     def lose_at(self, losses: dict[int, str]) -> None:
-        """``losses``: number of a call from now → ``before`` or ``after`` it."""
+        """Set the losses: number of a call from now → ``before`` or ``after`` it."""
         self.calls, self.losses = 0, losses
 
     def lose(self) -> None:

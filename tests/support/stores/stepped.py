@@ -1,4 +1,4 @@
-"""For tests: clients of one metadata tree whose calls happen one at a time, in an order that the test chooses."""
+"""Clients of one metadata tree whose calls are done one at a time, in an order that the test chooses."""
 
 from collections.abc import Coroutine, Generator, Iterator
 from typing import Any
@@ -13,7 +13,7 @@ class _Step:
 
 
 class CrashedError(BaseException):
-    """The client's process is gone: nothing it does reaches the store any more."""
+    """The death of the client's process: none of its calls reaches the store any more."""
 
 
 class SteppedStore:
@@ -34,13 +34,13 @@ class SteppedStore:
 
     async def get_all(self, paths: list[str], parent: str | None = None) -> Any:
         await self._turn()
-        found = []
+        records = []
         for path in paths:
             try:
-                found.append(self._tree.get(path))
+                records.append(self._tree.get(path))
             except NoNodeError:
-                found.append(None)
-        return found, []
+                records.append(None)
+        return records, []
 
     async def exists(self, path: str) -> Stat | None:
         await self._turn()
@@ -86,7 +86,7 @@ class Actor:
         self.step()  # up to its first call
 
     def step(self) -> None:
-        """Let its next call happen. Nothing once it is done."""
+        """Let the next call be done; do nothing once the work is done."""
         if self.done:
             return
         try:
@@ -97,18 +97,18 @@ class Actor:
             self.done, self.error = True, error
 
     def finish(self) -> None:
-        """All of the rest."""
+        """Let all remaining calls be done."""
         while not self.done:
             self.step()
 
     def crash(self) -> None:
-        """End it where it is."""
+        """End the work at its present call."""
         self._store.crashed = True
         self.finish()
 
 
 def two_switches(first_max: int, second_max: int) -> Iterator[tuple[int, int]]:
-    """Orders of two actors: so many steps of the first, so many of the second, then all of the first, and the rest."""
+    """Yield orders of two actors: numbers of steps of the first and then of the second, before each is finished."""
     for first in range(first_max + 1):
         for second in range(second_max + 1):
             yield first, second

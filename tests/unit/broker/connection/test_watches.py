@@ -58,7 +58,7 @@ class Watching(Client):
 
     def change(self, *names: str) -> None:
         self.everything.listed = [START + name for name in names]
-        for callback in list(self.everything.told.values()):
+        for callback in list(self.everything.watchers.values()):
             callback()
 
 
@@ -103,10 +103,10 @@ async def test_a_client_that_does_not_read_is_told_at_once_later(client: Watchin
 async def test_a_closed_watcher_is_told_nothing(client: Watching) -> None:
     await client.ask()
     await client.family.unwatch(pb.CommandWatchTopicListClose(request_id=2, watcher_id=3))
-    assert client.everything.told == {}
+    assert client.everything.watchers == {}
     await client.ask()
     client.family.disconnected()
-    assert client.everything.told == {}
+    assert client.everything.watchers == {}
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ async def test_what_is_refused(
     client = Watching(**settings)
     with pytest.raises(refusal, match=text):
         await client.ask(pattern)
-    assert client.everything.told == {}
+    assert client.everything.watchers == {}
 
 
 async def test_a_namespace_that_is_no_name_ends_the_connection(client: Watching) -> None:

@@ -43,7 +43,7 @@ async def follow(lists: TopicLists) -> Told:
 
 def change(everything: Everything, names: list[str]) -> None:
     everything.listed = names
-    for callback in list(everything.told.values()):
+    for callback in list(everything.watchers.values()):
         callback()
 
 
@@ -53,7 +53,7 @@ async def test_all_followers_are_told_of_one_list() -> None:
     everything.listed = ["a", "b"]
     one, two = await follow(lists), await follow(lists)
     assert one.names == two.names == {"a", "b"}
-    assert len(everything.told) == 1
+    assert len(everything.watchers) == 1
     change(everything, ["b", "c"])
     await until(lambda: one.names == two.names == {"b", "c"})
     assert one.times == 1
@@ -113,7 +113,7 @@ async def test_the_store_is_not_watched_for_nobody() -> None:
     told = await follow(lists)
     lists.leave(NAMESPACE, told)
     lists.leave(NAMESPACE, told)
-    assert everything.told == {}
+    assert everything.watchers == {}
     await lists.close()
 
 
@@ -128,7 +128,7 @@ async def test_what_changes_while_the_store_is_silent_is_told_later() -> None:
         await lists.follow(NAMESPACE, Told())
     everything.silent = False
     await until(lambda: told.names == {"a"})
-    assert everything.told
+    assert everything.watchers
     await lists.close()
 
 
