@@ -35,7 +35,7 @@ QUICK = {
 
 
 class ShiftedClock(LoopClock):
-    """The loop's clock, ahead by a fixed time."""
+    """The loop's clock, whose wall time is ahead by ``ahead_ms``."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -18,7 +18,7 @@ PORT_MIN = 20_000
 
 
 class Listeners(dict[int, ProtocolFactory]):
-    """Factories of accepted connections, by port. A port is not given twice, as systems rarely do."""
+    """Factories of accepted connections, by port. No port is given twice, since systems hardly ever do it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class Pipe(asyncio.Transport):
         self._loop = asyncio.get_running_loop()
         self._incoming: list[bytes] = []
         self._ended = False
-        """End the input: the peer writes nothing more."""
+        """True once the peer writes nothing more."""
         self._closing = False
         self._reading = True
         self._scheduled = False
