@@ -500,7 +500,9 @@ EDITS = (
         "engine/ownership/owner.py::BundleOwnership._hold",
         "self._watched[namespace] = self._store.watch(path, lambda _: self._forget(namespace))",
         "self._watched[namespace] = lambda: None",
-        ("unit/ownership/test_boundaries.py::test_changed_boundaries_are_read_again",),
+        (
+            "unit/ownership/test_boundaries.py::test_a_bundle_acquired_without_its_namespace_in_the_cache_is_lost_by_a_split",
+        ),
     ),
     Edit(
         "session-expiry-ignored",

@@ -42,6 +42,19 @@ async def test_changed_boundaries_are_read_again(server: MemoryServer, holding: 
     assert not one.ownership.serves(TopicName.parse("public/default/x"))
 
 
+async def test_a_bundle_acquired_without_its_namespace_in_the_cache_is_lost_by_a_split(
+    server: MemoryServer,
+) -> None:
+    other = Broker(server.session(), "other")
+    owner = Broker(server.session(), "owner")
+    bundle = (await other.ownership.bundles(TOPIC.namespace)).of_topic(TOPIC)
+    assert await owner.ownership.acquire(bundle)
+    for _ in range(50):  # the check that follows the acquisition has ended
+        await asyncio.sleep(0)
+    await split(other)
+    await until(lambda: owner.lost == [bundle])
+
+
 async def test_a_namespace_that_was_deleted_is_not_remembered(server: MemoryServer) -> None:
     one = Broker(server.session(), "one")
     await one.ownership.bundles(TOPIC.namespace)
