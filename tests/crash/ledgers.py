@@ -26,15 +26,15 @@ READ_BYTES = 4 << 20
 
 
 def payload(ledger_id: int, entry_id: int) -> bytes:
-    """What an entry must hold, in every life: names itself, 20 to 1600 bytes."""
+    """Return the content of an entry, the same in every life: its name and padding, up to about 1,600 bytes."""
     name = b"%d:%d." % (ledger_id, entry_id)
     return name + b"x" * ((ledger_id * 7919 + entry_id * 104_729) % 1600)
 
 
 @dataclass
 class Written:
-    """One ledger. ``stop``: number of entries once it is closed; None while its end is not known. ``fenced``: somebody
-    recovered it, so its bookie takes no more from its writer."""
+    """One ledger. ``stop``: number of entries once it is closed; None while its end is not known. ``fenced``: it
+    was recovered, so its bookie accepts no more from its writer."""
 
     sent: int = 0
     listener: Listener = field(default_factory=Listener)
@@ -91,7 +91,7 @@ class LedgerLoad:
             self.ledgers[writer.ledger_id] = written
             made += 1
             await self._fill(writer, written, self._draw.randrange(50, 400))
-            if self._draw.random() < 0.3:  # somebody takes it over, and fences it
+            if self._draw.random() < 0.3:  # another client recovers, and so fences, it
                 await check(await client.open(writer.ledger_id, recover=True), written)
                 written.fenced = True
             else:
@@ -145,7 +145,7 @@ class LedgerLoad:
 
 
 async def check(reader: LedgerReader, written: Written) -> int:
-    """A closed ledger holds all that was confirmed, nothing that was not sent, each entry as sent."""
+    """Check that a closed ledger holds everything confirmed, nothing unsent, and each entry as it was sent."""
     stop = reader.last_confirmed + 1
     about = f"ledger {reader.ledger_id}: {stop} entries, {written.confirmed} confirmed of {written.sent} sent"
     assert reader.closed, about
@@ -154,10 +154,10 @@ async def check(reader: LedgerReader, written: Written) -> int:
     written.stop = stop
     first = 0
     while first < stop:
-        found = payloads_of(await reader.read(first, stop - 1, READ_BYTES))
-        wanted = [payload(reader.ledger_id, first + i) for i in range(len(found))]
-        assert found, f"{about}, nothing read at {first}"
-        assert found == wanted, f"{about}, others at {first} to {first + len(found) - 1}"
-        first += len(found)
+        payloads = payloads_of(await reader.read(first, stop - 1, READ_BYTES))
+        wanted = [payload(reader.ledger_id, first + i) for i in range(len(payloads))]
+        assert payloads, f"{about}, nothing read at {first}"
+        assert payloads == wanted, f"{about}, others at {first} to {first + len(payloads) - 1}"
+        first += len(payloads)
     assert first == stop, f"{about}, read up to {first}"
     return stop

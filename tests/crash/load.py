@@ -11,7 +11,7 @@ PAYLOAD_BYTES = 200
 
 
 def quiet_client(url: str, log: str = os.devnull) -> pulsar.Client:
-    """A client that retries for long and complains to ``log`` only: faults are what these tests are about."""
+    """Return a client that retries for long and logs to ``log`` only, because these tests cause faults."""
     logger = pulsar.FileLogger(pulsar.LoggerLevel.Info, log)
     return pulsar.Client(url, operation_timeout_seconds=60, logger=logger)
 
@@ -86,7 +86,7 @@ class Load:
             self.consumer.acknowledge(message)
 
     def wait_confirmed(self, more: int, timeout_s: float) -> None:
-        """Until ``more`` further messages got their receipts. Raises TimeoutError."""
+        """Wait until ``more`` further messages got their receipts. Raises TimeoutError."""
         goal = len(self.confirmed) + more
         until = time.monotonic() + timeout_s
         while len(self.confirmed) < goal:
@@ -121,13 +121,13 @@ class Load:
         )
 
     def in_order(self) -> bool:
-        """Whether first deliveries came in the order of sending."""
+        """Return whether first deliveries have the order of sending."""
         first_times = list(dict.fromkeys(self.received))
         return first_times == sorted(first_times)
 
 
 def finish(load: Load) -> int:
-    """Everything confirmed was received in order, nothing was refused; how much it was."""
+    """Check that everything confirmed was received in order and nothing refused; return the number of messages."""
     try:
         load.stop_sending()
         missing = load.drain(30)

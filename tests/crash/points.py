@@ -1,6 +1,6 @@
-"""Where a bookie process is killed: every operation of its storage by name, and in which part of its life it comes.
+"""Points at which a bookie process is killed: every operation of its storage, and the part of its life that has it.
 
-``serve``: while it takes adds; ``replay``: in the start after a crash; ``format``: in its very first start.
+``serve``: while it receives adds; ``replay``: in the start after a crash; ``format``: in its very first start.
 """
 
 from typing import Literal, NamedTuple
@@ -9,7 +9,7 @@ Part = Literal["serve", "replay", "format"]
 
 
 class Point(NamedTuple):
-    """An operation of a LossyDisk, only below the function ``inside`` if that is given. ``often``: it comes again."""
+    """An operation of a LossyDisk, only below the function ``inside`` if that is given. ``often``: it recurs."""
 
     part: Part
     operation: str
@@ -21,12 +21,12 @@ class Point(NamedTuple):
 
 
 def points(part: Part, inside: str, kind: str, names: str, *, often: bool = True) -> list[Point]:
-    """One for each of ``names`` of files of that kind."""
+    """Return a point for each of the operations ``names`` of files of that kind."""
     return [Point(part, f"{kind}.{name}", inside, often) for name in names.split()]
 
 
 SECURE = (("manifest", "write sync"), ("index", "flush"))
-"""How what garbage collection and compaction decide becomes durable."""
+"""Operations that make decisions of garbage collection and compaction durable."""
 
 SERVE = [
     *points("serve", "", "journal", "write sync create fill sync_fill sync_dir header sync_header"),
@@ -74,4 +74,4 @@ FORMAT = [
 ]
 POINTS = [*SERVE, *GARBAGE, *COMPACTION, *REPLAY, *FORMAT]
 UNNAMED = {"lastmark.truncate", "cookie.truncate", "manifest.truncate"}
-"""Seen, but nothing that a crash could do there differs from the write before them."""
+"""Operations where a crash has the same effect as at the write before them."""

@@ -23,7 +23,7 @@ SMALL_MB, LARGE_MB = 160, 400
 
 @contextmanager
 def mounted(place: Path, size_mb: int) -> Iterator[Path]:
-    """A small file system in memory. Skips the test where one may not be mounted."""
+    """Mount a small file system in memory. Skips the test where mounting is not allowed."""
     place.mkdir(parents=True)
     options = ["-t", "tmpfs", "-o", f"size={size_mb}m", "tmpfs", str(place)]
     try:
@@ -50,7 +50,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def publish_until_refused(producer: pulsar.Producer, timeout_s: float) -> tuple[int, Exception]:
-    """How many sends were confirmed, and what ended it."""
+    """Return how many sends were confirmed, and the error that ended them."""
     until = time.monotonic() + timeout_s
     confirmed = 0
     while time.monotonic() < until:
@@ -127,7 +127,7 @@ ALL_THREE = {
     "flush_interval_s": "0.5",
 }
 ONE_OF_THREE = {"disk_usage_threshold": "0.8", "disk_usage_lwm_threshold": "0.7"}
-"""The others are on the disk of whoever runs this, however full that is."""
+"""Settings of the bookie with the small disk; the others are on the disk of the machine, however full that is."""
 
 
 def wait_said(bookie: Process, words: str, timeout_s: float) -> None:

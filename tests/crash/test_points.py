@@ -24,17 +24,17 @@ SEED = int(os.environ.get("CRASH_SEED", "1"))
 CHAINS = 2
 BEFORE = Plan("entrylog.sync_dir", "Flusher.flush", armed=False, when="after")
 TRIES = 5
-"""Of a start after a crash: a flush may hold but entries that no sync of the journal has reached yet, none of them
-confirmed. Where all of them are lost, nothing is replayed, and the start has no log to write."""
+"""Attempts of a start after a crash: a flush may hold only entries that no sync of the journal has reached yet,
+none of them confirmed. Where all of them are lost, nothing is replayed, and the start has no log to write."""
 
 
 def plans(part: Part) -> list[Plan]:
-    """Each point before and after by turns, early and late; all unsynced bytes lost, or some, by turns."""
+    """Return the plans for a part: by turns before and after each point, with all or some unsynced bytes lost."""
     draw = random.Random(SEED)
-    found = []
+    drawn = []
     for time_ in range(TIMES):
         for i, point in enumerate(point for point in POINTS if point.part == part):
-            found.append(
+            drawn.append(
                 Plan(
                     point.operation,
                     point.inside,
@@ -45,10 +45,10 @@ def plans(part: Part) -> list[Plan]:
                     seed=draw.randrange(1 << 30),
                 )
             )
-    return found
+    return drawn
 
 
-def tell(capsys: pytest.CaptureFixture[str], what: str, places: list[Place]) -> None:
+def report(capsys: pytest.CaptureFixture[str], what: str, places: list[Place]) -> None:
     with capsys.disabled():
         confirmed = sum(place.load.confirmed for place in places)
         print(
@@ -78,12 +78,12 @@ async def test_killed_while_serving(places: Any, capsys: pytest.CaptureFixture[s
         await place.verify()
 
     await in_chains(CHAINS, plans("serve"), chain)
-    tell(capsys, "points while serving", made)
+    report(capsys, "points while serving", made)
 
 
 @pytest.mark.timeout(300 + 120 * TIMES)
 async def test_killed_while_starting_again(places: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each time after a flush that began a log and did not come to index it."""
+    """Kill each start after a flush that began a log and did not reach the index."""
     made: list[Place] = []
 
     async def chain(i: int, work: list[Plan]) -> None:
@@ -100,7 +100,7 @@ async def test_killed_while_starting_again(places: Any, capsys: pytest.CaptureFi
         await place.verify()
 
     await in_chains(CHAINS, plans("replay"), chain)
-    tell(capsys, "points in the start after a crash", made)
+    report(capsys, "points in the start after a crash", made)
 
 
 @pytest.mark.timeout(300 + 120 * TIMES)
@@ -118,7 +118,7 @@ async def test_killed_while_being_set_up(places: Any, capsys: pytest.CaptureFixt
             place.bookie.end()
 
     await in_chains(CHAINS, plans("format"), chain)
-    tell(capsys, "points in the first start", made)
+    report(capsys, "points in the first start", made)
 
 
 async def test_every_operation_of_the_disk_has_a_named_point(places: Any) -> None:

@@ -28,7 +28,7 @@ def instance(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def finish(load: Load, what: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Everything confirmed was received, nothing was refused; prints the counts."""
+    """Check that everything confirmed was received and nothing refused; print the counts."""
     try:
         load.stop_sending()
         missing = load.drain(60)

@@ -12,7 +12,7 @@ from tests.crash import torture
 MESSAGES = 20_000
 SECONDS = 10.0
 HANGS_S = 600
-"""What a loaded machine needs is far below that; what stands still is found by the run itself."""
+"""Limit far above the time of a loaded machine; the run itself detects that there is no progress."""
 SEED = int(os.environ.get("CRASH_SEED", "1"))
 
 
@@ -37,7 +37,7 @@ def test_nothing_confirmed_is_lost_or_reordered_whatever_dies(
 def test_all_confirmed_is_readable_after_one_of_three_bookies_was_wiped_again_and_again(
     zookeeper_server: ZooKeeperProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each time its old name is refused, and a new bookie takes its place."""
+    """Check each time that the old name is refused and a new bookie replaces the wiped one."""
     report = torture.run(
         tmp_path,
         zookeeper_server,

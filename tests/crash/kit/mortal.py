@@ -1,6 +1,6 @@
 """``python -m tests.crash.kit.mortal <module> [argument …]``: a process that ends with the test that started it.
 
-SIGUSR1 makes it say in its log what each of its tasks waits for, from the outside in.
+On SIGUSR1 it logs what each of its tasks waits for, from the outside in.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ END_OF_TASKS = "--- end of tasks"
 
 
 def _chain(awaited: Any) -> str:
-    """Where a coroutine stands, and what it awaits, and so on."""
+    """Return the place of a coroutine and of everything that it awaits, from the outside in."""
     steps = []
     while awaited is not None:
         frame = getattr(awaited, "cr_frame", None) or getattr(awaited, "gi_frame", None)
@@ -26,7 +26,7 @@ def _chain(awaited: Any) -> str:
     return " > ".join(steps)
 
 
-def _say_tasks(*_: object) -> None:
+def _log_tasks(*_: object) -> None:
     lines = [f"  {task.get_name()}: {_chain(task.get_coro())}" for task in asyncio.all_tasks()]
     print("--- tasks", *sorted(lines), END_OF_TASKS, sep="\n", file=sys.stderr, flush=True)
 
@@ -34,6 +34,6 @@ def _say_tasks(*_: object) -> None:
 if __name__ == "__main__":
     # Not in preexec_fn: with threads about, Python code between fork and exec may wait for a lock for ever.
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    signal.signal(signal.SIGUSR1, _say_tasks)
+    signal.signal(signal.SIGUSR1, _log_tasks)
     sys.argv = sys.argv[1:]
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

@@ -1,7 +1,7 @@
 """A process that has imported the bookie and forks one for each life: importing takes longer than most of them live.
 
-``python -m tests.crash.kit.nursery <socket>``: each connection asks for one life (a line of JSON with plan, arguments,
-environment, log), hears its process id, and at its end how it ended. Whoever goes, its children go, too.
+``python -m tests.crash.kit.nursery <socket>``: each connection requests one life (a line of JSON with plan, arguments,
+environment, log). It receives the process id, and the exit status at the end. The end of a process ends its children.
 """
 
 import ctypes
@@ -31,10 +31,8 @@ def die_with_parent() -> None:
 
 def serve(path: str) -> None:
     die_with_parent()
-    for late in (
-        "engine.metadata.zookeeper",
-        "rocksdict",
-    ):  # a bookie imports them when it needs them
+    # A bookie imports these only when it needs them.
+    for late in ("engine.metadata.zookeeper", "rocksdict"):
         importlib.import_module(late)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     listener = socket.socket(socket.AF_UNIX)
@@ -49,7 +47,7 @@ def serve(path: str) -> None:
 
 
 def keep(link: socket.socket) -> NoReturn:
-    """Wait for one bookie and tell how it ended."""
+    """Wait for one bookie and report its exit status."""
     die_with_parent()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     life = json.loads(link.makefile().readline())
@@ -64,7 +62,7 @@ def keep(link: socket.socket) -> NoReturn:
 
 
 def live(life: dict[str, Any]) -> NoReturn:
-    """Be the bookie, up to the interpreter's own end."""
+    """Run the bookie up to the end of the interpreter."""
     die_with_parent()
     log = os.open(life["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(log, 1)
@@ -85,22 +83,22 @@ class Life:
             self._link.close()
             raise
         self._link.sendall(json.dumps(life).encode() + b"\n")
-        self._heard = b""
+        self._received = b""
         self.returncode: int | None = None
         self._turn = threading.Lock()
         self.pid = int(self._line(10.0))
 
     def _line(self, timeout_s: float) -> bytes:
-        """Raises TimeoutError; what was heard so far is kept."""
+        """Return the next line. Raises TimeoutError; the bytes received so far are kept."""
         self._link.settimeout(timeout_s)
         try:
-            while b"\n" not in self._heard:
+            while b"\n" not in self._received:
                 more = self._link.recv(64)
                 assert more, "the nursery is gone"
-                self._heard += more
+                self._received += more
         except BlockingIOError as error:
             raise TimeoutError from error
-        line, self._heard = self._heard.split(b"\n", 1)
+        line, self._received = self._received.split(b"\n", 1)
         return line
 
     def poll(self) -> int | None:
@@ -110,7 +108,7 @@ class Life:
             return None
 
     def wait(self, timeout: float) -> int:
-        """Raises subprocess.TimeoutExpired. Several threads may wait."""
+        """Wait for the end. Raises subprocess.TimeoutExpired. Several threads may wait."""
         until = time.monotonic() + timeout
         while self.returncode is None:
             with self._turn:

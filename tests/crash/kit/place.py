@@ -97,6 +97,6 @@ class Place:
         self.entries += await self.load.verify()
 
     def words(self) -> dict[str, Any]:
-        """What a bookie process said before its end."""
+        """Return what a bookie process reported before its end."""
         path = self.bookie.data_dir / "kept" / LAST_WORDS
         return dict(json.loads(path.read_text())) if path.exists() else {}
