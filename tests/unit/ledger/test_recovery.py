@@ -93,7 +93,7 @@ async def test_recovery_under_load_keeps_every_confirmed_entry(start_cluster: St
                 except LedgerError:
                     return
                 sent += payloads
-                await asyncio.sleep(0)
+                await asyncio.sleep(0.0001)
 
         loading = asyncio.get_running_loop().create_task(load())
         await listener.reach(100 * (turn + 1))
