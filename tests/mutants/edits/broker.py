@@ -449,7 +449,7 @@ EDITS = (
         "engine/ownership/owner.py::BundleOwnership.serves",
         "and bundle not in self._leaving",
         "",
-        (f"{OWNER}::test_a_released_bundle_is_unloaded_before_its_node_goes",),
+        (f"{OWNER}::test_a_released_bundle_is_unloaded_before_its_node_is_deleted",),
     ),
     Edit(
         "node-removed-before-topics-are-closed",
@@ -463,7 +463,7 @@ EDITS = (
         if unload is not None:
             await unload(bundle)
         """,
-        (f"{OWNER}::test_a_released_bundle_is_unloaded_before_its_node_goes",),
+        (f"{OWNER}::test_a_released_bundle_is_unloaded_before_its_node_is_deleted",),
     ),
     Edit(
         "bundle-served-after-a-lost-answer",
@@ -536,7 +536,7 @@ EDITS = (
         "await store.delete(path, stat.version)",
         "await store.delete(path)",
         (
-            "unit/ownership/test_lost_races.py::test_a_node_that_changed_hands_under_a_claim_is_left_alone",
+            "unit/ownership/test_lost_races.py::test_a_node_with_a_new_owner_is_not_removed_by_a_claim",
         ),
     ),
     Edit(

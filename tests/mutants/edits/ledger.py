@@ -12,7 +12,7 @@ EDITS = (
         f"{RECOVERY}::_Recovery.run",
         "last = entry - 1",
         "last = max(entry - 2, -1)",
-        (f"{INVARIANTS}::test_i1_recovery_keeps_every_confirmed_entry_whoever_hangs",),
+        (f"{INVARIANTS}::test_i1_recovery_keeps_every_confirmed_entry_whichever_bookie_hangs",),
         "I1",
     ),
     Edit(
@@ -67,7 +67,7 @@ EDITS = (
         "engine/ledger/ledger_metadata.py::LedgerMetadata.check_follows",
         "if not same or ",
         "if ",
-        (f"{INVARIANTS}::test_i5_i6_steps_of_metadata",),
+        (f"{INVARIANTS}::test_i5_i6_only_forward_steps_of_metadata_are_allowed",),
         "I5",
     ),
     Edit(
@@ -85,7 +85,7 @@ EDITS = (
         "engine/ledger/ledger_metadata.py::LedgerMetadata.check_follows",
         "if self.state < before.state:",
         "if self.state < before.state and before.state is LedgerState.CLOSED:",
-        (f"{INVARIANTS}::test_i5_i6_steps_of_metadata",),
+        (f"{INVARIANTS}::test_i5_i6_only_forward_steps_of_metadata_are_allowed",),
         "I6",
     ),
     Edit(
@@ -109,7 +109,7 @@ EDITS = (
         f"{WRITER}::LedgerWriter.add_answered",
         "if rc == EOK and",
         "if rc in (EOK, EFENCED) and",
-        ("unit/ledger/test_recovery.py::test_fenced_writer_is_never_confirmed_again",),
+        ("unit/ledger/test_recovery.py::test_a_fenced_writer_confirms_nothing_more",),
     ),
     Edit(
         "last-confirmed-off-by-one",
@@ -125,7 +125,7 @@ EDITS = (
         "first, self._confirmed - 1",
         "first, self._next - 1",
         (
-            "unit/ledger/writing/test_replaced_bookies.py::test_i8_what_is_sent_again_carries_no_more_than_is_confirmed",
+            "unit/ledger/writing/test_replaced_bookies.py::test_i8_a_resent_entry_carries_no_more_than_is_confirmed",
         ),
         "I8",
     ),
@@ -150,7 +150,7 @@ EDITS = (
         "engine/ledger/quorum.py::AckTracker.acked",
         "if first > below:",
         "if stop < below:",
-        (f"{INVARIANTS}::test_i10_confirmations_come_in_order_without_gaps",),
+        (f"{INVARIANTS}::test_i10_confirmations_are_in_order_without_gaps",),
         "I10",
     ),
     Edit(
@@ -182,7 +182,7 @@ EDITS = (
         f"{WRITER}::LedgerWriter._advance",
         "if self._changing or self._error is not None:",
         "if self._error is not None:",
-        (f"{INVARIANTS}::test_i12_a_new_segment_starts_behind_the_confirmed_and_nothing_slips_in",),
+        (f"{INVARIANTS}::test_i12_a_new_segment_starts_behind_the_last_confirmed_entry",),
         "I12",
     ),
     Edit(
@@ -190,7 +190,7 @@ EDITS = (
         f"{WRITER}::LedgerWriter._change_ensemble",
         "start = self._confirmed",
         "start = self._next",
-        (f"{INVARIANTS}::test_i12_a_new_segment_starts_behind_the_confirmed_and_nothing_slips_in",),
+        (f"{INVARIANTS}::test_i12_a_new_segment_starts_behind_the_last_confirmed_entry",),
         "I12",
     ),
     Edit(
@@ -207,7 +207,7 @@ EDITS = (
         "stat = await store.put(path, encode(wanted), stored.version)",
         "stat = await store.put(path, encode(wanted))",
         (
-            "unit/ledger/test_lost_races.py::test_i14_a_change_between_reading_and_writing_is_not_written_over",
+            "unit/ledger/test_lost_races.py::test_i14_a_change_between_read_and_write_is_not_overwritten",
         ),
         "I14",
     ),
@@ -223,7 +223,7 @@ EDITS = (
             return wanted
         """,
         (
-            "unit/ledger/test_lost_races.py::test_i14_a_change_between_reading_and_writing_is_not_written_over",
+            "unit/ledger/test_lost_races.py::test_i14_a_change_between_read_and_write_is_not_overwritten",
         ),
         "I14",
     ),
@@ -232,7 +232,7 @@ EDITS = (
         "engine/ledger/metadata_update.py::change",
         "if asyncio.get_running_loop().time() >= deadline:",
         "if True:",
-        (f"{INVARIANTS}::test_i14_a_change_whose_answer_was_lost_is_settled",),
+        (f"{INVARIANTS}::test_i14_a_change_whose_answer_was_lost_is_resolved_by_reading",),
         "I14",
     ),
     Edit(
@@ -240,7 +240,7 @@ EDITS = (
         f"{RECOVERY}::_Recovery._verdict",
         "absent = self._quorum - self._acks + 1",
         "absent = max(self._quorum - self._acks, 1)",
-        (f"{INVARIANTS}::test_i15_ignorance_never_proves_absence",),
+        (f"{INVARIANTS}::test_i15_unknown_answers_never_prove_absence",),
         "I15",
     ),
     Edit(
@@ -248,7 +248,7 @@ EDITS = (
         f"{RECOVERY}::_Recovery._verdict",
         "op.codes[0] == ENOENTRY for op in ops",
         "op.codes[0] in MISSING for op in ops",
-        (f"{INVARIANTS}::test_i15_ignorance_never_proves_absence",),
+        (f"{INVARIANTS}::test_i15_unknown_answers_never_prove_absence",),
         "I15",
     ),
     Edit(
@@ -256,7 +256,7 @@ EDITS = (
         f"{RECOVERY}::_Recovery._fence",
         "max([self._last_segment.first - 1, -1, *lacs])",
         "max([-1, *lacs])",
-        (f"{INVARIANTS}::test_i16_recovery_asks_for_nothing_before_the_last_segment",),
+        (f"{INVARIANTS}::test_i16_recovery_reads_nothing_before_the_last_segment",),
         "I16",
     ),
     Edit(
@@ -272,7 +272,7 @@ EDITS = (
         except (TimeoutError, asyncio.CancelledError):
             last, length = -1, 0
         """,
-        (f"{INVARIANTS}::test_i17_an_abandoned_recovery_leaves_all_to_the_next",),
+        (f"{INVARIANTS}::test_i17_an_abandoned_recovery_can_be_completed_by_the_next",),
         "I17",
     ),
     Edit(
@@ -303,7 +303,7 @@ EDITS = (
         "engine/ledger/reading/replica_reads.py::ReplicaReads._failure",
         "if all(code in MISSING for code in self._codes):",
         "if any(code in MISSING for code in self._codes):",
-        (f"{INVARIANTS}::test_i21_damage_and_silence_are_not_absence",),
+        (f"{INVARIANTS}::test_i21_damage_and_timeouts_are_not_absence",),
     ),
     Edit(
         "password-not-compared",
@@ -317,13 +317,15 @@ EDITS = (
         "engine/ledger/digest.py::Digest._check_crc32c_batch",
         "or entry_id != entry",
         "",
-        (f"{INVARIANTS}::test_i32_an_entry_in_anothers_place_is_a_damaged_copy",),
+        (f"{INVARIANTS}::test_i32_an_entry_in_the_place_of_another_is_a_damaged_copy",),
     ),
     Edit(
         "tail-of-fewer-bookies",
         "engine/ledger/reading/last_confirmed.py::read_tail",
         "covered(answered, metadata.write_quorum, metadata.ack_quorum)",
         "any(answered)",
-        ("unit/ledger/test_tail_coverage.py::test_a_readers_end_needs_every_ack_quorum",),
+        (
+            "unit/ledger/test_tail_coverage.py::test_a_readers_last_confirmed_needs_answers_for_every_ack_quorum",
+        ),
     ),
 )

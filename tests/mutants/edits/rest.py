@@ -50,7 +50,7 @@ EDITS = (
             fresh = await self._read_bundles(namespace, path)
         """,
         "pass",
-        (f"{BOUNDARIES}::test_bundles_of_a_namespace_that_was_made_again_stay_held",),
+        (f"{BOUNDARIES}::test_bundles_of_a_recreated_namespace_stay_owned",),
     ),
     Edit(
         "bundle-served-until-its-node-is-removed",
@@ -69,14 +69,14 @@ EDITS = (
         if fresh is None:
             self._forget(namespace)
         """,
-        (f"{BOUNDARIES}::test_a_bundle_taken_again_while_what_was_left_of_it_is_removed_is_kept",),
+        (f"{BOUNDARIES}::test_a_bundle_acquired_again_during_its_removal_is_kept",),
     ),
     Edit(
         "boundaries-outlive-their-namespace",
         "engine/ownership/owner.py::BundleOwnership._policies",
         """if decode_json(value, f"policies of {namespace}").get("deleted"):""",
         "if False:",
-        (f"{BOUNDARIES}::test_no_boundaries_are_stored_of_a_namespace_that_is_being_deleted",),
+        (f"{BOUNDARIES}::test_no_boundaries_are_stored_for_a_namespace_being_deleted",),
     ),
     Edit(
         "lost-race-with-an-unload-told-to-the-caller",

@@ -10,7 +10,7 @@ from tests.support.scripted_bookies import World, scripted_world
 
 @pytest.fixture
 async def start_cluster() -> AsyncIterator[Callable[[int], Awaitable[Cluster]]]:
-    """``await start_cluster(3)``: a cluster of so many bookies."""
+    """A function that starts a cluster of the given number of bookies: ``await start_cluster(3)``."""
     cluster = Cluster()
 
     async def start(count: int) -> Cluster:
@@ -24,6 +24,6 @@ async def start_cluster() -> AsyncIterator[Callable[[int], Awaitable[Cluster]]]:
 
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
-    """No bookies yet: ``await world.start(3)``."""
+    """A world without bookies yet: ``await world.start(3)`` starts three."""
     async with scripted_world() as made:
         yield made

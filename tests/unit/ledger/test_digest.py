@@ -16,7 +16,7 @@ DIGESTS = {
 }
 
 
-def test_keys_of_passwords() -> None:
+def test_keys_are_derived_from_passwords() -> None:
     assert master_key(b"").hex() == "850bf1071c5e3d8c24235676f8816ae0cbe2f14f"
     assert mac_key(b"").hex() == "347ead6348e936507920c15d2ae8266ac6ce9b49"
     assert master_key(b"passwd").hex() == "9596625852f7fafc2c9cf0f9f7f3e5995206452b"
@@ -31,7 +31,7 @@ def test_sealed_entries_are_byte_exact(kind: DigestType) -> None:
 
 
 @pytest.mark.parametrize("kind", [DigestType.CRC32, DigestType.CRC32C, DigestType.HMAC])
-def test_any_flipped_byte_and_any_cut_is_found(kind: DigestType) -> None:
+def test_every_flipped_byte_and_every_truncation_is_detected(kind: DigestType) -> None:
     digest = Digest(kind, b"pw")
     entry = digest.seal(HEADER, b"payload")
     buf = b"##" + entry + b"##"
@@ -63,15 +63,15 @@ def test_a_batch_gives_intact_entries_up_to_the_first_damage(
         body += len(entry).to_bytes(4, "big") + entry
     whole = bytes(body)
     spans, intact = digest.check_batch(whole, 6, len(whole), 5, first)
-    found = [whole[a:b] for a, b in zip(spans[::2], spans[1::2], strict=True)]
-    assert (found, intact) == (payloads, True)
+    entries = [whole[a:b] for a, b in zip(spans[::2], spans[1::2], strict=True)]
+    assert (entries, intact) == (payloads, True)
     if payloads:
         body[6 + at % (len(body) - 6)] ^= flip
     damaged = bytes(body[: max(6, len(body) - cut)])
     spans, intact = digest.check_batch(damaged, 6, len(damaged), 5, first)
-    found = [damaged[a:b] for a, b in zip(spans[::2], spans[1::2], strict=True)]
-    assert found == payloads[: len(found)]
-    taken = sum(map(len, found)) + len(found) * (4 + digest.overhead)
+    entries = [damaged[a:b] for a, b in zip(spans[::2], spans[1::2], strict=True)]
+    assert entries == payloads[: len(entries)]
+    taken = sum(map(len, entries)) + len(entries) * (4 + digest.overhead)
     assert intact == (taken == len(damaged) - 6)
     assert not digest.check_batch(whole, 6, len(whole), 6, first)[0]
     assert not digest.check_batch(whole, 6, len(whole), 5, first + 1)[0]

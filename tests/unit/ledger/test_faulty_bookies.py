@@ -43,7 +43,7 @@ async def test_a_bookie_that_hangs_is_replaced_after_the_timeout(world: World) -
     await writer.close()
 
 
-async def test_striped_entries_are_sent_again_only_where_they_belong(world: World) -> None:
+async def test_striped_entries_are_resent_only_to_their_write_set(world: World) -> None:
     await world.start(4)
     listener = Listener()
     # The silent bookie is replaced when its add times out.
@@ -101,7 +101,9 @@ async def test_answers_out_of_order_and_twice_confirm_in_order(world: World) -> 
 
 
 @pytest.mark.parametrize("garbage", [b"\0\0\0\x18" + b"\xff" * 24, b"\x7f\xff\xff\xff" + b"\0" * 9])
-async def test_garbage_ends_the_connection_not_the_ledger(world: World, garbage: bytes) -> None:
+async def test_garbage_closes_the_connection_and_not_the_ledger(
+    world: World, garbage: bytes
+) -> None:
     await world.start(2)
     listener = Listener()
     writer = await world.client().create(1, 1, 1, listener=listener)
@@ -113,7 +115,7 @@ async def test_garbage_ends_the_connection_not_the_ledger(world: World, garbage:
     await writer.close()
 
 
-async def test_acknowledging_what_was_never_sent_is_a_failure(world: World) -> None:
+async def test_an_answer_to_an_add_that_was_never_sent_fails_the_bookie(world: World) -> None:
     await world.start(2)
     listener = Listener()
     writer = await world.client().create(1, 1, 1, listener=listener)
@@ -139,7 +141,7 @@ async def test_a_slow_replica_is_overtaken(world: World) -> None:
         assert payloads_of(await reader.read(0, 4, 1000)) == numbered(5)
 
 
-async def test_missing_everywhere_differs_from_not_knowing(world: World) -> None:
+async def test_an_entry_missing_everywhere_differs_from_an_unknown_one(world: World) -> None:
     await world.start(2)
     client = world.client()
     writer = await client.create(2, 2, 2, listener=Listener())
@@ -155,7 +157,9 @@ async def test_missing_everywhere_differs_from_not_knowing(world: World) -> None
         await reader.read(0, 1, 1000)
 
 
-async def test_a_good_prefix_is_returned_and_the_rest_read_elsewhere(world: World) -> None:
+async def test_an_intact_prefix_is_returned_and_the_rest_read_from_another_replica(
+    world: World,
+) -> None:
     await world.start(2)
     client = world.client()
     writer = await client.create(2, 2, 2, listener=Listener())
@@ -168,8 +172,8 @@ async def test_a_good_prefix_is_returned_and_the_rest_read_elsewhere(world: Worl
     assert payloads_of(await reader.read(3, 5, 1000)) == numbered(6)[3:]
 
 
-async def test_recovery_does_not_truncate_on_ignorance(world: World) -> None:
-    """AQ 2 of 3: one copy may hide on the bookie that cannot say, so one "no" and one error decide nothing."""
+async def test_recovery_does_not_truncate_on_unknown_answers(world: World) -> None:
+    """Keep the tail at AQ 2 of 3: one copy may be on the failing bookie, so one "no" and one error prove nothing."""
     await world.start(3)
     dead = world.client()
     listener = Listener()
@@ -212,7 +216,7 @@ async def test_recovery_fences_with_every_read(world: World) -> None:
         assert all(r.flags & wire.DO_FENCING for r in beyond)
 
 
-async def test_recovery_replaces_a_bookie_that_dies_meanwhile(world: World) -> None:
+async def test_recovery_replaces_a_bookie_that_fails_during_it(world: World) -> None:
     await world.start(4)
     dead = world.client()
     listener = Listener()
@@ -258,7 +262,7 @@ async def test_without_a_quorum_the_writer_fails(world: World) -> None:
 
 
 async def test_recovery_keeps_every_ensemble_it_wrote_to(world: World) -> None:
-    """Two bookies die in two windows of one recovery: each part of the tail is found where it was written."""
+    """Find each part of the tail where it was written, when two bookies die in two windows of one recovery."""
     await world.start(5)
     dead = world.client()
     writer = await dead.create(3, 3, 3, listener=Listener())

@@ -1,4 +1,4 @@
-"""Ledger ids: unique, short ones first, long ones for good once those end."""
+"""Ledger ids: unique; short ids first, long ids permanently after the short ones are exhausted."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from tests.support.stores.failing import FailingStore
 from tests.support.waiting import until
 
 
-async def test_ids_count_up_and_leave_no_nodes() -> None:
+async def test_ids_increase_and_their_nodes_are_removed() -> None:
     store = MemoryServer().session()
     ids = LedgerIds(store)
     assert [await ids.next() for _ in range(3)] == [0, 1, 2]
@@ -29,7 +29,7 @@ async def test_ids_of_many_sessions_differ() -> None:
         await store.close()
 
 
-async def test_long_ids_once_their_node_is_there() -> None:
+async def test_long_ids_are_used_once_their_node_exists() -> None:
     server = MemoryServer()
     store, other = server.session(), server.session()
     ids = LedgerIds(store)
@@ -45,7 +45,7 @@ async def test_long_ids_once_their_node_is_there() -> None:
     await other.close()
 
 
-async def test_short_ids_are_looked_for_once_while_nothing_changes() -> None:
+async def test_the_node_of_long_ids_is_read_once_while_nothing_changes() -> None:
     store = MemoryServer().session()
     counted = FailingStore(store, lambda operation, path: path == paths.LONG_ID_GENERATOR)
     ids = LedgerIds(counted)
@@ -56,7 +56,7 @@ async def test_short_ids_are_looked_for_once_while_nothing_changes() -> None:
 
 
 class Counters:
-    """Sequence nodes as a server that has given out very many names them."""
+    """A store whose sequence nodes have the numbers of a server that has already assigned very many."""
 
     def __init__(self, store: MemoryStore, numbers: dict[str, list[int]]) -> None:
         self._store = store
@@ -72,7 +72,7 @@ class Counters:
 
 
 @pytest.mark.parametrize("overflow", [(1 << 31) - 1, -(1 << 31)])
-async def test_short_ids_end_and_long_ones_follow_for_good(overflow: int) -> None:
+async def test_long_ids_follow_permanently_when_short_ids_are_exhausted(overflow: int) -> None:
     store = MemoryServer().session()
     last = (1 << 31) - 2
     long = f"{paths.long_id_directory(1)}/ID-"
@@ -91,7 +91,7 @@ async def test_short_ids_end_and_long_ones_follow_for_good(overflow: int) -> Non
     await store.close()
 
 
-async def test_strange_nodes_beside_the_long_ids_do_not_matter() -> None:
+async def test_unknown_nodes_beside_the_long_ids_are_ignored() -> None:
     store = MemoryServer().session()
     await store.create(paths.LONG_ID_GENERATOR + "/notes", make_parents=True)
     await store.create(paths.LONG_ID_GENERATOR + "/HOB-x")

@@ -1,6 +1,6 @@
-"""Invariants I1 to I18 of a ledger's client, one by one, against bookies whose answers the test decides.
+"""Invariants I1 to I18 of the ledger client, against bookies whose answers the test decides.
 
-I19 to I32 are the bookie's; what the client owes them (I20, I21, I25, I32) is here as well.
+I19 to I32 belong to the bookie; the client's share of them (I20, I21, I25, I32) is here as well.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ def members_of(world: World, writer: LedgerWriter) -> list[Scripted]:
 
 
 class Holding:
-    """Does what it is asked, and keeps the answers to adds until they are released."""
+    """A bookie that executes requests and holds back the answers to adds until they are released."""
 
     def __init__(self, bookie: Scripted) -> None:
         self._bookie = bookie
@@ -63,7 +63,7 @@ class Holding:
         return []
 
     def release(self) -> None:
-        """Over the oldest connection."""
+        """Send the held answers over the oldest connection."""
         self._bookie.transports[0].write(b"".join(self.held))
         self.held.clear()
 
@@ -71,7 +71,7 @@ class Holding:
 async def written(
     world: World, shape: tuple[int, int, int], count: int, client: LedgerClient | None = None
 ) -> tuple[LedgerWriter, list[Scripted]]:
-    """A ledger with so many confirmed entries, and its bookies."""
+    """Return the writer of a ledger with ``count`` confirmed entries, and its bookies."""
     listener = Listener()
     writer = await (client or world.client()).create(*shape, listener=listener)
     writer.append(run_of(*numbered(count)))
@@ -83,7 +83,7 @@ async def written(
 
 
 @pytest.mark.parametrize("hung", [0, 1, 2])
-async def test_i1_recovery_keeps_every_confirmed_entry_whoever_hangs(
+async def test_i1_recovery_keeps_every_confirmed_entry_whichever_bookie_hangs(
     world: World, hung: int
 ) -> None:
     await world.start(3)
@@ -134,9 +134,8 @@ async def test_i3_recovered_entries_lie_on_an_ack_quorum_of_their_write_set(worl
         Holding(bookie)
     writer.append(run_of(*numbered(6)))
     await until(lambda: sum(len(bookie.entries) for bookie in members) == 20)
-    members[1].entries = {
-        slot: entry for slot, entry in members[1].entries.items() if slot[1] < 4
-    }  # it crashed before its sync: nothing above was confirmed
+    # Member 1 crashed before its sync: no entry above 3 was confirmed.
+    members[1].entries = {slot: entry for slot, entry in members[1].entries.items() if slot[1] < 4}
     await dead.close()
     for bookie in members:
         bookie.answer = honest
@@ -160,16 +159,16 @@ async def test_i4_a_damaged_copy_is_never_delivered(world: World, batches: bool)
         stored[-1] ^= 1
         bookie.entries[writer.ledger_id, entry] = bytes(stored)
     reader = await world.client().open(writer.ledger_id, recover=False)
-    found: list[bytes] = []
-    while len(found) < 8:
-        found += payloads_of(await reader.read(len(found), 7, 1000))
-    assert found == numbered(8)
+    payloads: list[bytes] = []
+    while len(payloads) < 8:
+        payloads += payloads_of(await reader.read(len(payloads), 7, 1000))
+    assert payloads == numbered(8)
 
 
 # I5, I6, I13, I14: metadata only moves forward, by compare-and-set
 
 
-def test_i5_i6_steps_of_metadata() -> None:
+def test_i5_i6_only_forward_steps_of_metadata_are_allowed() -> None:
     opened = LedgerMetadata(2, 2, 1, (Segment(0, ("a", "b")),))
     closed = opened.with_ensemble(5, ("a", "c")).closed(9, 90)
     changed = opened.with_ensemble(5, ("a", "c"))
@@ -199,9 +198,8 @@ async def test_i5_a_closed_ledger_keeps_its_end(world: World) -> None:
     writer, members = await written(world, (2, 2, 2), 3, client)
     held = [Holding(bookie) for bookie in members]
     writer.append(run_of(b"late"))
-    await until(
-        lambda: all(one.held for one in held)
-    )  # the writer never hears of it, recovery does
+    # The answers never reach the writer; recovery finds the entry.
+    await until(lambda: all(holder.held for holder in held))
     for bookie in members:
         bookie.answer = honest
     stored = (await world.client().open(writer.ledger_id, recover=True)).metadata
@@ -223,7 +221,9 @@ async def test_i13_no_ensemble_change_once_recovery_began(world: World) -> None:
     assert (stored.state, stored.segments) == (LedgerState.IN_RECOVERY, before)
 
 
-async def test_i14_a_lost_compare_and_set_is_decided_again_on_what_is_stored(world: World) -> None:
+async def test_i14_a_lost_compare_and_set_is_decided_again_on_the_stored_metadata(
+    world: World,
+) -> None:
     await world.start(5)
     listener = Listener()
     writer = await world.client().create(2, 2, 2, listener=listener)
@@ -244,7 +244,7 @@ async def test_i14_a_lost_compare_and_set_is_decided_again_on_what_is_stored(wor
     assert (await metadata_update.read(world.store, writer.ledger_id)).segments == other.segments
 
 
-async def test_i14_a_change_whose_answer_was_lost_is_settled(world: World) -> None:
+async def test_i14_a_change_whose_answer_was_lost_is_resolved_by_reading(world: World) -> None:
     await world.start(3)
     listener = Listener()
     writer = await world.client().create(2, 2, 2, listener=listener)
@@ -305,7 +305,7 @@ async def test_i8_no_entry_carries_more_than_was_confirmed(world: World) -> None
 
 
 async def test_i8_a_reader_believes_no_entry_the_writer_has_not_confirmed(world: World) -> None:
-    """An ack quorum may hold an entry before the writer hears of it, or before it is synced there."""
+    """Hide an entry that an ack quorum holds while the writer has no confirmation of it, or it is not synced there."""
     await world.start(3)
     writer, members = await written(world, (3, 3, 2), 4)
     held = [Holding(bookie) for bookie in members]
@@ -315,9 +315,9 @@ async def test_i8_a_reader_believes_no_entry_the_writer_has_not_confirmed(world:
     reader = await client.open(writer.ledger_id, recover=False)
     assert reader.last_confirmed <= writer.last_confirmed == 3
     unsure = await client.open(writer.ledger_id, recover=False, unconfirmed=True)
-    assert unsure.last_confirmed == 6  # who asks for it sees what an ack quorum stores
-    for one in held:
-        one.release()
+    assert unsure.last_confirmed == 6  # a reader that asks for it sees what an ack quorum stores
+    for holder in held:
+        holder.release()
 
 
 async def test_i9_a_readers_last_confirmed_never_falls(world: World) -> None:
@@ -332,7 +332,7 @@ async def test_i9_a_readers_last_confirmed_never_falls(world: World) -> None:
     assert await reader.read_last_confirmed() == 2
 
 
-async def test_i10_confirmations_come_in_order_without_gaps(world: World) -> None:
+async def test_i10_confirmations_are_in_order_without_gaps(world: World) -> None:
     await world.start(1)
     listener = Listener()
     writer = await world.client().create(1, 1, 1, listener=listener)
@@ -350,7 +350,7 @@ async def test_i10_confirmations_come_in_order_without_gaps(world: World) -> Non
     assert listener.marks == [5]
 
 
-async def test_i11_an_answer_of_a_replaced_bookie_counts_no_more(world: World) -> None:
+async def test_i11_an_answer_of_a_replaced_bookie_does_not_count(world: World) -> None:
     await world.start(3)
     listener = Listener()
     writer = await world.client().create(2, 2, 2, listener=listener)
@@ -367,10 +367,10 @@ async def test_i11_an_answer_of_a_replaced_bookie_counts_no_more(world: World) -
     await listener.reach(3)
 
 
-async def test_i12_a_new_segment_starts_behind_the_confirmed_and_nothing_slips_in(
+async def test_i12_a_new_segment_starts_behind_the_last_confirmed_entry(
     world: World,
 ) -> None:
-    """Answers that complete entries while the metadata is being changed wait for it (bugs 1591, 3005, 4651)."""
+    """Hold back answers that complete entries until the metadata is changed (bugs 1591, 3005, 4651)."""
     await world.start(3)
     listener = Listener()
     writer = await world.client().create(2, 2, 1, listener=listener)
@@ -406,13 +406,13 @@ async def test_i12_a_new_segment_starts_behind_the_confirmed_and_nothing_slips_i
     [silent, refusing(wire.EIO), refusing(wire.EUNKNOWNLEDGERSTATE), refusing(wire.ENOLEDGER)],
 )
 @pytest.mark.parametrize(("shape", "knowing"), [((3, 3, 2), 1), ((2, 2, 2), 0), ((3, 3, 3), 0)])
-async def test_i15_ignorance_never_proves_absence(
+async def test_i15_unknown_answers_never_prove_absence(
     world: World,
     ignorant: Callable[[Scripted, Request], list[bytes]],
     shape: tuple[int, int, int],
     knowing: int,
 ) -> None:
-    """With one answer fewer than WQ - AQ + 1 "no entry" the end is not decided."""
+    """Leave the end undecided with one "no entry" fewer than WQ - AQ + 1."""
     await world.start(shape[0])
     dead = world.client()
     writer, members = await written(world, shape, 3, dead)
@@ -432,7 +432,7 @@ async def test_i15_ignorance_never_proves_absence(
     ).state is LedgerState.IN_RECOVERY
 
 
-async def test_i16_recovery_asks_for_nothing_before_the_last_segment(world: World) -> None:
+async def test_i16_recovery_reads_nothing_before_the_last_segment(world: World) -> None:
     await world.start(3)
     dead = world.client()
     writer, members = await written(world, (2, 2, 2), 4, dead)
@@ -461,7 +461,7 @@ async def test_i16_recovery_asks_for_nothing_before_the_last_segment(world: Worl
     assert set(fencing) <= {-1, 4}
 
 
-async def test_i17_an_abandoned_recovery_leaves_all_to_the_next(world: World) -> None:
+async def test_i17_an_abandoned_recovery_can_be_completed_by_the_next(world: World) -> None:
     await world.start(3)
     dead = world.client()
     writer, members = await written(world, (3, 3, 2), 5, dead)
@@ -507,10 +507,10 @@ async def test_i18_a_taken_id_is_never_adopted(world: World) -> None:
     assert (await world.store.get(paths.ledger(1)))[0] == data
 
 
-# What the client owes the bookie's invariants
+# The client's share of the bookie's invariants
 
 
-async def test_i20_every_negative_that_counts_was_fenced_with_the_key(world: World) -> None:
+async def test_i20_every_negative_answer_that_counts_was_fenced_with_the_key(world: World) -> None:
     await world.start(3)
     dead = world.client()
     listener = Listener()
@@ -529,7 +529,7 @@ async def test_i20_every_negative_that_counts_was_fenced_with_the_key(world: Wor
 
 
 @pytest.mark.parametrize("batches", [True, False])
-async def test_i21_damage_and_silence_are_not_absence(world: World, batches: bool) -> None:
+async def test_i21_damage_and_timeouts_are_not_absence(world: World, batches: bool) -> None:
     await world.start(2)
     writer, members = await written(world, (2, 2, 2), 3)
     await writer.close()
@@ -565,7 +565,7 @@ async def test_i25_a_wrong_password_neither_writes_nor_fences(world: World) -> N
 
 
 @pytest.mark.parametrize("batches", [True, False])
-async def test_i32_an_entry_in_anothers_place_is_a_damaged_copy(
+async def test_i32_an_entry_in_the_place_of_another_is_a_damaged_copy(
     world: World, batches: bool
 ) -> None:
     await world.start(2)
@@ -577,14 +577,14 @@ async def test_i32_an_entry_in_anothers_place_is_a_damaged_copy(
     ledger = writer.ledger_id
     entries[ledger, 1], entries[ledger, 2] = entries[ledger, 2], entries[ledger, 1]
     reader = await world.client().open(ledger, recover=False)
-    found: list[bytes] = []
-    while len(found) < 4:
-        found += payloads_of(await reader.read(len(found), 3, 1000))
-    assert found == numbered(4)
+    payloads: list[bytes] = []
+    while len(payloads) < 4:
+        payloads += payloads_of(await reader.read(len(payloads), 3, 1000))
+    assert payloads == numbered(4)
 
 
 async def test_c11_a_bookie_that_hangs_in_recovery_delays_it_by_one_timeout(world: World) -> None:
-    """Its copy is needed for every ack quorum: after one add timeout another bookie takes its place."""
+    """Replace, after one add timeout, a bookie whose copy is needed for every ack quorum."""
     await world.start(4)
     dead = world.client()
     listener = Listener()

@@ -111,13 +111,13 @@ def test_damaged_metadata_is_refused(data: bytes) -> None:
 
 
 @given(st.binary(max_size=80))
-def test_no_bytes_break_the_reader_otherwise(data: bytes) -> None:
+def test_arbitrary_bytes_are_decoded_or_refused(data: bytes) -> None:
     for version in (b"1", b"2", b"3"):
         with contextlib.suppress(MetadataFormatError):
             decode(b"BookieMetadataFormatVersion\t" + version + b"\n" + data)
 
 
-def test_rules_of_segments_and_quorums() -> None:
+def test_invalid_segments_and_quorums_are_refused() -> None:
     good = LedgerMetadata(3, 2, 1, SEGMENTS)
     for bad in (
         replace(good, ack_quorum=3),

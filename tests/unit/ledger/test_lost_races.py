@@ -1,4 +1,4 @@
-"""Somebody else changes a ledger's metadata between the reading and the writing of a change: it is not written over."""
+"""Another client changes a ledger's metadata between the read and the write of a change: nothing is overwritten."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -61,16 +61,16 @@ def finish_recovery(store: Any) -> Awaitable[LedgerMetadata]:
         (RECOVERING, finish_recovery, RECOVERING.closed(9, 90), None),
     ],
 )
-async def test_i14_a_change_between_reading_and_writing_is_not_written_over(
+async def test_i14_a_change_between_read_and_write_is_not_overwritten(
     stored: LedgerMetadata, ours: Change, theirs: LedgerMetadata, error: type[Exception] | None
 ) -> None:
     store = MemoryServer().session()
     await store.create(paths.ledger(1), encode(stored), make_parents=True)
     raced = Raced(store, theirs)
     if error is None:
-        found = await ours(raced)
-        assert found.segments == theirs.segments
-        assert found.last_entry == theirs.last_entry
+        metadata = await ours(raced)
+        assert metadata.segments == theirs.segments
+        assert metadata.last_entry == theirs.last_entry
     else:
         with pytest.raises(error):
             await ours(raced)
@@ -80,7 +80,7 @@ async def test_i14_a_change_between_reading_and_writing_is_not_written_over(
     assert now.state is (LedgerState.IN_RECOVERY if theirs is CHANGED else theirs.state)
 
 
-async def test_a_ledger_of_very_many_ensembles_gives_way_to_another(
+async def test_a_ledger_with_too_many_ensembles_is_replaced_by_a_new_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(metadata_update, "SEGMENTS_MAX", 2)
@@ -88,6 +88,6 @@ async def test_a_ledger_of_very_many_ensembles_gives_way_to_another(
     await store.create(paths.ledger(1), encode(OPENED), make_parents=True)
     once = await change_ensemble(store)
     again = await metadata_update.change_ensemble(store, 1, once, 5, ("b", "c"), 1.0)
-    assert len(again.segments) == 2  # nothing was written to the one before
+    assert len(again.segments) == 2  # nothing was written to the former ledger
     with pytest.raises(WriteError, match="has had 2 ensembles"):
         await metadata_update.change_ensemble(store, 1, again, 6, ("a", "c"), 1.0)

@@ -1,4 +1,4 @@
-"""Which bookies an ensemble is made of: racks, load, failures; and settings that name the policy."""
+"""The choice of an ensemble's bookies by racks, load and failures, and the settings that name the policy."""
 
 import asyncio
 import random
@@ -43,7 +43,7 @@ def made(name: str, **settings: object) -> Placement:
 
 
 class OnlyFirst(SpreadPlacement):
-    """A policy of an operator's own."""
+    """An operator's own policy."""
 
     def ensemble(self, size: int, write_quorum: int, candidates: Candidates) -> list[str]:
         return sorted(candidates.writable)[:size]
@@ -61,7 +61,7 @@ def test_copies_of_an_entry_lie_on_different_racks(size: int, quorum: int) -> No
             assert quorum > 3 or size > 3 or len(racks) == quorum
 
 
-def test_with_one_rack_the_best_there_is_unless_racks_are_enforced() -> None:
+def test_one_rack_suffices_unless_racks_are_enforced() -> None:
     one_rack = Candidates(("a1", "a2", "a3"))
     assert sorted(made("rack-aware").ensemble(3, 2, one_rack)) == ["a1", "a2", "a3"]
     strict = made("rack-aware", enforce_min_racks_per_write_quorum=True)
@@ -78,7 +78,7 @@ def test_a_replacement_keeps_the_racks_apart() -> None:
         assert placement.replacements([2], ["a1", "b1", "c1"], 3, candidates) == {2: "c2"}
 
 
-def test_enforced_racks_rather_leave_a_place_empty() -> None:
+def test_enforced_racks_leave_a_position_empty_without_a_suitable_bookie() -> None:
     strict = made("rack-aware", enforce_min_racks_per_write_quorum=True)
     candidates = Candidates(("a1", "a2", "a3"), racks={**RACKS, "a3": "/a"})
     assert strict.replacements([1], ["a1", "b1"], 2, candidates) == {}
@@ -95,9 +95,9 @@ def test_failed_bookies_are_chosen_last_and_never_as_replacements(name: str) -> 
         members = ["a2", "b2", "c1", "c2"]
         both = replace(candidates, suspect=("a1", "a2"))
         assert placement.replacements([0], members, 2, both) == {0: "b1"}
-        found = placement.replacements([0, 1, 2], members, 2, candidates)
-        assert "a1" not in found.values()
-        assert not {"c2"} & set(found.values())
+        replacements = placement.replacements([0, 1, 2], members, 2, candidates)
+        assert "a1" not in replacements.values()
+        assert not {"c2"} & set(replacements.values())
     with pytest.raises(NotEnoughBookiesError):
         placement.ensemble(7, 2, candidates)
 
@@ -118,18 +118,18 @@ def test_ledgers_spread_by_load(name: str) -> None:
     st.dictionaries(st.sampled_from(SIX), st.sampled_from(["/x", "/y"])),
     st.sampled_from(list(POLICIES)),
 )
-def test_members_are_distinct_and_writable_whatever_failed(
+def test_members_are_distinct_and_writable_whichever_bookies_failed(
     shape: tuple[int, int], failed: list[str], racks: dict[str, str], name: str
 ) -> None:
     placement = made(name)
     candidates = Candidates(SIX, suspect=failed[::2], quarantined=failed[1::2], racks=racks)
     members = placement.ensemble(*shape, candidates)
     assert len(set(members)) == shape[0]
-    found = placement.replacements([0], members, shape[1], candidates)
-    assert not set(found.values()) & (set(members[1:]) | set(candidates.suspect))
+    replacements = placement.replacements([0], members, shape[1], candidates)
+    assert not set(replacements.values()) & (set(members[1:]) | set(candidates.suspect))
 
 
-def test_policies_are_named_in_settings() -> None:
+def test_placement_policies_are_named_in_settings() -> None:
     assert isinstance(made("rack-aware"), RackAwarePlacement)
     entropy = RandomEntropy(random.Random(1))
     for name in ("nosuch", "engine.ledger.cluster.placement:NoSuch", "no.such.module:X"):
@@ -139,7 +139,7 @@ def test_policies_are_named_in_settings() -> None:
     assert own.ensemble(2, 2, Candidates(SIX)) == ["a1", "a2"]
 
 
-def test_names_of_policies_are_checked_with_the_settings() -> None:
+def test_names_of_placement_policies_are_checked_with_the_settings() -> None:
     assert tuple(POLICIES) == POLICY_NAMES
     with pytest.raises(MisuseError, match="rack-aware, spread or module:Class, not 'rackaware'"):
         LedgerSettings(ensemble_placement_policy="rackaware")
@@ -153,7 +153,7 @@ def test_names_of_policies_are_checked_with_the_settings() -> None:
         ({"bookkeeper_tls_client_authentication": True}, "key_file_path must name files"),
     ],
 )
-def test_what_is_not_built_or_not_complete_is_refused_by_name(
+def test_a_policy_that_is_missing_or_incomplete_is_refused_by_name(
     settings: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(MisuseError, match=reason):
@@ -169,7 +169,7 @@ def test_bookies_that_fail_often_are_quarantined() -> None:
     assert health.suspects(89.0) == ["b"]
     assert health.suspects(91.0) == []
     assert health.failed("b", 90.0)  # the third since 70
-    assert not health.failed("b", 90.5)  # the same trouble, told by another ledger
+    assert not health.failed("b", 90.5)  # the same failure, reported by another ledger
     health.registered("b")
     assert health.suspects(90.0) == []
     assert health.quarantined(90.0 + 1799) == ["b"]
@@ -184,7 +184,7 @@ def test_operators_turn_the_quarantine_off() -> None:
     assert health.read_rank("b", 11.0) == 0
 
 
-def test_the_rack_map_is_pulsars() -> None:
+def test_the_rack_map_has_pulsars_format() -> None:
     stored = b'{"g1":{"127.0.0.1:18282":{"rack":"/r1","hostname":"h1"}},"g2":{"x":{"rack":"r2"}}}'
     assert BookieRacks.decode(stored).racks == {"127.0.0.1:18282": "/r1", "x": "/r2"}
     assert BookieRacks.decode(b"{}").racks == {}

@@ -10,7 +10,7 @@ from engine.ledger.quorum import AckTracker, check_quorums, covered, holds, writ
 SHAPES = [(1, 1, 1), (2, 2, 1), (2, 2, 2), (3, 3, 2), (3, 2, 2), (3, 2, 1), (5, 3, 2), (4, 2, 2)]
 
 
-def test_write_set_goes_round_the_ensemble() -> None:
+def test_write_sets_rotate_over_the_ensemble() -> None:
     assert write_set(0, 3, 2) == [0, 1]
     assert write_set(2, 3, 2) == [2, 0]
     assert write_set((1 << 40) + 1, 3, 3) == [(i + (1 << 40) + 1) % 3 for i in range(3)]
@@ -22,7 +22,7 @@ def test_holds_agrees_with_write_set(e: int, w: int, a: int) -> None:
         assert [p for p in range(e) if holds(p, entry, e, w)] == sorted(write_set(entry, e, w))
 
 
-def test_quorums_out_of_order_are_misuse() -> None:
+def test_quorums_out_of_order_are_refused() -> None:
     for bad in ((2, 3, 1), (3, 1, 2), (1, 1, 0)):
         with pytest.raises(MisuseError):
             check_quorums(*bad)
@@ -40,7 +40,7 @@ def test_a_quorum_of_watermarks_confirms() -> None:
     assert acks.confirmed(10) == 10
 
 
-def test_replaced_position_counts_from_nothing() -> None:
+def test_a_replaced_position_counts_from_zero() -> None:
     acks = AckTracker(2, 2, 2)
     acks.acked(0, 0, 5)
     acks.acked(1, 0, 2)
@@ -78,7 +78,7 @@ def test_confirmed_is_the_first_entry_short_of_its_quorum(
 
 
 @given(st.sampled_from(SHAPES), st.integers(1, 24), st.data())
-def test_everything_answered_confirms_everything(
+def test_answers_from_all_bookies_confirm_every_entry(
     shape: tuple[int, int, int], total: int, data: st.DataObject
 ) -> None:
     e, w, a = shape
@@ -98,6 +98,6 @@ def test_coverage_means_every_ack_quorum_was_met(
     shape: tuple[int, int, int], data: st.DataObject
 ) -> None:
     e, w, a = shape
-    heard = data.draw(st.lists(st.booleans(), min_size=e, max_size=e))
-    met = all(sum(not heard[p] for p in write_set(entry, e, w)) < a for entry in range(e))
-    assert covered(heard, w, a) is met
+    answered = data.draw(st.lists(st.booleans(), min_size=e, max_size=e))
+    met = all(sum(not answered[p] for p in write_set(entry, e, w)) < a for entry in range(e))
+    assert covered(answered, w, a) is met

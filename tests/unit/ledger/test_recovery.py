@@ -1,4 +1,4 @@
-"""Recovery against real bookies: what was confirmed stays, a fenced writer gets nothing more, one close wins."""
+"""Recovery against real bookies: confirmed entries stay, a fenced writer confirms nothing more, one close wins."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -31,7 +31,7 @@ async def read_all(reader: LedgerReader) -> list[bytes]:
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (2, 2, 2), (3, 3, 2), (3, 2, 2), (3, 2, 1)])
-async def test_unclosed_ledger_is_recovered_with_all_that_was_confirmed(
+async def test_an_unclosed_ledger_is_recovered_with_every_confirmed_entry(
     start_cluster: Start, shape: tuple[int, int, int]
 ) -> None:
     cluster = await start_cluster(shape[0])
@@ -59,7 +59,7 @@ async def test_empty_ledger_is_recovered_as_empty(start_cluster: Start) -> None:
     assert (reader.closed, reader.last_confirmed, reader.length) == (True, -1, 0)
 
 
-async def test_fenced_writer_is_never_confirmed_again(start_cluster: Start) -> None:
+async def test_a_fenced_writer_confirms_nothing_more(start_cluster: Start) -> None:
     cluster = await start_cluster(3)
     listener = Listener()
     writer = await cluster.client().create(3, 3, 2, listener=listener)
@@ -121,7 +121,7 @@ async def test_concurrent_recoveries_agree(start_cluster: Start) -> None:
     assert stat.version == 2  # IN_RECOVERY once, CLOSED once
 
 
-async def test_recovery_works_with_one_bookie_down_and_moves_on(start_cluster: Start) -> None:
+async def test_recovery_succeeds_with_one_bookie_down_and_replaces_it(start_cluster: Start) -> None:
     cluster = await start_cluster(4)
     listener = Listener()
     dead = cluster.client()
@@ -136,7 +136,7 @@ async def test_recovery_works_with_one_bookie_down_and_moves_on(start_cluster: S
     assert await read_all(reader) == wanted
 
 
-async def test_recovery_without_coverage_refuses_and_can_be_repeated(start_cluster: Start) -> None:
+async def test_recovery_without_coverage_fails_and_can_be_repeated(start_cluster: Start) -> None:
     cluster = await start_cluster(3)
     listener = Listener()
     dead = cluster.client()
@@ -157,14 +157,15 @@ async def test_recovery_without_coverage_refuses_and_can_be_repeated(start_clust
                 reader = await client.open(writer.ledger_id, recover=True)
                 break
             except LedgerRecoveryError:
-                await asyncio.sleep(0.05)  # it has not heard yet that the bookie is back
+                # The client does not know yet that the bookie is available again.
+                await asyncio.sleep(0.05)
     assert reader.last_confirmed == 9
 
 
-async def test_an_entry_on_fewer_than_a_quorum_is_completed_or_dropped_by_what_can_be_proven(
+async def test_recovery_completes_or_drops_an_unconfirmed_entry_by_proof(
     start_cluster: Start,
 ) -> None:
-    """One copy of an unconfirmed entry: found, it is made durable; its bookie down, nothing may be decided from two."""
+    """Make the only copy of an unconfirmed entry durable; with its bookie down, decide nothing from the other two."""
     cluster = await start_cluster(3)
     dead = cluster.client()
     listener = Listener()

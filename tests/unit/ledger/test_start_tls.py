@@ -1,4 +1,4 @@
-"""A ledger client in TLS: only the request for it is in clear, and a bookie that is not trusted receives nothing."""
+"""A ledger client in TLS: only START_TLS is in clear, and an untrusted bookie receives nothing else."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -119,7 +119,7 @@ async def test_a_client_that_cannot_verify_or_be_verified_writes_nothing(
 
 
 async def answered(answer: bytes, authority: Authority) -> BaseException | None:
-    """Connect in TLS to a bookie that sends ``answer`` to START_TLS and closes; return the error."""
+    """Connect in TLS to a bookie that answers START_TLS with ``answer`` and closes; return the error."""
     ended = asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -147,7 +147,7 @@ async def answered(answer: bytes, authority: Authority) -> BaseException | None:
     return None
 
 
-async def test_other_answers_than_tls_end_the_connection(authority: Authority) -> None:
+async def test_a_refusal_of_tls_closes_the_connection(authority: Authority) -> None:
     request = v3.parse_request(v3.start_tls_request(1), 0, len(v3.start_tls_request(1)))
     granted = v3.start_tls_reply(request)
     for answer, error in (
@@ -162,7 +162,7 @@ async def test_other_answers_than_tls_end_the_connection(authority: Authority) -
         assert isinstance(await answered(answer, authority), error), answer
 
 
-async def test_a_client_with_an_unusable_file_is_not_made(
+async def test_a_client_with_an_unusable_certificate_file_is_refused(
     tmp_path: Path, authority: Authority
 ) -> None:
     cluster = Cluster(tmp_path)
@@ -192,8 +192,8 @@ class Echo(Handler):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_links_that_break_while_tls_begins_are_reported_once(seed: int) -> None:
-    """Connections are reset at any moment; a link is in TLS or down, and both sides see one end."""
+def test_a_link_that_breaks_during_the_tls_handshake_is_reported_once(seed: int) -> None:
+    """Reset connections at random moments; a link is in TLS or down, and each side reports one end."""
     tls: Any = object()
 
     async def main(loop: SimLoop) -> None:

@@ -1,4 +1,4 @@
-"""Frames of a run dealt out to the bookies of a striped ensemble: each entry to its write set, in order."""
+"""Frames of a run distributed over a striped ensemble: each entry to its write set, in order."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,7 +29,7 @@ def a_run(sizes: list[int]) -> Slice:
     shape=st.integers(2, 6).flatmap(lambda e: st.tuples(st.just(e), st.integers(1, e))),
     skipped=st.integers(0, 11),
 )
-def test_every_position_gets_its_entries_as_if_built_one_by_one(
+def test_every_position_receives_the_frames_of_its_entries(
     sizes: list[int], first: int, shape: tuple[int, int], skipped: int
 ) -> None:
     run = a_run(sizes)

@@ -1,4 +1,4 @@
-"""How far an open ledger is confirmed is not told by fewer bookies than meet every ack quorum."""
+"""The last add confirmed of an open ledger, which needs answers that meet every ack quorum."""
 
 from collections.abc import Callable
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.virtual_time
 
 
 @pytest.mark.parametrize("failing", [silent, refusing(wire.EIO)])
-async def test_a_readers_end_needs_every_ack_quorum(
+async def test_a_readers_last_confirmed_needs_answers_for_every_ack_quorum(
     world: World, failing: Callable[[Scripted, Request], list[bytes]]
 ) -> None:
     await world.start(3)

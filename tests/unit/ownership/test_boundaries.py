@@ -1,4 +1,4 @@
-"""Boundaries of a namespace are cached until they change, not longer; bundles that are none any more are lost."""
+"""Boundaries of a namespace, cached until they change; bundles that no longer exist are reported as lost."""
 
 import asyncio
 import json
@@ -15,31 +15,31 @@ __all__ = ["server"]
 PATH = "/admin/local-policies/public/default"
 
 
-async def split(one: Broker) -> None:
-    """Another broker cuts the namespace into two."""
+async def split(broker: Broker) -> None:
+    """Split the namespace in two, as another broker does."""
     edges = {"boundaries": ["0x00000000", "0x80000000", "0xffffffff"], "numBundles": 2}
-    await one.store.put(PATH, json.dumps({"bundles": edges}).encode())
+    await broker.store.put(PATH, json.dumps({"bundles": edges}).encode())
 
 
 @pytest.mark.parametrize("holding", [False, True])
 async def test_changed_boundaries_are_read_again(server: MemoryServer, holding: bool) -> None:
-    one = Broker(server.session(), "one")
-    assert len(await one.ownership.bundles(TOPIC.namespace)) == 4
+    broker = Broker(server.session(), "one")
+    assert len(await broker.ownership.bundles(TOPIC.namespace)) == 4
     if holding:
-        assert await one.take()
+        assert await broker.take()
     for _ in range(50):  # nothing is under way any more
         await asyncio.sleep(0)
-    await split(one)
+    await split(broker)
 
     async def two() -> bool:
-        return len(await one.ownership.bundles(TOPIC.namespace)) == 2
+        return len(await broker.ownership.bundles(TOPIC.namespace)) == 2
 
     async def lost() -> bool:
-        return len(one.lost) == holding
+        return len(broker.lost) == holding
 
     await until(two)
     await until(lost)
-    assert not one.ownership.serves(TopicName.parse("public/default/x"))
+    assert not broker.ownership.serves(TopicName.parse("public/default/x"))
 
 
 async def test_a_bundle_acquired_without_its_namespace_in_the_cache_is_lost_by_a_split(
@@ -55,15 +55,15 @@ async def test_a_bundle_acquired_without_its_namespace_in_the_cache_is_lost_by_a
     await until(lambda: owner.lost == [bundle])
 
 
-async def test_a_namespace_that_was_deleted_is_not_remembered(server: MemoryServer) -> None:
-    one = Broker(server.session(), "one")
-    await one.ownership.bundles(TOPIC.namespace)
-    await one.store.delete("/admin/policies/public/default")
-    await one.store.delete(PATH)
+async def test_a_deleted_namespace_is_not_cached(server: MemoryServer) -> None:
+    broker = Broker(server.session(), "one")
+    await broker.ownership.bundles(TOPIC.namespace)
+    await broker.store.delete("/admin/policies/public/default")
+    await broker.store.delete(PATH)
 
     async def gone() -> bool:
         try:
-            await one.ownership.bundles(NamespaceName.of("public", "default"))
+            await broker.ownership.bundles(NamespaceName.of("public", "default"))
         except NoNamespaceError:
             return True
         return False
@@ -75,7 +75,7 @@ POLICIES = "/admin/policies/public/default"
 
 
 class Gate:
-    """Holds up one kind of call of a store while it is shut; ``reached``: somebody waits there."""
+    """Holds up one kind of call of a store while it is shut; ``reached`` is set once a call waits there."""
 
     def __init__(self, store: MemoryStore, call: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.open, self.reached = asyncio.Event(), asyncio.Event()
@@ -96,13 +96,13 @@ async def delete_namespace(store: MemoryStore) -> bytes:
     return stored
 
 
-async def test_bundles_of_a_namespace_that_was_made_again_stay_held(
+async def test_bundles_of_a_recreated_namespace_stay_owned(
     server: MemoryServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Word of the deletion is acted upon when the namespace is there again, with the boundaries it had."""
-    one, admin = Broker(server.session(), "one"), server.session()
-    assert await one.take()
-    gate = Gate(one.store, "get", monkeypatch)
+    """Handle the deletion's event when the namespace exists again with the boundaries it had."""
+    broker, admin = Broker(server.session(), "one"), server.session()
+    assert await broker.take()
+    gate = Gate(broker.store, "get", monkeypatch)
     stored = await delete_namespace(admin)
     await gate.reached.wait()
     await admin.create(POLICIES, stored)
@@ -114,41 +114,41 @@ async def test_bundles_of_a_namespace_that_was_made_again_stay_held(
     await until(stored_again)
     for _ in range(50):
         await asyncio.sleep(0)
-    assert one.lost == []
-    assert one.ownership.serves(TOPIC)
+    assert broker.lost == []
+    assert broker.ownership.serves(TOPIC)
 
 
-async def test_a_bundle_taken_again_while_what_was_left_of_it_is_removed_is_kept(
+async def test_a_bundle_acquired_again_during_its_removal_is_kept(
     server: MemoryServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who asks while the broker is giving up a deleted namespace is not told that it serves what it then loses."""
-    one, admin = Broker(server.session(), "one"), server.session()
-    assert await one.take()
-    gate = Gate(one.store, "delete", monkeypatch)
+    """Report no ownership to a caller that acquires the bundle while the broker gives up a deleted namespace."""
+    broker, admin = Broker(server.session(), "one"), server.session()
+    assert await broker.take()
+    gate = Gate(broker.store, "delete", monkeypatch)
     stored = await delete_namespace(admin)
     await gate.reached.wait()
-    assert not one.ownership.serves(TOPIC)
+    assert not broker.ownership.serves(TOPIC)
     await admin.create(POLICIES, stored)
-    taking = asyncio.create_task(one.take())
+    taking = asyncio.create_task(broker.take())
     for _ in range(50):
         await asyncio.sleep(0)
     gate.open.set()
     assert await taking
     for _ in range(50):
         await asyncio.sleep(0)
-    assert one.ownership.serves(TOPIC)
-    assert await admin.exists(await path_of(one)) is not None
+    assert broker.ownership.serves(TOPIC)
+    assert await admin.exists(await path_of(broker)) is not None
 
 
-async def test_no_boundaries_are_stored_of_a_namespace_that_is_being_deleted(
+async def test_no_boundaries_are_stored_for_a_namespace_being_deleted(
     server: MemoryServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else the namespace that is made next under its name would have the boundaries of this one."""
-    one, admin = Broker(server.session(), "one"), server.session()
+    """Leave no boundaries for a later namespace of the same name."""
+    broker, admin = Broker(server.session(), "one"), server.session()
     stored, _ = await admin.get(POLICIES)
     marked = json.dumps({**json.loads(stored), "deleted": True}).encode()
-    gate = Gate(one.store, "create", monkeypatch)
-    reading = asyncio.create_task(one.ownership.bundles(TOPIC.namespace))
+    gate = Gate(broker.store, "create", monkeypatch)
+    reading = asyncio.create_task(broker.ownership.bundles(TOPIC.namespace))
     await gate.reached.wait()
     await admin.put(POLICIES, marked)
     gate.open.set()
@@ -156,4 +156,4 @@ async def test_no_boundaries_are_stored_of_a_namespace_that_is_being_deleted(
         await reading
     assert await admin.exists(PATH) is None
     with pytest.raises(NoNamespaceError):
-        await one.ownership.bundles(TOPIC.namespace)
+        await broker.ownership.bundles(TOPIC.namespace)

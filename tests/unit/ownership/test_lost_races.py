@@ -1,4 +1,4 @@
-"""A node changes hands between the reading and the removal of it."""
+"""A node changes its owner between the read and the removal."""
 
 import pytest
 
@@ -25,7 +25,7 @@ class Raced:
 
 
 @pytest.mark.parametrize(("theirs", "taken"), [(b"another", False), (b"ours", True)])
-async def test_a_node_that_changed_hands_under_a_claim_is_left_alone(
+async def test_a_node_with_a_new_owner_is_not_removed_by_a_claim(
     theirs: bytes, taken: bool
 ) -> None:
     server = MemoryServer()

@@ -1,4 +1,4 @@
-"""Ownership: one owner at a time, taken over only after the old one stopped. Time is virtual where it must pass."""
+"""Ownership: one owner at a time; the next starts only after the former one stopped. Time is virtual if it passes."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ GOLDEN_OWNER = (
 
 
 class Broker:
-    """An ownership with what it lost and when."""
+    """An ownership with the bundles that it lost, and when."""
 
     def __init__(self, store: MemoryStore, name: str) -> None:
         self.store = store
@@ -52,10 +52,10 @@ async def until_gone(store: MemoryStore, path: str) -> None:
 
 @pytest.fixture
 async def server() -> MemoryServer:
-    found = MemoryServer()
-    store = found.session()
+    metadata = MemoryServer()
+    store = metadata.session()
     await bootstrap(store, cluster="standalone", broker_url="b", web_url="w")
-    return found
+    return metadata
 
 
 async def path_of(broker: Broker) -> str:
@@ -64,76 +64,78 @@ async def path_of(broker: Broker) -> str:
 
 
 async def test_only_one_of_two_brokers_owns_a_bundle(server: MemoryServer) -> None:
-    one, two = Broker(server.session(), "one"), Broker(server.session(), "two")
-    taken = await asyncio.gather(one.take(), two.take())
+    first, two = Broker(server.session(), "one"), Broker(server.session(), "two")
+    taken = await asyncio.gather(first.take(), two.take())
     assert sorted(taken) == [False, True]
-    winner, loser = (one, two) if taken[0] else (two, one)
+    winner, loser = (first, two) if taken[0] else (two, first)
     assert winner.ownership.serves(TOPIC)
     assert not loser.ownership.serves(TOPIC)
     bundle = winner.ownership.owned()[0]
     assert await loser.ownership.owner(bundle) == await winner.ownership.owner(bundle)
 
 
-async def test_the_owner_node_is_apaches() -> None:
+async def test_the_owner_node_has_apaches_format() -> None:
     assert (
         OwnerRecord("pulsar://127.0.0.1:18250", "http://127.0.0.1:18200").encode() == GOLDEN_OWNER
     )
     assert OwnerRecord.decode(GOLDEN_OWNER).native_url == "pulsar://127.0.0.1:18250"
 
 
-async def test_a_released_bundle_is_unloaded_before_its_node_goes(server: MemoryServer) -> None:
-    one, two = Broker(server.session(), "one"), Broker(server.session(), "two")
-    assert await one.take()
-    bundle = one.ownership.owned()[0]
+async def test_a_released_bundle_is_unloaded_before_its_node_is_deleted(
+    server: MemoryServer,
+) -> None:
+    owner, two = Broker(server.session(), "one"), Broker(server.session(), "two")
+    assert await owner.take()
+    bundle = owner.ownership.owned()[0]
 
     async def unload(leaving: BundleName) -> None:
-        assert not one.ownership.serves(TOPIC)
-        assert one.ownership.is_leaving(leaving)
+        assert not owner.ownership.serves(TOPIC)
+        assert owner.ownership.is_leaving(leaving)
         assert not await two.take()
 
-    await one.ownership.release(bundle, unload)
-    assert not one.ownership.owns(bundle)
+    await owner.ownership.release(bundle, unload)
+    assert not owner.ownership.owns(bundle)
     assert await two.take()
-    assert one.lost == []
+    assert owner.lost == []
 
 
 async def test_a_cut_off_owner_stops_before_another_can_start(server: MemoryServer) -> None:
-    one, two = Broker(server.session(TIMEOUT_S), "one"), Broker(server.session(), "two")
-    assert await one.take()
+    owner, two = Broker(server.session(TIMEOUT_S), "one"), Broker(server.session(), "two")
+    assert await owner.take()
     path = await path_of(two)
-    server.partition(one.store.session_id)
+    server.partition(owner.store.session_id)
     async with asyncio.timeout(120):
         await until_gone(two.store, path)
-        assert not one.ownership.serves(TOPIC)
-        assert [str(bundle) for bundle in one.lost] == [path.removeprefix("/namespace/")]
+        assert not owner.ownership.serves(TOPIC)
+        assert [str(bundle) for bundle in owner.lost] == [path.removeprefix("/namespace/")]
         assert await two.take()
     assert two.ownership.serves(TOPIC)
 
 
 async def test_a_short_break_of_the_connection_costs_no_bundle(server: MemoryServer) -> None:
-    one = Broker(server.session(), "one")
-    assert await one.take()
+    broker = Broker(server.session(), "one")
+    assert await broker.take()
     again = asyncio.Event()
-    one.store.on_state(lambda state: again.set() if state is SessionState.CONNECTED else None)
-    server.break_connection(one.store.session_id)
+    broker.store.on_state(lambda state: again.set() if state is SessionState.CONNECTED else None)
+    server.break_connection(broker.store.session_id)
     async with asyncio.timeout(120):
         await again.wait()
-        await one.store.exists("/")
-    assert one.ownership.serves(TOPIC)
-    assert one.lost == []
+        await broker.store.exists("/")
+    assert broker.ownership.serves(TOPIC)
+    assert broker.lost == []
 
 
 async def test_a_removed_node_is_a_lost_bundle(server: MemoryServer) -> None:
-    one = Broker(server.session(), "one")
-    assert await one.take()
-    await server.session().delete(await path_of(one))
+    broker = Broker(server.session(), "one")
+    assert await broker.take()
+    await server.session().delete(await path_of(broker))
     async with asyncio.timeout(120):
-        await one.lost_at.wait()
-    assert not one.ownership.serves(TOPIC)
-    assert await one.take()
+        await broker.lost_at.wait()
+    assert not broker.ownership.serves(TOPIC)
+    assert await broker.take()
 
 
-async def test_the_next_life_of_a_broker_takes_its_bundles_at_once(server: MemoryServer) -> None:
+async def test_a_restarted_broker_acquires_its_bundles_immediately(server: MemoryServer) -> None:
     first, second = Broker(server.session(), "same"), Broker(server.session(), "same")
     assert await first.take()
     assert await second.ownership.owner(first.ownership.owned()[0]) is None
@@ -147,23 +149,23 @@ async def test_the_next_life_of_a_broker_takes_its_bundles_at_once(server: Memor
 async def test_bundles_are_stored_on_first_use_and_follow_the_namespace(
     server: MemoryServer,
 ) -> None:
-    one = Broker(server.session(), "one")
-    bundles = await one.ownership.bundles(TOPIC.namespace)
+    broker = Broker(server.session(), "one")
+    bundles = await broker.ownership.bundles(TOPIC.namespace)
     assert len(bundles) == 4
-    value, _ = await one.store.get("/admin/local-policies/public/default")
+    value, _ = await broker.store.get("/admin/local-policies/public/default")
     assert value.startswith(b'{"bundles":{"boundaries":["0x00000000","0x40000000"')
     with pytest.raises(NoNamespaceError):
-        await one.ownership.bundles(NamespaceName.of("public", "nope"))
+        await broker.ownership.bundles(NamespaceName.of("public", "nope"))
     legacy = NamespaceName.parse("public/clu/ns")
-    assert len(await one.ownership.bundles(legacy)) == 1
+    assert len(await broker.ownership.bundles(legacy)) == 1
     with pytest.raises(NoNamespaceError):
-        await one.ownership.bundles(NamespaceName.parse("nobody/clu/ns"))
+        await broker.ownership.bundles(NamespaceName.parse("nobody/clu/ns"))
 
 
-async def test_a_bundle_being_released_cannot_be_taken(server: MemoryServer) -> None:
-    one = Broker(server.session(), "one")
-    assert await one.take()
-    bundle = one.ownership.owned()[0]
+async def test_a_bundle_being_released_cannot_be_acquired(server: MemoryServer) -> None:
+    broker = Broker(server.session(), "one")
+    assert await broker.take()
+    bundle = broker.ownership.owned()[0]
     leaving, go_on = asyncio.Event(), asyncio.Event()
 
     async def unload(_: BundleName) -> None:
@@ -171,47 +173,47 @@ async def test_a_bundle_being_released_cannot_be_taken(server: MemoryServer) -> 
         await go_on.wait()
 
     async with asyncio.TaskGroup() as group:
-        group.create_task(one.ownership.release(bundle, unload))
+        group.create_task(broker.ownership.release(bundle, unload))
         await leaving.wait()
-        take = group.create_task(one.ownership.acquire(bundle))
+        take = group.create_task(broker.ownership.acquire(bundle))
         go_on.set()
-    assert await take  # it waited for the release, then took it anew
+    assert await take  # it waited for the release, then acquired the bundle again
 
 
 async def test_a_release_whose_answer_was_lost_leaves_the_bundle_to_its_new_owner(
     server: MemoryServer,
 ) -> None:
-    one, two = Broker(server.session(), "one"), Broker(server.session(), "two")
-    assert await one.take()
-    bundle = one.ownership.owned()[0]
+    owner, two = Broker(server.session(), "one"), Broker(server.session(), "two")
+    assert await owner.take()
+    bundle = owner.ownership.owned()[0]
     server.on_call = lambda _, operation, path: Fault(lose_reply=operation == "delete")
     with pytest.raises(StoreUnavailableError):
-        await one.ownership.release(bundle)
+        await owner.ownership.release(bundle)
     server.on_call = None
-    assert not one.ownership.serves(TOPIC)
+    assert not owner.ownership.serves(TOPIC)
     assert await two.take()
     with pytest.raises(StoreUnavailableError, match="being unloaded"):
-        await one.ownership.release(bundle)
+        await owner.ownership.release(bundle)
     async with asyncio.timeout(120):
-        while one.ownership.is_leaving(bundle):
+        while owner.ownership.is_leaving(bundle):
             await asyncio.sleep(0.05)
-    assert not one.ownership.owns(bundle)
-    assert not await one.take()
+    assert not owner.ownership.owns(bundle)
+    assert not await owner.take()
     assert two.ownership.serves(TOPIC)
 
 
-async def test_a_bundle_given_up_while_the_store_is_silent_goes_when_it_answers_again(
+async def test_a_bundle_released_while_the_store_is_unavailable_is_removed_later(
     server: MemoryServer,
 ) -> None:
-    one, two = Broker(server.session(), "one"), Broker(server.session(), "two")
-    assert await one.take()
-    bundle = one.ownership.owned()[0]
+    owner, two = Broker(server.session(), "one"), Broker(server.session(), "two")
+    assert await owner.take()
+    bundle = owner.ownership.owned()[0]
     path = await path_of(two)
-    mine = one.store.session_id
+    mine = owner.store.session_id
     server.on_call = lambda session_id, *_: Fault(lose_request=session_id == mine)
     with pytest.raises(StoreUnavailableError):
-        await one.ownership.release(bundle)
-    assert not one.ownership.serves(TOPIC)
+        await owner.ownership.release(bundle)
+    assert not owner.ownership.serves(TOPIC)
     assert not await two.take()
     server.on_call = None
     async with asyncio.timeout(120):
@@ -222,23 +224,25 @@ async def test_a_bundle_given_up_while_the_store_is_silent_goes_when_it_answers_
 async def test_a_node_removed_while_topics_failed_to_unload_is_a_lost_bundle(
     server: MemoryServer,
 ) -> None:
-    one = Broker(server.session(), "one")
-    assert await one.take()
-    bundle = one.ownership.owned()[0]
+    broker = Broker(server.session(), "one")
+    assert await broker.take()
+    bundle = broker.ownership.owned()[0]
 
     async def unload(_: BundleName) -> None:
-        await server.session().delete(await path_of(one))
-        await one.store.exists("/")  # by now the word of it has come
+        await server.session().delete(await path_of(broker))
+        await broker.store.exists("/")  # the event of the removal has arrived by now
         raise OSError("no room")
 
     with pytest.raises(OSError, match="no room"):
-        await one.ownership.release(bundle, unload)
+        await broker.ownership.release(bundle, unload)
     async with asyncio.timeout(120):
-        await one.lost_at.wait()
-    assert not one.ownership.serves(TOPIC)
+        await broker.lost_at.wait()
+    assert not broker.ownership.serves(TOPIC)
 
 
-async def test_registration_replaces_its_former_life_and_is_listed(server: MemoryServer) -> None:
+async def test_a_registration_replaces_that_of_the_former_process_and_is_listed(
+    server: MemoryServer,
+) -> None:
     record = BrokerRecord(
         "127.0.0.1:8081",
         "pulsar://127.0.0.1:6650",
@@ -265,25 +269,27 @@ async def test_registration_replaces_its_former_life_and_is_listed(server: Memor
 
 
 async def test_a_claim_respects_other_owners(server: MemoryServer) -> None:
-    one, two = server.session(), server.session()
-    assert await claim(one, "/x/y", b"one")
-    assert await claim(one, "/x/y", b"one")
+    first, two = server.session(), server.session()
+    assert await claim(first, "/x/y", b"one")
+    assert await claim(first, "/x/y", b"one")
     assert not await claim(two, "/x/y", b"two")
 
 
-async def test_nothing_is_taken_without_a_session(server: MemoryServer) -> None:
-    one = Broker(server.session(TIMEOUT_S), "one")
-    bundle = (await one.ownership.bundles(TOPIC.namespace)).of_topic(TOPIC)
-    server.partition(one.store.session_id)
+async def test_no_bundle_is_acquired_without_a_session(server: MemoryServer) -> None:
+    broker = Broker(server.session(TIMEOUT_S), "one")
+    bundle = (await broker.ownership.bundles(TOPIC.namespace)).of_topic(TOPIC)
+    server.partition(broker.store.session_id)
     with pytest.raises(StoreUnavailableError):
-        await one.ownership.acquire(bundle)
-    assert not one.ownership.serves(TOPIC)
+        await broker.ownership.acquire(bundle)
+    assert not broker.ownership.serves(TOPIC)
 
 
-async def test_a_node_of_an_earlier_life_is_told_from_all_others(server: MemoryServer) -> None:
+async def test_a_node_of_a_former_process_is_distinguished_from_all_others(
+    server: MemoryServer,
+) -> None:
     dead, again, other = (Broker(server.session(), name) for name in ("one", "one", "two"))
     bundle = (await dead.ownership.bundles(TOPIC.namespace)).of_topic(TOPIC)
-    assert not await again.ownership.left_behind(bundle)  # nobody has it
+    assert not await again.ownership.left_behind(bundle)  # it has no owner
     assert await dead.take()
     assert await again.ownership.left_behind(bundle)
     assert not await other.ownership.left_behind(bundle)
@@ -291,10 +297,10 @@ async def test_a_node_of_an_earlier_life_is_told_from_all_others(server: MemoryS
     assert not await again.ownership.left_behind(bundle)  # it is held now
 
 
-async def test_one_that_was_closed_serves_nothing_though_its_session_is_renewed(
+async def test_a_closed_ownership_serves_nothing_after_its_session_is_renewed(
     server: MemoryServer,
 ) -> None:
-    """A broker that drains without the store: nobody tells it that its old session ended."""
+    """Refuse to serve while draining without the store: the end of the old session is not reported to the broker."""
     broker = Broker(server.session(), "one")
     assert await broker.take()
     assert broker.ownership.serves(TOPIC)
@@ -305,7 +311,7 @@ async def test_one_that_was_closed_serves_nothing_though_its_session_is_renewed(
 
 
 async def split(broker: Broker) -> tuple[BundleName, int]:
-    """The bundle of TOPIC, owned, and where it is to be cut."""
+    """Acquire the bundle of TOPIC; return it and the hash at which it is to be split."""
     assert await broker.take()
     bundle = broker.ownership.owned()[0]
     return bundle, bundle.lower + (bundle.upper - bundle.lower) // 2
@@ -314,80 +320,82 @@ async def split(broker: Broker) -> tuple[BundleName, int]:
 async def boundaries(server: MemoryServer) -> set[str]:
     store = server.session()
     value, _ = await store.get("/admin/local-policies/public/default")
-    found = Bundles.decode(TOPIC.namespace, value)
-    assert found is not None
-    return set(found.ranges)
+    bundles = Bundles.decode(TOPIC.namespace, value)
+    assert bundles is not None
+    return set(bundles.ranges)
 
 
 async def test_a_split_bundles_parts_are_served_without_a_gap(server: MemoryServer) -> None:
-    one, two = Broker(server.session(), "one"), Broker(server.session(), "two")
-    bundle, edge = await split(one)
+    owner, two = Broker(server.session(), "one"), Broker(server.session(), "two")
+    bundle, edge = await split(owner)
     served = []
-    server.on_call = lambda *_: served.append(one.ownership.serves(TOPIC))
-    parts = await one.ownership.split(bundle, [edge])
+    server.on_call = lambda *_: served.append(owner.ownership.serves(TOPIC))
+    parts = await owner.ownership.split(bundle, [edge])
     server.on_call = None
     assert all(served)
-    assert one.ownership.owned() == parts
-    assert one.ownership.serves(TOPIC)
-    assert one.lost == []
+    assert owner.ownership.owned() == parts
+    assert owner.ownership.serves(TOPIC)
+    assert owner.lost == []
     assert {part.range for part in parts} < await boundaries(server)
     assert bundle.range not in await boundaries(server)
     assert (await two.ownership.bundles(TOPIC.namespace)).of_topic(TOPIC) in parts
     assert not await two.take()
     assert await two.store.exists(f"/namespace/{bundle}") is None
     for part in parts:
-        await one.ownership.release(part)
+        await owner.ownership.release(part)
     assert await two.take()
 
 
 async def test_a_bundle_is_split_by_its_owner_alone_and_once(server: MemoryServer) -> None:
-    one, two = Broker(server.session(), "one"), Broker(server.session(), "two")
-    bundle, edge = await split(one)
+    owner, two = Broker(server.session(), "one"), Broker(server.session(), "two")
+    bundle, edge = await split(owner)
     with pytest.raises(Conflict, match="not served here"):
         await two.ownership.split(bundle, [edge])
     again = await asyncio.gather(
-        one.ownership.split(bundle, [edge]),
-        one.ownership.split(bundle, [edge]),
+        owner.ownership.split(bundle, [edge]),
+        owner.ownership.split(bundle, [edge]),
         return_exceptions=True,
     )
-    assert [type(found) for found in again] == [list, Conflict]
+    assert [type(outcome) for outcome in again] == [list, Conflict]
     assert len(await boundaries(server)) == 5
 
 
-async def test_two_owners_who_split_at_once_lose_no_boundary(server: MemoryServer) -> None:
-    one, two = Broker(server.session(), "one"), Broker(server.session(), "two")
-    first, *others = await one.ownership.bundles(TOPIC.namespace)
-    assert await one.ownership.acquire(first)
+async def test_two_concurrent_splits_lose_no_boundary(server: MemoryServer) -> None:
+    left, two = Broker(server.session(), "one"), Broker(server.session(), "two")
+    first, *others = await left.ownership.bundles(TOPIC.namespace)
+    assert await left.ownership.acquire(first)
     assert await two.ownership.acquire(others[-1])
     await asyncio.gather(
-        one.ownership.split(first, [first.lower + 5]),
+        left.ownership.split(first, [first.lower + 5]),
         two.ownership.split(others[-1], [others[-1].lower + 5]),
     )
     assert len(await boundaries(server)) == 6
 
 
-async def test_who_heard_late_of_a_split_does_not_keep_the_bundle(server: MemoryServer) -> None:
-    """Broker two has the old boundaries still when it takes the bundle that is none any more."""
-    one, two = Broker(server.session(), "one"), Broker(server.session(), "two")
-    bundle, edge = await split(one)
+async def test_a_broker_that_learns_late_of_a_split_gives_up_the_bundle(
+    server: MemoryServer,
+) -> None:
+    """Give up a bundle that no longer exists, acquired by broker two with the old boundaries."""
+    owner, two = Broker(server.session(), "one"), Broker(server.session(), "two")
+    bundle, edge = await split(owner)
     await two.ownership.bundles(TOPIC.namespace)
-    await one.ownership.split(bundle, [edge])
+    await owner.ownership.split(bundle, [edge])
     with pytest.raises(StoreUnavailableError, match="is split"):
         await two.ownership.acquire(bundle)
     assert not two.ownership.serves(TOPIC)
     assert await two.store.exists(f"/namespace/{bundle}") is None
     assert not await two.take()
-    assert one.ownership.serves(TOPIC)
+    assert owner.ownership.serves(TOPIC)
 
 
 @pytest.mark.parametrize("step", range(7))
 @pytest.mark.parametrize("lost", ["request", "reply"])
-async def test_a_split_that_a_failing_store_cuts_off_is_whole_or_none(
+async def test_a_split_interrupted_by_a_store_failure_is_complete_or_undone(
     server: MemoryServer, step: int, lost: str
 ) -> None:
-    one, two = Broker(server.session(), "one"), Broker(server.session(), "two")
-    bundle, edge = await split(one)
-    mine, left = one.store.session_id, step
+    owner, two = Broker(server.session(), "one"), Broker(server.session(), "two")
+    bundle, edge = await split(owner)
+    mine, left = owner.store.session_id, step
 
     def fail(session_id: int, operation: str, path: str) -> Fault | None:
         nonlocal left
@@ -401,58 +409,58 @@ async def test_a_split_that_a_failing_store_cuts_off_is_whole_or_none(
 
     server.on_call = fail
     with contextlib.suppress(StoreUnavailableError):
-        await one.ownership.split(bundle, [edge])
+        await owner.ownership.split(bundle, [edge])
     server.on_call = None
     lower = BundleName(bundle.namespace, bundle.lower, edge)
     upper = BundleName(bundle.namespace, edge, bundle.upper)
     async with asyncio.timeout(60):
-        while True:  # what became of it is found out
+        while True:  # until the outcome is known
             cut = bundle.range not in await boundaries(server)
             wanted = [lower, upper] if cut else [bundle]
             try:
-                parts = await one.ownership.split(bundle, [edge]) if not cut else wanted
+                parts = await owner.ownership.split(bundle, [edge]) if not cut else wanted
             except StoreUnavailableError:
                 parts = []
-            if one.ownership.owned() == parts:
+            if owner.ownership.owned() == parts:
                 break
             await asyncio.sleep(0.02)
-    assert one.lost == []
-    assert one.ownership.serves(TOPIC)
-    assert one.ownership.owned() == [lower, upper]
+    assert owner.lost == []
+    assert owner.ownership.serves(TOPIC)
+    assert owner.ownership.owned() == [lower, upper]
     assert not await two.take()
-    await one.ownership.release(lower)
-    await one.ownership.release(upper)
+    await owner.ownership.release(lower)
+    await owner.ownership.release(upper)
     assert await two.take()
 
 
-async def test_a_split_that_did_not_happen_leaves_its_parts_to_others(
+async def test_a_failed_split_leaves_its_parts_to_other_brokers(
     server: MemoryServer,
 ) -> None:
-    one, two = Broker(server.session(), "one"), Broker(server.session(), "two")
-    bundle, edge = await split(one)
-    mine = one.store.session_id
+    owner, two = Broker(server.session(), "one"), Broker(server.session(), "two")
+    bundle, edge = await split(owner)
+    mine = owner.store.session_id
     server.on_call = lambda session_id, operation, _: Fault(
         lose_request=session_id == mine and operation == "put"
     )
     with pytest.raises(StoreUnavailableError):
-        await one.ownership.split(bundle, [edge])
+        await owner.ownership.split(bundle, [edge])
     server.on_call = None
     part = f"/namespace/{TOPIC.namespace}/0x{bundle.lower:08x}_0x{edge:08x}"
     async with asyncio.timeout(60):
         await until_gone(two.store, part)
-    assert one.ownership.owned() == [bundle]
-    await one.ownership.release(bundle)
+    assert owner.ownership.owned() == [bundle]
+    await owner.ownership.release(bundle)
     assert await two.take()
     assert len(await two.ownership.split(bundle, [edge])) == 2
 
 
-async def test_a_broker_that_dies_while_it_splits_leaves_whole_boundaries(
+async def test_a_broker_that_fails_during_a_split_leaves_complete_boundaries(
     server: MemoryServer,
 ) -> None:
     for step in range(7):
-        one, two = Broker(server.session(TIMEOUT_S), "one"), Broker(server.session(), "two")
-        bundle, edge = await split(one)
-        mine, left = one.store.session_id, step
+        owner, two = Broker(server.session(TIMEOUT_S), "one"), Broker(server.session(), "two")
+        bundle, edge = await split(owner)
+        mine, left = owner.store.session_id, step
 
         def die(session_id: int, operation: str, path: str, mine: int = mine) -> Fault | None:
             nonlocal left
@@ -463,7 +471,7 @@ async def test_a_broker_that_dies_while_it_splits_leaves_whole_boundaries(
             return None
 
         server.on_call = die
-        splitting = asyncio.ensure_future(one.ownership.split(bundle, [edge]))
+        splitting = asyncio.ensure_future(owner.ownership.split(bundle, [edge]))
         async with asyncio.timeout(60):
             await asyncio.wait([splitting])
             server.on_call = None
@@ -476,9 +484,9 @@ async def test_a_broker_that_dies_while_it_splits_leaves_whole_boundaries(
                     pass
                 await asyncio.sleep(0.02)
         splitting.exception()
-        assert not one.ownership.serves(TOPIC)
+        assert not owner.ownership.serves(TOPIC)
         assert two.ownership.serves(TOPIC)
         for owned in two.ownership.owned():
             await two.ownership.release(owned)
-        await one.ownership.close()
+        await owner.ownership.close()
         await two.ownership.close()

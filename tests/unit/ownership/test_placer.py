@@ -1,4 +1,4 @@
-"""Brokers agree on who acquires a bundle, whatever order they know each other in."""
+"""Brokers agree on the one that acquires a bundle, in whatever order they know each other."""
 
 from collections import Counter
 

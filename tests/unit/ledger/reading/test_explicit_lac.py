@@ -20,7 +20,7 @@ TOLD = replace(PATIENT, explicit_lac_interval_s=0.02)
 DIGEST = Digest(DigestType.CRC32C, b"")
 
 
-def test_the_body_is_bookkeepers() -> None:
+def test_the_explicit_lac_body_has_bookkeepers_bytes() -> None:
     body = v3.explicit_lac(5, 3, b"")
     assert (body + DIGEST.compute(body, b"")).hex() == "000000000000000500000000000000037bd17d65"
 
@@ -42,7 +42,7 @@ async def test_a_reader_sees_the_last_entry_of_an_idle_writer(start_cluster: Sta
     await writer.close()
 
 
-async def test_without_the_setting_nothing_is_told(start_cluster: Start) -> None:
+async def test_without_the_setting_no_explicit_lac_is_sent(start_cluster: Start) -> None:
     cluster = await start_cluster(1)
     listener = Listener()
     writer = await cluster.client().create(1, 1, 1, listener=listener)
@@ -53,8 +53,8 @@ async def test_without_the_setting_nothing_is_told(start_cluster: Start) -> None
     assert reader.last_confirmed == -1
 
 
-async def test_bookies_without_v3_cost_nothing_but_the_news(world: World) -> None:
-    """They close that connection; writing, reading and other ledgers go on over theirs."""
+async def test_bookies_without_v3_lose_only_the_explicit_lac(world: World) -> None:
+    """Keep writing, reading and other ledgers on their own connections when a bookie closes the V3 connection."""
     await world.start(2)
     listener = Listener()
     client = world.client(explicit_lac_interval_s=0.02)
@@ -72,7 +72,7 @@ async def test_bookies_without_v3_cost_nothing_but_the_news(world: World) -> Non
 
 
 @pytest.mark.parametrize("kind", list(DigestType))
-def test_only_intact_bodies_of_the_ledger_are_believed(kind: DigestType) -> None:
+def test_only_intact_explicit_lacs_of_the_ledger_are_accepted(kind: DigestType) -> None:
     digest = Digest(kind, b"pw")
     ids = v3.explicit_lac(5, 7, b"")
     body = ids + digest.compute(ids, b"")

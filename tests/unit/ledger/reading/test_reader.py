@@ -48,10 +48,10 @@ async def closed_ledger(
 
 
 async def read_all(reader: LedgerReader, bytes_max: int = 1 << 20) -> list[bytes]:
-    found: list[bytes] = []
-    while len(found) <= reader.last_confirmed:
-        found += payloads_of(await reader.read(len(found), reader.last_confirmed, bytes_max))
-    return found
+    payloads: list[bytes] = []
+    while len(payloads) <= reader.last_confirmed:
+        payloads += payloads_of(await reader.read(len(payloads), reader.last_confirmed, bytes_max))
+    return payloads
 
 
 async def test_a_run_is_one_request_to_one_bookie_and_one_slice(world: World) -> None:
@@ -65,7 +65,7 @@ async def test_a_run_is_one_request_to_one_bookie_and_one_slice(world: World) ->
     assert not any(bookie.requests for bookie in members)
 
 
-async def test_a_batch_is_bounded_by_bytes_and_goes_on_where_it_ended(world: World) -> None:
+async def test_a_batch_is_bounded_by_bytes_and_the_next_continues_behind_it(world: World) -> None:
     await world.start(1)
     ledger, [bookie] = await closed_ledger(world, (1, 1, 1), 1000)
     reader = await world.client().open(ledger, recover=False)
@@ -76,8 +76,10 @@ async def test_a_batch_is_bounded_by_bytes_and_goes_on_where_it_ended(world: Wor
 
 
 @pytest.mark.parametrize("refuse", [True, False])
-async def test_a_bookie_without_batches_is_asked_one_by_one(world: World, refuse: bool) -> None:
-    """By its answer, or because it closes the connection; writers to it keep theirs."""
+async def test_a_bookie_without_batch_reads_receives_single_reads(
+    world: World, refuse: bool
+) -> None:
+    """Read singly after a refusal or a closed connection; writers to the bookie keep their connections."""
     await world.start(1)
     listener = Listener()
     client = world.client()
@@ -96,7 +98,7 @@ async def test_a_bookie_without_batches_is_asked_one_by_one(world: World, refuse
     assert len(writer.metadata.segments) == 1
 
 
-async def test_batches_are_tried_again_when_the_bookie_registers_anew(world: World) -> None:
+async def test_batch_reads_are_tried_again_when_the_bookie_registers_again(world: World) -> None:
     await world.start(1)
     ledger, [bookie] = await closed_ledger(world, (1, 1, 1), 20)
     bookie.batches = False
@@ -121,7 +123,7 @@ async def test_batches_are_tried_again_when_the_bookie_registers_anew(world: Wor
     assert len(bookie.batch_requests) == 2
 
 
-async def test_what_failed_or_was_slow_is_asked_last(world: World) -> None:
+async def test_failed_and_slow_bookies_are_read_from_last(world: World) -> None:
     await world.start(3)
     ledger, members = await closed_ledger(world, (3, 3, 2), 10)
     asked: list[str] = []
@@ -139,14 +141,14 @@ async def test_what_failed_or_was_slow_is_asked_last(world: World) -> None:
         assert await read_all(reader) == numbered(10)
     assert asked[0] == members[0].name
     fresh = await client.open(ledger, recover=False)
-    for each in (reader, fresh):
+    for ledger_reader in (reader, fresh):
         for first in range(10):
             asked.clear()
-            await each.read(first, first, 1)
+            await ledger_reader.read(first, first, 1)
             assert asked[0] != members[0].name
 
 
-async def test_bookies_of_the_own_rack_are_asked_first(world: World) -> None:
+async def test_bookies_of_the_same_rack_are_read_from_first(world: World) -> None:
     await world.start(3)
     ledger, members = await closed_ledger(world, (3, 3, 2), 10)
     racks = BookieRacks({"group": {members[2].name: {"rack": "/near"}}})
@@ -161,7 +163,7 @@ async def test_bookies_of_the_own_rack_are_asked_first(world: World) -> None:
     assert [len(bookie.batch_requests) for bookie in members] == [0, 0, 3]
 
 
-async def test_a_bookie_that_hangs_loses_its_connection_and_all_who_wait_know(
+async def test_a_hung_bookies_connection_is_closed_and_all_its_requests_fail(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await world.start(2)
@@ -185,7 +187,7 @@ async def test_a_bookie_that_hangs_loses_its_connection_and_all_who_wait_know(
     assert "hangs" in channel.down
 
 
-async def test_failed_connects_are_not_repeated_at_once(world: World) -> None:
+async def test_a_failed_connect_is_not_repeated_immediately(world: World) -> None:
     await world.start(1)
     ledger, [bookie] = await closed_ledger(world, (1, 1, 1), 3)
     client = world.client(reconnect_backoff_max_s=30.0)
@@ -200,8 +202,8 @@ async def test_failed_connects_are_not_repeated_at_once(world: World) -> None:
     assert refused >= 15
 
 
-async def test_unsent_bytes_are_bounded_before_a_connection_stands(world: World) -> None:
-    """Its own bookie is never connected to; the others confirm, and nothing piles up."""
+async def test_unsent_bytes_are_bounded_before_the_connection_is_established(world: World) -> None:
+    """Leave one bookie unconnected: the others confirm, and its queue stays within the bound."""
     await world.start(4)
     listener = Listener()
     client = world.client(unsent_bytes_max=1 << 20, connect_timeout_s=60.0)
@@ -239,10 +241,10 @@ async def test_a_reader_follows_an_ensemble_that_was_repaired(world: World) -> N
         bookie.requests.clear()
         bookie.batch_requests.clear()
     assert await read_all(reader) == numbered(10)
-    assert not any(bookie.batch_requests for bookie in members)  # it remembers
+    assert not any(bookie.batch_requests for bookie in members)  # the reader remembers the refusal
 
 
-async def test_lost_for_good_is_told_from_lost_for_now(world: World) -> None:
+async def test_permanent_loss_is_distinguished_from_unavailability(world: World) -> None:
     await world.start(2)
     ledger, members = await closed_ledger(world, (2, 2, 2), 3)
     reader = await world.client().open(ledger, recover=False)
@@ -258,21 +260,21 @@ async def test_lost_for_good_is_told_from_lost_for_now(world: World) -> None:
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (3, 2, 2)])
 @pytest.mark.parametrize("ranges", [1, 3])
-async def test_a_scan_gives_everything_in_order(
+async def test_a_scan_yields_every_entry_in_order(
     world: World, shape: tuple[int, int, int], ranges: int
 ) -> None:
     await world.start(3)
     ledger, _ = await closed_ledger(world, shape, 700)
     reader = await world.client().open(ledger, recover=False)
-    found: list[bytes] = []
+    payloads: list[bytes] = []
     async with reader.scan(3, 650, 900, ranges) as scan:
         async for slices in scan:
-            assert slices[0].first == 3 + len(found)
-            found += payloads_of(slices)
-    assert found == numbered(700)[3:651]
+            assert slices[0].first == 3 + len(payloads)
+            payloads += payloads_of(slices)
+    assert payloads == numbered(700)[3:651]
 
 
-async def test_a_scan_keeps_ranges_under_way_and_stops_them_at_its_end(world: World) -> None:
+async def test_a_scan_reads_ranges_ahead_and_cancels_them_at_its_end(world: World) -> None:
     await world.start(1)
     ledger, [bookie] = await closed_ledger(world, (1, 1, 1), 700)
     client = world.client()
@@ -289,25 +291,24 @@ async def test_a_scan_keeps_ranges_under_way_and_stops_them_at_its_end(world: Wo
             await waiting
         bookie.answer = honest
         bookie.transports[-1].abort()
-        with pytest.raises(
-            ReadError
-        ):  # a cancelled wait loses nothing: the range is given, or its failure
+        # A cancelled wait loses nothing: the next call returns the range, or raises its failure.
+        with pytest.raises(ReadError):
             await anext(scan)
         assert payloads_of(await anext(scan))
     assert not client.bookies.links.reading(bookie.name)._batch_sinks
 
 
-async def test_a_scan_raises_where_it_failed_and_can_be_asked_again(world: World) -> None:
+async def test_a_scan_raises_at_the_failed_range_and_can_be_resumed(world: World) -> None:
     await world.start(1)
     ledger, [bookie] = await closed_ledger(world, (1, 1, 1), 300)
     del bookie.entries[ledger, 250]
     reader = await world.client().open(ledger, recover=False)
-    found: list[bytes] = []
+    payloads: list[bytes] = []
     async with reader.scan(0, 299, 900) as scan:
         with pytest.raises(NoSuchEntryError, match="entry 250"):
             async for slices in scan:
-                found += payloads_of(slices)
-    assert found == numbered(250)
+                payloads += payloads_of(slices)
+    assert payloads == numbered(250)
     with pytest.raises(MisuseError):
         reader.scan(0, 1, 0)
 
@@ -317,7 +318,7 @@ async def test_a_scan_raises_where_it_failed_and_can_be_asked_again(world: World
 async def test_ledgers_of_every_digest_are_read_and_recovered(
     world: World, kind: DigestType, batches: bool
 ) -> None:
-    """As other clients write them: the type is in the metadata, the keys come of the password."""
+    """Read ledgers as other clients write them: the metadata names the digest type, the password gives the keys."""
     await world.start(2)
     digest = Digest(kind, b"pw")
     for bookie in world.bookies.values():

@@ -1,4 +1,4 @@
-"""Who sits where after a change: never one bookie on two seats."""
+"""Positions of bookies after an ensemble change: no bookie has two."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,20 +8,22 @@ from engine.ledger.cluster.placement import own_positions
 ENSEMBLE = ["a", "b", "c"]
 
 
-def test_a_failed_member_gets_its_own_seat_back_not_that_of_another_failed_one() -> None:
+def test_a_failed_member_returns_to_its_own_position() -> None:
     assert own_positions({0: "b"}, ENSEMBLE) == {1: "b"}
 
 
-def test_newcomers_stay_where_the_policy_put_them() -> None:
+def test_new_members_stay_at_the_positions_the_policy_chose() -> None:
     assert own_positions({0: "x", 2: "y"}, ENSEMBLE) == {0: "x", 2: "y"}
 
 
-def test_a_newcomer_gives_way_to_the_member_whose_seat_it_took() -> None:
+def test_a_new_member_yields_its_position_to_the_returning_member() -> None:
     assert own_positions({0: "b", 1: "x"}, ENSEMBLE) == {1: "b", 0: "x"}
 
 
 @given(st.sets(st.integers(0, 4), min_size=1), st.randoms(use_true_random=False))
-def test_no_bookie_sits_twice_and_no_newcomer_is_lost(failed: set[int], rng: object) -> None:
+def test_no_bookie_has_two_positions_and_no_new_member_is_lost(
+    failed: set[int], rng: object
+) -> None:
     ensemble = list("abcde")
     free = [*(ensemble[p] for p in sorted(failed)), "x", "y"]
     rng.shuffle(free)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Runs are kept until their last entry is confirmed, with where they begin in the ledger."""
+"""Runs, held with their offset in the ledger until their last entry is confirmed."""
 
 from engine.base.slices import Slice
 from engine.ledger.writing.pending_adds import PendingAdds
@@ -14,7 +14,7 @@ def run(*sizes: int) -> Slice:
 
 
 def pending() -> PendingAdds:
-    """Entries 0-2 of 1, 2 and 3 bytes, 3 of 4, 4-5 of 5 and 6."""
+    """Entries 0-2 of 1, 2 and 3 bytes; 3 of 4; 4-5 of 5 and 6."""
     adds = PendingAdds()
     adds.push(run(1, 2, 3), 0, 0)
     adds.push(run(4), 3, 6)
@@ -22,7 +22,7 @@ def pending() -> PendingAdds:
     return adds
 
 
-def test_a_run_goes_when_its_last_entry_is_confirmed() -> None:
+def test_a_run_is_removed_when_its_last_entry_is_confirmed() -> None:
     adds = pending()
     left = []
     for below in range(7):
@@ -31,12 +31,12 @@ def test_a_run_goes_when_its_last_entry_is_confirmed() -> None:
     assert left == [(3, 21)] * 3 + [(2, 15), (1, 11), (1, 11), (0, 0)]
 
 
-def test_lengths_are_those_of_the_payload_before() -> None:
+def test_a_runs_length_is_that_of_the_earlier_payload() -> None:
     adds = pending()
     assert [adds.length_below(entry, 21) for entry in range(7)] == [0, 1, 3, 6, 10, 15, 21]
 
 
-def test_sending_again_begins_in_the_middle_of_a_run() -> None:
+def test_resending_can_begin_in_the_middle_of_a_run() -> None:
     adds = pending()
     again = [(start, entry, length) for _, start, entry, length in adds.from_entry(1)]
     assert again == [(1, 1, 1), (0, 3, 6), (0, 4, 10)]

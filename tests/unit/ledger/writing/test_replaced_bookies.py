@@ -1,4 +1,4 @@
-"""A bookie is replaced: what it answered was about its own disk (I11), its successor is told the truth (I8)."""
+"""A replaced bookie: its answers do not count for its successor (I11), which receives the true LAC (I8)."""
 
 import asyncio
 
@@ -35,7 +35,7 @@ async def test_i11_answers_before_the_replacement_do_not_count_for_the_successor
     await listener.reach(3)
 
 
-async def test_i8_what_is_sent_again_carries_no_more_than_is_confirmed(world: World) -> None:
+async def test_i8_a_resent_entry_carries_no_more_than_is_confirmed(world: World) -> None:
     await world.start(3)
     listener = Listener()
     writer = await world.client().create(2, 2, 2, listener=listener)

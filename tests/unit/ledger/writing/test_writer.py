@@ -40,7 +40,7 @@ async def test_appended_runs_are_confirmed_in_order_and_read_back(start_cluster:
         assert writer.append(run) == len(wanted) == run.first
         assert run.ledger_id == writer.ledger_id
         wanted += payloads
-    assert listener.marks == []  # nothing is told from within append
+    assert listener.marks == []  # append itself reports nothing
     await listener.reach(len(wanted))
     assert listener.marks == sorted(set(listener.marks))
     assert (writer.last_confirmed, writer.last_pushed) == (213, 213)
@@ -64,7 +64,7 @@ async def test_appended_runs_are_confirmed_in_order_and_read_back(start_cluster:
         writer.append(run_of(b"late"))
 
 
-async def test_large_entries_pass_unjoined(start_cluster: Start) -> None:
+async def test_large_entries_are_sent_without_a_copy(start_cluster: Start) -> None:
     client = (await start_cluster(1)).client()
     listener = Listener()
     writer = await client.create(1, 1, 1, listener=listener)
@@ -79,7 +79,9 @@ async def test_large_entries_pass_unjoined(start_cluster: Start) -> None:
 
 
 @pytest.mark.parametrize(("e", "w", "a"), [(3, 3, 2), (3, 2, 2), (3, 2, 1), (2, 2, 2)])
-async def test_quorums_and_striping(start_cluster: Start, e: int, w: int, a: int) -> None:
+async def test_entries_are_read_back_at_every_quorum_and_striping(
+    start_cluster: Start, e: int, w: int, a: int
+) -> None:
     client = (await start_cluster(e)).client()
     listener = Listener()
     writer = await client.create(e, w, a, listener=listener)
@@ -178,7 +180,7 @@ async def test_a_lost_bookie_is_replaced_and_nothing_confirmed_is_lost(
     assert got == wanted
 
 
-async def test_without_a_spare_the_quorum_goes_on_and_takes_the_bookie_back(
+async def test_without_a_spare_bookie_the_ack_quorum_continues_and_the_bookie_returns(
     start_cluster: Start,
 ) -> None:
     cluster = await start_cluster(3)
@@ -240,7 +242,7 @@ async def test_a_corrupt_replica_is_skipped(start_cluster: Start) -> None:
         assert got == numbered(0, 10)
 
 
-async def test_when_no_replica_answers_absence_is_not_claimed(start_cluster: Start) -> None:
+async def test_absence_is_not_reported_when_no_replica_answers(start_cluster: Start) -> None:
     cluster = await start_cluster(1)
     client = cluster.client()
     listener = Listener()

@@ -1,4 +1,4 @@
-"""The writer beside slow, hung and lagging bookies: what it waits for, what it keeps, and how it ends."""
+"""The writer with slow, hung and lagging bookies: its waits, its bounds and its end."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ from tests.support.scripted_bookies import Request, Scripted, World, honest, num
 pytestmark = pytest.mark.virtual_time
 
 
-def test_silence_is_measured_from_the_last_answer() -> None:
+def test_a_bookies_silence_is_measured_from_its_last_answer() -> None:
     progress = AckProgress(2, silence_s=1.0, age_s=100.0)
     progress.started(0.0)
     assert progress.check([0, 5], 5, 0.5) == ([], True)
@@ -29,7 +29,7 @@ def test_silence_is_measured_from_the_last_answer() -> None:
     assert progress.check([None, 5], 5, 9.0) == ([], False)
 
 
-def test_an_add_left_behind_fails_its_bookie_however_much_it_answers() -> None:
+def test_an_unanswered_add_fails_its_bookie_despite_other_answers() -> None:
     progress = AckProgress(1, silence_s=1.0, age_s=2.0)
     progress.started(0.0)
     sent = 10
@@ -47,7 +47,7 @@ def test_an_add_left_behind_fails_its_bookie_however_much_it_answers() -> None:
     assert behind > 4
 
 
-def test_a_newcomer_owes_nothing_of_what_was_sent_before_it_sat() -> None:
+def test_a_new_member_owes_no_answers_to_earlier_adds() -> None:
     progress = AckProgress(2, silence_s=1.0, age_s=2.0)
     progress.started(0.0)
     progress.check([0, 0], 100, 0.0)
@@ -57,7 +57,7 @@ def test_a_newcomer_owes_nothing_of_what_was_sent_before_it_sat() -> None:
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=60))
-def test_who_answers_everything_in_time_never_fails(steps: list[int]) -> None:
+def test_a_bookie_that_answers_everything_in_time_never_fails(steps: list[int]) -> None:
     progress = AckProgress(1, silence_s=1.0, age_s=1.0)
     progress.started(0.0)
     sent = 0
@@ -67,7 +67,7 @@ def test_who_answers_everything_in_time_never_fails(steps: list[int]) -> None:
         sent += added
 
 
-async def test_a_bookie_that_lags_ever_further_is_replaced_and_stalls_nobody(world: World) -> None:
+async def test_a_bookie_that_lags_increasingly_is_replaced_without_a_stall(world: World) -> None:
     await world.start(4)
     listener = Listener()
     # The lagging bookie is replaced when an add of its is too old, though it answers others in time.
@@ -123,7 +123,7 @@ async def test_bytes_for_a_bookie_that_reads_nothing_are_bounded(world: World) -
     await writer.close()
 
 
-async def test_a_striped_writer_goes_on_past_a_hung_bookie(world: World) -> None:
+async def test_a_striped_writer_continues_past_a_hung_bookie(world: World) -> None:
     await world.start(4)
     listener = Listener()
     # The hung bookie is replaced when its add times out.
@@ -137,7 +137,7 @@ async def test_a_striped_writer_goes_on_past_a_hung_bookie(world: World) -> None
     await writer.close()
 
 
-async def test_close_waits_for_what_is_under_way_and_refuses_more(world: World) -> None:
+async def test_close_waits_for_pending_adds_and_refuses_new_ones(world: World) -> None:
     await world.start(1)
     listener = Listener()
     writer = await world.client().create(1, 1, 1, listener=listener)
@@ -162,7 +162,7 @@ async def test_close_waits_for_what_is_under_way_and_refuses_more(world: World) 
     assert writer.length == sum(map(len, numbered(3)))
 
 
-async def test_a_cancelled_close_goes_on_and_can_be_awaited_again(world: World) -> None:
+async def test_a_cancelled_close_continues_and_can_be_awaited_again(world: World) -> None:
     await world.start(1)
     listener = Listener()
     writer = await world.client().create(1, 1, 1, listener=listener)
@@ -197,7 +197,7 @@ async def test_a_cancelled_create_leaves_at_most_an_empty_ledger(world: World) -
     assert empty.last_confirmed == -1
 
 
-async def test_a_cancelled_read_leaves_nothing_behind(world: World) -> None:
+async def test_a_cancelled_read_leaves_no_request_behind(world: World) -> None:
     await world.start(1)
     listener = Listener()
     client = world.client()
@@ -233,10 +233,10 @@ async def test_deleting_a_ledger_ends_its_writer(world: World) -> None:
     assert listener.below == 0
     with pytest.raises(LedgerClosedError):
         writer.append(run_of(b"y"))
-    await client.delete(writer.ledger_id)  # once more is no error
+    await client.delete(writer.ledger_id)  # a second deletion is no error
 
 
-async def test_a_read_only_bookie_is_replaced_and_reads_go_on(world: World) -> None:
+async def test_a_read_only_bookie_is_replaced_and_still_read_from(world: World) -> None:
     await world.start(3)
     listener = Listener()
     client = world.client(delay_ensemble_change=True)
