@@ -1,4 +1,4 @@
-"""A backlog of entries is told in messages: exact where counters say so, else estimated, else known not to be known."""
+"""A backlog of entries is reported in messages: exact where counters know it, else estimated, else as unmeasured."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -91,7 +91,7 @@ async def test_entries_from_before_the_topic_was_loaded_are_unmeasured_until_som
     await bench.load()
     assert measure_topic(bench.topic) == Measured(10, 10, unmeasured=10)
     assert row(bench)["backlog_messages"] == row(bench)["backlog_unmeasured"] == 10
-    # What comes now tells nothing of what was there.
+    # Messages published from now on say nothing about the size of the older entries.
     await bench.publish(5)
     assert measure_topic(bench.topic) == Measured(15, 15, unmeasured=10)
     await round_of(bench, "quotas")
@@ -112,9 +112,9 @@ async def test_what_consumers_were_sent_tells_the_size_of_older_entries(bench: B
 async def test_statistics_tell_each_subscription_as_the_row_does(bench: Bench) -> None:
     await bench.publish(2, num_messages=50)
     out = topic_stats(bench.topic, TopicStats(bench.topic.name), "b")
-    told = out["subscriptions"]["s"]
-    assert (told["msgBacklog"], told["backlogMessages"]) == (2, 100)
-    assert (told["backlogEstimated"], told["backlogUnmeasured"]) == (0, 0)
+    stats = out["subscriptions"]["s"]
+    assert (stats["msgBacklog"], stats["backlogMessages"]) == (2, 100)
+    assert (stats["backlogEstimated"], stats["backlogUnmeasured"]) == (0, 0)
     assert out["oldestUnacknowledgedAt"] == row(bench)["oldest_at"] == 1
 
 

@@ -1,4 +1,4 @@
-"""What a subscription has still to acknowledge, counted by looking at it."""
+"""The backlog of a subscription, counted by reading its entries."""
 
 import pytest
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.virtual_time
 
 
 async def acknowledged(bench: Bench, *indexes: int) -> list[Position]:
-    """A subscription of eight entries with three messages each; their positions."""
+    """Publish eight entries of three messages each, acknowledge those at ``indexes``, and return all positions."""
     consumer, client = await bench.join(SubscriptionType.SHARED)
     await bench.publish(8, num_messages=3)
     bench.subscription.acknowledge(consumer, [client.received[i] for i in indexes])
@@ -23,10 +23,13 @@ async def test_what_is_acknowledged_is_not_counted() -> None:
     async with opened() as bench:
         places = await acknowledged(bench, 0, 1, 4)
         log, cursor = bench.topic.log, bench.subscription.cursor
-        found = await scan(log, cursor, None)
-        assert (found["entries"], found["messages"], found["aborted"]) == (5, 15, False)
-        assert (found["filterAcceptedEntries"], found["filterAcceptedMessages"]) == (5, 15)
-        assert (found["firstMessageId"], found["lastMessageId"]) == (str(places[2]), str(places[7]))
+        result = await scan(log, cursor, None)
+        assert (result["entries"], result["messages"], result["aborted"]) == (5, 15, False)
+        assert (result["filterAcceptedEntries"], result["filterAcceptedMessages"]) == (5, 15)
+        assert (result["firstMessageId"], result["lastMessageId"]) == (
+            str(places[2]),
+            str(places[7]),
+        )
         assert (await scan(log, cursor, EARLIEST))["entries"] == 5
         assert (await scan(log, cursor, places[4]))["firstMessageId"] == str(places[5])
         nothing = await scan(log, cursor, log.next_position(log.last_confirmed))
@@ -42,5 +45,5 @@ async def test_no_more_is_looked_at_than_pulsar_would(
     monkeypatch.setattr(backlog_scan, "STEP", 3)
     async with opened() as bench:
         await acknowledged(bench)
-        found = await scan(bench.topic.log, bench.subscription.cursor, None)
-        assert (found["entries"], found["aborted"]) == (entries, aborted)
+        result = await scan(bench.topic.log, bench.subscription.cursor, None)
+        assert (result["entries"], result["aborted"]) == (entries, aborted)

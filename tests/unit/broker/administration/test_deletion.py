@@ -1,4 +1,4 @@
-"""What goes with a topic that is deleted, when, and what keeps it from going."""
+"""Deletion of a topic: what is deleted with it, when, and what prevents the deletion."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -36,14 +36,14 @@ async def bench() -> AsyncIterator[AdminBench]:
 
 
 async def give_schema(bench: AdminBench, name: TopicName) -> None:
-    """By a producer, as clients do, and a permission."""
+    """Register a schema as a producer does, and grant a permission."""
     rules = bench.broker.running.sessions._schemas
     await rules.for_producer(await bench.loaded(name), STRING)
     await grants.grant(bench.store, name.namespace, "r", ["produce"], topic=name.partitioned)
 
 
 async def left(bench: AdminBench, name: TopicName) -> tuple[bool, bool]:
-    """Whether there are schemas and permissions of the (partitioned) topic."""
+    """Return whether the (partitioned) topic has schemas and permissions."""
     rules = bench.broker.running.sessions._schemas
     schema = await rules.version(name, None)
     granted = await grants.of_topic(bench.store, name.partitioned)

@@ -71,10 +71,10 @@ def test_where_it_was_sealed_and_the_properties_of_both() -> None:
 def test_a_ledger_that_another_broker_moved_to_cheaper_storage() -> None:
     attempt = uuid.UUID("f2345678-1234-1234-9234-123456789abc")
     info = pb.ManagedLedgerInfo()
-    one = info.ledgerInfo.add(ledgerId=3, entries=2, size=9, timestamp=7)
-    one.offloadContext.uidMsb = int.from_bytes(attempt.bytes[:8], signed=True)
-    one.offloadContext.uidLsb = int.from_bytes(attempt.bytes[8:], signed=True)
-    one.offloadContext.complete = True
+    stored = info.ledgerInfo.add(ledgerId=3, entries=2, size=9, timestamp=7)
+    stored.offloadContext.uidMsb = int.from_bytes(attempt.bytes[:8], signed=True)
+    stored.offloadContext.uidLsb = int.from_bytes(attempt.bytes[8:], signed=True)
+    stored.offloadContext.complete = True
     record = LogRecord.decode(info.SerializeToString())
     (ledger,) = internal_info(StoredLog(record, STAT, {}), NOW_MS)["ledgers"]
     assert (ledger["isOffloaded"], ledger["offloadedContextUuid"]) == (True, str(attempt))

@@ -26,29 +26,29 @@ class Life:
     def __init__(self, **first: Any) -> None:
         self.seen = QUIET._replace(**first)
         self.watch = Watch(self.seen)
-        self.said: list[LagCause | None] = [self.watch.cause]
+        self.reported: list[LagCause | None] = [self.watch.cause]
 
     def __call__(self, seconds: float = 1, **changed: Any) -> LagCause | None:
-        """``changed`` for the first of these seconds and from then on."""
+        """Let ``seconds`` pass; ``changed`` applies from the first of them on."""
         for _ in range(int(seconds)):
             self.seen = self.seen._replace(at_s=self.seen.at_s + 1, **changed)
             self.watch.look(self.seen)
-            self.said.append(self.watch.cause)
+            self.reported.append(self.watch.cause)
         return self.watch.cause
 
     def acked(self) -> tuple[int, int]:
-        """Of an acknowledgement that comes now."""
+        """Return the mark of an acknowledgement that arrives now."""
         return (int(self.seen.at_s * 1000), 0)
 
     @property
     def changes(self) -> list[LagCause | None]:
-        """What was said, without repetitions."""
-        said = self.said
-        return [one for i, one in enumerate(said) if not i or one is not said[i - 1]]
+        """The reported causes, without repetitions."""
+        causes = self.reported
+        return [cause for i, cause in enumerate(causes) if not i or cause is not causes[i - 1]]
 
 
 def stuck(**more: Any) -> Life:
-    """It has a backlog, a consumer that holds some of it, and acknowledges nothing."""
+    """Return a subscription with a backlog and a consumer that holds some of it and acknowledges nothing."""
     life = Life()
     life(consumers=1, flowed=1, joined=1, paused="append")
     life(backlog=500, out=True)
@@ -78,7 +78,7 @@ def test_a_standing_subscription_gets_its_cause_once_it_held(cause: LagCause) ->
     life = CAUSES[cause]()
     life(SILENCE_S + HOLD_S + 1)
     assert life.changes == [None, cause]
-    assert not any(life.said[: int(HOLD_S)]), "not before it held"
+    assert not any(life.reported[: int(HOLD_S)]), "no cause before it held"
     life(90)
     assert life.changes == [None, cause], "nothing changed"
 
@@ -241,7 +241,7 @@ def test_what_stands_still_needs_no_look_each_second() -> None:
 
 
 def healthy(random: Random) -> Iterator[dict[str, Any]]:
-    """An hour of 300 messages a second: as many in flight as there happen to be, now and then a pause of a second."""
+    """Yield an hour of 300 messages a second with varying counts in flight and now and then a pause of a second."""
     for _ in range(3_600):
         yield {"backlog": random.choice((0, 0, 1, 3, 6, 6, 30, 300 * random.randrange(2)))}
 

@@ -50,17 +50,17 @@ async def families(
     }
 
 
-def value(found: dict[str, list[tuple[dict[str, str], float]]], family: str) -> float:
-    [(_, value)] = found[family]
+def value(samples: dict[str, list[tuple[dict[str, str], float]]], family: str) -> float:
+    [(_, value)] = samples[family]
     return value
 
 
 async def test_basics_are_described_while_no_topic_is_loaded() -> None:
     async with B.opened() as bench:
         await bench.registry.unload(B.NAME)
-        found = await families(bench)
-        assert [name for name in BASICS if found[name]] == []
-        assert value(found, "pulsar_broker_topics_count") == 0
+        samples = await families(bench)
+        assert [name for name in BASICS if samples[name]] == []
+        assert value(samples, "pulsar_broker_topics_count") == 0
 
 
 async def test_backlogs_of_a_topic_and_its_subscription() -> None:
@@ -70,31 +70,31 @@ async def test_backlogs_of_a_topic_and_its_subscription() -> None:
         await bench.publish(2, int(time.time() * 1000) + 3_600_000)
         await B.until(lambda: len(client.received) == 3 and bench.subscription.state.delayed == 2)
         bench.subscription.acknowledge(consumer, client.received[:1])
-        found = await families(bench)
-        [(labels, backlog)] = found["pulsar_msg_backlog"]
+        samples = await families(bench)
+        [(labels, backlog)] = samples["pulsar_msg_backlog"]
         assert labels == {
             "cluster": "standalone",
             "namespace": "public/default",
             "topic": B.NAME.full,
         }
-        assert backlog == value(found, "pulsar_subscription_back_log") == 4
-        assert value(found, "pulsar_subscription_back_log_no_delayed") == 2
-        assert value(found, "pulsar_subscription_delayed") == 2
-        assert value(found, "pulsar_subscription_unacked_messages") == 2
-        assert value(found, "pulsar_subscription_blocked_on_unacked_messages") == 0
-        assert value(found, "pulsar_subscription_last_acked_timestamp") > 0
-        assert value(found, "pulsar_topics_count") == 1
+        assert backlog == value(samples, "pulsar_subscription_back_log") == 4
+        assert value(samples, "pulsar_subscription_back_log_no_delayed") == 2
+        assert value(samples, "pulsar_subscription_delayed") == 2
+        assert value(samples, "pulsar_subscription_unacked_messages") == 2
+        assert value(samples, "pulsar_subscription_blocked_on_unacked_messages") == 0
+        assert value(samples, "pulsar_subscription_last_acked_timestamp") > 0
+        assert value(samples, "pulsar_topics_count") == 1
 
 
 async def test_a_subscription_that_cannot_be_read_is_counted() -> None:
-    """What it acknowledged is not known: its backlog may be all there is."""
+    """Count all entries as its backlog, because its acknowledgements are not known."""
     async with B.opened() as bench:
         await bench.join(SubscriptionType.SHARED, permits=0)
         await bench.publish(3)
         bench.topic.log.unread_cursors["lost"] = "no answer"
-        found = await families(bench)
-        assert value(found, "pulsar_subscriptions_count") == 2
-        assert value(found, "pulsar_msg_backlog") == 6
+        samples = await families(bench)
+        assert value(samples, "pulsar_subscriptions_count") == 2
+        assert value(samples, "pulsar_msg_backlog") == 6
 
 
 async def test_each_consumer_and_producer_has_samples_where_that_is_on() -> None:
@@ -102,16 +102,16 @@ async def test_each_consumer_and_producer_has_samples_where_that_is_on() -> None
         await bench.join(SubscriptionType.SHARED)
         bench.topic.publishers.attached["p"] = bench.producer
         await bench.publish(3)
-        found = await families(bench)
-        [(labels, unacked)] = found["pulsar_consumer_unacked_messages"]
+        samples = await families(bench)
+        [(labels, unacked)] = samples["pulsar_consumer_unacked_messages"]
         assert unacked == 3
         assert labels.keys() == {
             *("cluster", "namespace", "topic", "subscription"),
             *("consumer_name", "consumer_id"),
         }
-        [(labels, _)] = found["pulsar_producer_msg_rate_in"]
+        [(labels, _)] = samples["pulsar_producer_msg_rate_in"]
         assert labels.keys() == {"cluster", "namespace", "topic", "producer_name", "producer_id"}
-        assert len(found["pulsar_out_messages"]) == 2
+        assert len(samples["pulsar_out_messages"]) == 2
         fewer = await families(bench, Levels())
         assert (
             not {"pulsar_consumer_unacked_messages", "pulsar_producer_msg_rate_in"} & fewer.keys()
@@ -125,11 +125,11 @@ async def test_without_topics_namespaces_have_the_sums() -> None:
         await bench.publish(3)
         other = await bench.load(TopicName.parse("persistent://public/default/other"))
         assert other.name != B.NAME
-        found = await families(bench, Levels(topics=False))
+        samples = await families(bench, Levels(topics=False))
         labels, total = {"cluster": "standalone", "namespace": "public/default"}, 3
-        assert found["pulsar_in_messages"] == [(labels, total)]
-        assert found["pulsar_topics_count"] == [(labels, 2)]
-        assert "pulsar_subscription_back_log" not in found
+        assert samples["pulsar_in_messages"] == [(labels, total)]
+        assert samples["pulsar_topics_count"] == [(labels, 2)]
+        assert "pulsar_subscription_back_log" not in samples
 
 
 async def test_what_was_stored_in_the_last_minute_is_told_by_size_and_time() -> None:
@@ -141,16 +141,18 @@ async def test_what_was_stored_in_the_last_minute_is_told_by_size_and_time() -> 
         written._since -= 1
         written._minute -= 1
         written._ends = 0
-        found = await families(bench)
-        assert value(found, "pulsar_storage_write_latency_count") == 3
-        buckets = [found[f"pulsar_storage_write_latency_{name}"][0][1] for name in LATENCIES]
+        samples = await families(bench)
+        assert value(samples, "pulsar_storage_write_latency_count") == 3
+        buckets = [samples[f"pulsar_storage_write_latency_{name}"][0][1] for name in LATENCIES]
         assert sum(buckets) == 3
-        assert value(found, "pulsar_storage_write_latency_sum") > 0
-        assert value(found, "pulsar_entry_size_le_128") == 3
-        assert value(found, "pulsar_entry_size_sum") == value(found, "pulsar_storage_logical_size")
-        assert value(found, "pulsar_ml_AddEntrySucceed") == 3
-        assert len(found["pulsar_ml_EntrySizeBuckets"]) == 8
-        assert found["pulsar_ml_EntrySizeBuckets"][0][0]["quantile"] == "0.0_128.0"
+        assert value(samples, "pulsar_storage_write_latency_sum") > 0
+        assert value(samples, "pulsar_entry_size_le_128") == 3
+        assert value(samples, "pulsar_entry_size_sum") == value(
+            samples, "pulsar_storage_logical_size"
+        )
+        assert value(samples, "pulsar_ml_AddEntrySucceed") == 3
+        assert len(samples["pulsar_ml_EntrySizeBuckets"]) == 8
+        assert samples["pulsar_ml_EntrySizeBuckets"][0][0]["quantile"] == "0.0_128.0"
 
 
 async def test_what_is_compacted_is_told_once_there_is_something() -> None:
@@ -160,18 +162,18 @@ async def test_what_is_compacted_is_told_once_there_is_something() -> None:
         assert bench.topic.compaction.start()
         await B.until(lambda: bench.topic.compaction.status == "SUCCESS")
         await bench.topic.compaction.ledger()
-        found = await families(bench)
-        assert value(found, "pulsar_compaction_compacted_entries_count") == 2
-        assert value(found, "pulsar_compaction_compacted_entries_size") > 0
-        assert value(found, "pulsar_publish_rate_limit_times") == 0
-        assert value(found, "pulsar_compaction_succeed_count") == 1
-        assert value(found, "pulsar_compaction_removed_event_count") == 2
+        samples = await families(bench)
+        assert value(samples, "pulsar_compaction_compacted_entries_count") == 2
+        assert value(samples, "pulsar_compaction_compacted_entries_size") > 0
+        assert value(samples, "pulsar_publish_rate_limit_times") == 0
+        assert value(samples, "pulsar_compaction_succeed_count") == 1
+        assert value(samples, "pulsar_compaction_removed_event_count") == 2
 
 
 async def test_totals_of_the_broker_do_not_fall_when_a_topic_or_subscription_goes() -> None:
-    def totals(found: dict[str, list[tuple[dict[str, str], float]]]) -> list[float]:
+    def totals(samples: dict[str, list[tuple[dict[str, str], float]]]) -> list[float]:
         names = ("pulsar_broker_in_bytes", "pulsar_broker_out_bytes")
-        return [value for name in names for _, value in found[name]]
+        return [value for name in names for _, value in samples[name]]
 
     async with B.opened() as bench:
         _, client = await bench.join(SubscriptionType.SHARED)
@@ -199,21 +201,21 @@ async def test_loads_lookups_and_what_is_kept_in_memory() -> None:
         await sessions.lookups.lookup(body)
         pieces = metrics_page(bench.registry, sessions, IDENTITY, {}, EVERYTHING)
         page = b"".join([piece async for piece in pieces]).decode()
-        found = {each.name: each for each in text_string_to_metric_families(page)}
+        by_name = {family.name: family for family in text_string_to_metric_families(page)}
         samples = {
             sample.name: sample.value
             for name in ("pulsar_broker_lookup", "pulsar_topic_load_times")
-            for sample in found[name].samples
+            for sample in by_name[name].samples
             if "quantile" not in sample.labels
         }
         assert samples["pulsar_broker_lookup_count"] == 1
         assert samples["pulsar_topic_load_times_count"] == 2
-        [failures] = found["pulsar_broker_lookup_failures"].samples
+        [failures] = by_name["pulsar_broker_lookup_failures"].samples
         assert failures.value == 1
-        assert len(found["pulsar_topic_load_times"].samples) == 2 + 6
-        [median] = found["pulsar_topic_load_time_median_ms"].samples
+        assert len(by_name["pulsar_topic_load_times"].samples) == 2 + 6
+        [median] = by_name["pulsar_topic_load_time_median_ms"].samples
         assert 5 <= median.value < 60_000
-        [entries] = found["pulsar_ml_cache_entries"].samples
+        [entries] = by_name["pulsar_ml_cache_entries"].samples
         assert entries.value == 3
 
 
@@ -222,8 +224,8 @@ async def test_stops_by_a_rate_are_told_by_whose_it_is() -> None:
         await bench.join(SubscriptionType.SHARED)
         assert (await families(bench))["pulsar_subscription_dispatch_throttled_msg_events"] == []
         bench.subscription.throttled[RateLevel.TOPIC, True] += 2
-        found = await families(bench)
-        [(labels, bytes_events)] = found["pulsar_subscription_dispatch_throttled_bytes_events"]
+        samples = await families(bench)
+        [(labels, bytes_events)] = samples["pulsar_subscription_dispatch_throttled_bytes_events"]
         assert (labels["reason"], bytes_events) == ("topic", 2)
 
 
@@ -238,12 +240,12 @@ async def test_what_passes_under_a_resource_groups_rates_is_told_with_the_broker
         assert (await families(bench))[used] == [], "it has no rates"
         bench.registry.groups.by_name["g"].set(MaxRate(messages=1000), NO_LIMIT)
         await bench.publish(3)
-        found = await families(bench)
+        samples = await families(bench)
         group = {"cluster": "standalone", "ResourceGroup": "g", "MonitoringClass": "Publish"}
-        assert found[used] == [(group, 3)]
-        assert found["pulsar_resource_group_bytes_used"][0][1] > 3
-        assert found["pulsar_resource_group_calculated_messages_quota"] == [(group, 1000)]
-        assert found["pulsar_resource_group_calculated_bytes_quota"] == []
+        assert samples[used] == [(group, 3)]
+        assert samples["pulsar_resource_group_bytes_used"][0][1] > 3
+        assert samples["pulsar_resource_group_calculated_messages_quota"] == [(group, 1000)]
+        assert samples["pulsar_resource_group_calculated_bytes_quota"] == []
         assert complaints(await text(bench)) == []
 
 

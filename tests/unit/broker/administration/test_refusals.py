@@ -1,4 +1,4 @@
-"""Each error of the data path has its refusal, and an error of another kind has none."""
+"""Refusals of the data path's errors; an error of another kind has none."""
 
 import pytest
 

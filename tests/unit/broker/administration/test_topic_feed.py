@@ -1,4 +1,4 @@
-"""The rows that a broker tells are those of the topics as they are, though it looks only at what was touched."""
+"""The rows that a broker reports are those of its topics as they are, though it reads only the touched ones."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -34,7 +34,7 @@ class Followed:
     def count(self) -> None:
         self.feed.count(self.bench.registry.tick(1.0))
 
-    async def hear(self) -> dict[str, Any]:
+    async def receive(self) -> dict[str, Any]:
         self.count()
         answer = await self.feed.since(self.asked)
         for row in answer["rows"]:
@@ -45,27 +45,26 @@ class Followed:
         return answer
 
     async def settle(self) -> None:
-        """Until all rates are zero: then only what touches the topic is looked at."""
+        """Wait until all rates are zero; from then on only touched topics are read."""
         while self.bench.registry.tick(1.0):
             pass
         self.feed.count(self.bench.registry.topics())
-        await self.hear()
+        await self.receive()
 
     async def check(self) -> None:
-        await self.hear()
+        await self.receive()
         truth = [topic_row(topic) for topic in self.bench.registry.topics()]
         assert sorted(self.rows.values(), key=lambda row: str(row[0])) == truth
 
 
 @pytest.fixture
 async def followed(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Followed]:
-    monkeypatch.setattr(
-        topic_feed, "SWEEP_ROUNDS", 1 << 30
-    )  # all that changes must touch its topic
+    # Without sweeps a change is reported only if it touches its topic.
+    monkeypatch.setattr(topic_feed, "SWEEP_ROUNDS", 1 << 30)
     monkeypatch.setattr(change_feed, "WAIT_MAX_S", 0.001)
     async with opened() as bench:
         made = Followed(bench)
-        await made.hear()
+        await made.receive()
         yield made
 
 
@@ -78,49 +77,49 @@ async def test_each_thing_that_a_row_shows_is_told_when_it_changes(followed: Fol
     bench = followed.bench
     topic = bench.topic
 
-    async def told(column: str, value: int) -> None:
+    async def reported(column: str, value: int) -> None:
         await followed.check()
         assert number(followed, column) == value
         await followed.settle()
 
     await topic.publishers.admit(bench.producer)
-    await told("producers", 1)
+    await reported("producers", 1)
     made = await topic.subscriptions.create("s", InitialPosition.EARLIEST, {})
     assert made is not None
-    await told("subscriptions", 1)
+    await reported("subscriptions", 1)
     await bench.publish(10)
-    await told("backlog", 10)
+    await reported("backlog", 10)
     await bench.publish(1)
-    await told("storage_bytes", topic.log.stats().size)
+    await reported("storage_bytes", topic.log.stats().size)
     consumer, client = await bench.join(SubscriptionType.SHARED, permits=0)
-    await told("consumers", 1)
+    await reported("consumers", 1)
     bench.subscription.flow(consumer, 6)
     await until(lambda: len(client.received) == 6)
     await followed.check()
     assert number(followed, "msg_rate_out") > 0
     await followed.settle()
     bench.subscription.acknowledge(consumer, client.received[:4])
-    await told("backlog", 7)
+    await reported("backlog", 7)
     await bench.subscription.moves.skip(2)
-    await told("backlog", 5)
+    await reported("backlog", 5)
     bench.subscription.moves.pass_over(
         topic.log.next_position(bench.subscription.cursor.mark_delete)
     )
-    await told("backlog", 4)
+    await reported("backlog", 4)
     await bench.subscription.moves.clear()
-    await told("backlog", 0)
+    await reported("backlog", 0)
     await bench.subscription.moves.reset(client.received[1])
-    await told("backlog", 10)
+    await reported("backlog", 10)
     again, _ = await bench.join(SubscriptionType.SHARED, permits=0)
-    await told("consumers", 1)
+    await reported("consumers", 1)
     bench.subscription.detach(again)
-    await told("consumers", 0)
+    await reported("consumers", 0)
     await bench.subscription.moves.reset(client.received[5])
-    await told("backlog", 6)
+    await reported("backlog", 6)
     await topic.subscriptions.delete("s")
-    await told("subscriptions", 0)
+    await reported("subscriptions", 0)
     bench.producer.leave()
-    await told("producers", 0)
+    await reported("producers", 0)
 
 
 async def test_a_subscription_that_goes_with_its_consumer_is_told(followed: Followed) -> None:
@@ -149,7 +148,7 @@ async def test_rates_fall_to_zero_and_then_nothing_is_told(followed: Followed) -
     await followed.bench.publish(10)
     rates = []
     for _ in range(60):
-        answer = await followed.hear()
+        answer = await followed.receive()
         rates.append(number(followed, "msg_rate_in"))
         if not answer["rows"]:
             break
@@ -167,7 +166,7 @@ async def test_trimmed_ledgers_are_storage_no_more(followed: Followed) -> None:
     await followed.check()
     before = number(followed, "storage_bytes")
     for _ in range(60):
-        await followed.hear()
+        await followed.receive()
     await bench.topic.log.update_config(config)
     await until(lambda: bench.topic.log.stats().size < before)
     await followed.check()
@@ -183,8 +182,8 @@ async def test_topics_come_and_go(followed: Followed) -> None:
     assert str(OTHER) not in followed.rows
     await followed.bench.registry.get(OTHER, create=True)
     await followed.bench.registry.delete(OTHER, force=True)
-    answer = await followed.hear()
-    assert answer["gone"] == [str(OTHER)], "it was here, though nobody saw it"
+    answer = await followed.receive()
+    assert answer["gone"] == [str(OTHER)], "it was loaded, though no count saw it"
 
 
 async def test_a_topic_that_nothing_touched_is_looked_at_now_and_then(
@@ -192,8 +191,8 @@ async def test_a_topic_that_nothing_touched_is_looked_at_now_and_then(
 ) -> None:
     followed.bench.topic.producers["unseen"] = followed.bench.producer
     monkeypatch.setattr(topic_feed, "SWEEP_ROUNDS", 1)
-    await followed.hear()
-    await followed.hear()
+    await followed.receive()
+    await followed.receive()
     assert number(followed, "producers") == 1
 
 
@@ -225,7 +224,7 @@ async def test_a_subscription_that_cannot_be_read_makes_the_backlog_unknown(
 ) -> None:
     followed.bench.topic.log.unread_cursors["lost"] = "its storage does not answer"  # type: ignore[index]
     followed.bench.topic.touched()
-    await followed.hear()
+    await followed.receive()
     row = followed.rows[str(followed.bench.topic.name)]
     assert row[1 + ROW_COLUMNS.index("backlog")] is None
     assert row[1 + ROW_COLUMNS.index("subscriptions")] == 1

@@ -1,5 +1,5 @@
-"""Whatever call of the metadata store gets no answer: no verb reports success that is not, and after each everything
-can be used and deleted, here and by the next broker."""
+"""Operations while any one call of the metadata store gets no answer. None reports a success that it did not have, and
+afterwards this broker and the next one can use and delete everything."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -129,11 +129,11 @@ async def prepare(bench: Bench, name: TopicName) -> None:
 
 
 async def attempt(bench: Bench, verb: Verb) -> bool:
-    """Whether the verb says that it is done. It must refuse with what a client or an administrator understands."""
+    """Return whether the verb reports that it is done. Its refusal must be a retriable error of the broker's."""
     try:
         await verb.work(bench)
     except SubscriptionNotFound:
-        assert verb.holds(bench), "a deletion that says so knows it"
+        assert verb.holds(bench), "a deletion that reports a missing subscription has deleted it"
         return True
     except (BrokerError, WorldError, ManagedLedgerError) as error:
         assert error.retriable, error
@@ -142,7 +142,7 @@ async def attempt(bench: Bench, verb: Verb) -> bool:
 
 
 async def can_be_used_and_deleted(bench: Bench) -> None:
-    """Its subscription keeps what is acknowledged, and both go without a trace."""
+    """Check that the subscription keeps its acknowledgements, and that both can be deleted without a trace."""
     topic = bench.topic
     await topic.subscriptions.create("s", FIRST, {})
     if not topic.terminated:
@@ -159,7 +159,7 @@ async def can_be_used_and_deleted(bench: Bench) -> None:
 
 
 async def check_no_ledger_is_left(bench: Bench) -> None:
-    """But for an empty one that was made when the silence began, before any record could name it."""
+    """Check that at most one ledger remains: an empty one, created before any record could name it."""
     tree, client = bench.cluster.server.tree, bench.cluster.client()
     left = [i for i in range(1_000) if tree.exists(paths.ledger(i)) is not None]
     assert len(left) <= 1, left
@@ -193,4 +193,4 @@ async def test_no_verb_lies_or_leaves_a_wreck(
         await check_no_ledger_is_left(bench)
         if not met:
             return
-    raise AssertionError("it has no end")
+    raise AssertionError("the store was called more often than expected")

@@ -40,17 +40,19 @@ async def test_any_place_is_found_and_read_from(
 ) -> None:
     monkeypatch.setattr(compacted_ledger, "PLACES_MAX", 5)
     places = [Position(3, i) for i in (0, 1, 7, 200)] + [Position(4, 2), Position(6, 0)]
-    ledger = await written(bench, [(one, entry_of(b"%d" % one.entry_id)) for one in places])
-    asked = [EARLIEST, *(Position(i, j) for i in range(2, 8) for j in (0, 1, 2, 3, 199, 201))]
-    for one in asked:
-        number = await ledger.find(one)
-        assert number == bisect_left(places, one)
+    ledger = await written(
+        bench, [(position, entry_of(b"%d" % position.entry_id)) for position in places]
+    )
+    starts = [EARLIEST, *(Position(i, j) for i in range(2, 8) for j in (0, 1, 2, 3, 199, 201))]
+    for position in starts:
+        number = await ledger.find(position)
+        assert number == bisect_left(places, position)
         for entries_max in (1, 2, 100):
-            views, after, at = await ledger.read(number, one, entries_max, 1 << 20)
-            found = [view.run.position(i) for view in views for i in view.indexes]
-            assert found == places[number : number + entries_max]
-            assert at == (behind(found[-1]) if found else behind(HORIZON))
-            assert after == number + len(found)
+            views, after, at = await ledger.read(number, position, entries_max, 1 << 20)
+            positions = [view.run.position(i) for view in views for i in view.indexes]
+            assert positions == places[number : number + entries_max]
+            assert at == (behind(positions[-1]) if positions else behind(HORIZON))
+            assert after == number + len(positions)
     assert ledger.last == (places[-1], -1)
 
 

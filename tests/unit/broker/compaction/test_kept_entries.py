@@ -56,21 +56,21 @@ def test_a_cut_entry_is_refused_and_a_whole_one_read(
 def test_entries_come_back_at_their_places(places: list[tuple[int, int]]) -> None:
     entries = [entry_of(b"%d %d" % place) for place in places]
     run = run_of(
-        *(pack_kept(Position(*p), -1, one) for p, one in zip(places, entries, strict=True))
+        *(pack_kept(Position(*p), -1, entry) for p, entry in zip(places, entries, strict=True))
     )
-    found = []
+    restored = []
     for made, indexes in as_in_topic(run, kept_entries(run)):
         assert len(made.spans) == 2 * made.count <= 2 * GAP_MAX * len(indexes)
-        found += [(made.position(i), made.entry(i)) for i in indexes]
+        restored += [(made.position(i), made.entry(i)) for i in indexes]
         frames = b"".join(build_messages(1, made, indexes))
         assert all(made.entry(i) in frames for i in indexes)
         assert made.size == sum(len(made.entry(i)) for i in indexes)
-    assert found == [(Position(*p), one) for p, one in zip(places, entries, strict=True)]
+    assert restored == [(Position(*p), entry) for p, entry in zip(places, entries, strict=True)]
 
 
 def test_batches_are_counted_at_their_places() -> None:
     batch, single = entry_of(b"b", num_messages_in_batch=5), entry_of(b"s")
-    packed = [pack_kept(Position(1, at), -1, one) for at, one in ((4, single), (9, batch))]
+    packed = [pack_kept(Position(1, at), -1, entry) for at, entry in ((4, single), (9, batch))]
     run = run_of(*packed)
     ((made, indexes),) = as_in_topic(run, kept_entries(run))
     assert made.counts is not None

@@ -1,4 +1,4 @@
-"""Of each key the last message stays unless it is empty, out of single messages and batches of every kind."""
+"""The last message of each key, which stays unless it is empty, among single messages and batches of every kind."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -45,7 +45,11 @@ ENTRIES = st.lists(
             st.booleans(),
         ),
         st.builds(
-            Sent, MESSAGES.map(lambda one: [one]), st.just(False), st.just(NONE), st.booleans()
+            Sent,
+            MESSAGES.map(lambda message: [message]),
+            st.just(False),
+            st.just(NONE),
+            st.booleans(),
         ),
     ),
     max_size=8,
@@ -63,43 +67,43 @@ def compact(entries: list[bytes], *, retain: bool = False) -> tuple[list[bytes |
 def seen(entries: list[bytes | None]) -> list[tuple[int, int, str | None, bytes | None]]:
     """Entry, index, key and value of each message that is there."""
     return [
-        (number, one.batch_index, one.key, one.value or None)
+        (number, message.batch_index, message.key, message.value or None)
         for number, entry in enumerate(entries)
         if entry is not None
-        for one in unpack_entry(entry).messages
-        if not one.compacted_out
+        for message in unpack_entry(entry).messages
+        if not message.compacted_out
     ]
 
 
 @given(ENTRIES, st.booleans())
 def test_the_last_value_of_each_key_stays_where_it_was(sent: list[Sent], retain: bool) -> None:
-    entries = [one.entry for one in sent]
+    entries = [item.entry for item in sent]
     kept, values = compact(entries, retain=retain)
     everything = seen(entries)
     last = {key: (number, index) for number, index, key, _ in everything if key is not None}
     expected = [
-        one
-        for one in everything
-        if (retain if one[2] is None else one[3] is not None and last[one[2]] == one[:2])
+        item
+        for item in everything
+        if (retain if item[2] is None else item[3] is not None and last[item[2]] == item[:2])
     ]
     assert seen(kept) == expected
-    assert values.keys == len({one[2] for one in expected} - {None})
-    again, _ = compact([one for one in kept if one is not None], retain=retain)
-    assert again == [one for one in kept if one is not None]
+    assert values.keys == len({item[2] for item in expected} - {None})
+    again, _ = compact([item for item in kept if item is not None], retain=retain)
+    assert again == [item for item in kept if item is not None]
 
 
 @given(ENTRIES)
 def test_what_stays_of_a_batch_keeps_its_place_size_and_metadata(sent: list[Sent]) -> None:
-    entries = [one.entry for one in sent]
-    for one, entry, left in zip(sent, entries, compact(entries)[0], strict=True):
+    entries = [source.entry for source in sent]
+    for source, entry, left in zip(sent, entries, compact(entries)[0], strict=True):
         if left is None:
             continue
         before, after = read_metadata(entry), read_metadata(left)
         assert before is not None
         assert after is not None
         assert left[:2] == entry[:2]  # what a broker put before it stays
-        if one.batched:
-            assert len(unpack_entry(left).messages) == len(one.messages)
+        if source.batched:
+            assert len(unpack_entry(left).messages) == len(source.messages)
             before.uncompressed_size = after.uncompressed_size
             assert after == before
         else:
@@ -107,7 +111,7 @@ def test_what_stays_of_a_batch_keeps_its_place_size_and_metadata(sent: list[Sent
 
 
 def test_what_falls_away_is_counted_as_apache_counts() -> None:
-    """A marker, an older value, one without a key, and one that is empty, whether it takes another with it or not."""
+    """Count a marker, an older value, a message without a key, and an empty one with or without a value before it."""
     sent = [("a", b"1"), ("b", b"1"), ("a", b"2"), ("b", b""), ("c", b""), (None, b"x")]
     entries = [Sent([Message(value, key)], False, NONE).entry for key, value in sent]
     entries.append(packed(b"m", marker_type=10))
@@ -163,53 +167,53 @@ def stay(entries: list[bytes], *, retain: bool = False) -> list[int]:
 
 
 def test_all_chunks_of_the_last_message_of_a_key_stay() -> None:
-    one = [chunk("m", i, 3, "k") for i in range(3)]
+    chunks = [chunk("m", i, 3, "k") for i in range(3)]
     other = packed(b"x", partition_key="other")
     old = packed(b"old", partition_key="k")
-    assert stay([old, one[0], other, one[1], one[2]]) == [1, 2, 3, 4]
-    assert compact([old, *one])[1].removed == 1
+    assert stay([old, chunks[0], other, chunks[1], chunks[2]]) == [1, 2, 3, 4]
+    assert compact([old, *chunks])[1].removed == 1
 
 
 def test_a_later_message_replaces_all_chunks() -> None:
-    one = [chunk("m", i, 2, "k") for i in range(2)]
-    two = [chunk("n", i, 2, "k") for i in range(2)]
+    first = [chunk("m", i, 2, "k") for i in range(2)]
+    second = [chunk("n", i, 2, "k") for i in range(2)]
     new = packed(b"new", partition_key="k")
-    assert stay([*one, new]) == [2]
-    assert stay([one[0], new, one[1]]) == [0, 2]  # it is as late as its last chunk
-    assert stay([one[0], two[0], one[1], two[1]]) == [1, 3]
-    assert stay([*one, packed(b"", partition_key="k")]) == []
+    assert stay([*first, new]) == [2]
+    assert stay([first[0], new, first[1]]) == [0, 2]  # it is as late as its last chunk
+    assert stay([first[0], second[0], first[1], second[1]]) == [1, 3]
+    assert stay([*first, packed(b"", partition_key="k")]) == []
 
 
 def test_chunks_of_a_message_that_is_not_complete_stay_beside_the_value_before() -> None:
     old = packed(b"old", partition_key="k")
-    one = [chunk("m", i, 3, "k") for i in range(3)]
-    assert stay([old, *one[:2]]) == [0, 1, 2]
-    kept = [entry for entry in compact([old, *one[:2]])[0] if entry is not None]
-    assert stay([*kept, one[2]]) == [1, 2, 3]  # as the next compaction has them
+    chunks = [chunk("m", i, 3, "k") for i in range(3)]
+    assert stay([old, *chunks[:2]]) == [0, 1, 2]
+    kept = [entry for entry in compact([old, *chunks[:2]])[0] if entry is not None]
+    assert stay([*kept, chunks[2]]) == [1, 2, 3]  # as the next compaction has them
 
 
 def test_chunks_that_come_again_count_as_clients_count_them() -> None:
-    one = [chunk("m", i, 3, "k") for i in range(3)]
-    assert stay([one[0], one[1], one[1], one[0], one[1], one[2]]) == [3, 4, 5]
-    assert stay([one[0], one[1], one[0], one[1], one[1], one[2]]) == [2, 3, 5]
+    chunks = [chunk("m", i, 3, "k") for i in range(3)]
+    assert stay([chunks[0], chunks[1], chunks[1], chunks[0], chunks[1], chunks[2]]) == [3, 4, 5]
+    assert stay([chunks[0], chunks[1], chunks[0], chunks[1], chunks[1], chunks[2]]) == [2, 3, 5]
     old = packed(b"old", partition_key="k")
-    assert stay([old, one[0], one[2]]) == [0]  # nobody can read what lacks a chunk
+    assert stay([old, chunks[0], chunks[2]]) == [0]  # a message that lacks a chunk cannot be read
 
 
 def test_chunks_without_a_key_all_stay_or_all_fall_away() -> None:
-    one = [chunk("m", i, 2) for i in range(2)]
-    assert stay(one) == []
-    assert compact(one)[1].removed == 1
-    assert stay(one, retain=True) == [0, 1]
+    chunks = [chunk("m", i, 2) for i in range(2)]
+    assert stay(chunks) == []
+    assert compact(chunks)[1].removed == 1
+    assert stay(chunks, retain=True) == [0, 1]
 
 
 def test_a_message_is_empty_by_its_flag_its_size_or_its_payload() -> None:
-    one = packed(b"1", partition_key="a")
+    valued = packed(b"1", partition_key="a")
     for empty in (
         packed(b"", partition_key="a"),
         packed(b"", partition_key="a", uncompressed_size=0),
         packed(b"x", partition_key="a", null_value=True),
         Sent([Message(b"", "a")], True, NONE).entry,
     ):
-        assert compact([one, empty])[0] == [None, None]
-    assert compact([one, packed(b"x", partition_key="a", uncompressed_size=1)])[0][0] is None
+        assert compact([valued, empty])[0] == [None, None]
+    assert compact([valued, packed(b"x", partition_key="a", uncompressed_size=1)])[0][0] is None

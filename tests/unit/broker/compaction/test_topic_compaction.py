@@ -54,16 +54,16 @@ class Rig:
         self._sent = 0
 
     async def put(self, *entries: Pair | list[Pair], **metadata: Any) -> list[Position]:
-        """Single messages, and batches; where the last of the topic is then."""
+        """Publish single messages and batches; return their positions."""
         data = b""
-        for one in entries:
-            pairs = one if isinstance(one, list) else [one]
+        for item in entries:
+            pairs = item if isinstance(item, list) else [item]
             messages = [Message(value, key) for key, value in pairs]
             packed = pack_entry(
                 messages,
                 producer_name="p",
                 publish_ms=1,
-                batched=isinstance(one, list),
+                batched=isinstance(item, list),
                 extra=metadata,
             )
             data += client_commands.send(1, self._sent, packed)
@@ -78,7 +78,7 @@ class Rig:
         return [Position(last.ledger_id, last.entry_id - i) for i in range(len(entries))][::-1]
 
     async def compact(self) -> str:
-        """Its status at the end."""
+        """Compact the topic and return the status at the end."""
         compaction = self.bench.topic.compaction
         assert compaction.start()
         await until(lambda: compaction.status != "RUNNING")
@@ -98,7 +98,7 @@ class Rig:
         return pairs_in(await (await self.reader(start, compacted=compacted)).rest())
 
     def ledgers(self) -> set[int]:
-        """All that are stored."""
+        """Return the ids of all stored ledgers."""
         tree = self.bench.cluster.server.tree
         return {i for i in range(200) if tree.exists(paths.ledger(i)) is not None}
 
@@ -109,10 +109,10 @@ class Rig:
 
 def pairs_in(entries: Sequence[Delivered]) -> list[Pair]:
     return [
-        (one.key, one.value or b"")
+        (message.key, message.value or b"")
         for entry in entries
-        for one in unpack_entry(entry.entry).messages
-        if not one.compacted_out
+        for message in unpack_entry(entry.entry).messages
+        if not message.compacted_out
     ]
 
 
@@ -125,7 +125,7 @@ async def rig() -> AsyncIterator[Rig]:
 
 
 async def reloaded(rig: Rig, *, killed: bool = False) -> None:
-    """The topic is loaded by the next owner."""
+    """Unload the topic, or kill its owner, and load it by the next owner."""
     await (rig.bench.kill() if killed else rig.bench.registry.unload(NAME))
     await rig.bench.load()
     rig._sent = 0
@@ -224,7 +224,7 @@ async def test_whoever_makes_the_compactions_subscription_hides_nothing_from_it(
 
 
 async def test_a_compaction_that_was_made_to_begin_late_begins_anew(rig: Rig) -> None:
-    """As other brokers leave it: a cursor at the end that names no compacted ledger."""
+    """Begin with the cursor that other brokers leave: at the end, without the id of a compacted ledger."""
     await rig.put(("before", b"1"))
     cursor = await rig.bench.topic.log.open_cursor(
         CURSOR, InitialPosition.LATEST, durable=True, cursor_properties={}
@@ -389,7 +389,7 @@ async def test_a_compaction_that_failed_is_told_as_failed(
 
 
 async def test_deleting_the_subscription_under_a_compaction_ends_both(rig: Rig) -> None:
-    """The entries are in the topic still, and the next compaction begins with the first."""
+    """Keep the entries in the topic: the next compaction begins with the first of them."""
     await rig.put(("a", b"1"), ("a", b"2"))
     await rig.compact()
     await rig.put(("a", b"3"))
@@ -488,15 +488,15 @@ class Fragile:
         self.left = 1 << 30
 
     def __getattr__(self, name: str) -> object:
-        found = getattr(self._store, name)
+        attribute = getattr(self._store, name)
         if name not in ("create", "put", "delete"):
-            return found
+            return attribute
 
         async def changed(*args: object, **more: object) -> object:
             if self.left <= 0:
                 raise StoreUnavailableError("cut off")
             self.left -= 1
-            return await found(*args, **more)
+            return await attribute(*args, **more)
 
         return changed
 
@@ -529,7 +529,7 @@ async def test_a_crash_at_any_step_leaves_the_old_or_the_new_and_no_other_ledger
         )
         cursor = bench.topic.log.cursors[CURSOR]
         stats = bench.topic.log.stats()
-        known = {one.ledger_id for one in stats.ledgers} | {stats.current_ledger_id}
+        known = {ledger.ledger_id for ledger in stats.ledgers} | {stats.current_ledger_id}
         known |= {cursor.stats().cursor_ledger_id, cursor.properties[COMPACTED_LEDGER]}
         # One that was made and not yet named is empty, and the only one that may be left.
         left = list(rig.ledgers() - known)

@@ -49,7 +49,7 @@ COMMANDS: dict[int, Callable[[str], bytes]] = {
 
 
 def answers_of(sent: bytearray) -> list[Any]:
-    """The bodies of the answers behind CONNECTED."""
+    """Return the bodies of the answers that follow CONNECTED."""
     commands = list(commands_in(bytes(sent)))
     return [getattr(c, c.ListFields()[-1][0].name) for c in commands[1:]]
 

@@ -1,4 +1,4 @@
-"""What a broker holds for producers is bounded: entries that slow storage has not confirmed."""
+"""Bounds of the entries that a broker holds for producers while slow storage has not confirmed them."""
 
 import asyncio
 import contextlib
@@ -21,13 +21,13 @@ PRODUCERS = 4
 EACH_MAX = 1 << 20
 ALL_MAX = 3 << 20
 SENT = 12 << 20
-"""By each, more than sockets hold."""
+"""Bytes that each producer sends, more than sockets buffer."""
 READ = 512 << 10
 """More than one read of a socket brings."""
 
 
 class SlowStorage:
-    """A stage that lets nothing pass until it is told to, of producers whose names begin with ``prefix``."""
+    """Publish stage that holds back the entries of producers whose names begin with ``prefix``."""
 
     place = StagePlace.DEDUPLICATION
 
@@ -50,7 +50,7 @@ class SlowStorage:
 
 @contextlib.asynccontextmanager
 async def served(each_max: int = EACH_MAX) -> AsyncIterator[tuple[Bench, Sessions, int]]:
-    """A topic behind sessions with small budgets, and their port."""
+    """Serve a topic over sessions with small budgets; yield the bench, the sessions and their port."""
     async with opened() as bench:
         settings = replace(
             bench.context.settings,
@@ -102,7 +102,9 @@ async def test_fast_producers_over_slow_storage_are_not_read_beyond_the_budgets(
         for session in sessions._open:
             assert session.publish_budget.bytes <= EACH_MAX + READ
         assert not any(task.done() for task in floods), "they wait with what they have"
-        own = sum(min(each.publish_budget.bytes, PUBLISH_SHARE_BYTES) for each in sessions._open)
+        own = sum(
+            min(session.publish_budget.bytes, PUBLISH_SHARE_BYTES) for session in sessions._open
+        )
         assert sum(publish.run.size for publish in slow.kept) == budget.bytes + own
         bench.topic.stages = ()
         for publish in slow.kept:

@@ -1,4 +1,4 @@
-"""What a client says of itself has bounds, and a claim of it is no fact."""
+"""Bounds of the names and numbers that a client sends; its claims are not trusted."""
 
 from typing import Any, cast
 
@@ -83,7 +83,7 @@ def test_properties_of_a_subscription_that_no_record_takes_are_refused() -> None
 
 
 def publish(bench: Bench, data: bytes) -> None:
-    """What a connected client's bytes become, one command by one."""
+    """Execute the commands in a connected client's bytes, one after the other."""
     peer = Peer()
     peer.state = State.CONNECTED
     commands = ProduceCommands(

@@ -1,4 +1,4 @@
-"""What SUBSCRIBE asks of a subscription, as the broker reads it."""
+"""The fields of SUBSCRIBE, as the broker reads them."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -93,15 +93,15 @@ async def test_a_start_behind_the_end_is_none_and_the_initial_position_counts(
 ) -> None:
     last = asker.bench.topic.log.last_confirmed
     for far in (Position(last.ledger_id, last.entry_id + 2), Position(1 << 40, 0), LATEST):
-        found = await asker.subscribe(
+        subscription = await asker.subscribe(
             f"r{far}", durable=False, start_message_id=wire_id(far), initialPosition=initial
         )
-        assert found.cursor.backlog_entries() == backlog
+        assert subscription.cursor.backlog_entries() == backlog
     next_one = wire_id(Position(last.ledger_id, last.entry_id + 1))
-    found = await asker.subscribe(
+    subscription = await asker.subscribe(
         "next", durable=False, start_message_id=next_one, initialPosition=initial
     )
-    assert found.cursor.backlog_entries() == 0
+    assert subscription.cursor.backlog_entries() == 0
 
 
 async def test_rolling_back_moves_a_subscription_that_is_there_and_sends_its_consumers_away(
@@ -120,10 +120,10 @@ async def test_rolling_back_moves_a_subscription_that_is_there_and_sends_its_con
 
 
 async def test_that_a_subscription_is_to_be_replicated_is_kept(asker: Asker) -> None:
-    found = await asker.subscribe("s", replicate_subscription_state=True)
+    subscription = await asker.subscribe("s", replicate_subscription_state=True)
     other = await asker.subscribe("volatile", durable=False, replicate_subscription_state=True)
-    assert (found.replicated, other.replicated) == (True, False)
-    await found.cursor.persisted()
+    assert (subscription.replicated, other.replicated) == (True, False)
+    await subscription.cursor.persisted()
     await asker.bench.kill()
     await asker.bench.load()
     assert asker.bench.subscription.replicated
@@ -138,19 +138,19 @@ async def test_that_a_subscription_is_to_be_replicated_is_kept(asker: Asker) -> 
 async def test_only_where_all_comes_again_in_order_messages_tell_their_epoch(
     asker: Asker, kind: SubscriptionType
 ) -> None:
-    found = await asker.subscribe("s", kind, consumer_epoch=5)
-    (consumer,) = found.consumers
+    subscription = await asker.subscribe("s", kind, consumer_epoch=5)
+    (consumer,) = subscription.consumers
     assert consumer.epoch == (5 if kind.ordered else None)
     for epoch, then in ((7, 7), (6, 7)):
-        found.redeliver(consumer, None, epoch)
+        subscription.redeliver(consumer, None, epoch)
         assert consumer.epoch == (then if kind.ordered else None)
 
 
 async def test_a_seek_to_a_negative_time_goes_to_the_first_message(asker: Asker) -> None:
-    found = await asker.subscribe("s", initialPosition=0)
-    (consumer,) = found.consumers
+    subscription = await asker.subscribe("s", initialPosition=0)
+    (consumer,) = subscription.consumers
     await asker.ask("seek", consumer_id=consumer.consumer_id, message_publish_time=(1 << 64) - 1)
-    assert found.cursor.backlog_entries() == 6
+    assert subscription.cursor.backlog_entries() == 6
 
 
 class Subscriber(Client):

@@ -31,10 +31,10 @@ async def test_a_schema_is_registered_once_and_found_by_its_version() -> None:
         assert (await create(NAME.full, none)).schema_version == b""
         for _ in range(2):
             assert (await create(NAME.full, STRING)).schema_version == version_bytes(0)
-        found = await get(NAME.full)
-        assert (found.schema.name, found.schema.type) == ("public/default/d", pb.Schema.String)
-        assert found.schema_version == version_bytes(0)
-        assert (await get(f"{NAME.full}-partition-3", version_bytes(0))).schema == found.schema
+        answer = await get(NAME.full)
+        assert (answer.schema.name, answer.schema.type) == ("public/default/d", pb.Schema.String)
+        assert answer.schema_version == version_bytes(0)
+        assert (await get(f"{NAME.full}-partition-3", version_bytes(0))).schema == answer.schema
         for topic, version, code in (
             (NAME.full, version_bytes(1), ServerError.TopicNotFound),
             (NAME.full, b"", ServerError.IncompatibleSchema),

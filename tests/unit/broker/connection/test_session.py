@@ -76,11 +76,11 @@ async def test_a_client_that_would_wait_for_ever_after_a_refusal_is_told_to_come
         frame = say.subscribe(NAME.full, "s", 0, 5, 7, durable=True)
         session.received(say.connect(client) + frame, 0, len(say.connect(client) + frame))
         async with asyncio.timeout(120):
-            while (told := _commands(sent)[1:]) == []:
+            while (commands := _commands(sent)[1:]) == []:
                 await asyncio.sleep(0)
-        assert [pb.BaseCommand.Type.Name(one.type) for one in told] == answers
-        assert told[0].error.request_id == 7
-        assert all(one.close_consumer.consumer_id == 5 for one in told[1:])
+        assert [pb.BaseCommand.Type.Name(command.type) for command in commands] == answers
+        assert commands[0].error.request_id == 7
+        assert all(command.close_consumer.consumer_id == 5 for command in commands[1:])
         session.closed(None)
 
 
@@ -92,9 +92,9 @@ async def test_what_comes_behind_connect_waits_for_its_answer() -> None:
         judged: asyncio.Future[Identity] = asyncio.get_running_loop().create_future()
         assert session._live is not None
         session._live.handshake._authenticate = lambda credentials: judged
-        asked: list[Identity] = []
+        identities: list[Identity] = []
         session._live.requests._judge = SimpleNamespace(
-            judge=lambda identity, *_: asked.append(identity) or ALLOWED
+            judge=lambda identity, *_: identities.append(identity) or ALLOWED
         )
         session.data_received(say.connect("test") + say.lookup(NAME.full, 1))
         await asyncio.sleep(0)
@@ -102,16 +102,19 @@ async def test_what_comes_behind_connect_waits_for_its_answer() -> None:
         assert session.identity == UNAUTHENTICATED
         judged.set_result(Identity("app"))
         async with asyncio.timeout(120):
-            while len(told := _commands(sent)) < 2:
+            while len(commands := _commands(sent)) < 2:
                 await asyncio.sleep(0)
-        assert [one.type for one in told] == [CommandType.CONNECTED, CommandType.LOOKUP_RESPONSE]
-        assert asked == [Identity("app")]
+        assert [command.type for command in commands] == [
+            CommandType.CONNECTED,
+            CommandType.LOOKUP_RESPONSE,
+        ]
+        assert identities == [Identity("app")]
         session.closed(None)
         assert session.identity == Identity("app")  # also for what ends after the connection
 
 
 async def test_what_is_closed_together_with_its_opening_is_not_left_open() -> None:
-    """The client has closed it: an exclusive subscription would be busy until the connection ends."""
+    """Close what the client closed: an exclusive subscription would else be busy until the connection ends."""
     async with opened() as bench:
         session = bench.sessions().accept()
         sent = bytearray()
@@ -163,10 +166,10 @@ async def test_a_compacted_read_is_one_of_a_persistent_topic_by_one_consumer(
         session = bench.sessions().accept()
         sent = bytearray()
         session.send = sent.extend  # type: ignore[method-assign, assignment]
-        asked = say.subscribe(name, "s", kind, 5, 7, durable=True, read_compacted=True)
-        session.data_received(say.connect("test") + asked)
+        request = say.subscribe(name, "s", kind, 5, 7, durable=True, read_compacted=True)
+        session.data_received(say.connect("test") + request)
         async with asyncio.timeout(120):
-            while not any(answer in str(one) for one in _commands(sent)):
+            while not any(answer in str(command) for command in _commands(sent)):
                 await asyncio.sleep(0)
         session.closed(None)
 
@@ -178,14 +181,14 @@ async def test_messages_do_not_overtake_the_answer_that_a_reader_asked_for_befor
         sent = bytearray()
         session.send = sent.extend  # type: ignore[method-assign, assignment]
         session.send_parts = lambda parts: sent.extend(b"".join(parts))  # type: ignore[method-assign]
-        asked = say.subscribe(NAME.full, "r", 0, 5, 7, durable=False, start=EARLIEST)
-        session.data_received(say.connect("test") + asked)
+        request = say.subscribe(NAME.full, "r", 0, 5, 7, durable=False, start=EARLIEST)
+        session.data_received(say.connect("test") + request)
         async with asyncio.timeout(120):
-            while CommandType.SUCCESS not in [one.type for one in _commands(sent)]:
+            while CommandType.SUCCESS not in [command.type for command in _commands(sent)]:
                 await asyncio.sleep(0)
             sent.clear()
             session.data_received(say.get_last_message_id(5, 8) + say.flow(5, 10))
-            while CommandType.MESSAGE not in [one.type for one in _commands(sent)]:
+            while CommandType.MESSAGE not in [command.type for command in _commands(sent)]:
                 await asyncio.sleep(0)
         first = _commands(sent)[0]
         assert first.type == CommandType.GET_LAST_MESSAGE_ID_RESPONSE
@@ -213,11 +216,11 @@ async def test_a_connection_that_is_gone_leaves_nothing_to_the_garbage_collector
         session = bench.sessions().accept()
         sent = bytearray()
         session.send = sent.extend  # type: ignore[method-assign, assignment]
-        asked = say.producer(NAME.full, 3, 1) + say.subscribe(NAME.full, "s", 0, 5, 2)
-        session.data_received(say.connect("test") + asked)
+        requests = say.producer(NAME.full, 3, 1) + say.subscribe(NAME.full, "s", 0, 5, 2)
+        session.data_received(say.connect("test") + requests)
         async with asyncio.timeout(120):
             while {CommandType.PRODUCER_SUCCESS, CommandType.SUCCESS} - {
-                one.type for one in _commands(sent)
+                command.type for command in _commands(sent)
             }:
                 await asyncio.sleep(0)
         left = weakref.ref(session)
@@ -233,13 +236,13 @@ async def test_a_connection_that_is_gone_leaves_nothing_to_the_garbage_collector
 
 
 def _commands(sent: bytearray) -> list[pb.BaseCommand]:
-    found, pos = [], 0
+    commands, pos = [], 0
     while pos < len(sent):
         stop = frames.frame_end(bytes(sent), pos, len(sent), 1 << 24)
         start, end = frames.command_span(bytes(sent), pos, stop)
-        found.append(pb.BaseCommand.FromString(bytes(sent[start:end])))
+        commands.append(pb.BaseCommand.FromString(bytes(sent[start:end])))
         pos = stop
-    return found
+    return commands
 
 
 async def test_a_session_that_has_ended_has_no_parts_and_does_nothing() -> None:

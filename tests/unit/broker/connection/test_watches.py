@@ -1,4 +1,4 @@
-"""Watchers of topics: what they are told adds up to what matches, however fast it changes and slow the client is."""
+"""Watchers of topics: their updates add up to the matching topics, however fast these change and slow the client is."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -24,7 +24,7 @@ START = "persistent://public/default/"
 
 
 class Watching(Client):
-    """A client that puts together what its watchers are told."""
+    """Client that keeps the list of topics its watchers' updates add up to."""
 
     def __init__(self, **settings: object) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Who is sent here by the node of an earlier life of this broker is served, not refused."""
+"""Assignment of bundles: clients that were referred here by the record of an earlier run of this broker are served."""
 
 from collections.abc import Iterable
 

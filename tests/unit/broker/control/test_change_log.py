@@ -1,4 +1,4 @@
-"""What a log's entries say of each key: the last event counts, and what cannot be read is not taken for nothing."""
+"""The state of each key in a change log: the last event counts, and an unreadable event is not treated as absent."""
 
 from typing import Any
 
@@ -27,14 +27,16 @@ def entry(at: int, *messages: tuple[str | None, bytes | None], compression: int 
 
 
 def empty() -> Events:
-    """Of a log whose schema is not registered: nothing is asked of store and ledgers."""
+    """Return the events of a log without a registered schema: neither the store nor ledgers are read."""
     unused: Any = None
     name = TopicName.parse("public/default/__change_events")
     return Events(EventSchemas(name, unused))
 
 
 def sizes(events: Events) -> dict[str, int]:
-    return {key: policies_of(found.event)["maxMessageSize"] for key, found in events.latest.items()}
+    return {
+        key: policies_of(latest.event)["maxMessageSize"] for key, latest in events.latest.items()
+    }
 
 
 def test_the_last_event_of_each_key_counts() -> None:
@@ -43,8 +45,8 @@ def test_the_last_event_of_each_key_counts() -> None:
         [entry(0, ("a", ONE)), entry(1, ("b", ONE), ("a", TWO)), entry(2, ("b", None))]
     )
     assert sizes(events) == {"a": 2}
-    assert [one.key for one in applied] == ["a", "b", "a", "b"]
-    assert [one.origin for one in applied] == [("p", 0), ("p", 1), ("p", 1), ("p", 2)]
+    assert [change.key for change in applied] == ["a", "b", "a", "b"]
+    assert [change.origin for change in applied] == [("p", 0), ("p", 1), ("p", 1), ("p", 2)]
     first, _, second, gone = applied
     assert (first.before, second.before, second.after) == (None, first.after, events.latest["a"])
     assert second.after is not None

@@ -9,12 +9,15 @@ def test_there_are_no_quantiles_before_there_is_anything() -> None:
 
 
 def test_quantiles_are_of_the_latest_and_sums_of_all() -> None:
-    found = Durations()
+    durations = Durations()
     for _ in range(LATEST):
-        found.add(1000.0)
+        durations.add(1000.0)
     for number in range(LATEST):
-        found.add(float(number))
-    assert (found.count, found.total_s) == (2 * LATEST, 1000.0 * LATEST + sum(range(LATEST)))
-    assert found.quantiles_s()[0.5] in (499.0, 500.0)
-    assert found.quantiles_s()[0.9999] == 999.0
-    assert found.mean_s() == 499.5
+        durations.add(float(number))
+    assert (durations.count, durations.total_s) == (
+        2 * LATEST,
+        1000.0 * LATEST + sum(range(LATEST)),
+    )
+    assert durations.quantiles_s()[0.5] in (499.0, 500.0)
+    assert durations.quantiles_s()[0.9999] == 999.0
+    assert durations.mean_s() == 499.5

@@ -67,7 +67,7 @@ async def test_a_change_acts_on_every_broker_and_on_what_is_loaded(
     await change(instance, "brokerShutdownTimeoutMs", "1234")
     for broker in both:
         await reached(
-            lambda one=broker: runtime(one, "brokerShutdownTimeoutMs") == "1234"  # type: ignore[misc]
+            lambda target=broker: runtime(target, "brokerShutdownTimeoutMs") == "1234"  # type: ignore[misc]
         )
         assert broker.running.dynamic.of(NodeSettings).broker_shutdown_timeout_ms == 1234
         assert broker.running.context.settings.broker_publisher_throttling_max_message_rate == 9
@@ -81,18 +81,18 @@ async def test_a_change_acts_on_every_broker_and_on_what_is_loaded(
 
 async def values(instance: BrokerInstance) -> dict[str, str]:
     [broker, *_] = await instance.admin.brokers()
-    found = await instance.admin.call_on(broker, DYNAMIC_SETTINGS, NoArguments())
-    assert "maxPublishRatePerTopicInMessages" in found["names"]
-    return dict(found["values"])
+    answer = await instance.admin.call_on(broker, DYNAMIC_SETTINGS, NoArguments())
+    assert "maxPublishRatePerTopicInMessages" in answer["names"]
+    return dict(answer["values"])
 
 
 async def test_a_change_outlives_the_broker(instance: BrokerInstance) -> None:
-    one = await instance.broker()
+    stopped = await instance.broker()
     await change(instance, "maxTopicsPerNamespace", "5")
     assert (await instance.cluster.store.get(paths.CONFIGURATION))[0] == (
         b'{"maxTopicsPerNamespace":"5"}'
     )
-    await instance.stop(one)
+    await instance.stop(stopped)
     again = await instance.broker()
     assert runtime(again, "maxTopicsPerNamespace") == "5"
     assert again.running.catalog.defaults()["maxTopicsPerNamespace"].value == 5
@@ -157,8 +157,8 @@ async def live(
 ) -> dict[str, dict[str, Any]]:
     [broker, *_] = await instance.admin.brokers()
     args = LiveSettings(name, value)
-    found = await instance.admin.call_on(broker, LIVE_SETTINGS, args)
-    return {line["name"]: line for line in found}
+    lines = await instance.admin.call_on(broker, LIVE_SETTINGS, args)
+    return {line["name"]: line for line in lines}
 
 
 async def test_a_broker_says_what_it_acts_by_and_what_it_would_act_by(

@@ -1,4 +1,4 @@
-"""What the broker acts on, from policies in force: what is stored of a namespace goes before the broker's defaults."""
+"""Policies that the broker applies: those stored for a namespace override the broker's defaults."""
 
 from typing import Any
 

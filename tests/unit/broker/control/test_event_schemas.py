@@ -54,7 +54,7 @@ async def test_the_first_to_write_registers_our_schema_once() -> None:
     await second.ensure()
     assert (await cluster.store.get(NODE))[0] == value
     newest, versions = parse_locator(value)
-    assert (newest, [one.hash for one in versions]) == (0, [OUR_HASH])
+    assert (newest, [stored.hash for stored in versions]) == (0, [OUR_HASH])
     reader = await cluster.client().open(versions[0].ledger_id, recover=False)
     (run,) = await reader.read(0, 0, 1 << 20)
     assert parse_entry(run.entry(0)).schema.data.decode() == SCHEMA_TEXT
@@ -72,8 +72,8 @@ async def test_what_a_newer_schema_says_is_read_kept_and_written_by_it() -> None
     await schemas.load()
     event = with_policies(new_event(TOPIC, "c"), {"zNewPolicy": 5, "maxMessageSize": 1})
     payload = AvroSchema(json.loads(newer())).encode(event)
-    found = schemas.decode(version(1), payload)
-    changed = with_policies(found, {**policies_of(found), "maxMessageSize": 2})
+    decoded = schemas.decode(version(1), payload)
+    changed = with_policies(decoded, {**policies_of(decoded), "maxMessageSize": 2})
     written_by, written = schemas.encode(changed)
     assert written_by == version(1)
     again = schemas.decode(written_by, written)

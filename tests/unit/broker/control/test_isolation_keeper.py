@@ -68,7 +68,7 @@ async def settled(instance: BrokerInstance, topics: list[TopicName], *on: Broker
 
 
 async def namespace(instance: BrokerInstance) -> None:
-    """Both, with bundles enough for some to be everywhere."""
+    """Create both namespaces with so many bundles that every broker owns some."""
     for name in (NAMESPACE, NamespaceName.parse("public/others")):
         await create_namespace(instance.cluster.store, name, None, cluster=C, default_bundles=64)
 
@@ -76,55 +76,55 @@ async def namespace(instance: BrokerInstance) -> None:
 async def test_a_namespace_moves_to_its_primary_and_others_leave_it(
     instance: BrokerInstance,
 ) -> None:
-    one, two, three = [await instance.broker() for _ in range(3)]
+    first, second, third = [await instance.broker() for _ in range(3)]
     await namespace(instance)
     await place(instance, TOPICS + OTHERS)
-    await isolate(instance, one, two)
-    await settled(instance, TOPICS, one)
-    await settled(instance, OTHERS, two, three)
-    await instance.stop(one)
-    await settled(instance, TOPICS, two)
-    again = await instance.broker(http=one.http_port)
+    await isolate(instance, first, second)
+    await settled(instance, TOPICS, first)
+    await settled(instance, OTHERS, second, third)
+    await instance.stop(first)
+    await settled(instance, TOPICS, second)
+    again = await instance.broker(http=first.http_port)
     await settled(instance, TOPICS, again)
     await delete_isolation_policy(instance.cluster.store, C, "p")
     await settled(instance, TOPICS, again)
-    await settled(instance, OTHERS, two, three)
+    await settled(instance, OTHERS, second, third)
 
 
 async def test_what_is_to_stay_stays_and_new_bundles_go_where_they_belong(
     instance: BrokerInstance,
 ) -> None:
-    one, two = [await instance.broker() for _ in range(2)]
+    first, second = [await instance.broker() for _ in range(2)]
     await namespace(instance)
     before = {topic: await place(instance, [topic]) for topic in TOPICS}
-    await isolate(instance, one, one, scope="none")
+    await isolate(instance, first, first, scope="none")
 
     async def unmoved() -> bool:
         return {topic: await place(instance, [topic]) for topic in TOPICS} == before
 
     await stays(unmoved, 0.2)
-    for broker in (one, two):
+    for broker in (first, second):
         await instance.admin.call_on(
             next(b for b in await instance.admin.brokers() if b.id == broker.record.id),
             UNLOAD_BUNDLE,
             OnBundle(NAMESPACE),
         )
-    assert await place(instance, TOPICS) == {one.record.service_url}
+    assert await place(instance, TOPICS) == {first.record.service_url}
 
 
 async def test_without_any_broker_that_may_serve_it_a_bundle_waits(
     instance: BrokerInstance,
 ) -> None:
-    one = await instance.broker()
+    broker = await instance.broker()
     await namespace(instance)
     store = instance.cluster.store
     await store.create(paths.isolation_policies(C), b'{"p":{"namespaces":["["]}}')
     with pytest.raises(NotReady, match="cannot be read"):
         await place(instance, TOPICS)
     await store.delete(paths.isolation_policies(C))
-    await isolate(instance, one, one)
+    await isolate(instance, broker, broker)
     with pytest.raises(NotReady, match="No broker may serve public/others"):
         await place(instance, OTHERS)
-    assert await place(instance, TOPICS) == {one.record.service_url}
+    assert await place(instance, TOPICS) == {broker.record.service_url}
     await delete_isolation_policy(store, C, "p")
-    assert await place(instance, OTHERS) == {one.record.service_url}
+    assert await place(instance, OTHERS) == {broker.record.service_url}

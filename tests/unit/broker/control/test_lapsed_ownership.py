@@ -40,7 +40,7 @@ class Stage:
         self.producer = Producer(self.observer, "p", TOPIC, 200.0, lambda: True)
 
     async def open(self) -> tuple[Machine, Topic]:
-        """The broker that serves the topic, and the topic there."""
+        """Start everything; return the broker that serves the topic, and the topic there."""
         for machine in self.cluster.machines.values():
             self.cluster.start(machine)
         self.producer.start()
@@ -49,7 +49,7 @@ class Stage:
             topic = self.loaded(machine)
             if topic is not None:
                 return machine, topic
-        raise AssertionError("nobody serves the topic")
+        raise AssertionError("no broker serves the topic")
 
     @staticmethod
     def loaded(machine: Machine) -> Topic | None:
@@ -57,11 +57,11 @@ class Stage:
         return machine.broker.running.registry.loaded(TopicName.parse(TOPIC))
 
     async def freeze(self, machine: Machine) -> None:
-        """Until another broker has confirmed something."""
+        """Pause the broker until another one has confirmed a message."""
         assert machine.node is not None
-        (other,) = [one for one in self.cluster.brokers if one is not machine]
+        (other,) = [broker for broker in self.cluster.brokers if broker is not machine]
         self.loop.pause(machine.node)
-        await _until(lambda: (found := self.loaded(other)) and found.published.messages.total)
+        await _until(lambda: (topic := self.loaded(other)) and topic.published.messages.total)
 
     async def thaw(self, machine: Machine) -> None:
         assert machine.node is not None

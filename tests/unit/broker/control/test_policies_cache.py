@@ -1,4 +1,4 @@
-"""Policies of a namespace are kept until they change, not longer; who asks is told of each change."""
+"""Policies of a namespace are cached until they change; each change is reported to the callback."""
 
 import asyncio
 from collections.abc import Callable
@@ -43,7 +43,7 @@ class NoneOfTheirOwn:
 async def made(
     on_change: Callable[[NamespaceName], None] = lambda name: None,
 ) -> tuple[Any, Catalog]:
-    """A store with policies, and a catalog."""
+    """Return a store with policies, and a catalog over it."""
     store = MemoryServer().session()
     await store.create(PATH, with_ttl(1), make_parents=True)
     return store, Catalog(
@@ -58,32 +58,32 @@ async def seen(catalog: Catalog, seconds: int) -> None:
 
 
 async def test_changed_policies_are_read_again_and_told() -> None:
-    told: list[NamespaceName] = []
-    store, catalog = await made(told.append)
+    reported: list[NamespaceName] = []
+    store, catalog = await made(reported.append)
     await seen(catalog, 1)
     assert len(catalog._known) == 1
     await store.put(PATH, with_ttl(2))
     await seen(catalog, 2)
-    assert told == [NAME]
+    assert reported == [NAME]
     await store.put(PATH, with_ttl(3))
     await seen(catalog, 3)
-    assert told == [NAME, NAME]
+    assert reported == [NAME, NAME]
 
 
 async def test_policies_that_change_while_they_are_read_are_not_kept() -> None:
-    told: list[NamespaceName] = []
-    store, catalog = await made(told.append)
+    reported: list[NamespaceName] = []
+    store, catalog = await made(reported.append)
     get = store.get
 
     async def slow(path: str) -> Any:
-        found = await get(path)
+        answer = await get(path)
         store.get = get
         await store.put(PATH, with_ttl(2))
         for _ in range(50):
             await asyncio.sleep(0)
-        return found
+        return answer
 
     store.get = slow
     await catalog.policies(TOPIC)
-    assert told == [NAME]
+    assert reported == [NAME]
     assert (await catalog.policies(TOPIC)).backlog.message_ttl_s == 2

@@ -44,11 +44,11 @@ def test_an_entry_passes_whole_while_anything_is_left() -> None:
 
 
 class Taker:
-    """Takes ``each`` messages whenever it is let, for as long as it wants more."""
+    """User of a limit that takes ``batch`` messages whenever it is admitted, up to ``most``."""
 
-    def __init__(self, limit: RateLimit, each: int = 1) -> None:
+    def __init__(self, limit: RateLimit, batch: int = 1) -> None:
         self.limit = limit
-        self.each = each
+        self.batch = batch
         self.took = 0
         self.times = 0
         self.most = 1 << 60
@@ -59,8 +59,8 @@ class Taker:
             if not self.limit.admits(self.go):
                 self.limit.wait(self.go)
                 return
-            self.took += self.each
-            self.limit.charge(self.each, 0)
+            self.took += self.batch
+            self.limit.charge(self.batch, 0)
 
 
 async def test_a_rate_is_held_and_a_burst_is_at_most_one_period() -> None:

@@ -52,7 +52,7 @@ class Bench:
         return stat.ephemeral_owner == self.store.session_id
 
     async def settled(self, case: str) -> None:
-        """Until it serves and is listed; at no moment it claims to serve unlisted."""
+        """Wait until the broker serves and is listed; fail if it serves while it is not listed."""
         try:
             async with asyncio.timeout(120):
                 while not (self.broker.ready and self.listed):

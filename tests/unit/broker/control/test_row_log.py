@@ -1,4 +1,4 @@
-"""Who follows a log of rows knows them all, however late, slow or far behind it asks."""
+"""A follower of a log of rows receives all of them, however late, slow or far behind it is."""
 
 import random
 from typing import Any
@@ -12,14 +12,14 @@ from engine.broker.control.row_log import ANSWER_BYTES_MAX, Changes, Row, RowLog
 
 
 class Follower:
-    """Keeps what it is told, one answer at a time."""
+    """The rows that the answers add up to, one answer at a time."""
 
     def __init__(self) -> None:
         self.rows: dict[str, Row] = {}
         self.revision = self.begun = 0
         self._unseen: dict[str, Row] = {}
 
-    def hear(self, changes: Changes) -> None:
+    def receive(self, changes: Changes) -> None:
         if changes.whole:
             self._unseen = dict(self.rows)
         for row in changes.rows:
@@ -35,7 +35,7 @@ class Follower:
 
     def ask(self, log: RowLog) -> Changes:
         changes = log.since(self.revision, self.begun)
-        self.hear(changes)
+        self.receive(changes)
         return changes
 
 
@@ -57,8 +57,8 @@ def test_a_follower_that_asks_to_the_end_has_the_rows(
         patch.setattr(row_log, "ANSWER_BYTES_MAX", room)
         patch.setattr(row_log, "GONE_MAX", kept)
         log, truth, follower = RowLog(), dict[str, Row](), Follower()
-        for step, which, value in steps:
-            name = f"t{which}"
+        for step, number, value in steps:
+            name = f"t{number}"
             if step == "put":
                 truth[name] = [name, value]
                 log.put([name, value])
@@ -123,9 +123,9 @@ def test_an_answer_is_bounded_and_says_that_there_is_more() -> None:
     answers = [log.since(0)]
     while answers[-1].more:
         answers.append(log.since(answers[-1].revision, answers[-1].begun))
-    assert [one.whole for one in answers] == [True] + [False] * (len(answers) - 1)
-    assert sum(len(one.rows) for one in answers) == 20_000
-    assert max(len(one.rows) for one in answers) * 270 < 1.5 * ANSWER_BYTES_MAX
+    assert [answer.whole for answer in answers] == [True] + [False] * (len(answers) - 1)
+    assert sum(len(answer.rows) for answer in answers) == 20_000
+    assert max(len(answer.rows) for answer in answers) * 270 < 1.5 * ANSWER_BYTES_MAX
 
 
 @pytest.mark.parametrize("revision", [0, 10_000])

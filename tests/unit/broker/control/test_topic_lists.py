@@ -1,4 +1,4 @@
-"""Who follows a namespace is told of every topic that comes or goes, from the list that it was given on."""
+"""A follower of a namespace is notified of every topic created or deleted after the list that it received."""
 
 import asyncio
 from collections.abc import Set
@@ -16,14 +16,14 @@ pytestmark = pytest.mark.virtual_time
 NAMESPACE = NamespaceName.parse("public/default")
 
 
-class Told:
-    """What a follower was told, put together."""
+class Follower:
+    """The list of topics that a follower's notifications add up to."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
         self.times = 0
         self.busy: asyncio.Event | None = None
-        """Until it is set the follower has not taken the next change."""
+        """Event that delays the follower's next change until it is set."""
 
     async def changed(self, new: Set[str], gone: Set[str]) -> None:
         busy, self.busy = self.busy, None
@@ -35,10 +35,10 @@ class Told:
         self.times += 1
 
 
-async def follow(lists: TopicLists) -> Told:
-    told = Told()
-    told.names = set(await lists.follow(NAMESPACE, told))
-    return told
+async def follow(lists: TopicLists) -> Follower:
+    follower = Follower()
+    follower.names = set(await lists.follow(NAMESPACE, follower))
+    return follower
 
 
 def change(everything: Everything, names: list[str]) -> None:
@@ -51,16 +51,16 @@ async def test_all_followers_are_told_of_one_list() -> None:
     everything = Everything()
     lists = TopicLists(everything)
     everything.listed = ["a", "b"]
-    one, two = await follow(lists), await follow(lists)
-    assert one.names == two.names == {"a", "b"}
+    first, second = await follow(lists), await follow(lists)
+    assert first.names == second.names == {"a", "b"}
     assert len(everything.watchers) == 1
     change(everything, ["b", "c"])
-    await until(lambda: one.names == two.names == {"b", "c"})
-    assert one.times == 1
-    lists.leave(NAMESPACE, one)
+    await until(lambda: first.names == second.names == {"b", "c"})
+    assert first.times == 1
+    lists.leave(NAMESPACE, first)
     change(everything, ["d"])
-    await until(lambda: two.names == {"d"})
-    assert one.names == {"b", "c"}
+    await until(lambda: second.names == {"d"})
+    assert first.names == {"b", "c"}
     await lists.close()
 
 
@@ -91,7 +91,7 @@ async def test_others_run_between_two_followers_of_a_change() -> None:
     lists = TopicLists(everything)
     turns: list[int] = []
 
-    class Turning(Told):
+    class Turning(Follower):
         async def changed(self, new: Set[str], gone: Set[str]) -> None:
             asyncio.get_running_loop().call_soon(turns.append, len(turns))
             before.append(len(turns))
@@ -110,9 +110,9 @@ async def test_others_run_between_two_followers_of_a_change() -> None:
 async def test_the_store_is_not_watched_for_nobody() -> None:
     everything = Everything()
     lists = TopicLists(everything)
-    told = await follow(lists)
-    lists.leave(NAMESPACE, told)
-    lists.leave(NAMESPACE, told)
+    follower = await follow(lists)
+    lists.leave(NAMESPACE, follower)
+    lists.leave(NAMESPACE, follower)
     assert everything.watchers == {}
     await lists.close()
 
@@ -120,14 +120,14 @@ async def test_the_store_is_not_watched_for_nobody() -> None:
 async def test_what_changes_while_the_store_is_silent_is_told_later() -> None:
     everything = Silent()
     lists = TopicLists(everything)
-    told = await follow(lists)
+    follower = await follow(lists)
     everything.silent = True
     change(everything, ["a"])
     await until(lambda: everything.refused)
     with pytest.raises(ServiceNotReady):
-        await lists.follow(NAMESPACE, Told())
+        await lists.follow(NAMESPACE, Follower())
     everything.silent = False
-    await until(lambda: told.names == {"a"})
+    await until(lambda: follower.names == {"a"})
     assert everything.watchers
     await lists.close()
 

@@ -1,4 +1,5 @@
-"""Topics' own policies: kept in their namespace's log, the same at all brokers, whoever changes them or dies."""
+"""Topics' own policies: kept in their namespace's log and the same at all brokers, whichever broker changes them or
+dies."""
 
 import asyncio
 import json
@@ -77,17 +78,17 @@ async def test_a_change_is_seen_here_at_once_and_at_the_other_broker_soon(
     two: SeveralBrokers,
 ) -> None:
     here, there = map(policies, two.brokers)
-    told: list[TopicName] = []
-    there._on_change = told.append
+    reported: list[TopicName] = []
+    there._on_change = reported.append
     assert await there.get(TOPIC) == {}
     await here.change(TOPIC, put(messageTTLInSeconds=60))
     assert await here.get(TOPIC) == {"messageTTLInSeconds": 60}
     await settled(there, TOPIC, {"messageTTLInSeconds": 60}, SOON_S)
-    assert TOPIC in told
-    told.clear()
+    assert TOPIC in reported
+    reported.clear()
     await here.change(TOPIC, put(messageTTLInSeconds=None, maxConsumerPerTopic=5))
     await settled(there, TOPIC, {"maxConsumerPerTopic": 5}, SOON_S)
-    assert told == [TOPIC]
+    assert reported == [TOPIC]
     await there.change(
         TOPIC, put(retentionPolicies={"retentionSizeInMB": 1, "retentionTimeInMinutes": 2})
     )
@@ -148,10 +149,10 @@ async def test_a_change_that_changes_nothing_writes_nothing(two: SeveralBrokers)
     await log.change(TOPIC, lambda document: None)
     assert not await topics.topic_exists(two.store, log_topic(NAMESPACE))
     await log.change(TOPIC, put(maxMessageSize=1))
-    told: list[TopicName] = []
-    log._on_change = told.append
+    reported: list[TopicName] = []
+    log._on_change = reported.append
     await log.change(TOPIC, put(maxMessageSize=1))
-    assert told == []
+    assert reported == []
 
 
 @pytest.mark.parametrize(
@@ -236,7 +237,7 @@ async def test_the_logs_owner_leaves_while_it_is_changed_and_no_confirmed_change
 
 
 async def moved(two: SeveralBrokers, times: int) -> None:
-    """The log is unloaded that often while it is written to."""
+    """Unload the log ``times`` times while it is written to."""
     for _ in range(times):
         await asyncio.sleep(0.05)
         owner = two.owner(log_topic(NAMESPACE))
@@ -295,28 +296,28 @@ async def test_many_topics_and_a_restart(two: SeveralBrokers) -> None:
 
 
 async def test_the_log_is_kept_whole_though_nothing_is_retained() -> None:
-    one = SeveralBrokers(
+    cluster = SeveralBrokers(
         managed_ledger_max_entries_per_ledger="2",
         managed_ledger_min_ledger_rollover_time_minutes="0",
     )
-    await one.start(1)
-    log = policies(one.brokers[0])
+    await cluster.start(1)
+    log = policies(cluster.brokers[0])
     names = [NAMESPACE.topic(f"kept-{i}") for i in range(7)]
     for index, name in enumerate(names):
         await log.change(name, put(maxMessageSize=index))
-    topic = one.brokers[0].running.registry.loaded(log_topic(NAMESPACE))
+    topic = cluster.brokers[0].running.registry.loaded(log_topic(NAMESPACE))
     assert topic is not None
     await topic.log.trim()
     assert len(topic.log.stats().ledgers) >= 3
-    await one.kill(one.brokers[0])
-    late = policies(await one.add())
+    await cluster.kill(cluster.brokers[0])
+    late = policies(await cluster.add())
     for index, name in enumerate(names):
         assert await late.get(name) == {"maxMessageSize": index}
-    await one.close()
+    await cluster.close()
 
 
 async def append_raw(two: SeveralBrokers, key: str, payload: bytes, number: int) -> None:
-    """A message in the log that nobody of ours would write."""
+    """Append a message to the log that Magnetar's brokers would not write."""
     url = two.brokers[0].record.service_url
     links = Links(PipeNetwork(), LinkSettings(), BrokerLink)
     link = await links.owner(str(log_topic(NAMESPACE)), url)
@@ -381,20 +382,20 @@ async def test_what_only_apaches_compaction_kept_is_known(two: SeveralBrokers) -
 
 
 async def test_a_topics_policies_are_deleted_with_it() -> None:
-    one = SeveralBrokers()
-    await one.start(1)
-    (broker,) = one.brokers
-    log, brokers = policies(broker), DirectAdmin(one.store, TOKEN, lambda: one.brokers)
+    cluster = SeveralBrokers()
+    await cluster.start(1)
+    (broker,) = cluster.brokers
+    log, brokers = policies(broker), DirectAdmin(cluster.store, TOKEN, lambda: cluster.brokers)
     plain, parent = TOPIC, NAMESPACE.topic("parted")
-    await topics.create_missing(one.store, plain)
-    await topics.create_partitioned(one.store, parent, 2)
+    await topics.create_missing(cluster.store, plain)
+    await topics.create_partitioned(cluster.store, parent, 2)
     for name in (plain, parent):
         await log.change(name, put(maxMessageSize=1))
     await brokers.call(DELETE_TOPIC, DeleteTopic(plain))
     assert await log.get(plain) == {}
     await brokers.call(DELETE_TOPIC, DeleteTopic(parent.partition_at(0)))
     assert await log.get(parent) == {"maxMessageSize": 1}
-    await partitions.delete(one.store, brokers, parent)
+    await partitions.delete(cluster.store, brokers, parent)
     assert await log.get(parent) == {}
     brokers.close()
-    await one.close()
+    await cluster.close()

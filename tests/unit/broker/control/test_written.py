@@ -22,7 +22,7 @@ def add(
 def test_a_minute_is_told_when_it_is_whole() -> None:
     written = Written(10.0)
     add(written, 11.0, 0.002, run(100, 100), 0, 2)
-    assert written.last_minute(59.9) is None, "nobody knows yet"
+    assert written.last_minute(59.9) is None, "the first minute is not complete yet"
     minute = written.last_minute(60.0)
     assert minute is not None
     assert (minute.entries, minute.bytes, round(minute.latency_s, 6)) == (2, 200, 0.004)
@@ -56,7 +56,7 @@ def test_bounds_belong_to_the_bucket_below_them() -> None:
 
 def test_entries_of_a_run_are_counted_by_their_own_size_and_only_those_asked_for() -> None:
     written = Written(0.0)
-    sizes = [each for bound in SIZES for each in (bound, bound + 1)]
+    sizes = [size for bound in SIZES for size in (bound, bound + 1)]
     add(written, 1.0, 0.0, run(5, *sizes, 7), 1, len(sizes) + 1)
     minute = written.last_minute(61.0)
     assert minute is not None

@@ -1,4 +1,4 @@
-"""What brokers tell of themselves: all topics page by page, sums by namespace, the load report, settings in force."""
+"""Reports of a broker: all topics page by page, sums by namespace, the load report, settings in force."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -56,7 +56,7 @@ async def test_all_topics_are_told_page_by_page(
     monkeypatch.setattr(brokers, "PAGE_TOPICS", 3)
     monkeypatch.setattr(brokers, "TURN_TOPICS", 2)
     broker = await filled(instance)
-    found: dict[str, Any] = {}
+    lines: dict[str, Any] = {}
     after, pages = "", 0
     while after is not None:
         page = await asked(instance, TOPICS_STATS, TopicsPage(after))
@@ -65,11 +65,11 @@ async def test_all_topics_are_told_page_by_page(
         for bundle, domains in bundles.items():
             for name, line in domains["persistent"].items():
                 assert broker.running.ownership.known_bundle(TopicName.parse(name)).range == bundle  # type: ignore[union-attr]
-                found[name] = line
+                lines[name] = line
         after, pages = page["next"], pages + 1
     assert pages == 3
-    assert list(found) == [topic.full for topic in TOPICS]
-    line = found[TOPICS[0].full]
+    assert list(lines) == [topic.full for topic in TOPICS]
+    line = lines[TOPICS[0].full]
     assert line["storageSize"] > 0
     assert line["subscriptions"]["s"]["msgBacklog"] == 3
     assert line["producerCount"] == 0
@@ -84,26 +84,28 @@ async def test_sums_and_the_load_report_count_the_same(instance: BrokerInstance)
     report = await asked(instance, LOAD_REPORT, NoArguments())
     assert (report["numTopics"], report["webServiceUrl"]) == (len(TOPICS), broker.record.web_url)
     assert report["bundles"] == [str(bundle) for bundle in broker.running.ownership.owned()]
-    assert sum(one["topics"] for one in report["lastStats"].values()) == len(TOPICS)
+    assert sum(bundle_stats["topics"] for bundle_stats in report["lastStats"].values()) == len(
+        TOPICS
+    )
     assert "cpu" not in report
 
 
 async def test_settings_in_force_have_pulsars_names_and_no_secret(instance: BrokerInstance) -> None:
     await instance.broker()
-    found = await asked(instance, RUNTIME_SETTINGS, NoArguments())
-    assert found["brokerDeduplicationEnabled"] == "false"
-    assert found["maxMessagePublishBufferSizeInMB"] == "256"
-    assert found["clusterName"] == "standalone"
-    assert "a-token-of-some-length" not in found.values()
+    settings = await asked(instance, RUNTIME_SETTINGS, NoArguments())
+    assert settings["brokerDeduplicationEnabled"] == "false"
+    assert settings["maxMessagePublishBufferSizeInMB"] == "256"
+    assert settings["clusterName"] == "standalone"
+    assert "a-token-of-some-length" not in settings.values()
 
 
 async def test_the_quorums_in_force_are_told_with_how_many_topics_have_them(
     instance: BrokerInstance,
 ) -> None:
     broker = await filled(instance)
-    found = await asked(instance, REPLICATION, NoArguments())
-    [[ensemble, write, ack, topics, namespaces]] = found["topics"]
-    assert ([ensemble, write, ack], topics, namespaces) == (found["default"], len(TOPICS), 1)
+    quorums = await asked(instance, REPLICATION, NoArguments())
+    [[ensemble, write, ack, topics, namespaces]] = quorums["topics"]
+    assert ([ensemble, write, ack], topics, namespaces) == (quorums["default"], len(TOPICS), 1)
     topic = broker.running.registry.loaded(TOPICS[0])
     assert topic is not None
     other = replace(
@@ -111,6 +113,6 @@ async def test_the_quorums_in_force_are_told_with_how_many_topics_have_them(
         storage=replace(topic.policies.storage, ensemble=5, write_quorum=4, ack_quorum=3),
     )
     topic.policies = other
-    found = await asked(instance, REPLICATION, NoArguments())
-    assert found["topics"][-1] == [5, 4, 3, 1, 1]
-    assert sum(row[3] for row in found["topics"]) == len(TOPICS)
+    quorums = await asked(instance, REPLICATION, NoArguments())
+    assert quorums["topics"][-1] == [5, 4, 3, 1, 1]
+    assert sum(row[3] for row in quorums["topics"]) == len(TOPICS)

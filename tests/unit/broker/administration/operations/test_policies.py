@@ -1,4 +1,4 @@
-"""What is in force on a namespace and its topics, and that a change reaches topics that are loaded."""
+"""Policies in force on a namespace and its topics; a change of them reaches loaded topics."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -83,10 +83,10 @@ async def test_a_change_is_told_again_until_it_could_be_read(
 async def test_where_a_value_comes_from_is_told(bench: AdminBench) -> None:
     await make(bench)
     await policies.set_on_namespace(bench.engine, NAMESPACE, TTL, 60)
-    found = await policies.in_force_on_namespace(bench.engine, NAMESPACE)
-    assert found["messageTTL"] == {"value": 60, "level": "namespace", "own": 60, "default": 0}
+    in_force = await policies.in_force_on_namespace(bench.engine, NAMESPACE)
+    assert in_force["messageTTL"] == {"value": 60, "level": "namespace", "own": 60, "default": 0}
     topics_max = {"value": 0, "level": "broker", "own": None, "default": 0}
-    assert found["maxTopicsPerNamespace"] == topics_max
+    assert in_force["maxTopicsPerNamespace"] == topics_max
     on_topic = await policies.of_topic(bench.engine, TOPIC)
     assert on_topic["messageTTL"] == {
         **{"value": 60, "level": "namespace", "own": None, "everywhere": None},
@@ -98,23 +98,23 @@ async def test_where_a_value_comes_from_is_told(bench: AdminBench) -> None:
 async def test_what_a_topic_has_in_all_clusters_acts_where_it_says_nothing_here(
     bench: AdminBench,
 ) -> None:
-    async def said() -> tuple[Any, ...]:
-        found = (await policies.of_topic(bench.engine, TOPIC))[TTL.name]
+    async def effective() -> tuple[Any, ...]:
+        policy = (await policies.of_topic(bench.engine, TOPIC))[TTL.name]
         names = ("value", "level", "own", "everywhere", "inherited", "inherited_level")
-        return tuple(found[name] for name in names)
+        return tuple(policy[name] for name in names)
 
     await make(bench)
     await policies.set_on_namespace(bench.engine, NAMESPACE, TTL, 60)
     await policies.set_on_topic(bench.engine, TOPIC, TTL, 7, everywhere=True)
-    assert await said() == (7, "global", None, 7, 7, "global")
+    assert await effective() == (7, "global", None, 7, 7, "global")
     await reaches(bench, 7)
     await policies.set_on_topic(bench.engine, TOPIC, TTL, 5)
-    assert await said() == (5, "topic", 5, 7, 7, "global")
+    assert await effective() == (5, "topic", 5, 7, 7, "global")
     await reaches(bench, 5)
     await policies.set_on_topic(bench.engine, TOPIC, TTL, None)
     await reaches(bench, 7)
     await policies.set_on_topic(bench.engine, TOPIC, TTL, None, everywhere=True)
-    assert await said() == (60, "namespace", None, None, 60, "namespace")
+    assert await effective() == (60, "namespace", None, None, 60, "namespace")
     await reaches(bench, 60)
 
 
@@ -135,8 +135,8 @@ async def test_single_subscriptions_have_the_rate_of_here_before_that_of_all_clu
     await set_rate("b", 3, everywhere=False)
     rates = (await bench.broker.running.catalog.policies(TOPIC)).rates.by_subscription
     assert {name: rate.messages for name, rate in rates.items()} == {"a": 1, "b": 3}
-    said = (await policies.of_topic(bench.engine, TOPIC))[SUBSCRIPTION_RATE.name]
-    assert (set(said["subscriptions"]), set(said["subscriptions_everywhere"])) == (
+    policy = (await policies.of_topic(bench.engine, TOPIC))[SUBSCRIPTION_RATE.name]
+    assert (set(policy["subscriptions"]), set(policy["subscriptions_everywhere"])) == (
         {"b"},
         {"a", "b"},
     )
@@ -169,7 +169,7 @@ async def test_a_deleted_namespace_leaves_no_log_of_its_topics_policies(bench: A
     await metadata.create_missing(bench.store, topic)
     await policies.set_on_topic(bench.engine, topic, TTL, 5)
     registry = bench.broker.running.registry
-    assert [str(each.name.local) for each in registry.topics(name)] == ["__change_events"]
+    assert [str(loaded.name.local) for loaded in registry.topics(name)] == ["__change_events"]
     with pytest.raises(Conflict):
         await namespaces.delete(bench.engine, name)
     assert registry.topics(name), "what a refused deletion left alone"

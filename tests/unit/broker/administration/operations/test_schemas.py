@@ -58,9 +58,14 @@ async def test_versions_are_registered_listed_and_found(bench: AdminBench) -> No
     assert await schemas.find(engine, ONE) == -1
     assert await schemas.register(engine, ONE) == 0
     assert await schemas.register(engine, ONE) == 0
-    found = await schemas.latest(engine, TOPIC)
-    assert found.pop("timestamp") > 0
-    assert found == {"version": 0, "type": "AVRO", "data": ONE.definition, "properties": {"p": "q"}}
+    latest = await schemas.latest(engine, TOPIC)
+    assert latest.pop("timestamp") > 0
+    assert latest == {
+        "version": 0,
+        "type": "AVRO",
+        "data": ONE.definition,
+        "properties": {"p": "q"},
+    }
     assert await schemas.find(engine, ONE) == 0
     places = await schemas.metadata(engine, TOPIC)
     assert places["index"] == [places["info"]]
@@ -106,11 +111,11 @@ async def test_the_audit_log_is_told_which_version_was_the_newest(bench: AdminBe
         await schemas.register(bench.engine, ONE)
         await schemas.register(bench.engine, ONE)
         await schemas.delete(bench.engine, TOPIC, force=True)
-    told = [one for one in accounted.changes if not one.where.startswith("/")]
-    newest = [(one.before or {}).get("version") for one in told]
+    changes = [change for change in accounted.changes if not change.where.startswith("/")]
+    newest = [(change.before or {}).get("version") for change in changes]
     assert newest == [None, 0, 0]
-    assert [one.after.get("now", {}).get("version") for one in told] == [0, 0, None]
-    assert told[2].before["type"] == "AVRO"
+    assert [change.after.get("now", {}).get("version") for change in changes] == [0, 0, None]
+    assert changes[2].before["type"] == "AVRO"
 
 
 async def test_pages_tell_of_versions_and_stored_ones_are_found_also_deleted(
@@ -129,12 +134,12 @@ async def test_pages_tell_of_versions_and_stored_ones_are_found_also_deleted(
     await engine.call(DELETE_SCHEMA, DeleteSchema(TOPIC, expected=0))
     page = await engine.call(SCHEMA_PAGE, SchemaPage(TOPIC, 10))
     assert page == {"total": 0, "newest": -1, "versions": []}
-    found = await engine.call(STORED_SCHEMAS, StoredSchemas(TOPIC, [0, 1, 2]))
-    assert (found[0]["data"], found[0]["properties"]) == (
+    stored = await engine.call(STORED_SCHEMAS, StoredSchemas(TOPIC, [0, 1, 2]))
+    assert (stored[0]["data"], stored[0]["properties"]) == (
         base64.b64encode(ONE.definition.encode()).decode(),
         {"p": "q"},
     )
-    assert [one.get("reason") for one in found[1:]] == [
+    assert [schema.get("reason") for schema in stored[1:]] == [
         f"schema version {number} is not there" for number in (1, 2)
     ]
 

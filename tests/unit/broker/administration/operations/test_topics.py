@@ -1,4 +1,4 @@
-"""What operations on topics report to the audit log, and changes of properties at once."""
+"""Reports of operations on topics to the audit log, and concurrent changes of properties."""
 
 import asyncio
 
@@ -36,10 +36,10 @@ async def test_what_ends_with_a_topic_is_told_for_the_audit_log() -> None:
         seen = (await bench.engine.call(HOLDINGS, OnTopic(TOPIC)))["seen"]
         await bench.engine.call(DELETE_TOPIC, DeleteTopic(TOPIC, seen=seen, dry=True))
         await topics.delete(bench.engine, TOPIC, force=False)
-    first, again = (one for one in accounted.changes if one.where == "terminate")
+    first, again = (change for change in accounted.changes if change.where == "terminate")
     assert (first.before, first.after["now"], again.before) == (None, last, last)
-    ended = [one for one in accounted.changes if one.where == "delete_topic"]
-    assert len(ended) == 1, "a question is no change"
+    ended = [change for change in accounted.changes if change.where == "delete_topic"]
+    assert len(ended) == 1, "a dry run is no change"
     assert ended[0].before == {
         "bytes": sum(map(len, sink.payloads)),
         "entries": 3,
@@ -64,5 +64,5 @@ async def test_of_two_changes_of_the_same_properties_at_once_one_is_refused() ->
         ),
         return_exceptions=True,
     )
-    assert sorted(type(one).__name__ for one in outcomes) == ["Conflict", "dict"]
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Conflict", "dict"]
     await bench.close()

@@ -60,7 +60,7 @@ async def bench(clock: ShiftedClock) -> AsyncIterator[AdminBench]:
 
 
 async def publish(bench: AdminBench, count: int, **extra: int) -> list[Position]:
-    """``count`` entries a second apart, every second one a batch of three messages; where they went."""
+    """Publish ``count`` entries a second apart, every second one a batch of three messages; return their positions."""
     entries = []
     for i in range(count):
         messages = [
@@ -73,7 +73,7 @@ async def publish(bench: AdminBench, count: int, **extra: int) -> list[Position]
     run.counts = batch_sizes(run.buf, run.spans)
     (await bench.loaded(TOPIC)).log.append(run, sink)
     await sink.settle(count)
-    return [Position(*one) for one in sink.positions]
+    return [Position(*position) for position in sink.positions]
 
 
 async def cursor_of(bench: AdminBench) -> SubscriptionCursor:
@@ -85,41 +85,42 @@ async def preview(bench: AdminBench, change: Any, **how: Any) -> JsonObject:
     return await bench.admin.call(PREVIEW_CHANGE, args)
 
 
-def confirmed(said: JsonObject, change: Any, key: str = "one") -> MoveCursor:
+def confirmed(shown: JsonObject, change: Any, key: str = "one") -> MoveCursor:
     same = ("base", "target", "lost", "again", "lost_messages", "again_messages", "exact")
-    given = {name: said[name] for name in same}
+    given = {name: shown[name] for name in same}
     return MoveCursor(TOPIC, "s", id=key, change=change, by="alice", **given)
 
 
 async def make(
-    bench: AdminBench, said: JsonObject, change: Any, key: str = "one", **more: Any
+    bench: AdminBench, shown: JsonObject, change: Any, key: str = "one", **more: Any
 ) -> JsonObject:
-    args = replace(confirmed(said, change, key), **more)
+    args = replace(confirmed(shown, change, key), **more)
     return await bench.admin.call(MOVE_CURSOR, args)
 
 
 async def undo(bench: AdminBench, key: str, by: str = "undo") -> JsonObject:
-    said = await preview(bench, "undo", undo=key)
-    return await make(bench, said, "undo", by, undoes=key)
+    shown = await preview(bench, "undo", undo=key)
+    return await make(bench, shown, "undo", by, undoes=key)
 
 
 COUNTERS = (
     *("cursorLedger", "cursorLedgerLastEntry", "lastLedgerSwitchTimestamp", "state"),
     "messagesConsumedCounter",
 )
-"""Where it is stored and how often it was, and what counts from when the topic was loaded."""
+"""Fields that an undone change need not restore: where the cursor is stored, how often it was written, and a counter
+that begins when the topic is loaded."""
 
 
 async def internals(bench: AdminBench) -> JsonObject:
-    found = await bench.admin.call(INTERNAL_STATS, InternalStats(TOPIC))
-    cursor: JsonObject = found["cursors"]["s"]
+    stats = await bench.admin.call(INTERNAL_STATS, InternalStats(TOPIC))
+    cursor: JsonObject = stats["cursors"]["s"]
     for counter in COUNTERS:
         cursor.pop(counter, None)
     return cursor
 
 
 def ack_some(cursor: SubscriptionCursor, at: list[Position]) -> None:
-    """Holes behind the mark, and parts of two batches."""
+    """Acknowledge entries with holes behind the mark-delete position, and parts of two batches."""
     cursor.acknowledge([at[0], at[3], at[4], at[8]])
     cursor.acknowledge_batch(at[5], [0b110])
     cursor.acknowledge_batch(at[7], [0b001])
@@ -128,49 +129,49 @@ def ack_some(cursor: SubscriptionCursor, at: list[Position]) -> None:
 async def test_a_preview_counts_entries_messages_holes_and_says_which(bench: AdminBench) -> None:
     at = await publish(bench, 10)
     ack_some(await cursor_of(bench), at)
-    said = await preview(bench, "skip-all")
-    assert (said["lost"], said["again"], said["holes"]) == (6, 0, 3)
-    assert said["lost_messages"] == 3 + 1 + 2 + 1 + 1 + 3  # 1, 2, 5 and 7 in part, 6, 9
-    assert said["exact"]
-    assert (said["from"], said["to"]) == (str(at[1]), f"{at[9].ledger_id}:10")
-    assert said["first"] == {"id": str(at[1]), "publish_time": 2_000, "key": "k1.0"}
-    assert said["last"] == {"id": str(at[9]), "publish_time": 10_000, "key": "k9.2"}
-    assert (said["delayed"], said["consumers"], said["undoable"]) == (0, [], True)
-    said = await preview(bench, "skip", count=3)
-    assert (said["lost"], said["lost_messages"], said["to"]) == (3, 3 + 1 + 2, str(at[6]))
+    shown = await preview(bench, "skip-all")
+    assert (shown["lost"], shown["again"], shown["holes"]) == (6, 0, 3)
+    assert shown["lost_messages"] == 3 + 1 + 2 + 1 + 1 + 3  # 1, 2, 5 and 7 in part, 6, 9
+    assert shown["exact"]
+    assert (shown["from"], shown["to"]) == (str(at[1]), f"{at[9].ledger_id}:10")
+    assert shown["first"] == {"id": str(at[1]), "publish_time": 2_000, "key": "k1.0"}
+    assert shown["last"] == {"id": str(at[9]), "publish_time": 10_000, "key": "k9.2"}
+    assert (shown["delayed"], shown["consumers"], shown["undoable"]) == (0, [], True)
+    shown = await preview(bench, "skip", count=3)
+    assert (shown["lost"], shown["lost_messages"], shown["to"]) == (3, 3 + 1 + 2, str(at[6]))
 
 
 async def test_a_reset_says_what_is_lost_and_what_comes_again(bench: AdminBench) -> None:
     at = await publish(bench, 10)
     ack_some(await cursor_of(bench), at)
-    said = await preview(bench, "reset", timestamp_ms=7_500)  # entry 7 is next
-    assert (said["lost"], said["again"]) == (4, 1)
-    assert (said["lost_messages"], said["again_messages"]) == (3 + 1 + 2 + 1, 2 + 1)
-    said = await preview(bench, "reset", timestamp_ms=0)
-    assert (said["lost"], said["again"]) == (0, 4)
-    assert said["again_messages"] == 1 + 3 + 1 + 1 + 1 + 2
-    done = await make(bench, said, "reset")
+    shown = await preview(bench, "reset", timestamp_ms=7_500)  # entry 7 is next
+    assert (shown["lost"], shown["again"]) == (4, 1)
+    assert (shown["lost_messages"], shown["again_messages"]) == (3 + 1 + 2 + 1, 2 + 1)
+    shown = await preview(bench, "reset", timestamp_ms=0)
+    assert (shown["lost"], shown["again"]) == (0, 4)
+    assert shown["again_messages"] == 1 + 3 + 1 + 1 + 1 + 2
+    done = await make(bench, shown, "reset")
     assert (done["again"], done["mark_delete"]) == (4, f"{at[0].ledger_id}:-1")
     assert (await cursor_of(bench)).backlog_entries() == 10
 
 
 async def test_messages_to_be_delivered_later_are_told(bench: AdminBench) -> None:
     await publish(bench, 4, deliver_at_time=1 << 50)
-    said = await preview(bench, "skip-all")
-    assert said["delayed"] == 8
+    shown = await preview(bench, "skip-all")
+    assert shown["delayed"] == 8
 
 
 async def test_what_came_after_the_preview_is_not_touched(bench: AdminBench) -> None:
     at = await publish(bench, 10)
-    said = await preview(bench, "skip-all")
+    shown = await preview(bench, "skip-all")
     later = await publish(bench, 5)
     cursor = await cursor_of(bench)
     cursor.acknowledge([at[0], at[1], later[2]])
     cursor.acknowledge_batch(at[3], [0b001])
-    done = await make(bench, said, "skip-all")
+    done = await make(bench, shown, "skip-all")
     assert done["done"]
     assert (done["lost"], done["meanwhile"]) == (8, 2)
-    assert done["lost_messages"] == said["lost_messages"] - 1 - 3 - 2
+    assert done["lost_messages"] == shown["lost_messages"] - 1 - 3 - 2
     assert (done["mark_delete"], cursor.backlog_entries()) == (str(at[9]), 4)
     assert cursor.is_acknowledged(later[2])
 
@@ -179,14 +180,14 @@ async def test_skipped_and_undone_the_cursor_is_what_it_was(bench: AdminBench) -
     at = await publish(bench, 10)
     ack_some(await cursor_of(bench), at)
     before, state = await internals(bench), (await cursor_of(bench)).state()
-    said = await preview(bench, "skip-all")
-    await make(bench, said, "skip-all")
+    shown = await preview(bench, "skip-all")
+    await make(bench, shown, "skip-all")
     assert (await cursor_of(bench)).backlog_entries() == 0
     await bench.restart()  # what is needed to undo it is stored with it
-    (told,) = await bench.admin.call(LAST_CHANGES, OnTopic(TOPIC))
-    assert told.pop("kept_until") == told["at"] + KEPT_MS
-    assert told["at"] > 0
-    assert told | {"at": 0} == {
+    (last,) = await bench.admin.call(LAST_CHANGES, OnTopic(TOPIC))
+    assert last.pop("kept_until") == last["at"] + KEPT_MS
+    assert last["at"] > 0
+    assert last | {"at": 0} == {
         "subscription": "s", "id": "one", "at": 0, "by": "alice", "change": "skip-all",
         "lost": 6, "again": 0, "lost_messages": 11, "again_messages": 0, "exact": True,
         "undoable": True, "undoes": "",
@@ -218,13 +219,13 @@ async def test_a_reset_undone_gives_its_acknowledgements_back(bench: AdminBench)
 
 async def test_a_preview_is_good_once(bench: AdminBench) -> None:
     await publish(bench, 10)
-    said = await preview(bench, "skip", count=2)
-    assert (await make(bench, said, "skip"))["done"]
+    shown = await preview(bench, "skip", count=2)
+    assert (await make(bench, shown, "skip"))["done"]
     await undo(bench, "one")
-    again = await make(bench, said, "skip")
+    again = await make(bench, shown, "skip")
     assert (again["done"], again["why"]) == (False, "used")
     await bench.restart()
-    assert (await make(bench, said, "skip"))["why"] == "used"
+    assert (await make(bench, shown, "skip"))["why"] == "used"
     assert (await cursor_of(bench)).backlog_entries() == 10
 
 
@@ -232,12 +233,12 @@ async def test_a_cursor_that_was_moved_is_not_moved_by_an_old_preview(bench: Adm
     at = await publish(bench, 10)
     cursor = await cursor_of(bench)
     cursor.acknowledge(at[:5])
-    said = await preview(bench, "skip-all")
+    shown = await preview(bench, "skip-all")
     args = ResetCursor(TOPIC, "s", timestamp_ms=0)
     await bench.admin.call(RESET_CURSOR, args)
-    refused = await make(bench, said, "skip-all")
+    refused = await make(bench, shown, "skip-all")
     assert (refused["done"], refused["why"], refused["entries"]) == (False, "moved", 5)
-    assert (await make(bench, said, "skip-all", dry=True))["why"] == "moved"
+    assert (await make(bench, shown, "skip-all", dry=True))["why"] == "moved"
     assert cursor.backlog_entries() == 10
 
 
@@ -247,28 +248,28 @@ async def test_an_undo_that_would_lose_acknowledgements_says_so(bench: AdminBenc
     args = ResetCursor(TOPIC, "s", timestamp_ms=0)
     await bench.admin.call(RESET_CURSOR, args)
     (await cursor_of(bench)).acknowledge(at[:4])  # delivered again, and taken
-    said = await preview(bench, "undo", undo="one")
-    assert (said["moved"], said["again"], said["gone"]) == (6, 4, 0)
+    shown = await preview(bench, "undo", undo="one")
+    assert (shown["moved"], shown["again"], shown["gone"]) == (6, 4, 0)
 
 
 async def test_what_a_change_passed_is_kept_for_a_quarter_of_an_hour(
     bench: AdminBench, clock: ShiftedClock
 ) -> None:
     await publish(bench, 10)
-    said = await preview(bench, "skip-all")
-    assert said["kept_ms"] == KEPT_MS == 900_000
-    done = await make(bench, said, "skip-all")
+    shown = await preview(bench, "skip-all")
+    assert shown["kept_ms"] == KEPT_MS == 900_000
+    done = await make(bench, shown, "skip-all")
     assert done["kept_until"] - KEPT_MS <= clock.wall_ms() < done["kept_until"]
     await bench.restart()  # another ledger is written from now on
     await publish(bench, 1)
     clock.ahead_ms += KEPT_MS - 60_000
     await bench.admin.call(TRIM, OnTopic(TOPIC))
-    said = await preview(bench, "undo", undo="one")
-    assert (said["gone"], said["again"]) == (0, 10)
+    shown = await preview(bench, "undo", undo="one")
+    assert (shown["gone"], shown["again"]) == (0, 10)
     clock.ahead_ms += 60_000
     await bench.admin.call(TRIM, OnTopic(TOPIC))
-    said = await preview(bench, "undo", undo="one")
-    assert (said["gone"], said["again"]) == (10, 0)
+    shown = await preview(bench, "undo", undo="one")
+    assert (shown["gone"], shown["again"]) == (10, 0)
 
 
 async def test_a_subscription_that_is_deleted_keeps_nothing(bench: AdminBench) -> None:
@@ -298,9 +299,9 @@ async def test_a_change_of_nothing_leaves_the_last_one_to_be_undone(bench: Admin
 async def test_a_change_of_nothing_is_no_change(bench: AdminBench) -> None:
     await publish(bench, 1)
     cursor = await cursor_of(bench)
-    said = await preview(bench, "skip-all")
+    shown = await preview(bench, "skip-all")
     await cursor.clear()
-    assert not (await make(bench, said, "skip-all"))["changed"]
+    assert not (await make(bench, shown, "skip-all"))["changed"]
     assert await bench.admin.call(LAST_CHANGES, OnTopic(TOPIC)) == []
 
 
@@ -327,11 +328,11 @@ async def test_only_the_last_change_can_be_undone(bench: AdminBench) -> None:
 
 async def test_two_confirmations_of_one_preview_make_one_change(bench: AdminBench) -> None:
     await publish(bench, 10)
-    said = await preview(bench, "skip", count=2)
-    both = await asyncio.gather(
-        make(bench, said, "skip"), make(bench, said, "skip"), return_exceptions=True
+    shown = await preview(bench, "skip", count=2)
+    outcomes = await asyncio.gather(
+        make(bench, shown, "skip"), make(bench, shown, "skip"), return_exceptions=True
     )
-    done = [one for one in both if isinstance(one, dict) and one["done"]]
+    done = [outcome for outcome in outcomes if isinstance(outcome, dict) and outcome["done"]]
     assert len(done) == 1
     assert (await cursor_of(bench)).backlog_entries() == 8
 
@@ -340,7 +341,7 @@ async def test_a_change_while_a_reset_is_under_way_is_refused_as_busy(
     bench: AdminBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await publish(bench, 4)
-    said = await preview(bench, "skip-all")
+    shown = await preview(bench, "skip-all")
     begun, goes, reset = asyncio.Event(), asyncio.Event(), Cursor.reset
 
     async def held(cursor: Cursor, position: Position) -> None:
@@ -352,7 +353,7 @@ async def test_a_change_while_a_reset_is_under_way_is_refused_as_busy(
     args = ResetCursor(TOPIC, "s", timestamp_ms=0)
     first = asyncio.ensure_future(bench.admin.call(RESET_CURSOR, args))
     await begun.wait()
-    for second in (bench.admin.call(RESET_CURSOR, args), make(bench, said, "skip-all")):
+    for second in (bench.admin.call(RESET_CURSOR, args), make(bench, shown, "skip-all")):
         with pytest.raises(PreconditionFailed, match="Failed for Subscription Busy"):
             await second
     goes.set()

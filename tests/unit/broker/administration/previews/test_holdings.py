@@ -1,4 +1,4 @@
-"""What a topic holds is told, and a deletion takes no more than that."""
+"""The holdings of a topic are reported, and a deletion removes no more than was reported."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -42,15 +42,15 @@ async def held(bench: AdminBench) -> dict[str, Any]:
 
 async def test_what_is_stored_and_unread_is_told(bench: AdminBench) -> None:
     await bench.admin.call(SKIP_MESSAGES, Skip(TOPIC, "s", 5))
-    said = await held(bench)
-    assert (said["entries"], said["terminated"], said["producers"]) == (12, False, [])
-    assert said["bytes"] > 0
-    (subscription,) = said["subscriptions"]
+    holding = await held(bench)
+    assert (holding["entries"], holding["terminated"], holding["producers"]) == (12, False, [])
+    assert holding["bytes"] > 0
+    (subscription,) = holding["subscriptions"]
     assert subscription == {
         **{"name": "s", "durable": True, "consumers": []},
         **{"entries": 7, "messages": 7, "exact": True},
     }
-    assert said["last"].endswith(":11")
+    assert holding["last"].endswith(":11")
 
 
 async def test_nothing_goes_that_nobody_saw(bench: AdminBench) -> None:
@@ -96,8 +96,13 @@ async def test_a_client_that_came_is_named_and_what_is_no_preview_refused(
 async def test_a_topic_that_keeps_nothing_holds_nothing(bench: AdminBench) -> None:
     live = TopicName.parse("non-persistent://public/default/live")
     await topics.create(bench.engine, live, {})
-    said = await bench.engine.call(HOLDINGS, OnTopic(live))
-    assert (said["bytes"], said["entries"], said["last"], said["subscriptions"]) == (0, 0, "", [])
-    await topics.delete(bench.engine, live, force=True, seen=said["seen"])
+    holding = await bench.engine.call(HOLDINGS, OnTopic(live))
+    assert (holding["bytes"], holding["entries"], holding["last"], holding["subscriptions"]) == (
+        0,
+        0,
+        "",
+        [],
+    )
+    await topics.delete(bench.engine, live, force=True, seen=holding["seen"])
     with pytest.raises(NotFound):
         await bench.engine.call(HOLDINGS, OnTopic(live))

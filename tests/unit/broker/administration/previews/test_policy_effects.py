@@ -1,4 +1,4 @@
-"""What a policy is told to take is what goes when it is saved."""
+"""The previewed effect of a policy is what it removes once it is saved."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -52,7 +52,7 @@ async def effect(bench: AdminBench, name: str, value: Any, **more: Any) -> dict[
 
 
 async def closed_ledger(bench: AdminBench) -> Topic:
-    """The topic with what was published in a ledger that is closed."""
+    """Return the topic, reloaded so that the published entries lie in a closed ledger."""
     await bench.engine.call(UNLOAD, OnTopic(TOPIC))
     return await bench.loaded(TOPIC)
 
@@ -72,8 +72,8 @@ async def test_retention_frees_the_closed_ledgers_that_it_is_told_to_free(
     await bench.admin.call(CLEAR_BACKLOG, OnSubscription(TOPIC, "s"))
     await topic.log.cursors["s"].persisted()
     assert (await effect(bench, "retention", KEEP))["bytes"] == 0
-    said = await effect(bench, "retention", NOTHING)
-    assert (said["bytes"], said["subscriptions"], said["within_s"]) == (size, [], 0)
+    preview = await effect(bench, "retention", NOTHING)
+    assert (preview["bytes"], preview["subscriptions"], preview["within_s"]) == (size, [], 0)
     await policies.set_on_namespace(bench.engine, NAMESPACE, BY_NAME["retention"], NOTHING)
     await until(lambda: topic.log.stats().size == 0)
 
@@ -96,11 +96,11 @@ async def test_what_outlives_a_ttl_is_counted_by_subscription_and_goes(bench: Ad
     await subscribe(bench, "done", LATEST_MESSAGE)
     await bench.admin.call(SKIP_MESSAGES, Skip(TOPIC, "s", 2))
     topic = await bench.loaded(TOPIC)
-    said = await effect(bench, "messageTTL", 3, at_ms=10_000)  # published at 1 s, 2 s, …
-    assert said["subscriptions"] == [
+    preview = await effect(bench, "messageTTL", 3, at_ms=10_000)  # published at 1 s, 2 s, …
+    assert preview["subscriptions"] == [
         {"name": "s", "deleted": False, "entries": 4, "messages": 4, "exact": True}
     ]
-    assert said["within_s"] == 300
+    assert preview["within_s"] == 300
     assert (await effect(bench, "messageTTL", 3, at_ms=10_000, measured=False))["subscriptions"][0][
         "messages"
     ] is None
@@ -113,8 +113,11 @@ async def test_a_ttl_frees_what_nobody_keeps_by_retention(bench: AdminBench) -> 
     topic = await closed_ledger(bench)
     await policies.set_on_namespace(bench.engine, NAMESPACE, BY_NAME["retention"], NOTHING)
     await until(lambda: topic.policies.storage.retention_minutes == 0)
-    said = await effect(bench, "messageTTL", 1)
-    assert (said["bytes"], said["subscriptions"][0]["entries"]) == (topic.log.stats().size, 12)
+    preview = await effect(bench, "messageTTL", 1)
+    assert (preview["bytes"], preview["subscriptions"][0]["entries"]) == (
+        topic.log.stats().size,
+        12,
+    )
 
 
 @pytest.mark.parametrize("name", ["destination_storage", "message_age"])
@@ -125,10 +128,10 @@ async def test_a_quota_evicts_what_it_was_told_to_or_sends_producers_away(
     size = topic.log.stats().size
     value = {"limitSize": size // 2, "limitTime": 60, "policy": "consumer_backlog_eviction"}
     row = BY_NAME[f"backlogQuota.{name}"]
-    said = await effect(bench, row.name, value)
-    (lost,) = said["subscriptions"]
+    preview = await effect(bench, row.name, value)
+    (lost,) = preview["subscriptions"]
     assert lost["entries"] > 0
-    assert said["within_s"] == 60
+    assert preview["within_s"] == 60
     await policies.set_on_topic(bench.engine, TOPIC, row, {"limit": value["limitSize"], **value})
     await until(
         lambda: (
@@ -138,8 +141,8 @@ async def test_a_quota_evicts_what_it_was_told_to_or_sends_producers_away(
     )
     await topic.quotas.check()
     assert topic.subscriptions["s"].cursor.backlog_entries() == 12 - lost["entries"]
-    said = await effect(bench, row.name, {**value, "policy": "producer_exception"})
-    assert (said["subscriptions"], said["producers"]) == ([], 0)
+    preview = await effect(bench, row.name, {**value, "policy": "producer_exception"})
+    assert (preview["subscriptions"], preview["producers"]) == ([], 0)
     far = {**value, "limitSize": size * 2, "limitTime": 1 << 31}
     assert (await effect(bench, row.name, far))["subscriptions"] == []
 
@@ -147,8 +150,8 @@ async def test_a_quota_evicts_what_it_was_told_to_or_sends_producers_away(
 async def test_subscriptions_and_topics_that_nobody_uses_are_named(bench: AdminBench) -> None:
     hour_on = (await bench.loaded(TOPIC)).context.clock.wall_ms() + 3_600_000
     assert (await effect(bench, "subscriptionExpirationTime", 59))["subscriptions"] == []
-    said = await effect(bench, "subscriptionExpirationTime", 59, at_ms=hour_on)
-    assert said["subscriptions"] == [
+    preview = await effect(bench, "subscriptionExpirationTime", 59, at_ms=hour_on)
+    assert preview["subscriptions"] == [
         {"name": "s", "deleted": True, "entries": 12, "messages": 12, "exact": True}
     ]
     rule = {"deleteWhileInactive": True, "maxInactiveDurationSeconds": 30}
@@ -159,9 +162,9 @@ async def test_subscriptions_and_topics_that_nobody_uses_are_named(bench: AdminB
     await policies.set_on_namespace(bench.engine, NAMESPACE, BY_NAME["retention"], NOTHING)
     topic = await bench.loaded(TOPIC)
     await until(lambda: topic.policies.storage.retention_minutes == 0)
-    said = await effect(bench, "inactiveTopicPolicies", caught_up)
-    assert (said["deleted"], said["within_s"]) == (True, 90)
-    assert said["bytes"] == topic.log.stats().size
+    preview = await effect(bench, "inactiveTopicPolicies", caught_up)
+    assert (preview["deleted"], preview["within_s"]) == (True, 90)
+    assert preview["bytes"] == topic.log.stats().size
     none = {**rule, "inactiveTopicDeleteMode": "delete_when_no_subscriptions"}
     assert not (await effect(bench, "inactiveTopicPolicies", none))["deleted"]
 
@@ -171,9 +174,9 @@ async def test_a_subscription_that_cannot_be_read_is_unknown_and_keeps_all(
 ) -> None:
     topic = await closed_ledger(bench)
     monkeypatch.setitem(topic.log.unread_cursors, "s", "its bookie is silent")
-    said = await effect(bench, "messageTTL", 1)
-    assert (said["unknown"], said["subscriptions"]) == ({"s": "its bookie is silent"}, [])
-    assert said["bytes"] == 0
+    preview = await effect(bench, "messageTTL", 1)
+    assert (preview["unknown"], preview["subscriptions"]) == ({"s": "its bookie is silent"}, [])
+    assert preview["bytes"] == 0
 
 
 async def test_topics_with_a_value_of_their_own_are_listed(bench: AdminBench) -> None:
@@ -189,12 +192,12 @@ async def test_topics_with_a_value_of_their_own_are_listed(bench: AdminBench) ->
     assert await asked("messageTTL") == {str(parted): 60}
     assert await asked("retention") == {str(TOPIC): NOTHING}
     assert await asked("subscriptionExpirationTime") == {}
-    said = await policies.of_topic(bench.engine, parted)
-    assert said["messageTTL"] == {
+    in_force = await policies.of_topic(bench.engine, parted)
+    assert in_force["messageTTL"] == {
         **{"value": 60, "level": "topic", "own": 60, "everywhere": None},
         **{"inherited": 0, "inherited_level": "broker"},
     }
-    assert said["retention"]["inherited_level"] == "namespace"
+    assert in_force["retention"]["inherited_level"] == "namespace"
     ttl, one_more = BY_NAME["messageTTL"], NAMESPACE.topic("pt-of-all")
     await partitioned_topics.create(bench.engine, one_more, 2, {})
     await policies.set_on_topic(bench.engine, parted, ttl, 70, everywhere=True)

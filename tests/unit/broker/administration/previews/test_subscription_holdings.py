@@ -53,14 +53,19 @@ async def delete(bench: AdminBench, seen: Any, **how: bool) -> dict[str, Any]:
 
 async def test_what_is_not_acknowledged_and_who_is_connected_is_reported(bench: AdminBench) -> None:
     await bench.admin.call(SKIP_MESSAGES, Skip(TOPIC, "s", 5))
-    said = await held(bench)
-    assert (said["entries"], said["messages"], said["exact"], said["unread"]) == (7, 7, True, "")
-    assert (said["durable"], said["type"], said["consumers"]) == (True, "", [])
+    holding = await held(bench)
+    assert (holding["entries"], holding["messages"], holding["exact"], holding["unread"]) == (
+        7,
+        7,
+        True,
+        "",
+    )
+    assert (holding["durable"], holding["type"], holding["consumers"]) == (True, "", [])
     _, client = await attach(bench, TOPIC, "c", permits=3)
     await until(lambda: len(client.received) == 3)
-    said = await held(bench)
-    assert said["type"] == "Shared"
-    assert said["consumers"] == [
+    holding = await held(bench)
+    assert holding["type"] == "Shared"
+    assert holding["consumers"] == [
         {"name": "c", "address": "/c:1", "id": 1, "connected_ms": 1_000, "unacked": 3}
     ]
 
@@ -123,15 +128,15 @@ async def test_a_subscription_that_cannot_be_read_is_seen_so_or_not_deleted(
     with monkeypatch.context() as patch:
         patch.delitem(topic.subscriptions, "s")
         patch.setattr(type(topic.subscriptions), "unread", {"s": "a bookie is away"})
-        said = await held(bench)
-        assert (said["unread"], said["entries"], said["messages"]) == (
+        holding = await held(bench)
+        assert (holding["unread"], holding["entries"], holding["messages"]) == (
             *("a bookie is away", None, None),
         )
         with pytest.raises(Conflict, match="cannot be read now"):
             await delete(bench, readable, dry=True)
-        assert await delete(bench, said["seen"], dry=True) == {}
+        assert await delete(bench, holding["seen"], dry=True) == {}
     with pytest.raises(Conflict, match="can be read again"):
-        await delete(bench, said["seen"])
+        await delete(bench, holding["seen"])
 
 
 async def disconnect(bench: AdminBench, consumer: dict[str, Any]) -> dict[str, Any]:
@@ -144,7 +149,7 @@ async def test_one_consumer_is_sent_away_and_another_gets_what_it_held(bench: Ad
     _, first = await attach(bench, TOPIC, "a", permits=12)
     await until(lambda: len(first.received) == 12)
     _, second = await attach(bench, TOPIC, "b", id=2)
-    consumers = {one["name"]: one for one in (await held(bench))["consumers"]}
+    consumers = {consumer["name"]: consumer for consumer in (await held(bench))["consumers"]}
     done = await disconnect(bench, consumers["a"])
     assert done == {"before": {"unacked": 12}}
     await until(lambda: len(second.received) == 12)
