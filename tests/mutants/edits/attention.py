@@ -25,7 +25,7 @@ EDITS = (
         f"{CAUSES}::Watch._report",
         "at_s - self._seen_since_s >= LEAVE_S",
         "True",
-        (f"{CAUSES_TEST}::test_a_cause_stays_for_a_while_when_it_is_gone_and_comes_back",),
+        (f"{CAUSES_TEST}::test_a_cause_that_is_gone_and_returns_stays_reported",),
     ),
     Edit(
         "few-messages-are-a-lag-as-soon-as-many",
@@ -211,14 +211,14 @@ EDITS = (
         f"{CAUSES}::Watch._is_slow",
         "is_reported = self.cause in _LAGGING",
         "is_reported = self.cause in (LagCause.SLOW, LagCause.RATE_LIMIT)",
-        (f"{CAUSES_TEST}::test_a_growing_hot_key_is_said_without_a_break",),
+        (f"{CAUSES_TEST}::test_a_growing_hot_key_is_reported_without_a_break",),
     ),
     Edit(
         "a-cause-that-returns-is-new",
         f"{CAUSES}::Watch._report",
         "self.since_s = since_s",
         "pass",
-        (f"{CAUSES_TEST}::test_what_is_said_again_after_a_moment_began_when_it_did",),
+        (f"{CAUSES_TEST}::test_a_cause_reported_again_soon_keeps_its_beginning",),
     ),
     Edit(
         "a-page-gives-up-on-a-part-that-is-late",

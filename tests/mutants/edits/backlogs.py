@@ -16,7 +16,7 @@ EDITS = (
         f"{MEASURE}::MessageMeans.__init__",
         "topic.published.messages.total - topic.repeated_messages",
         "topic.published.messages.total",
-        (f"{MEASURE_TEST}::test_messages_that_came_again_and_are_stored_once_count_once",),
+        (f"{MEASURE_TEST}::test_duplicates_that_are_not_stored_are_not_counted",),
     ),
     Edit(
         "old-entries-have-the-size-of-new-ones",
@@ -25,7 +25,7 @@ EDITS = (
         "old = 0",
         (
             f"{MEASURE_TEST}"
-            "::test_entries_from_before_the_topic_was_loaded_are_unmeasured_until_something_tells",
+            "::test_entries_older_than_the_load_are_unmeasured_until_their_size_is_known",
         ),
     ),
     Edit(
@@ -42,7 +42,7 @@ EDITS = (
         "return Measured(entries, 0)",
         (
             f"{MEASURE_TEST}"
-            "::test_entries_from_before_the_topic_was_loaded_are_unmeasured_until_something_tells",
+            "::test_entries_older_than_the_load_are_unmeasured_until_their_size_is_known",
         ),
     ),
     Edit(
@@ -50,7 +50,7 @@ EDITS = (
         f"{QUOTAS}::BacklogQuotas.oldest_ms",
         "oldest is not None and oldest.position < position",
         "oldest is not None",
-        (f"{MEASURE_TEST}::test_the_oldest_that_has_to_be_read_is_what_the_last_check_found",),
+        (f"{MEASURE_TEST}::test_an_oldest_entry_outside_memory_is_the_one_of_the_last_check",),
     ),
     Edit(
         "backlogs-are-ranked-by-entries",

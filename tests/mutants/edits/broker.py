@@ -554,7 +554,7 @@ EDITS = (
         "if parts.handshake.waiting:",
         "if False:",
         (
-            "unit/broker/connection/test_session.py::test_what_comes_behind_connect_waits_for_its_answer",
+            "unit/broker/connection/test_session.py::test_commands_behind_connect_wait_for_its_answer",
         ),
     ),
     Edit(
@@ -634,7 +634,7 @@ EDITS = (
         "async def close(self, body: pb.CommandCloseConsumer)",
         "def close(self, body: pb.CommandCloseConsumer)",
         (
-            "unit/broker/connection/test_session.py::test_what_is_closed_together_with_its_opening_is_not_left_open",
+            "unit/broker/connection/test_session.py::test_a_close_received_with_its_open_takes_effect",
         ),
     ),
     Edit(
@@ -643,7 +643,7 @@ EDITS = (
         "async def unwatch(",
         "def unwatch(",
         (
-            "unit/broker/connection/test_session.py::test_what_is_closed_together_with_its_opening_is_not_left_open",
+            "unit/broker/connection/test_session.py::test_a_close_received_with_its_open_takes_effect",
         ),
     ),
     Edit(
@@ -652,7 +652,7 @@ EDITS = (
         'self._connection.client_version.startswith("Pulsar-CPP")',
         "False",
         (
-            "unit/broker/connection/test_session.py::test_a_client_that_would_wait_for_ever_after_a_refusal_is_told_to_come_again",
+            "unit/broker/connection/test_session.py::test_a_client_that_ignores_a_retriable_refusal_is_sent_a_close",
         ),
     ),
     Edit(
@@ -720,7 +720,7 @@ EDITS = (
         "if True:",
         (
             "unit/broker/connection/test_consume.py"
-            "::test_a_start_behind_the_end_is_none_and_the_initial_position_counts",
+            "::test_a_start_behind_the_end_is_replaced_by_the_initial_position",
         ),
     ),
     Edit(
@@ -730,7 +730,7 @@ EDITS = (
         "if False:",
         (
             "unit/broker/connection/test_consume.py"
-            "::test_rolling_back_moves_a_subscription_that_is_there_and_sends_its_consumers_away",
+            "::test_rolling_back_moves_an_existing_subscription_and_disconnects_its_consumers",
         ),
     ),
     Edit(
@@ -740,7 +740,7 @@ EDITS = (
         "",
         (
             "unit/broker/connection/test_consume.py"
-            "::test_only_where_all_comes_again_in_order_messages_tell_their_epoch",
+            "::test_only_consumers_of_ordered_types_have_an_epoch",
         ),
     ),
     Edit(
@@ -913,7 +913,7 @@ EDITS = (
         "engine/broker/control/rate_limit.py::RateLimit._serve",
         "if self._line and self._timer is None:",
         "if False:",
-        ("unit/broker/control/test_rate_limit.py::test_those_in_line_get_equal_shares",),
+        ("unit/broker/control/test_rate_limit.py::test_waiting_users_of_a_rate_get_equal_shares",),
         "D15",
     ),
     Edit(

@@ -8,8 +8,8 @@ TOPIC = f"{WHERE}/test_topic_compaction.py"
 CODE = "engine/broker/compaction"
 
 LAST = (f"{VALUES}::test_the_last_value_of_each_key_stays_where_it_was",)
-OUTLIVES = (f"{TOPIC}::test_what_was_kept_outlives_the_topics_ledgers_and_its_owner",)
-CRASH = (f"{TOPIC}::test_a_crash_at_any_step_leaves_the_old_or_the_new_and_no_other_ledger",)
+OUTLIVES = (f"{TOPIC}::test_compacted_messages_outlive_the_topics_ledgers_and_its_owner",)
+CRASH = (f"{TOPIC}::test_a_crash_at_any_step_leaves_the_old_or_the_new_ledger_and_no_other",)
 
 EDITS = (
     Edit(
@@ -49,7 +49,7 @@ EDITS = (
         f"{CODE}/compactor.py::CompactionSource.entries",
         "self._previous is not None and",
         "self._previous is None and",
-        (f"{TOPIC}::test_readers_get_what_was_kept_and_then_the_topic",),
+        (f"{TOPIC}::test_readers_receive_compacted_messages_and_then_the_topic",),
     ),
     Edit(
         "compacted-ledgers-not-named",
@@ -72,7 +72,7 @@ EDITS = (
         "engine/managed/stored/records.py::CursorRecord.ledgers",
         "compacted, self.ledger_id)",
         "self.ledger_id)",
-        (f"{TOPIC}::test_only_the_newest_compacted_ledger_is_kept_and_it_goes_with_the_topic",),
+        (f"{TOPIC}::test_only_the_newest_compacted_ledger_is_kept_and_deleted_with_the_topic",),
     ),
     Edit(
         "emptied-topic-has-its-last-message-still",
@@ -86,6 +86,6 @@ EDITS = (
         "engine/broker/topics/subscriptions/subscriptions.py::Subscriptions.expire",
         "subscription.durable and subscription.name != COMPACTION",
         "subscription.durable",
-        (f"{TOPIC}::test_its_cursor_is_no_backlog_and_nothing_of_it_expires",),
+        (f"{TOPIC}::test_the_compaction_cursor_counts_as_no_backlog_and_does_not_expire",),
     ),
 )

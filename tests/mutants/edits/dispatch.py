@@ -117,7 +117,7 @@ EDITS = (
         f"{COMPACTION}/topic_compaction.py::TopicCompaction._attached",
         "await cursor.reset(EARLIEST)",
         "pass",
-        (f"{TOPIC}::test_a_compaction_that_was_made_to_begin_late_begins_anew",),
+        (f"{TOPIC}::test_a_compaction_cursor_without_a_ledger_starts_at_the_beginning",),
         "M11",
     ),
     Edit(
@@ -133,7 +133,7 @@ EDITS = (
         "engine/broker/connection/consume.py::ConsumeCommands.unsubscribe",
         "isinstance(subscription, CompactionSubscription)",
         "False",
-        (f"{TOPIC}::test_whoever_makes_the_compactions_subscription_hides_nothing_from_it",),
+        (f"{TOPIC}::test_a_compaction_subscription_created_by_a_client_hides_no_messages",),
         "M11",
     ),
     Edit(
@@ -168,7 +168,7 @@ EDITS = (
         f"{COMPACTION}/topic_compaction.py::TopicCompaction._compact",
         "await self._host.log.delete_ledger(new)",
         "pass",
-        (f"{TOPIC}::test_deleting_the_subscription_under_a_compaction_ends_both",),
+        (f"{TOPIC}::test_deleting_the_subscription_during_a_compaction_ends_both",),
         "M18",
     ),
     Edit(
@@ -176,7 +176,7 @@ EDITS = (
         f"{COMPACTION}/topic_compaction.py::TopicCompaction._run",
         "except Exception as error:",
         "except MagnetarError as error:",
-        (f"{TOPIC}::test_a_compaction_that_failed_is_told_as_failed",),
+        (f"{TOPIC}::test_a_failed_compaction_is_reported_as_failed",),
     ),
     Edit(
         "what-is-replayed-is-held-however-large-its-buffers-are",

@@ -441,7 +441,7 @@ EDITS = (
         "self._store.watch(path, lambda _: self._forget(name, entry))",
         "self._store.watch(path, lambda _: None)",
         (
-            "unit/broker/control/test_policies_cache.py::test_changed_policies_are_read_again_and_told",
+            "unit/broker/control/test_policies_cache.py::test_changed_policies_are_read_again_and_reported",
         ),
     ),
     Edit(

@@ -59,35 +59,35 @@ EDITS = (
         f"{LISTS}::TopicLists._refresh",
         "followed.changed.set()",
         "pass",
-        (f"{LISTS_TEST}::test_what_changes_while_the_store_is_silent_is_told_later",),
+        (f"{LISTS_TEST}::test_changes_while_the_store_is_unavailable_are_reported_later",),
     ),
     Edit(
         "the-store-is-watched-for-nobody",
         f"{LISTS}::TopicLists._end_unused",
         "followed.stop()",
         "pass",
-        (f"{LISTS_TEST}::test_the_store_is_not_watched_for_nobody",),
+        (f"{LISTS_TEST}::test_the_store_is_not_watched_without_followers",),
     ),
     Edit(
         "names-that-do-not-match-are-told",
         f"{WATCHES}::_Watch.changed",
         "set(await matching(short, self._matches) or ())",
         "set(short)",
-        (f"{CONNECTION}::test_a_watcher_gets_what_matches_and_each_change",),
+        (f"{CONNECTION}::test_a_watcher_receives_the_matching_topics_and_each_change",),
     ),
     Edit(
         "what-waits-for-a-slow-watcher-is-lost",
         f"{WATCHES}::WatchCommands.wake",
         "watch.send_changes()",
         "pass",
-        (f"{CONNECTION}::test_a_client_that_does_not_read_is_told_at_once_later",),
+        (f"{CONNECTION}::test_changes_for_a_client_that_does_not_read_are_merged_into_one_update",),
     ),
     Edit(
         "a-topic-that-comes-again-stays-gone",
         f"{WATCHES}::_Watch._merge",
         "(self._gone - new) | (gone - self._new)",
         "self._gone | (gone - self._new)",
-        (f"{CONNECTION}::test_what_is_told_adds_up",),
+        (f"{CONNECTION}::test_updates_add_up_to_the_matching_topics",),
     ),
     Edit(
         "use-since-the-look-does-not-count",
@@ -108,14 +108,14 @@ EDITS = (
         "engine/managed/ledger.py::ManagedLedger.freed",
         "self._cursors.consumed(passed, deleted)",
         "None",
-        (f"{EFFECTS_TEST}::test_retention_frees_the_closed_ledgers_that_it_is_told_to_free",),
+        (f"{EFFECTS_TEST}::test_retention_frees_the_closed_ledgers_that_its_preview_counts",),
     ),
     Edit(
         "a-preview-forgets-what-a-ttl-frees",
         "engine/broker/administration/previews/policy_effects.py::of",
         "topic.log.freed(config, effects.passed, effects.gone)",
         "topic.log.freed(config, {}, effects.gone)",
-        (f"{EFFECTS_TEST}::test_a_ttl_frees_what_nobody_keeps_by_retention",),
+        (f"{EFFECTS_TEST}::test_a_ttl_frees_ledgers_that_no_retention_keeps",),
     ),
     Edit(
         "more-is-taken-than-was-seen",
@@ -269,7 +269,7 @@ EDITS = (
         "engine/broker/topics/registry.py::TopicRegistry._forget_stored",
         "if name.partition < 0:",
         "if True:",
-        (f"{DELETION_TEST}::test_what_belongs_to_the_whole_topic_stays_when_a_partition_goes",),
+        (f"{DELETION_TEST}::test_schemas_and_permissions_stay_when_a_partition_is_deleted",),
     ),
     Edit(
         "schemas-go-before-their-topic",
@@ -283,21 +283,23 @@ EDITS = (
         "engine/managed/factory.py::ManagedLedgerFactory._start_once",
         "if forget is not None:",
         "if False:",
-        (f"{DELETION_TEST}::test_what_a_deletion_did_not_reach_goes_with_the_next_use",),
+        (f"{DELETION_TEST}::test_remains_of_an_interrupted_deletion_are_deleted_on_the_next_use",),
     ),
     Edit(
         "nobody-looks-at-the-moment-of-the-deletion",
         "engine/broker/topics/registry.py::TopicRegistry.delete_checked",
         "check()",
         "pass",
-        (f"{DELETION_TEST}::test_who_connects_under_a_deletion_keeps_the_topic_and_its_messages",),
+        (
+            f"{DELETION_TEST}::test_a_client_that_connects_during_a_deletion_keeps_the_topic_and_its_messages",
+        ),
     ),
     Edit(
         "what-is-of-all-partitions-outlives-them",
         "engine/admin/partitions.py::delete",
         "await brokers.call(FORGET_PARTITIONED, OnTopic(topic))",
         "pass",
-        (f"{DELETION_TEST}::test_what_belongs_to_the_whole_topic_goes_when_it_is_deleted",),
+        (f"{DELETION_TEST}::test_schemas_and_permissions_are_deleted_with_the_partitioned_topic",),
     ),
     Edit(
         "schemas-of-the-other-domain-go-too",
@@ -341,7 +343,7 @@ EDITS = (
         "return number",
         (
             "unit/broker/control/test_effective_policies.py::"
-            "test_a_negative_number_that_somebody_stored_lets_nothing_go",
+            "test_stored_negative_numbers_count_as_zero",
         ),
     ),
     Edit(
@@ -378,7 +380,7 @@ EDITS = (
         "if True:",
         (
             "unit/broker/administration/operations/test_topics.py::"
-            "test_of_two_changes_of_the_same_properties_at_once_one_is_refused",
+            "test_one_of_two_concurrent_changes_of_the_same_properties_is_refused",
         ),
     ),
     Edit(
@@ -415,7 +417,7 @@ EDITS = (
         "share=0",
         (
             "unit/broker/connection/test_backpressure.py::"
-            "test_a_producer_whose_topic_is_stuck_leaves_room_for_others",
+            "test_a_producer_of_a_stalled_topic_leaves_budget_for_others",
         ),
     ),
     Edit(
@@ -451,7 +453,7 @@ EDITS = (
         "(consumer.name, consumer.connected_ms) != (args.name, args.connected_ms)",
         "consumer.name != args.name",
         (
-            "unit/broker/administration/previews/test_subscription_holdings.py::test_one_consumer_is_sent_away_and_another_gets_what_it_held",
+            "unit/broker/administration/previews/test_subscription_holdings.py::test_a_disconnected_consumers_messages_go_to_another",
         ),
     ),
 )

@@ -67,7 +67,7 @@ async def test_a_batch_acknowledged_in_part_is_not_exact(bench: Bench) -> None:
     assert measure_topic(bench.topic) == Measured(2, 20, estimated=2)
 
 
-async def test_messages_that_came_again_and_are_stored_once_count_once(bench: Bench) -> None:
+async def test_duplicates_that_are_not_stored_are_not_counted(bench: Bench) -> None:
     await bench.publish(4)
     bench.topic.repeated(400, 1)
     assert measure_topic(bench.topic) == Measured(4, 4)
@@ -83,7 +83,7 @@ async def test_backlogs_of_subscriptions_add_up(bench: Bench) -> None:
     assert (row(bench)["backlog_estimated"], row(bench)["backlog_unmeasured"]) == (3, 0)
 
 
-async def test_entries_from_before_the_topic_was_loaded_are_unmeasured_until_something_tells(
+async def test_entries_older_than_the_load_are_unmeasured_until_their_size_is_known(
     bench: Bench,
 ) -> None:
     await bench.publish(10, num_messages=30)
@@ -98,7 +98,7 @@ async def test_entries_from_before_the_topic_was_loaded_are_unmeasured_until_som
     assert measure_topic(bench.topic) == Measured(15, 305, estimated=10)
 
 
-async def test_what_consumers_were_sent_tells_the_size_of_older_entries(bench: Bench) -> None:
+async def test_sent_messages_give_the_size_of_older_entries(bench: Bench) -> None:
     await bench.publish(10, num_messages=30)
     await bench.registry.unload(bench.topic.name)
     await bench.load()
@@ -109,7 +109,7 @@ async def test_what_consumers_were_sent_tells_the_size_of_older_entries(bench: B
     assert measure_topic(bench.topic) == Measured(10, 300, estimated=10)
 
 
-async def test_statistics_tell_each_subscription_as_the_row_does(bench: Bench) -> None:
+async def test_statistics_report_each_subscription_as_the_row_does(bench: Bench) -> None:
     await bench.publish(2, num_messages=50)
     out = topic_stats(bench.topic, TopicStats(bench.topic.name), "b")
     stats = out["subscriptions"]["s"]
@@ -132,7 +132,7 @@ async def test_the_oldest_is_known_without_reading_while_it_is_in_memory(bench: 
     assert bench.topic.log.fetched == fetched
 
 
-async def test_the_oldest_that_has_to_be_read_is_what_the_last_check_found(
+async def test_an_oldest_entry_outside_memory_is_the_one_of_the_last_check(
     uncached: Bench,
 ) -> None:
     bench = uncached
@@ -152,7 +152,7 @@ async def test_the_oldest_that_has_to_be_read_is_what_the_last_check_found(
     assert row(bench)["oldest_at"] == OLDEST_UNKNOWN
 
 
-async def test_a_check_that_finds_another_oldest_has_the_row_looked_at(uncached: Bench) -> None:
+async def test_a_check_that_finds_another_oldest_entry_renews_the_row(uncached: Bench) -> None:
     await uncached.publish(1, publish_ms=1_000)
     while uncached.registry.tick(1.0):
         pass

@@ -19,7 +19,7 @@ async def acknowledged(bench: Bench, *indexes: int) -> list[Position]:
     return client.received
 
 
-async def test_what_is_acknowledged_is_not_counted() -> None:
+async def test_acknowledged_entries_are_not_counted() -> None:
     async with opened() as bench:
         places = await acknowledged(bench, 0, 1, 4)
         log, cursor = bench.topic.log, bench.subscription.cursor
@@ -38,7 +38,7 @@ async def test_what_is_acknowledged_is_not_counted() -> None:
 
 
 @pytest.mark.parametrize(("most", "entries", "aborted"), [(4, 4, True), (8, 8, False)])
-async def test_no_more_is_looked_at_than_pulsar_would(
+async def test_a_scan_reads_no_more_entries_than_pulsar_does(
     monkeypatch: pytest.MonkeyPatch, most: int, entries: int, aborted: bool
 ) -> None:
     monkeypatch.setattr(backlog_scan, "ENTRIES_MAX", most)

@@ -51,7 +51,7 @@ async def left(bench: AdminBench, name: TopicName) -> tuple[bool, bool]:
 
 
 @pytest.mark.parametrize("index", [0, 1])
-async def test_what_belongs_to_the_whole_topic_stays_when_a_partition_goes(
+async def test_schemas_and_permissions_stay_when_a_partition_is_deleted(
     bench: AdminBench, index: int
 ) -> None:
     await partitioned_topics.create(bench.engine, WHOLE, 2, {})
@@ -60,7 +60,9 @@ async def test_what_belongs_to_the_whole_topic_stays_when_a_partition_goes(
     assert await left(bench, WHOLE) == (True, True)
 
 
-async def test_what_belongs_to_the_whole_topic_goes_when_it_is_deleted(bench: AdminBench) -> None:
+async def test_schemas_and_permissions_are_deleted_with_the_partitioned_topic(
+    bench: AdminBench,
+) -> None:
     await partitioned_topics.create(bench.engine, WHOLE, 2, {})
     await give_schema(bench, WHOLE.partition_at(1))
     with pytest.raises(Conflict, match="is not being deleted"):
@@ -88,7 +90,7 @@ async def test_a_topic_that_could_not_be_deleted_has_its_schemas(
 
 
 @pytest.mark.parametrize("next_use", ["deletion", "load"])
-async def test_what_a_deletion_did_not_reach_goes_with_the_next_use(
+async def test_remains_of_an_interrupted_deletion_are_deleted_on_the_next_use(
     bench: AdminBench, monkeypatch: pytest.MonkeyPatch, next_use: str
 ) -> None:
     await topics.create(bench.engine, PLAIN, {})
@@ -122,7 +124,7 @@ async def test_the_other_domains_topic_of_the_name_keeps_its_schemas(bench: Admi
 
 
 @pytest.mark.parametrize("partitioned", [False, True])
-async def test_who_connects_under_a_deletion_keeps_the_topic_and_its_messages(
+async def test_a_client_that_connects_during_a_deletion_keeps_the_topic_and_its_messages(
     bench: AdminBench, monkeypatch: pytest.MonkeyPatch, partitioned: bool
 ) -> None:
     if partitioned:

@@ -58,7 +58,7 @@ def test_a_closed_and_an_open_ledger_and_a_cursor_with_ranges() -> None:
     }  # fmt: skip
 
 
-def test_where_it_was_sealed_and_the_properties_of_both() -> None:
+def test_the_sealed_position_and_the_properties_of_topic_and_cursor() -> None:
     record = LogRecord(terminated=Position(5, -1), properties={"a": "1"})
     cursor = CursorRecord(6, CursorState(Position(5, -1), properties={"n": 3}))
     out = internal_info(StoredLog(record, STAT, {"s": (cursor, STAT)}), NOW_MS)

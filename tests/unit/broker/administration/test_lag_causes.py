@@ -1,4 +1,5 @@
-"""Causes hold before they are said and are gone before they are unsaid, whatever a healthy subscription does."""
+"""Causes of lag: reported once they held for a while, withdrawn once they were gone for a while; a healthy subscription
+has none."""
 
 from collections.abc import Callable, Iterator
 from random import Random
@@ -83,7 +84,7 @@ def test_a_standing_subscription_gets_its_cause_once_it_held(cause: LagCause) ->
     assert life.changes == [None, cause], "nothing changed"
 
 
-def test_it_takes_more_from_time_to_time_and_acknowledges_nothing() -> None:
+def test_a_consumer_that_receives_now_and_then_and_acknowledges_nothing() -> None:
     life = stuck(paused="permits")
     for second in range(60):
         life(flowed=second + 2)
@@ -99,7 +100,7 @@ def test_slower_than_arrivals_and_by_how_much() -> None:
     assert life.watch.severity is LagSeverity.WARNING
 
 
-def test_it_falls_behind_for_its_dispatch_rate_and_not_once_that_is_gone() -> None:
+def test_a_dispatch_rate_is_a_cause_until_it_is_removed() -> None:
     life = stuck()
     for second in range(120):
         paused = "rate" if second < 60 and second % 2 else "read"
@@ -114,7 +115,7 @@ def test_a_large_backlog_that_does_not_shrink_is_behind_though_it_does_not_grow(
     assert life.changes == [None, LagCause.SLOW]
 
 
-def test_a_backlog_that_shrinks_in_time_is_none() -> None:
+def test_a_backlog_that_shrinks_in_time_has_no_cause() -> None:
     life = stuck(backlog=50_000)
     for second in range(300):
         life(acked=life.acked(), backlog=50_000 - second * 100, rate_out=100.0)
@@ -129,7 +130,7 @@ def test_others_wait_for_the_consumer_of_one_key() -> None:
     assert life.changes == [None, LagCause.HOT_KEY]
 
 
-def test_more_is_given_back_than_acknowledged() -> None:
+def test_more_messages_are_returned_than_acknowledged() -> None:
     life = stuck()
     for second in range(60):
         backlog = 500 + 20 * second
@@ -137,7 +138,7 @@ def test_more_is_given_back_than_acknowledged() -> None:
     assert life.changes == [None, LagCause.REDELIVERY]
 
 
-def test_refused_messages_come_back_only_after_a_minute() -> None:
+def test_refused_messages_are_redelivered_only_after_a_minute() -> None:
     life = stuck()
     life(60)
     assert life.watch.cause is LagCause.NOT_ACKNOWLEDGED
@@ -146,14 +147,14 @@ def test_refused_messages_come_back_only_after_a_minute() -> None:
     assert life.changes == [None, LagCause.NOT_ACKNOWLEDGED, LagCause.REDELIVERY]
 
 
-def test_one_consumer_among_others_that_go_on() -> None:
+def test_one_consumer_stops_while_others_continue() -> None:
     life = stuck()
     for _ in range(30):
         life(acked=life.acked(), stuck=400)
     assert life.changes == [None, LagCause.NOT_ACKNOWLEDGED]
 
 
-def test_consumers_come_and_go_in_turns() -> None:
+def test_consumers_connect_and_disconnect_in_turns() -> None:
     life = Life(backlog=500)
     for round_ in range(30):
         life(2, consumers=1, joined=round_ + 1, out=True, paused="append")
@@ -165,7 +166,7 @@ def test_consumers_come_and_go_in_turns() -> None:
 # --- hysteresis ------------------------------------------------------------------------------------
 
 
-def test_a_cause_stays_for_a_while_when_it_is_gone_and_comes_back() -> None:
+def test_a_cause_that_is_gone_and_returns_stays_reported() -> None:
     life = stuck()
     life(60)
     life(LEAVE_S - 1, backlog=0, out=False)
@@ -201,7 +202,7 @@ def test_a_consumer_that_is_started_again_is_no_lag() -> None:
     assert life.changes == [None]
 
 
-def test_who_acknowledges_rarely_is_given_more_time_the_next_time() -> None:
+def test_a_consumer_that_acknowledges_rarely_is_allowed_more_time_later() -> None:
     life = stuck()
     for _ in range(20):
         life(29)
@@ -210,7 +211,7 @@ def test_who_acknowledges_rarely_is_given_more_time_the_next_time() -> None:
     assert changes in ([None], [None, LagCause.NOT_ACKNOWLEDGED, None]), "at most the first time"
 
 
-def test_more_that_arrives_makes_it_an_error_and_it_stays_one_while_it_wavers() -> None:
+def test_further_arrivals_raise_the_severity_to_error_which_lasts_while_they_waver() -> None:
     life = Life(backlog=500)
     life(60)
     assert life.watch.severity is LagSeverity.WARNING
@@ -225,7 +226,7 @@ def test_more_that_arrives_makes_it_an_error_and_it_stays_one_while_it_wavers() 
     assert life.watch.severity is LagSeverity.WARNING, "nothing arrives any more"
 
 
-def test_what_stands_still_needs_no_look_each_second() -> None:
+def test_an_idle_subscription_is_not_checked_each_second() -> None:
     for make in CAUSES.values():
         seen = make()
         watch, at_s, looks = seen.watch, seen.seen.at_s, 0
@@ -268,7 +269,7 @@ def test_bursts_that_are_worked_off_are_no_lag(seed: int) -> None:
     assert life.changes == [None]
 
 
-def test_a_growing_hot_key_is_said_without_a_break() -> None:
+def test_a_growing_hot_key_is_reported_without_a_break() -> None:
     """Growing by 1.8 per second, not in every moment: its consumer also catches up a little."""
     life = Life()
     life(consumers=3, flowed=1, joined=1, paused="append", rate_out=12.0)
@@ -285,7 +286,7 @@ def test_a_growing_hot_key_is_said_without_a_break() -> None:
     assert life.watch.since_s == since_s
 
 
-def test_what_is_said_again_after_a_moment_began_when_it_did() -> None:
+def test_a_cause_reported_again_soon_keeps_its_beginning() -> None:
     life = stuck(paused="key")
     life(17)
     assert life.watch.cause is LagCause.HOT_KEY

@@ -19,7 +19,7 @@ def test_each_family_has_one_name_a_help_and_a_type_that_fits() -> None:
         assert (family.kind == "counter") == family.name.endswith("_total"), family
 
 
-def test_what_is_summed_stands_first_and_is_of_topics() -> None:
+def test_summed_families_come_first_and_belong_to_topics() -> None:
     assert F.TOPIC[: len(F.SUMMED)] == F.SUMMED
 
 

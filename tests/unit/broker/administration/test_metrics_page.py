@@ -97,7 +97,7 @@ async def test_a_subscription_that_cannot_be_read_is_counted() -> None:
         assert value(samples, "pulsar_msg_backlog") == 6
 
 
-async def test_each_consumer_and_producer_has_samples_where_that_is_on() -> None:
+async def test_each_consumer_and_producer_has_samples_when_enabled() -> None:
     async with B.opened() as bench:
         await bench.join(SubscriptionType.SHARED)
         bench.topic.publishers.attached["p"] = bench.producer
@@ -132,7 +132,7 @@ async def test_without_topics_namespaces_have_the_sums() -> None:
         assert "pulsar_subscription_back_log" not in samples
 
 
-async def test_what_was_stored_in_the_last_minute_is_told_by_size_and_time() -> None:
+async def test_entries_stored_in_the_last_minute_are_reported_by_size_and_latency() -> None:
     async with B.opened() as bench:
         await bench.publish(3)
         assert not (await families(bench))["pulsar_entry_size_count"], "the minute is not over"
@@ -155,7 +155,7 @@ async def test_what_was_stored_in_the_last_minute_is_told_by_size_and_time() -> 
         assert samples["pulsar_ml_EntrySizeBuckets"][0][0]["quantile"] == "0.0_128.0"
 
 
-async def test_what_is_compacted_is_told_once_there_is_something() -> None:
+async def test_compaction_is_reported_after_the_first_one() -> None:
     async with B.opened() as bench:
         await bench.publish(4, keys=["a", "b"])
         assert (await families(bench))["pulsar_compaction_compacted_entries_count"] == []
@@ -170,7 +170,7 @@ async def test_what_is_compacted_is_told_once_there_is_something() -> None:
         assert value(samples, "pulsar_compaction_removed_event_count") == 2
 
 
-async def test_totals_of_the_broker_do_not_fall_when_a_topic_or_subscription_goes() -> None:
+async def test_totals_of_the_broker_do_not_fall_when_a_topic_or_subscription_is_removed() -> None:
     def totals(samples: dict[str, list[tuple[dict[str, str], float]]]) -> list[float]:
         names = ("pulsar_broker_in_bytes", "pulsar_broker_out_bytes")
         return [value for name in names for _, value in samples[name]]
@@ -189,7 +189,7 @@ async def test_totals_of_the_broker_do_not_fall_when_a_topic_or_subscription_goe
         assert totals(await families(bench)) == before
 
 
-async def test_loads_lookups_and_what_is_kept_in_memory() -> None:
+async def test_loads_lookups_and_memory_use_are_reported() -> None:
     async with B.opened() as bench:
         bench.cluster.server.on_call = lambda *_: Fault(delay_s=0.005)
         await bench.load(NamespaceName.of("public", "default").topic("slow"))
@@ -219,7 +219,7 @@ async def test_loads_lookups_and_what_is_kept_in_memory() -> None:
         assert entries.value == 3
 
 
-async def test_stops_by_a_rate_are_told_by_whose_it_is() -> None:
+async def test_throttling_is_reported_by_the_owner_of_the_rate() -> None:
     async with B.opened() as bench:
         await bench.join(SubscriptionType.SHARED)
         assert (await families(bench))["pulsar_subscription_dispatch_throttled_msg_events"] == []
@@ -229,7 +229,7 @@ async def test_stops_by_a_rate_are_told_by_whose_it_is() -> None:
         assert (labels["reason"], bytes_events) == ("topic", 2)
 
 
-async def test_what_passes_under_a_resource_groups_rates_is_told_with_the_brokers_share() -> None:
+async def test_traffic_under_a_resource_groups_rates_is_reported_with_the_brokers_share() -> None:
     async with B.opened() as bench:
         topic = bench.topic
         await topic.apply(
@@ -249,7 +249,7 @@ async def test_what_passes_under_a_resource_groups_rates_is_told_with_the_broker
         assert complaints(await text(bench)) == []
 
 
-async def test_promtool_has_nothing_against_the_page_but_names() -> None:
+async def test_promtool_objects_only_to_names_on_the_page() -> None:
     async with B.opened() as bench:
         assert complaints(await text(bench)) == []
         await bench.join(SubscriptionType.SHARED)
@@ -257,7 +257,7 @@ async def test_promtool_has_nothing_against_the_page_but_names() -> None:
         assert complaints(await text(bench)) == []
 
 
-async def test_other_tasks_have_their_turn_while_a_long_page_is_made() -> None:
+async def test_other_tasks_run_while_a_long_page_is_written() -> None:
     async with B.opened() as bench:
         names = [f"persistent://public/default/t{n}" for n in range(120)]
         for name in names:

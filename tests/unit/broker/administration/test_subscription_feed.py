@@ -104,7 +104,7 @@ async def waiting(reader: FeedReader, count: int = 500, keys: Sequence[str] = ()
     await reader.bench.publish(count, keys=keys)
 
 
-async def test_nobody_consumes(reader: FeedReader) -> None:
+async def test_a_subscription_without_consumers(reader: FeedReader) -> None:
     await waiting(reader)
     await reader.live(8)
     assert reader.rows[FULL] == [["s", 500, 0, None]]
@@ -124,7 +124,7 @@ async def test_nobody_consumes(reader: FeedReader) -> None:
     assert FULL not in reader.rows, "nothing waits and nothing flows"
 
 
-async def test_a_consumer_that_takes_nothing_more(reader: FeedReader) -> None:
+async def test_a_consumer_without_permits(reader: FeedReader) -> None:
     await waiting(reader)
     await reader.bench.join(SubscriptionType.SHARED, permits=100)
     await reader.live(20)
@@ -139,14 +139,14 @@ async def test_a_consumer_that_receives_and_never_acknowledges(reader: FeedReade
     assert lag.evidence["unacked"] >= 195
 
 
-async def test_what_is_out_of_a_type_with_order(reader: FeedReader) -> None:
+async def test_unacknowledged_messages_of_an_ordered_type(reader: FeedReader) -> None:
     await waiting(reader)
     await reader.bench.join(SubscriptionType.EXCLUSIVE, permits=1000)
     await reader.live(20)
     reader.expect(LagCause.NOT_ACKNOWLEDGED, consumer="c", unacked=500)
 
 
-async def test_the_active_one_takes_nothing_and_others_stand_by(reader: FeedReader) -> None:
+async def test_the_active_consumer_has_no_permits_while_others_stand_by(reader: FeedReader) -> None:
     await waiting(reader)
     for name in "ab":
         await reader.bench.join(SubscriptionType.FAILOVER, permits=10, name=name)
@@ -156,7 +156,9 @@ async def test_the_active_one_takes_nothing_and_others_stand_by(reader: FeedRead
     reader.expect(LagCause.STANDBY, consumer="a", standby=1)
 
 
-async def test_one_holds_it_and_others_are_refused(reader: FeedReader) -> None:
+async def test_an_exclusive_consumer_holds_the_subscription_and_others_are_refused(
+    reader: FeedReader,
+) -> None:
     await waiting(reader)
     await reader.bench.join(SubscriptionType.EXCLUSIVE, permits=10, name="holder")
     await reader.live(2)
@@ -167,7 +169,7 @@ async def test_one_holds_it_and_others_are_refused(reader: FeedReader) -> None:
     reader.expect(LagCause.HELD, consumer="holder", refused=3)
 
 
-async def test_so_much_is_out_that_nothing_more_is_sent(reader: FeedReader) -> None:
+async def test_dispatch_stops_at_the_limit_of_unacknowledged_messages(reader: FeedReader) -> None:
     await waiting(reader)
     settings = reader.bench.context.settings
     reader.bench.topic.policies = TopicPolicies(dispatch=DispatchPolicies(unacked_per_consumer=50))
@@ -185,7 +187,7 @@ async def test_so_much_is_out_that_nothing_more_is_sent(reader: FeedReader) -> N
     reader.expect(LagCause.UNACKED_LIMIT, limit=50, unacked=50)
 
 
-async def test_what_is_sent_comes_back(reader: FeedReader) -> None:
+async def test_sent_messages_are_returned(reader: FeedReader) -> None:
     await waiting(reader)
     consumer, client = await reader.bench.join(SubscriptionType.SHARED, permits=500)
     await until(lambda: len(client.received) == 500)
@@ -198,7 +200,7 @@ async def test_what_is_sent_comes_back(reader: FeedReader) -> None:
     reader.expect(LagCause.REDELIVERY, given_back=100)
 
 
-async def test_the_key_of_one_consumer_holds_what_waits(reader: FeedReader) -> None:
+async def test_the_key_of_one_consumer_blocks_the_pending_messages(reader: FeedReader) -> None:
     await waiting(reader, keys=[f"key-{number}" for number in range(10)])
     made: list[tuple[Consumer, Client]] = []
     for name in ("fast", "stuck"):
@@ -229,7 +231,7 @@ async def test_the_key_of_one_consumer_holds_what_waits(reader: FeedReader) -> N
     assert 1 <= lag.evidence["keys"] < 10
 
 
-async def test_messages_for_later_are_no_problem(reader: FeedReader) -> None:
+async def test_delayed_messages_are_no_lag(reader: FeedReader) -> None:
     await reader.bench.topic.subscriptions.create("s", InitialPosition.EARLIEST, {})
     await reader.bench.publish(50, reader.clock.wall_ms() + 3_600_000)
     await reader.bench.join(SubscriptionType.SHARED)
@@ -268,7 +270,7 @@ async def test_more_arrives_than_is_acknowledged(reader: FeedReader, per_entry: 
     assert lag.evidence["estimated"] is (per_entry > 1)
 
 
-async def test_a_consumer_that_keeps_up_is_told_by_its_figures_alone(reader: FeedReader) -> None:
+async def test_a_subscription_that_keeps_up_has_figures_and_no_cause(reader: FeedReader) -> None:
     await waiting(reader, 10)
     consumer, client = await reader.bench.join(SubscriptionType.SHARED, permits=100_000)
     for _ in range(40):
@@ -283,7 +285,7 @@ async def test_a_consumer_that_keeps_up_is_told_by_its_figures_alone(reader: Fee
     assert rate == pytest.approx(300_000, rel=0.2)
 
 
-async def test_what_stands_still_is_not_looked_at(reader: FeedReader, monkeypatch: Any) -> None:
+async def test_idle_subscriptions_are_not_read(reader: FeedReader, monkeypatch: Any) -> None:
     await waiting(reader)
     await reader.live(60)
     looks: list[object] = []
@@ -295,7 +297,7 @@ async def test_what_stands_still_is_not_looked_at(reader: FeedReader, monkeypatc
     assert len(looks) == 1 or len(looks) == 2, "but now and then"
 
 
-async def test_topics_that_go_are_told(reader: FeedReader) -> None:
+async def test_removed_topics_are_reported(reader: FeedReader) -> None:
     await waiting(reader)
     await reader.live(12)
     assert FULL in reader.rows

@@ -73,7 +73,7 @@ def number(followed: Followed, column: str, name: str = "persistent://public/def
     return value
 
 
-async def test_each_thing_that_a_row_shows_is_told_when_it_changes(followed: Followed) -> None:
+async def test_each_column_of_a_row_is_reported_when_it_changes(followed: Followed) -> None:
     bench = followed.bench
     topic = bench.topic
 
@@ -122,7 +122,7 @@ async def test_each_thing_that_a_row_shows_is_told_when_it_changes(followed: Fol
     await reported("producers", 0)
 
 
-async def test_a_subscription_that_goes_with_its_consumer_is_told(followed: Followed) -> None:
+async def test_a_subscription_removed_with_its_consumer_is_reported(followed: Followed) -> None:
     topic = followed.bench.topic
     consumer = Consumer(
         Client(),
@@ -144,7 +144,7 @@ async def test_a_subscription_that_goes_with_its_consumer_is_told(followed: Foll
     assert number(followed, "subscriptions") == 0
 
 
-async def test_rates_fall_to_zero_and_then_nothing_is_told(followed: Followed) -> None:
+async def test_nothing_is_reported_after_rates_fell_to_zero(followed: Followed) -> None:
     await followed.bench.publish(10)
     rates = []
     for _ in range(60):
@@ -156,7 +156,7 @@ async def test_rates_fall_to_zero_and_then_nothing_is_told(followed: Followed) -
     assert not followed.bench.registry.tick(1.0), "nothing of it needs to be looked at"
 
 
-async def test_trimmed_ledgers_are_storage_no_more(followed: Followed) -> None:
+async def test_trimmed_ledgers_no_longer_count_as_storage(followed: Followed) -> None:
     bench = followed.bench
     bench.everything.ledger_entries = 5
     config = bench.everything.ledger_config(bench.everything.in_force)
@@ -173,7 +173,7 @@ async def test_trimmed_ledgers_are_storage_no_more(followed: Followed) -> None:
     assert number(followed, "storage_bytes") < before
 
 
-async def test_topics_come_and_go(followed: Followed) -> None:
+async def test_created_and_removed_topics_are_reported(followed: Followed) -> None:
     await followed.bench.registry.get(OTHER, create=True)
     await followed.check()
     assert str(OTHER) in followed.rows
@@ -186,7 +186,7 @@ async def test_topics_come_and_go(followed: Followed) -> None:
     assert answer["gone"] == [str(OTHER)], "it was loaded, though no count saw it"
 
 
-async def test_a_topic_that_nothing_touched_is_looked_at_now_and_then(
+async def test_an_untouched_topic_is_read_now_and_then(
     followed: Followed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     followed.bench.topic.producers["unseen"] = followed.bench.producer
@@ -196,7 +196,7 @@ async def test_a_topic_that_nothing_touched_is_looked_at_now_and_then(
     assert number(followed, "producers") == 1
 
 
-async def test_who_is_up_to_date_waits_for_the_next_count(
+async def test_an_up_to_date_request_waits_for_the_next_count(
     followed: Followed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(change_feed, "WAIT_MAX_S", 30.0)
@@ -213,7 +213,7 @@ async def test_who_is_up_to_date_waits_for_the_next_count(
     assert [row[0] for row in everything["rows"]] == ["persistent://public/default/d"]
 
 
-async def test_before_the_first_count_nothing_is_said(followed: Followed) -> None:
+async def test_nothing_is_reported_before_the_first_count(followed: Followed) -> None:
     fresh = TopicFeed(followed.bench.registry, followed.bench.context.clock, "b-2")
     with pytest.raises(NotReady):
         await fresh.since(RowsSince())

@@ -170,7 +170,7 @@ async def check_no_ledger_is_left(bench: Bench) -> None:
 
 @pytest.mark.parametrize("lost_answer", [False, True])
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
-async def test_no_verb_lies_or_leaves_a_wreck(
+async def test_no_operation_reports_a_false_success_or_leaves_remains(
     bench: Bench, silence: Silence, verb: Verb, lost_answer: bool
 ) -> None:
     for k in range(1, CALLS_MAX):

@@ -35,7 +35,7 @@ async def written(bench: Bench, entries: Sequence[tuple[Position, bytes]]) -> Co
     return await CompactedLedger.opened(reader, HORIZON)
 
 
-async def test_any_place_is_found_and_read_from(
+async def test_reading_starts_at_any_position(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compacted_ledger, "PLACES_MAX", 5)
@@ -56,7 +56,7 @@ async def test_any_place_is_found_and_read_from(
     assert ledger.last == (places[-1], -1)
 
 
-async def test_the_last_message_of_a_batch_is_the_last_that_is_left(bench: Bench) -> None:
+async def test_the_last_message_of_a_batch_is_its_last_remaining_one(bench: Bench) -> None:
     messages = [Message(b"1", "a"), Message(b"2", "b"), Message(b"", compacted_out=True)]
     for left, expected in ((messages, 1), (messages[:2], 1), (messages[2:], 0)):
         entry = pack_entry(left, producer_name="p", publish_ms=1, batched=True)
@@ -64,7 +64,7 @@ async def test_the_last_message_of_a_batch_is_the_last_that_is_left(bench: Bench
         assert ledger.last == (Position(3, 4), expected)
 
 
-async def test_an_empty_one_is_at_its_end(bench: Bench) -> None:
+async def test_an_empty_compacted_ledger_is_read_to_its_end(bench: Bench) -> None:
     ledger = await written(bench, [])
     assert ledger.last == (EARLIEST, -1)
     assert await ledger.find(EARLIEST) == ledger.entries == 0

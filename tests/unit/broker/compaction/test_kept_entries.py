@@ -53,7 +53,7 @@ def test_a_cut_entry_is_refused_and_a_whole_one_read(
         st.tuples(st.integers(3, 5), st.integers(0, 5 * GAP_MAX)), min_size=1, unique=True
     ).map(sorted)
 )
-def test_entries_come_back_at_their_places(places: list[tuple[int, int]]) -> None:
+def test_entries_are_restored_at_their_positions(places: list[tuple[int, int]]) -> None:
     entries = [entry_of(b"%d %d" % place) for place in places]
     run = run_of(
         *(pack_kept(Position(*p), -1, entry) for p, entry in zip(places, entries, strict=True))
@@ -68,7 +68,7 @@ def test_entries_come_back_at_their_places(places: list[tuple[int, int]]) -> Non
     assert restored == [(Position(*p), entry) for p, entry in zip(places, entries, strict=True)]
 
 
-def test_batches_are_counted_at_their_places() -> None:
+def test_batches_are_counted_at_their_positions() -> None:
     batch, single = entry_of(b"b", num_messages_in_batch=5), entry_of(b"s")
     packed = [pack_kept(Position(1, at), -1, entry) for at, entry in ((4, single), (9, batch))]
     run = run_of(*packed)

@@ -93,7 +93,7 @@ def test_the_last_value_of_each_key_stays_where_it_was(sent: list[Sent], retain:
 
 
 @given(ENTRIES)
-def test_what_stays_of_a_batch_keeps_its_place_size_and_metadata(sent: list[Sent]) -> None:
+def test_a_compacted_batch_keeps_its_positions_size_and_metadata(sent: list[Sent]) -> None:
     entries = [source.entry for source in sent]
     for source, entry, left in zip(sent, entries, compact(entries)[0], strict=True):
         if left is None:
@@ -110,7 +110,7 @@ def test_what_stays_of_a_batch_keeps_its_place_size_and_metadata(sent: list[Sent
             assert left == entry
 
 
-def test_what_falls_away_is_counted_as_apache_counts() -> None:
+def test_removed_messages_are_counted_as_apache_counts_them() -> None:
     """Count a marker, an older value, a message without a key, and an empty one with or without a value before it."""
     sent = [("a", b"1"), ("b", b"1"), ("a", b"2"), ("b", b""), ("c", b""), (None, b"x")]
     entries = [Sent([Message(value, key)], False, NONE).entry for key, value in sent]
@@ -123,7 +123,7 @@ def packed(value: bytes, **fields: Any) -> bytes:
     return pack_entry([Message(value)], producer_name="p", publish_ms=1, extra=fields)
 
 
-def test_markers_go_and_what_cannot_be_read_stays() -> None:
+def test_markers_are_removed_and_unreadable_entries_stay() -> None:
     batch = Sent([Message(b"1", "a"), Message(b"2", "b")], True, LZ4).entry
     damaged = batch[:-1] + bytes([batch[-1] ^ 0xFF])
     short = packed(b"xx", num_messages_in_batch=9)
@@ -146,7 +146,7 @@ def test_an_encrypted_batch_of_several_messages_stays_as_other_keys_may_be_in_it
         assert (values.removed, values.keys) == (1, 1)
 
 
-def test_an_encrypted_batch_of_one_message_goes_by_its_key() -> None:
+def test_an_encrypted_batch_of_one_message_is_compacted_by_its_key() -> None:
     keys = [{"key": "k", "value": b"v"}]
     secret = {"encryption_keys": keys, "num_messages_in_batch": 1, "partition_key": "a"}
     entries = [packed(b"1", **secret), packed(b"2", **secret)]
@@ -192,7 +192,7 @@ def test_chunks_of_a_message_that_is_not_complete_stay_beside_the_value_before()
     assert stay([*kept, chunks[2]]) == [1, 2, 3]  # as the next compaction has them
 
 
-def test_chunks_that_come_again_count_as_clients_count_them() -> None:
+def test_repeated_chunks_are_assembled_as_clients_do() -> None:
     chunks = [chunk("m", i, 3, "k") for i in range(3)]
     assert stay([chunks[0], chunks[1], chunks[1], chunks[0], chunks[1], chunks[2]]) == [3, 4, 5]
     assert stay([chunks[0], chunks[1], chunks[0], chunks[1], chunks[1], chunks[2]]) == [2, 3, 5]
@@ -200,7 +200,7 @@ def test_chunks_that_come_again_count_as_clients_count_them() -> None:
     assert stay([old, chunks[0], chunks[2]]) == [0]  # a message that lacks a chunk cannot be read
 
 
-def test_chunks_without_a_key_all_stay_or_all_fall_away() -> None:
+def test_chunks_without_a_key_all_stay_or_are_all_removed() -> None:
     chunks = [chunk("m", i, 2) for i in range(2)]
     assert stay(chunks) == []
     assert compact(chunks)[1].removed == 1

@@ -131,7 +131,7 @@ async def reloaded(rig: Rig, *, killed: bool = False) -> None:
     rig._sent = 0
 
 
-async def test_readers_get_what_was_kept_and_then_the_topic(rig: Rig) -> None:
+async def test_readers_receive_compacted_messages_and_then_the_topic(rig: Rig) -> None:
     await rig.put(("a", b"1"), ("b", b"1"), ("a", b"2"), [("c", b"1"), ("b", b""), (None, b"x")])
     assert rig.bench.topic.compaction.status == "NOT_RUN"
     before = await rig.seen()
@@ -145,7 +145,7 @@ async def test_readers_get_what_was_kept_and_then_the_topic(rig: Rig) -> None:
     assert await rig.seen() == [("a", b"3"), ("d", b"1")]
 
 
-async def test_what_was_kept_outlives_the_topics_ledgers_and_its_owner(rig: Rig) -> None:
+async def test_compacted_messages_outlive_the_topics_ledgers_and_its_owner(rig: Rig) -> None:
     rig.bench.everything.ledger_entries = 4
     await reloaded(rig)
     await rig.compact()  # from now on nothing is trimmed that it has not seen
@@ -163,7 +163,7 @@ async def test_what_was_kept_outlives_the_topics_ledgers_and_its_owner(rig: Rig)
     assert await rig.seen(compacted=False) in ([], [("last", b"1")])
 
 
-async def test_only_the_newest_compacted_ledger_is_kept_and_it_goes_with_the_topic(
+async def test_only_the_newest_compacted_ledger_is_kept_and_deleted_with_the_topic(
     rig: Rig,
 ) -> None:
     start = rig.ledgers()
@@ -178,7 +178,7 @@ async def test_only_the_newest_compacted_ledger_is_kept_and_it_goes_with_the_top
     assert rig.ledgers() == set()
 
 
-async def test_the_compacted_ledger_goes_with_its_subscription(rig: Rig) -> None:
+async def test_the_compacted_ledger_is_deleted_with_its_subscription(rig: Rig) -> None:
     await rig.put(("a", b"1"), ("a", b"2"))
     await rig.compact()
     ledger = rig.bench.topic.compaction.ledger_id
@@ -200,7 +200,7 @@ async def test_the_compactions_subscription_does_not_expire(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("initial", [pb.CommandSubscribe.Latest, pb.CommandSubscribe.Earliest])
-async def test_whoever_makes_the_compactions_subscription_hides_nothing_from_it(
+async def test_a_compaction_subscription_created_by_a_client_hides_no_messages(
     rig: Rig, initial: pb.CommandSubscribe.InitialPosition
 ) -> None:
     await rig.put(("before", b"1"))
@@ -223,7 +223,7 @@ async def test_whoever_makes_the_compactions_subscription_hides_nothing_from_it(
     assert await rig.seen() == [("before", b"1"), ("after", b"2")]
 
 
-async def test_a_compaction_that_was_made_to_begin_late_begins_anew(rig: Rig) -> None:
+async def test_a_compaction_cursor_without_a_ledger_starts_at_the_beginning(rig: Rig) -> None:
     """Begin with the cursor that other brokers leave: at the end, without the id of a compacted ledger."""
     await rig.put(("before", b"1"))
     cursor = await rig.bench.topic.log.open_cursor(
@@ -261,7 +261,9 @@ async def test_a_chunked_message_stays_whole_also_when_it_is_compacted_half_way(
     assert await rig.seen() == [("other", b"x"), ("k", b"new")]
 
 
-async def test_a_reader_goes_on_at_its_place_when_the_topic_is_compacted_again(rig: Rig) -> None:
+async def test_a_reader_continues_at_its_position_when_the_topic_is_compacted_again(
+    rig: Rig,
+) -> None:
     await rig.put(*((f"k{i}", b"1") for i in range(6)))
     await rig.compact()
     reader = await rig.reader()
@@ -287,7 +289,7 @@ async def test_a_reader_goes_on_at_its_place_when_the_topic_is_compacted_again(r
     assert dict(rest)["k3"] == b"2"
 
 
-async def test_a_durable_subscription_begins_with_what_was_kept_and_goes_on(rig: Rig) -> None:
+async def test_a_durable_subscription_reads_compacted_messages_and_continues(rig: Rig) -> None:
     await rig.put(("a", b"1"), ("a", b"2"), ("b", b"1"))
     await rig.compact()
 
@@ -371,7 +373,7 @@ async def test_only_one_compaction_at_a_time(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("error", [LedgerError("lost"), KeyError("unforeseen")])
-async def test_a_compaction_that_failed_is_told_as_failed(
+async def test_a_failed_compaction_is_reported_as_failed(
     rig: Rig, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     async def failing(*_: object, **__: object) -> None:
@@ -388,7 +390,7 @@ async def test_a_compaction_that_failed_is_told_as_failed(
     assert await rig.seen() == [("a", b"2")]
 
 
-async def test_deleting_the_subscription_under_a_compaction_ends_both(rig: Rig) -> None:
+async def test_deleting_the_subscription_during_a_compaction_ends_both(rig: Rig) -> None:
     """Keep the entries in the topic: the next compaction begins with the first of them."""
     await rig.put(("a", b"1"), ("a", b"2"))
     await rig.compact()
@@ -406,7 +408,7 @@ async def test_deleting_the_subscription_under_a_compaction_ends_both(rig: Rig) 
     assert rig.ledgers() == set()
 
 
-async def test_it_waits_for_its_turn_among_topics(rig: Rig) -> None:
+async def test_a_compaction_waits_for_its_turn_among_topics(rig: Rig) -> None:
     await rig.put(("a", b"1"), ("a", b"2"))
     turns, compaction = rig.bench.context.compactions, rig.bench.topic.compaction
     for _ in range(COMPACTIONS_MAX):
@@ -417,7 +419,7 @@ async def test_it_waits_for_its_turn_among_topics(rig: Rig) -> None:
     await until(lambda: compaction.status == "SUCCESS")
 
 
-async def test_it_is_begun_when_so_much_was_published_as_the_policy_says(rig: Rig) -> None:
+async def test_a_compaction_begins_at_the_threshold_of_the_policy(rig: Rig) -> None:
     bench = rig.bench
     await rig.put(("a", b"1"), ("a", b"2" * 500))
     for threshold, ran in ((0, False), (100_000, False), (500, True)):
@@ -439,7 +441,7 @@ async def test_it_is_begun_when_so_much_was_published_as_the_policy_says(rig: Ri
     assert bench.topic.compaction.ledger_id > ledger
 
 
-async def test_its_cursor_is_no_backlog_and_nothing_of_it_expires(rig: Rig) -> None:
+async def test_the_compaction_cursor_counts_as_no_backlog_and_does_not_expire(rig: Rig) -> None:
     bench = rig.bench
     await rig.put(("a", b"1"))
     await rig.compact()
@@ -458,7 +460,7 @@ async def test_its_cursor_is_no_backlog_and_nothing_of_it_expires(rig: Rig) -> N
     assert bench.topic.quotas.oldest is None
 
 
-async def test_nobody_else_moves_its_cursor(rig: Rig) -> None:
+async def test_only_the_compaction_moves_its_cursor(rig: Rig) -> None:
     await rig.put(("a", b"1"))
     await rig.compact()
     (place,) = await rig.put(("b", b"1"))
@@ -502,7 +504,7 @@ class Fragile:
 
 
 @pytest.mark.parametrize("survived", range(14))
-async def test_a_crash_at_any_step_leaves_the_old_or_the_new_and_no_other_ledger(
+async def test_a_crash_at_any_step_leaves_the_old_or_the_new_ledger_and_no_other(
     survived: int,
 ) -> None:
     fragile: list[Fragile] = []

@@ -117,7 +117,7 @@ async def test_fast_producers_over_slow_storage_are_not_read_beyond_the_budgets(
             await writer.wait_closed()
 
 
-async def test_a_producer_whose_topic_is_stuck_leaves_room_for_others() -> None:
+async def test_a_producer_of_a_stalled_topic_leaves_budget_for_others() -> None:
     async with served(each_max=2 * ALL_MAX) as (bench, sessions, port):
         stuck = SlowStorage("greedy")
         bench.topic.stages = (stuck,)

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.virtual_time
 
 
 @pytest.mark.parametrize("name", ["n" * 1024, "ü" * 512, ""])
-def test_a_name_within_the_bound_is_taken(name: str) -> None:
+def test_a_name_within_the_bound_is_accepted(name: str) -> None:
     assert bounds.check_name("producer_name", name) == name
 
 
@@ -55,7 +55,7 @@ def test_a_sequence_id_beyond_int64_is_refused(field: str) -> None:
         ({"initial_subscription_name": "pulsar.dedup"}, ProducerBusy, "reserved"),
     ],
 )
-async def test_a_producer_beyond_the_bounds_is_refused_and_leaves_nothing(
+async def test_a_producer_beyond_the_bounds_is_refused_without_side_effects(
     fields: dict[str, Any], error: type[BrokerError], text: str
 ) -> None:
     async with opened() as bench:
@@ -75,7 +75,7 @@ async def test_the_brokers_own_cursors_are_no_subscriptions_of_administrators() 
         assert not bench.topic.log.cursors
 
 
-def test_properties_of_a_subscription_that_no_record_takes_are_refused() -> None:
+def test_subscription_properties_too_large_for_a_record_are_refused() -> None:
     fitting = [pb.KeyValue(key="k", value="v")]
     assert bounds.check_subscription_properties(fitting) == {"k": "v"}
     with pytest.raises(NotAllowed, match=r"subscription_properties: .* bytes, at most"):
@@ -95,7 +95,7 @@ def publish(bench: Bench, data: bytes) -> None:
         commands.send(event)
 
 
-async def test_a_send_that_claims_many_messages_starves_nobody() -> None:
+async def test_a_send_that_claims_many_messages_does_not_starve_other_sends() -> None:
     async with opened() as bench:
         consumer, client = await bench.join(SubscriptionType.SHARED, permits=10)
         claims = client_commands.send(1, 0, entry_of(b"v"), num_messages=1_000_000)

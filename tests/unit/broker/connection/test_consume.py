@@ -43,7 +43,7 @@ def test_ranges_count_where_the_consumer_chooses_them() -> None:
         ([(i, i) for i in range(1001)], "at most 1000 hash ranges, hashRanges has 1001"),
     ],
 )
-def test_ranges_that_cannot_be(ranges: list[tuple[int, int]], why: str) -> None:
+def test_invalid_ranges_are_refused(ranges: list[tuple[int, int]], why: str) -> None:
     with pytest.raises(ConsumerAssignError, match=why):
         key_policy(meta(*ranges))
 
@@ -88,7 +88,7 @@ def wire_id(position: Position) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(("initial", "backlog"), [(0, 0), (1, 6)])
-async def test_a_start_behind_the_end_is_none_and_the_initial_position_counts(
+async def test_a_start_behind_the_end_is_replaced_by_the_initial_position(
     asker: Asker, initial: int, backlog: int
 ) -> None:
     last = asker.bench.topic.log.last_confirmed
@@ -104,7 +104,7 @@ async def test_a_start_behind_the_end_is_none_and_the_initial_position_counts(
     assert subscription.cursor.backlog_entries() == 0
 
 
-async def test_rolling_back_moves_a_subscription_that_is_there_and_sends_its_consumers_away(
+async def test_rolling_back_moves_an_existing_subscription_and_disconnects_its_consumers(
     asker: Asker,
 ) -> None:
     first = await asker.subscribe("s", initialPosition=0)
@@ -119,7 +119,7 @@ async def test_rolling_back_moves_a_subscription_that_is_there_and_sends_its_con
     assert made.cursor.backlog_entries() == 2
 
 
-async def test_that_a_subscription_is_to_be_replicated_is_kept(asker: Asker) -> None:
+async def test_the_replicated_flag_of_a_subscription_is_stored(asker: Asker) -> None:
     subscription = await asker.subscribe("s", replicate_subscription_state=True)
     other = await asker.subscribe("volatile", durable=False, replicate_subscription_state=True)
     assert (subscription.replicated, other.replicated) == (True, False)
@@ -135,7 +135,7 @@ async def test_that_a_subscription_is_to_be_replicated_is_kept(asker: Asker) -> 
 
 
 @pytest.mark.parametrize("kind", SubscriptionType)
-async def test_only_where_all_comes_again_in_order_messages_tell_their_epoch(
+async def test_only_consumers_of_ordered_types_have_an_epoch(
     asker: Asker, kind: SubscriptionType
 ) -> None:
     subscription = await asker.subscribe("s", kind, consumer_epoch=5)
@@ -209,7 +209,7 @@ async def test_each_failover_consumer_is_notified_right_behind_the_answer(bench:
 @pytest.mark.parametrize(
     "kind", [kind for kind in SubscriptionType if kind != SubscriptionType.FAILOVER]
 )
-async def test_consumers_of_other_types_are_not_notified_who_is_active(
+async def test_consumers_of_other_types_are_not_notified_of_the_active_one(
     bench: Bench, kind: SubscriptionType
 ) -> None:
     subscriber = Subscriber(bench)

@@ -30,7 +30,7 @@ from tests.support.raw_client import entry_of
 pytestmark = pytest.mark.virtual_time
 
 
-async def test_a_request_whose_work_is_cancelled_by_others_is_told_to_try_again() -> None:
+async def test_a_request_whose_work_is_cancelled_by_others_is_answered_as_retriable() -> None:
     async with opened() as bench:
         session = bench.sessions().accept()
         sent = bytearray()
@@ -61,7 +61,7 @@ async def test_a_request_whose_work_is_cancelled_by_others_is_told_to_try_again(
         ("Pulsar-Java-v4.0.8", ServiceNotReady("being unloaded"), ["ERROR"]),
     ],
 )
-async def test_a_client_that_would_wait_for_ever_after_a_refusal_is_told_to_come_again(
+async def test_a_client_that_ignores_a_retriable_refusal_is_sent_a_close(
     client: str, refusal: BaseException, answers: list[str]
 ) -> None:
     async with opened() as bench:
@@ -84,7 +84,7 @@ async def test_a_client_that_would_wait_for_ever_after_a_refusal_is_told_to_come
         session.closed(None)
 
 
-async def test_what_comes_behind_connect_waits_for_its_answer() -> None:
+async def test_commands_behind_connect_wait_for_its_answer() -> None:
     async with opened() as bench:
         session = bench.sessions().accept()
         sent = bytearray()
@@ -113,7 +113,7 @@ async def test_what_comes_behind_connect_waits_for_its_answer() -> None:
         assert session.identity == Identity("app")  # also for what ends after the connection
 
 
-async def test_what_is_closed_together_with_its_opening_is_not_left_open() -> None:
+async def test_a_close_received_with_its_open_takes_effect() -> None:
     """Close what the client closed: an exclusive subscription would else be busy until the connection ends."""
     async with opened() as bench:
         session = bench.sessions().accept()
@@ -174,7 +174,7 @@ async def test_a_compacted_read_is_one_of_a_persistent_topic_by_one_consumer(
         session.closed(None)
 
 
-async def test_messages_do_not_overtake_the_answer_that_a_reader_asked_for_before() -> None:
+async def test_messages_do_not_overtake_the_answer_to_an_earlier_request() -> None:
     async with opened() as bench:
         await bench.publish(3)
         session = bench.sessions().accept()
@@ -211,7 +211,7 @@ async def test_the_last_message_of_a_batch_that_claims_no_messages_has_no_index(
         assert await bench.topic.last_message.read() == (bench.topic.log.last_confirmed, -1)
 
 
-async def test_a_connection_that_is_gone_leaves_nothing_to_the_garbage_collector() -> None:
+async def test_a_closed_connection_is_freed_without_the_garbage_collector() -> None:
     async with opened() as bench:
         session = bench.sessions().accept()
         sent = bytearray()

@@ -69,7 +69,7 @@ async def client() -> AsyncIterator[Watching]:
     await made.lists.close()
 
 
-async def test_a_watcher_gets_what_matches_and_each_change(client: Watching) -> None:
+async def test_a_watcher_receives_the_matching_topics_and_each_change(client: Watching) -> None:
     client.change("t-1", "other", "t-2-partition-0")
     answer = await client.ask()
     assert list(answer.topic) == [START + "t-1", START + "t-2-partition-0"]
@@ -85,7 +85,9 @@ async def test_names_that_the_client_knows_are_not_sent(client: Watching) -> Non
     assert list(answer.topic) == []
 
 
-async def test_a_client_that_does_not_read_is_told_at_once_later(client: Watching) -> None:
+async def test_changes_for_a_client_that_does_not_read_are_merged_into_one_update(
+    client: Watching,
+) -> None:
     await client.ask()
     client.can_send = False
     (followed,) = client.lists._followed.values()
@@ -100,7 +102,7 @@ async def test_a_client_that_does_not_read_is_told_at_once_later(client: Watchin
     assert (client.known, client.updates) == ({START + "t-3"}, 1)
 
 
-async def test_a_closed_watcher_is_told_nothing(client: Watching) -> None:
+async def test_a_closed_watcher_receives_no_updates(client: Watching) -> None:
     await client.ask()
     await client.family.unwatch(pb.CommandWatchTopicListClose(request_id=2, watcher_id=3))
     assert client.everything.watchers == {}
@@ -123,7 +125,7 @@ async def test_a_closed_watcher_is_told_nothing(client: Watching) -> None:
         ({}, "([bad", InvalidTopicName, "Invalid topics pattern"),
     ],
 )
-async def test_what_is_refused(
+async def test_an_invalid_or_disabled_pattern_is_refused(
     settings: dict[str, object], pattern: str, refusal: type[BrokerError], text: str
 ) -> None:
     client = Watching(**settings)
@@ -132,7 +134,7 @@ async def test_what_is_refused(
     assert client.everything.watchers == {}
 
 
-async def test_a_namespace_that_is_no_name_ends_the_connection(client: Watching) -> None:
+async def test_an_invalid_namespace_ends_the_connection(client: Watching) -> None:
     with pytest.raises(ProtocolViolation):
         await client.ask(namespace="bad")
 
@@ -141,7 +143,9 @@ NAMES = st.sets(st.sampled_from([f"{START}{kind}-{i}" for kind in "tu" for i in 
 
 
 @given(st.lists(NAMES, min_size=2, max_size=6), st.integers(0, 5), st.data())
-def test_what_is_told_adds_up(lists: list[set[str]], begun: int, data: st.DataObject) -> None:
+def test_updates_add_up_to_the_matching_topics(
+    lists: list[set[str]], begun: int, data: st.DataObject
+) -> None:
     """``begun``: how many changes come before the client has its answer."""
     client = Watching()
     watch = _Watch(client, 3, NamespaceName.parse("public/default"), f"{START}t-.*")

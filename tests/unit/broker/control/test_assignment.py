@@ -43,7 +43,7 @@ async def _broker(
     )
 
 
-async def test_a_restarted_broker_serves_whom_its_old_node_sends() -> None:
+async def test_a_restarted_broker_serves_clients_that_its_old_record_refers() -> None:
     server = MemoryServer()
     await bootstrap(server.session(), cluster="standalone", broker_url="b", web_url="w")
     killed = await _broker(server, "one")
@@ -65,7 +65,7 @@ async def test_a_restarted_broker_serves_whom_its_old_node_sends() -> None:
 
 
 @pytest.mark.parametrize("of_one_kind", ["one", "two"])
-async def test_a_bundle_goes_to_a_broker_of_the_kind_of_topic_asked_for(of_one_kind: str) -> None:
+async def test_a_bundle_is_placed_on_a_broker_for_the_kind_of_topic(of_one_kind: str) -> None:
     server = MemoryServer()
     await bootstrap(server.session(), cluster="standalone", broker_url="b", web_url="w")
     asked = await _broker(server, of_one_kind, non_persistent=False)
@@ -77,7 +77,7 @@ async def test_a_bundle_goes_to_a_broker_of_the_kind_of_topic_asked_for(of_one_k
     assert place.owner.native_url != f"pulsar://{of_one_kind}:6650"
 
 
-async def test_without_a_broker_of_its_kind_a_topic_is_refused_where_it_would_be() -> None:
+async def test_a_topic_without_a_broker_of_its_kind_is_refused_by_the_chosen_one() -> None:
     server = MemoryServer()
     await bootstrap(server.session(), cluster="standalone", broker_url="b", web_url="w")
     only = await _broker(server, "one", persistent=False)
@@ -91,7 +91,7 @@ class LastPlacer:
         return sorted(broker_ids, reverse=True)
 
 
-async def test_the_placer_decides_who_acquires_a_bundle() -> None:
+async def test_the_placer_decides_which_broker_acquires_a_bundle() -> None:
     server = MemoryServer()
     await bootstrap(server.session(), cluster="standalone", broker_url="b", web_url="w")
     first, last = [await _broker(server, name, placer=LastPlacer()) for name in ("a", "z")]

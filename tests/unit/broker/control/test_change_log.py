@@ -61,7 +61,7 @@ def test_packed_entries_are_read(compression: int) -> None:
     assert sizes(events) == {"a": 1}
 
 
-def test_an_event_that_cannot_be_read_says_so_until_the_next_one() -> None:
+def test_an_unreadable_event_marks_its_key_until_the_next_one() -> None:
     events = empty()
     events.take([entry(0, ("a", ONE)), entry(1, ("a", ONE[:-1]))])
     assert events.latest["a"].unread

@@ -3,7 +3,7 @@
 from engine.broker.control.durations import LATEST, Durations
 
 
-def test_there_are_no_quantiles_before_there_is_anything() -> None:
+def test_there_are_no_quantiles_without_samples() -> None:
     none = Durations()
     assert (none.quantiles_s(), none.mean_s(), none.count) == ({}, None, 0)
 

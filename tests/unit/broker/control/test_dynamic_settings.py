@@ -51,7 +51,7 @@ def runtime(broker: BrokerService, name: str) -> str:
     return broker.running.dynamic.runtime()[name]
 
 
-async def test_a_change_acts_on_every_broker_and_on_what_is_loaded(
+async def test_a_change_applies_to_every_broker_and_loaded_topic(
     instance: BrokerInstance,
 ) -> None:
     both = [await instance.broker() for _ in range(2)]
@@ -98,7 +98,7 @@ async def test_a_change_outlives_the_broker(instance: BrokerInstance) -> None:
     assert again.running.catalog.defaults()["maxTopicsPerNamespace"].value == 5
 
 
-async def test_what_must_not_change_or_has_no_such_value_is_refused(
+async def test_an_unchangeable_setting_or_an_invalid_value_is_refused(
     instance: BrokerInstance,
 ) -> None:
     await instance.broker()
@@ -122,7 +122,7 @@ async def test_what_must_not_change_or_has_no_such_value_is_refused(
     await change(instance, "maxTopicsPerNamespace", None)
 
 
-async def test_what_others_stored_is_used_where_it_can_be(
+async def test_stored_settings_are_applied_where_they_are_valid(
     instance: BrokerInstance, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = instance.cluster.store
@@ -144,7 +144,7 @@ async def test_what_others_stored_is_used_where_it_can_be(
     assert runtime(broker, "maxTopicsPerNamespace") == "4"
 
 
-async def test_changes_at_once_are_all_kept(instance: BrokerInstance) -> None:
+async def test_concurrent_changes_are_all_kept(instance: BrokerInstance) -> None:
     await instance.broker()
     names = instance.brokers[0][0].running.dynamic.names
     counted = [name for name in names if "Rate" in name and name.endswith(("Msg", "Byte"))]
@@ -161,7 +161,7 @@ async def live(
     return {line["name"]: line for line in lines}
 
 
-async def test_a_broker_says_what_it_acts_by_and_what_it_would_act_by(
+async def test_a_broker_reports_values_in_force_and_the_effect_of_a_proposed_one(
     instance: BrokerInstance,
 ) -> None:
     broker = await instance.broker()
@@ -183,7 +183,9 @@ async def test_a_broker_says_what_it_acts_by_and_what_it_would_act_by(
     assert await live(instance, "brokerServicePort", "1") == {}
 
 
-async def test_a_checked_change_is_made_of_what_was_seen_alone(instance: BrokerInstance) -> None:
+async def test_a_checked_change_is_refused_when_the_value_is_not_the_expected_one(
+    instance: BrokerInstance,
+) -> None:
     await instance.broker()
     [broker, *_] = await instance.admin.brokers()
     name = "maxTopicsPerNamespace"

@@ -36,7 +36,7 @@ def test_without_anything_stored_the_defaults_hold() -> None:
     assert topic_policies(found({}), {}) == TopicPolicies()
 
 
-def test_what_is_stored_goes_before_them() -> None:
+def test_stored_policies_override_the_defaults() -> None:
     stored = {
         "autoTopicCreationOverride": {
             "allowAutoTopicCreation": False,
@@ -138,7 +138,7 @@ def test_rates_of_the_namespace_and_the_topics_own() -> None:
     )
 
 
-def test_a_negative_number_that_somebody_stored_lets_nothing_go() -> None:
+def test_stored_negative_numbers_count_as_zero() -> None:
     own = {
         "messageTTLInSeconds": -1,
         "deduplicationSnapshotIntervalSeconds": -5,

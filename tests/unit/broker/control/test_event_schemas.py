@@ -62,7 +62,7 @@ async def test_the_first_to_write_registers_our_schema_once() -> None:
     await cluster.close()
 
 
-async def test_what_a_newer_schema_says_is_read_kept_and_written_by_it() -> None:
+async def test_fields_of_a_newer_schema_are_kept_and_written_with_it() -> None:
     cluster = Cluster()
     await cluster.start("b0")
     await register(cluster, NAMESPACE, SCHEMA_TEXT, newer())
@@ -84,7 +84,7 @@ async def test_what_a_newer_schema_says_is_read_kept_and_written_by_it() -> None
     await cluster.close()
 
 
-async def test_what_an_older_schema_has_no_place_for_is_refused() -> None:
+async def test_a_field_that_the_newest_schema_lacks_is_refused() -> None:
     cluster = Cluster()
     await cluster.start("b0")
     await register(cluster, NAMESPACE, newer(), SCHEMA_TEXT)
@@ -96,7 +96,7 @@ async def test_what_an_older_schema_has_no_place_for_is_refused() -> None:
     await cluster.close()
 
 
-async def test_a_definition_that_cannot_be_read_hinders_only_what_it_wrote() -> None:
+async def test_an_unreadable_definition_affects_only_events_written_with_it() -> None:
     cluster = Cluster()
     await cluster.start("b0")
     await register(cluster, NAMESPACE, '{"type": "nothing"}', "{", SCHEMA_TEXT)

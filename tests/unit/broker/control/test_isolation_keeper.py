@@ -91,7 +91,7 @@ async def test_a_namespace_moves_to_its_primary_and_others_leave_it(
     await settled(instance, OTHERS, second, third)
 
 
-async def test_what_is_to_stay_stays_and_new_bundles_go_where_they_belong(
+async def test_bundles_stay_with_unload_scope_none_and_new_ones_go_to_the_primary(
     instance: BrokerInstance,
 ) -> None:
     first, second = [await instance.broker() for _ in range(2)]
@@ -112,7 +112,7 @@ async def test_what_is_to_stay_stays_and_new_bundles_go_where_they_belong(
     assert await place(instance, TOPICS) == {first.record.service_url}
 
 
-async def test_without_any_broker_that_may_serve_it_a_bundle_waits(
+async def test_a_bundle_that_no_broker_may_serve_is_not_placed(
     instance: BrokerInstance,
 ) -> None:
     broker = await instance.broker()

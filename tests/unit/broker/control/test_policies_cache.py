@@ -57,7 +57,7 @@ async def seen(catalog: Catalog, seconds: int) -> None:
             await asyncio.sleep(0)
 
 
-async def test_changed_policies_are_read_again_and_told() -> None:
+async def test_changed_policies_are_read_again_and_reported() -> None:
     reported: list[NamespaceName] = []
     store, catalog = await made(reported.append)
     await seen(catalog, 1)

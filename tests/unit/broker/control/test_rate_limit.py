@@ -14,7 +14,7 @@ from engine.broker.policies import (
 pytestmark = pytest.mark.virtual_time
 
 
-def test_tokens_come_evenly_and_no_more_are_kept_than_of_one_period() -> None:
+def test_tokens_arrive_evenly_up_to_those_of_one_period() -> None:
     bucket = TokenBucket(100, 10, 0.0)
     assert bucket.left(0.0) == 100
     bucket.take(150)
@@ -24,7 +24,7 @@ def test_tokens_come_evenly_and_no_more_are_kept_than_of_one_period() -> None:
     assert bucket.left(100.0) == 100
 
 
-def test_another_rate_keeps_what_is_owed_and_no_more_than_a_period_of_its_own() -> None:
+def test_a_new_rate_keeps_the_debt_up_to_one_of_its_periods() -> None:
     bucket = TokenBucket(100, 1, 0.0)
     bucket.change(10, 1)
     assert bucket.left(0.0) == 10
@@ -33,7 +33,7 @@ def test_another_rate_keeps_what_is_owed_and_no_more_than_a_period_of_its_own() 
     assert bucket.left(0.0) == -20
 
 
-def test_an_entry_passes_whole_while_anything_is_left() -> None:
+def test_an_entry_is_admitted_while_any_token_remains() -> None:
     spans = [0, 10, 10, 20, 20, 30]
     inf = float("inf")
     assert fitting(spans, None, range(3), (inf, inf)) == 3
@@ -74,7 +74,7 @@ async def test_a_rate_is_held_and_a_burst_is_at_most_one_period() -> None:
     assert taker.times <= 1001, "once each pause, never once a message"
 
 
-async def test_those_in_line_get_equal_shares() -> None:
+async def test_waiting_users_of_a_rate_get_equal_shares() -> None:
     limit = RateLimit(LoopClock())
     limit.set(MaxRate(messages=300))
     takers = [Taker(limit) for _ in range(3)]
@@ -87,7 +87,7 @@ async def test_those_in_line_get_equal_shares() -> None:
     assert max(later) < 1.2 * min(later), shares
 
 
-async def test_a_changed_rate_acts_at_once_and_none_lets_all_go_on() -> None:
+async def test_a_changed_rate_applies_at_once_and_a_removed_one_admits_all() -> None:
     limit = RateLimit(LoopClock())
     limit.set(MaxRate(messages=1, period_s=3600))
     taker = Taker(limit)
@@ -103,7 +103,7 @@ async def test_a_changed_rate_acts_at_once_and_none_lets_all_go_on() -> None:
     assert not limit.limited
 
 
-async def test_who_leaves_is_not_called() -> None:
+async def test_a_user_that_leaves_is_not_called() -> None:
     limit = RateLimit(LoopClock())
     limit.set(MaxRate(messages=1))
     first, second = Taker(limit), Taker(limit)
@@ -116,7 +116,7 @@ async def test_who_leaves_is_not_called() -> None:
     assert second.took >= 9
 
 
-async def test_a_relative_rate_comes_on_top_of_what_is_published() -> None:
+async def test_a_relative_rate_is_added_to_the_publish_rate() -> None:
     published = [100.0, 0.0]
     limit = RateLimit(LoopClock(), lambda: (published[0], published[1]))
     limit.set(MaxRate(messages=50, relative=True))

@@ -50,7 +50,7 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS, room=st.sampled_from((1, 250, 700, ANSWER_BYTES_MAX)), kept=st.integers(0, 5))
-def test_a_follower_that_asks_to_the_end_has_the_rows(
+def test_a_follower_that_reads_to_the_end_has_all_rows(
     steps: list[tuple[str, int, int]], room: int, kept: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -83,7 +83,7 @@ def log_of(count: int) -> RowLog:
     return log
 
 
-def test_a_row_that_stays_the_same_is_not_told_again() -> None:
+def test_an_unchanged_row_is_not_sent_again() -> None:
     log = log_of(3)
     seen = log.since(0)
     log.put(["t1", 0])
@@ -93,7 +93,7 @@ def test_a_row_that_stays_the_same_is_not_told_again() -> None:
     assert log.since(seen.revision, seen.begun).rows == [["t1", 5]]
 
 
-def test_only_what_changed_is_looked_at() -> None:
+def test_only_changed_rows_are_read() -> None:
     log = log_of(1000)
     seen = log.since(0)
     log.put(["t7", 1])
@@ -116,7 +116,7 @@ def test_only_what_changed_is_looked_at() -> None:
     assert counting.looked == 2
 
 
-def test_an_answer_is_bounded_and_says_that_there_is_more() -> None:
+def test_an_answer_is_bounded_and_flags_that_more_follows() -> None:
     log = RowLog()
     for i in range(20_000):
         log.put([f"persistent://public/default/{'x' * 100}{i}", *[1 << 40] * 9])
@@ -129,11 +129,11 @@ def test_an_answer_is_bounded_and_says_that_there_is_more() -> None:
 
 
 @pytest.mark.parametrize("revision", [0, 10_000])
-def test_a_revision_that_never_was_gets_everything(revision: int) -> None:
+def test_an_unknown_revision_is_answered_with_all_rows(revision: int) -> None:
     assert log_of(3).since(revision).whole
 
 
-def test_names_of_rows_gone_long_ago_are_forgotten_and_their_askers_start_anew(
+def test_names_of_rows_removed_long_ago_are_forgotten_and_late_followers_start_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(row_log, "GONE_MAX", 10)

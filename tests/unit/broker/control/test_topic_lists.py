@@ -47,7 +47,7 @@ def change(everything: Everything, names: list[str]) -> None:
         callback()
 
 
-async def test_all_followers_are_told_of_one_list() -> None:
+async def test_all_followers_share_one_list() -> None:
     everything = Everything()
     lists = TopicLists(everything)
     everything.listed = ["a", "b"]
@@ -107,7 +107,7 @@ async def test_others_run_between_two_followers_of_a_change() -> None:
     await lists.close()
 
 
-async def test_the_store_is_not_watched_for_nobody() -> None:
+async def test_the_store_is_not_watched_without_followers() -> None:
     everything = Everything()
     lists = TopicLists(everything)
     follower = await follow(lists)
@@ -117,7 +117,7 @@ async def test_the_store_is_not_watched_for_nobody() -> None:
     await lists.close()
 
 
-async def test_what_changes_while_the_store_is_silent_is_told_later() -> None:
+async def test_changes_while_the_store_is_unavailable_are_reported_later() -> None:
     everything = Silent()
     lists = TopicLists(everything)
     follower = await follow(lists)

@@ -65,7 +65,7 @@ async def settled(log: PolicyLog, topic: TopicName, expected: Document, within_s
             await asyncio.sleep(0.005)
 
 
-async def test_a_namespace_without_a_log_has_no_policies_and_gets_none_by_asking(
+async def test_reading_policies_creates_no_log_in_a_namespace_without_one(
     two: SeveralBrokers,
 ) -> None:
     log = policies(two.brokers[0])
@@ -74,7 +74,7 @@ async def test_a_namespace_without_a_log_has_no_policies_and_gets_none_by_asking
     assert not await topics.topic_exists(two.store, log_topic(NAMESPACE))
 
 
-async def test_a_change_is_seen_here_at_once_and_at_the_other_broker_soon(
+async def test_a_change_is_seen_locally_at_once_and_by_the_other_broker_soon(
     two: SeveralBrokers,
 ) -> None:
     here, there = map(policies, two.brokers)
@@ -108,7 +108,9 @@ async def test_partitions_have_their_parents_policies_and_other_topics_their_own
     assert await log.get(TOPIC) == {"maxMessageSize": 9}
 
 
-async def test_policies_for_all_clusters_stand_beside_the_topics_own(two: SeveralBrokers) -> None:
+async def test_policies_for_all_clusters_are_kept_beside_the_local_ones(
+    two: SeveralBrokers,
+) -> None:
     here, there = map(policies, two.brokers)
     await here.change(TOPIC, put(maxMessageSize=1))
     await here.change(TOPIC, put(maxMessageSize=2), everywhere=True)
@@ -119,7 +121,7 @@ async def test_policies_for_all_clusters_stand_beside_the_topics_own(two: Severa
     assert await here.get(TOPIC) == await here.get(TOPIC, everywhere=True) == {}
 
 
-async def test_what_is_forgotten_is_gone_everywhere(two: SeveralBrokers) -> None:
+async def test_forgotten_policies_are_removed_at_all_brokers(two: SeveralBrokers) -> None:
     here, there = map(policies, two.brokers)
     await here.change(TOPIC, put(maxMessageSize=1))
     await settled(there, TOPIC, {"maxMessageSize": 1}, SOON_S)
@@ -130,7 +132,7 @@ async def test_what_is_forgotten_is_gone_everywhere(two: SeveralBrokers) -> None
     assert await policies(late).get(TOPIC) == {}
 
 
-async def test_changes_at_the_same_time_are_all_kept_wherever_they_are_made(
+async def test_concurrent_changes_at_any_brokers_are_all_kept(
     two: SeveralBrokers,
 ) -> None:
     names = ["maxConsumerPerTopic", "maxProducerPerTopic", "maxSubscriptionsPerTopic"]
@@ -172,7 +174,7 @@ async def test_values_that_do_not_fit_are_refused_by_name(
     assert await policies(two.brokers[0]).get(TOPIC) == {}
 
 
-async def test_what_the_change_raises_is_raised_and_nothing_is_written(two: SeveralBrokers) -> None:
+async def test_an_error_of_the_change_is_raised_and_nothing_is_written(two: SeveralBrokers) -> None:
     def refuse(document: Document) -> None:
         raise Conflict("not that")
 
@@ -197,7 +199,7 @@ async def test_system_topics_have_none(two: SeveralBrokers) -> None:
         await log.change(log_topic(NAMESPACE), put(maxMessageSize=1))
 
 
-async def test_the_logs_owner_is_killed_what_was_known_is_served_and_changes_go_on(
+async def test_known_policies_are_served_and_changed_after_the_logs_owner_was_killed(
     two: SeveralBrokers,
 ) -> None:
     await two.add()
@@ -219,7 +221,7 @@ async def test_the_logs_owner_is_killed_what_was_known_is_served_and_changes_go_
         await settled(policies(broker), TOPIC, expected, SOON_S)
 
 
-async def test_the_logs_owner_leaves_while_it_is_changed_and_no_confirmed_change_is_lost(
+async def test_no_confirmed_change_is_lost_while_the_logs_owner_changes(
     two: SeveralBrokers,
 ) -> None:
     writer, reader = map(policies, two.brokers)
@@ -249,7 +251,9 @@ async def moved(two: SeveralBrokers, times: int) -> None:
             await running.ownership.release(bundle, running.operations.bundles.unload_topics)
 
 
-async def test_unknown_is_not_none(two: SeveralBrokers, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_policies_of_an_unavailable_log_are_refused_and_not_reported_as_none(
+    two: SeveralBrokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await policies(two.brokers[0]).change(TOPIC, put(maxMessageSize=1))
     monkeypatch.setattr(topic_policies, "LOAD_WAIT_S", 0.05)
     monkeypatch.setattr(topic_policies, "CHANGE_WAIT_S", 0.05)
@@ -295,7 +299,7 @@ async def test_many_topics_and_a_restart(two: SeveralBrokers) -> None:
         await settled(late, name, {"maxMessageSize": index}, SOON_S)
 
 
-async def test_the_log_is_kept_whole_though_nothing_is_retained() -> None:
+async def test_the_log_is_not_trimmed_without_retention() -> None:
     cluster = SeveralBrokers(
         managed_ledger_max_entries_per_ledger="2",
         managed_ledger_min_ledger_rollover_time_minutes="0",
@@ -330,7 +334,7 @@ async def append_raw(two: SeveralBrokers, key: str, payload: bytes, number: int)
 
 
 @pytest.mark.parametrize(("payload", "number"), [(b"\x02\x04", 0), (b"\0" * 4, 7)])
-async def test_what_cannot_be_read_is_neither_given_nor_changed(
+async def test_unreadable_policies_are_neither_returned_nor_changed(
     two: SeveralBrokers, payload: bytes, number: int
 ) -> None:
     log = policies(two.brokers[0])
@@ -345,7 +349,7 @@ async def test_what_cannot_be_read_is_neither_given_nor_changed(
     assert await log.get(TOPIC) == {}
 
 
-async def test_what_another_release_set_is_kept_by_our_changes(two: SeveralBrokers) -> None:
+async def test_a_policy_of_another_release_survives_a_change(two: SeveralBrokers) -> None:
     log = policies(two.brokers[0])
     await log.change(TOPIC, put(maxMessageSize=1))
     event = with_policies(new_event(TOPIC, "standalone"), {"zNewPolicy": 5})
@@ -358,7 +362,9 @@ async def test_what_another_release_set_is_kept_by_our_changes(two: SeveralBroke
     assert await late.get(TOPIC) == {"zNewPolicy": 5, "maxMessageSize": 2}
 
 
-async def test_what_only_apaches_compaction_kept_is_known(two: SeveralBrokers) -> None:
+async def test_policies_kept_only_in_apaches_compacted_ledger_are_known(
+    two: SeveralBrokers,
+) -> None:
     namespace = NamespaceName.parse("public/pol")
     await create_namespace(two.store, namespace, None, cluster="standalone")
     kept = json.loads(GOLDEN.read_text())["compacted_ledger"]

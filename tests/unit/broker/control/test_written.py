@@ -19,7 +19,7 @@ def add(
     written.add(at_s, latency_s, given, start, stop, given.size_of(start, stop))
 
 
-def test_a_minute_is_told_when_it_is_whole() -> None:
+def test_a_minute_is_reported_once_it_is_complete() -> None:
     written = Written(10.0)
     add(written, 11.0, 0.002, run(100, 100), 0, 2)
     assert written.last_minute(59.9) is None, "the first minute is not complete yet"
@@ -31,7 +31,7 @@ def test_a_minute_is_told_when_it_is_whole() -> None:
     assert again.entries == 0, "nothing was stored in the minute after"
 
 
-def test_a_minute_that_nobody_looked_at_is_gone() -> None:
+def test_a_minute_that_was_not_read_is_dropped() -> None:
     written = Written(0.0)
     add(written, 1.0, 0.002, run(1), 0, 1)
     add(written, 3.5 * MINUTE_S, 0.002, run(1, 1), 0, 2)
@@ -54,7 +54,7 @@ def test_bounds_belong_to_the_bucket_below_them() -> None:
     assert minute.latencies == [1, *[2] * 8, 1]
 
 
-def test_entries_of_a_run_are_counted_by_their_own_size_and_only_those_asked_for() -> None:
+def test_only_the_given_entries_of_a_run_are_counted_each_by_its_size() -> None:
     written = Written(0.0)
     sizes = [size for bound in SIZES for size in (bound, bound + 1)]
     add(written, 1.0, 0.0, run(5, *sizes, 7), 1, len(sizes) + 1)

@@ -50,7 +50,7 @@ async def filled(instance: BrokerInstance) -> BrokerService:
     return broker
 
 
-async def test_all_topics_are_told_page_by_page(
+async def test_all_topics_are_reported_page_by_page(
     instance: BrokerInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(brokers, "PAGE_TOPICS", 3)
@@ -99,7 +99,7 @@ async def test_settings_in_force_have_pulsars_names_and_no_secret(instance: Brok
     assert "a-token-of-some-length" not in settings.values()
 
 
-async def test_the_quorums_in_force_are_told_with_how_many_topics_have_them(
+async def test_the_quorums_in_force_are_reported_with_their_number_of_topics(
     instance: BrokerInstance,
 ) -> None:
     broker = await filled(instance)

@@ -58,7 +58,7 @@ async def test_changes_of_a_namespace_reach_its_loaded_topic(bench: AdminBench) 
     assert (await bench.loaded(TOPIC)).policies.storage.retention_minutes == 5
 
 
-async def test_a_change_is_told_again_until_it_could_be_read(
+async def test_a_change_is_reported_again_until_it_could_be_read(
     bench: AdminBench, monkeypatch: Any
 ) -> None:
     await make(bench)
@@ -80,7 +80,7 @@ async def test_a_change_is_told_again_until_it_could_be_read(
     assert not silent
 
 
-async def test_where_a_value_comes_from_is_told(bench: AdminBench) -> None:
+async def test_the_level_of_a_value_is_reported(bench: AdminBench) -> None:
     await make(bench)
     await policies.set_on_namespace(bench.engine, NAMESPACE, TTL, 60)
     in_force = await policies.in_force_on_namespace(bench.engine, NAMESPACE)
@@ -95,7 +95,7 @@ async def test_where_a_value_comes_from_is_told(bench: AdminBench) -> None:
     assert "maxTopicsPerNamespace" not in on_topic
 
 
-async def test_what_a_topic_has_in_all_clusters_acts_where_it_says_nothing_here(
+async def test_a_topics_value_for_all_clusters_applies_without_a_local_one(
     bench: AdminBench,
 ) -> None:
     async def effective() -> tuple[Any, ...]:
@@ -118,7 +118,7 @@ async def test_what_a_topic_has_in_all_clusters_acts_where_it_says_nothing_here(
     await reaches(bench, 60)
 
 
-async def test_single_subscriptions_have_the_rate_of_here_before_that_of_all_clusters(
+async def test_a_subscriptions_local_rate_overrides_that_for_all_clusters(
     bench: AdminBench,
 ) -> None:
     async def set_rate(name: str, messages: int, *, everywhere: bool) -> None:
@@ -142,7 +142,7 @@ async def test_single_subscriptions_have_the_rate_of_here_before_that_of_all_clu
     )
 
 
-async def test_what_is_not_there_has_no_policies(bench: AdminBench) -> None:
+async def test_a_missing_topic_or_namespace_has_no_policies(bench: AdminBench) -> None:
     for name, kind in (("nope", NotFound), ("p-partition-0", PreconditionFailed)):
         with pytest.raises(Refusal) as refused:
             await policies.of_topic(bench.engine, NAMESPACE.topic(name))
@@ -152,7 +152,9 @@ async def test_what_is_not_there_has_no_policies(bench: AdminBench) -> None:
     assert type(refused.value) is NotFound
 
 
-async def test_a_confirmed_change_is_the_one_that_was_seen(bench: AdminBench) -> None:
+async def test_a_change_is_refused_when_the_value_changed_since_it_was_seen(
+    bench: AdminBench,
+) -> None:
     await policies.set_on_namespace(bench.engine, NAMESPACE, TTL, 60, expected=None)
     with pytest.raises(Refusal) as refused:
         await policies.set_on_namespace(bench.engine, NAMESPACE, TTL, 70, expected=None)

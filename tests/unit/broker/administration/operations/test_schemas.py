@@ -74,7 +74,9 @@ async def test_versions_are_registered_listed_and_found(bench: AdminBench) -> No
         await schemas.version(engine, TOPIC, 1)
 
 
-async def test_what_may_not_follow_is_said_and_a_verdict_changes_nothing(bench: AdminBench) -> None:
+async def test_an_incompatible_schema_is_reported_and_a_check_changes_nothing(
+    bench: AdminBench,
+) -> None:
     engine = bench.engine
     await schemas.register(engine, ONE)
     verdict = await schemas.check(engine, TWO)
@@ -106,7 +108,9 @@ async def test_deletion_hides_and_force_removes(bench: AdminBench) -> None:
     assert await schemas.metadata(engine, TOPIC) == {}
 
 
-async def test_the_audit_log_is_told_which_version_was_the_newest(bench: AdminBench) -> None:
+async def test_the_audit_log_receives_the_newest_version_before_and_after(
+    bench: AdminBench,
+) -> None:
     with account.opened() as accounted:
         await schemas.register(bench.engine, ONE)
         await schemas.register(bench.engine, ONE)
@@ -118,7 +122,7 @@ async def test_the_audit_log_is_told_which_version_was_the_newest(bench: AdminBe
     assert changes[2].before["type"] == "AVRO"
 
 
-async def test_pages_tell_of_versions_and_stored_ones_are_found_also_deleted(
+async def test_pages_list_versions_and_deleted_ones_can_still_be_read(
     bench: AdminBench,
 ) -> None:
     engine = bench.engine
@@ -144,7 +148,7 @@ async def test_pages_tell_of_versions_and_stored_ones_are_found_also_deleted(
     ]
 
 
-async def test_without_the_namespace_there_is_nothing_to_register(bench: AdminBench) -> None:
+async def test_a_schema_of_a_missing_namespace_is_not_registered(bench: AdminBench) -> None:
     lost = TopicName.parse("persistent://public/nope/t")
     with pytest.raises(NotFound, match="Namespace"):
         await schemas.register(bench.engine, avro(("a", "int"), topic=lost))

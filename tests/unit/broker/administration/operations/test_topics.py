@@ -23,7 +23,7 @@ pytestmark = pytest.mark.virtual_time
 TOPIC = TopicName.parse("persistent://public/default/t")
 
 
-async def test_what_ends_with_a_topic_is_told_for_the_audit_log() -> None:
+async def test_the_audit_log_receives_the_contents_of_a_deleted_topic() -> None:
     bench = AdminBench()
     await bench.start()
     await topics.create(bench.engine, TOPIC, {"owner": "me"})
@@ -49,7 +49,7 @@ async def test_what_ends_with_a_topic_is_told_for_the_audit_log() -> None:
     await bench.close()
 
 
-async def test_of_two_changes_of_the_same_properties_at_once_one_is_refused() -> None:
+async def test_one_of_two_concurrent_changes_of_the_same_properties_is_refused() -> None:
     bench = AdminBench()
     await bench.start()
     await topics.create(bench.engine, TOPIC, {"owner": "me"})

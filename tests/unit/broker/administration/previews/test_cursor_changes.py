@@ -85,22 +85,22 @@ async def preview(bench: AdminBench, change: Any, **how: Any) -> JsonObject:
     return await bench.admin.call(PREVIEW_CHANGE, args)
 
 
-def confirmed(shown: JsonObject, change: Any, key: str = "one") -> MoveCursor:
+def confirmed(previewed: JsonObject, change: Any, key: str = "one") -> MoveCursor:
     same = ("base", "target", "lost", "again", "lost_messages", "again_messages", "exact")
-    given = {name: shown[name] for name in same}
+    given = {name: previewed[name] for name in same}
     return MoveCursor(TOPIC, "s", id=key, change=change, by="alice", **given)
 
 
 async def make(
-    bench: AdminBench, shown: JsonObject, change: Any, key: str = "one", **more: Any
+    bench: AdminBench, previewed: JsonObject, change: Any, key: str = "one", **more: Any
 ) -> JsonObject:
-    args = replace(confirmed(shown, change, key), **more)
+    args = replace(confirmed(previewed, change, key), **more)
     return await bench.admin.call(MOVE_CURSOR, args)
 
 
 async def undo(bench: AdminBench, key: str, by: str = "undo") -> JsonObject:
-    shown = await preview(bench, "undo", undo=key)
-    return await make(bench, shown, "undo", by, undoes=key)
+    previewed = await preview(bench, "undo", undo=key)
+    return await make(bench, previewed, "undo", by, undoes=key)
 
 
 COUNTERS = (
@@ -126,62 +126,68 @@ def ack_some(cursor: SubscriptionCursor, at: list[Position]) -> None:
     cursor.acknowledge_batch(at[7], [0b001])
 
 
-async def test_a_preview_counts_entries_messages_holes_and_says_which(bench: AdminBench) -> None:
+async def test_a_preview_counts_entries_messages_and_holes_and_names_their_range(
+    bench: AdminBench,
+) -> None:
     at = await publish(bench, 10)
     ack_some(await cursor_of(bench), at)
-    shown = await preview(bench, "skip-all")
-    assert (shown["lost"], shown["again"], shown["holes"]) == (6, 0, 3)
-    assert shown["lost_messages"] == 3 + 1 + 2 + 1 + 1 + 3  # 1, 2, 5 and 7 in part, 6, 9
-    assert shown["exact"]
-    assert (shown["from"], shown["to"]) == (str(at[1]), f"{at[9].ledger_id}:10")
-    assert shown["first"] == {"id": str(at[1]), "publish_time": 2_000, "key": "k1.0"}
-    assert shown["last"] == {"id": str(at[9]), "publish_time": 10_000, "key": "k9.2"}
-    assert (shown["delayed"], shown["consumers"], shown["undoable"]) == (0, [], True)
-    shown = await preview(bench, "skip", count=3)
-    assert (shown["lost"], shown["lost_messages"], shown["to"]) == (3, 3 + 1 + 2, str(at[6]))
+    previewed = await preview(bench, "skip-all")
+    assert (previewed["lost"], previewed["again"], previewed["holes"]) == (6, 0, 3)
+    assert previewed["lost_messages"] == 3 + 1 + 2 + 1 + 1 + 3  # 1, 2, 5 and 7 in part, 6, 9
+    assert previewed["exact"]
+    assert (previewed["from"], previewed["to"]) == (str(at[1]), f"{at[9].ledger_id}:10")
+    assert previewed["first"] == {"id": str(at[1]), "publish_time": 2_000, "key": "k1.0"}
+    assert previewed["last"] == {"id": str(at[9]), "publish_time": 10_000, "key": "k9.2"}
+    assert (previewed["delayed"], previewed["consumers"], previewed["undoable"]) == (0, [], True)
+    previewed = await preview(bench, "skip", count=3)
+    assert (previewed["lost"], previewed["lost_messages"], previewed["to"]) == (
+        3,
+        3 + 1 + 2,
+        str(at[6]),
+    )
 
 
-async def test_a_reset_says_what_is_lost_and_what_comes_again(bench: AdminBench) -> None:
+async def test_a_reset_preview_counts_lost_and_redelivered_entries(bench: AdminBench) -> None:
     at = await publish(bench, 10)
     ack_some(await cursor_of(bench), at)
-    shown = await preview(bench, "reset", timestamp_ms=7_500)  # entry 7 is next
-    assert (shown["lost"], shown["again"]) == (4, 1)
-    assert (shown["lost_messages"], shown["again_messages"]) == (3 + 1 + 2 + 1, 2 + 1)
-    shown = await preview(bench, "reset", timestamp_ms=0)
-    assert (shown["lost"], shown["again"]) == (0, 4)
-    assert shown["again_messages"] == 1 + 3 + 1 + 1 + 1 + 2
-    done = await make(bench, shown, "reset")
+    previewed = await preview(bench, "reset", timestamp_ms=7_500)  # entry 7 is next
+    assert (previewed["lost"], previewed["again"]) == (4, 1)
+    assert (previewed["lost_messages"], previewed["again_messages"]) == (3 + 1 + 2 + 1, 2 + 1)
+    previewed = await preview(bench, "reset", timestamp_ms=0)
+    assert (previewed["lost"], previewed["again"]) == (0, 4)
+    assert previewed["again_messages"] == 1 + 3 + 1 + 1 + 1 + 2
+    done = await make(bench, previewed, "reset")
     assert (done["again"], done["mark_delete"]) == (4, f"{at[0].ledger_id}:-1")
     assert (await cursor_of(bench)).backlog_entries() == 10
 
 
-async def test_messages_to_be_delivered_later_are_told(bench: AdminBench) -> None:
+async def test_a_preview_counts_delayed_messages(bench: AdminBench) -> None:
     await publish(bench, 4, deliver_at_time=1 << 50)
-    shown = await preview(bench, "skip-all")
-    assert shown["delayed"] == 8
+    previewed = await preview(bench, "skip-all")
+    assert previewed["delayed"] == 8
 
 
-async def test_what_came_after_the_preview_is_not_touched(bench: AdminBench) -> None:
+async def test_entries_published_after_the_preview_stay_in_the_backlog(bench: AdminBench) -> None:
     at = await publish(bench, 10)
-    shown = await preview(bench, "skip-all")
+    previewed = await preview(bench, "skip-all")
     later = await publish(bench, 5)
     cursor = await cursor_of(bench)
     cursor.acknowledge([at[0], at[1], later[2]])
     cursor.acknowledge_batch(at[3], [0b001])
-    done = await make(bench, shown, "skip-all")
+    done = await make(bench, previewed, "skip-all")
     assert done["done"]
     assert (done["lost"], done["meanwhile"]) == (8, 2)
-    assert done["lost_messages"] == shown["lost_messages"] - 1 - 3 - 2
+    assert done["lost_messages"] == previewed["lost_messages"] - 1 - 3 - 2
     assert (done["mark_delete"], cursor.backlog_entries()) == (str(at[9]), 4)
     assert cursor.is_acknowledged(later[2])
 
 
-async def test_skipped_and_undone_the_cursor_is_what_it_was(bench: AdminBench) -> None:
+async def test_an_undone_skip_restores_the_cursor(bench: AdminBench) -> None:
     at = await publish(bench, 10)
     ack_some(await cursor_of(bench), at)
     before, state = await internals(bench), (await cursor_of(bench)).state()
-    shown = await preview(bench, "skip-all")
-    await make(bench, shown, "skip-all")
+    previewed = await preview(bench, "skip-all")
+    await make(bench, previewed, "skip-all")
     assert (await cursor_of(bench)).backlog_entries() == 0
     await bench.restart()  # what is needed to undo it is stored with it
     (last,) = await bench.admin.call(LAST_CHANGES, OnTopic(TOPIC))
@@ -202,7 +208,7 @@ async def test_skipped_and_undone_the_cursor_is_what_it_was(bench: AdminBench) -
     assert (redone["lost"], (await cursor_of(bench)).backlog_entries()) == (6, 0)
 
 
-async def test_a_reset_undone_gives_its_acknowledgements_back(bench: AdminBench) -> None:
+async def test_an_undone_reset_restores_its_acknowledgements(bench: AdminBench) -> None:
     at = await publish(bench, 10)
     ack_some(await cursor_of(bench), at)
     state = (await cursor_of(bench)).state()
@@ -217,15 +223,15 @@ async def test_a_reset_undone_gives_its_acknowledgements_back(bench: AdminBench)
     assert cursor.backlog_entries() == 5
 
 
-async def test_a_preview_is_good_once(bench: AdminBench) -> None:
+async def test_a_preview_can_be_confirmed_once(bench: AdminBench) -> None:
     await publish(bench, 10)
-    shown = await preview(bench, "skip", count=2)
-    assert (await make(bench, shown, "skip"))["done"]
+    previewed = await preview(bench, "skip", count=2)
+    assert (await make(bench, previewed, "skip"))["done"]
     await undo(bench, "one")
-    again = await make(bench, shown, "skip")
+    again = await make(bench, previewed, "skip")
     assert (again["done"], again["why"]) == (False, "used")
     await bench.restart()
-    assert (await make(bench, shown, "skip"))["why"] == "used"
+    assert (await make(bench, previewed, "skip"))["why"] == "used"
     assert (await cursor_of(bench)).backlog_entries() == 10
 
 
@@ -233,46 +239,48 @@ async def test_a_cursor_that_was_moved_is_not_moved_by_an_old_preview(bench: Adm
     at = await publish(bench, 10)
     cursor = await cursor_of(bench)
     cursor.acknowledge(at[:5])
-    shown = await preview(bench, "skip-all")
+    previewed = await preview(bench, "skip-all")
     args = ResetCursor(TOPIC, "s", timestamp_ms=0)
     await bench.admin.call(RESET_CURSOR, args)
-    refused = await make(bench, shown, "skip-all")
+    refused = await make(bench, previewed, "skip-all")
     assert (refused["done"], refused["why"], refused["entries"]) == (False, "moved", 5)
-    assert (await make(bench, shown, "skip-all", dry=True))["why"] == "moved"
+    assert (await make(bench, previewed, "skip-all", dry=True))["why"] == "moved"
     assert cursor.backlog_entries() == 10
 
 
-async def test_an_undo_that_would_lose_acknowledgements_says_so(bench: AdminBench) -> None:
+async def test_the_preview_of_an_undo_counts_the_acknowledgements_it_would_lose(
+    bench: AdminBench,
+) -> None:
     at = await publish(bench, 10)
     await make(bench, await preview(bench, "skip-all"), "skip-all")
     args = ResetCursor(TOPIC, "s", timestamp_ms=0)
     await bench.admin.call(RESET_CURSOR, args)
     (await cursor_of(bench)).acknowledge(at[:4])  # delivered again, and taken
-    shown = await preview(bench, "undo", undo="one")
-    assert (shown["moved"], shown["again"], shown["gone"]) == (6, 4, 0)
+    previewed = await preview(bench, "undo", undo="one")
+    assert (previewed["moved"], previewed["again"], previewed["gone"]) == (6, 4, 0)
 
 
-async def test_what_a_change_passed_is_kept_for_a_quarter_of_an_hour(
+async def test_skipped_entries_are_kept_for_a_quarter_of_an_hour(
     bench: AdminBench, clock: ShiftedClock
 ) -> None:
     await publish(bench, 10)
-    shown = await preview(bench, "skip-all")
-    assert shown["kept_ms"] == KEPT_MS == 900_000
-    done = await make(bench, shown, "skip-all")
+    previewed = await preview(bench, "skip-all")
+    assert previewed["kept_ms"] == KEPT_MS == 900_000
+    done = await make(bench, previewed, "skip-all")
     assert done["kept_until"] - KEPT_MS <= clock.wall_ms() < done["kept_until"]
     await bench.restart()  # another ledger is written from now on
     await publish(bench, 1)
     clock.ahead_ms += KEPT_MS - 60_000
     await bench.admin.call(TRIM, OnTopic(TOPIC))
-    shown = await preview(bench, "undo", undo="one")
-    assert (shown["gone"], shown["again"]) == (0, 10)
+    previewed = await preview(bench, "undo", undo="one")
+    assert (previewed["gone"], previewed["again"]) == (0, 10)
     clock.ahead_ms += 60_000
     await bench.admin.call(TRIM, OnTopic(TOPIC))
-    shown = await preview(bench, "undo", undo="one")
-    assert (shown["gone"], shown["again"]) == (10, 0)
+    previewed = await preview(bench, "undo", undo="one")
+    assert (previewed["gone"], previewed["again"]) == (10, 0)
 
 
-async def test_a_subscription_that_is_deleted_keeps_nothing(bench: AdminBench) -> None:
+async def test_a_deleted_subscription_keeps_no_ledgers(bench: AdminBench) -> None:
     await publish(bench, 10)
     await make(bench, await preview(bench, "skip-all"), "skip-all")
     await bench.restart()
@@ -299,9 +307,9 @@ async def test_a_change_of_nothing_leaves_the_last_one_to_be_undone(bench: Admin
 async def test_a_change_of_nothing_is_no_change(bench: AdminBench) -> None:
     await publish(bench, 1)
     cursor = await cursor_of(bench)
-    shown = await preview(bench, "skip-all")
+    previewed = await preview(bench, "skip-all")
     await cursor.clear()
-    assert not (await make(bench, shown, "skip-all"))["changed"]
+    assert not (await make(bench, previewed, "skip-all"))["changed"]
     assert await bench.admin.call(LAST_CHANGES, OnTopic(TOPIC)) == []
 
 
@@ -328,9 +336,9 @@ async def test_only_the_last_change_can_be_undone(bench: AdminBench) -> None:
 
 async def test_two_confirmations_of_one_preview_make_one_change(bench: AdminBench) -> None:
     await publish(bench, 10)
-    shown = await preview(bench, "skip", count=2)
+    previewed = await preview(bench, "skip", count=2)
     outcomes = await asyncio.gather(
-        make(bench, shown, "skip"), make(bench, shown, "skip"), return_exceptions=True
+        make(bench, previewed, "skip"), make(bench, previewed, "skip"), return_exceptions=True
     )
     done = [outcome for outcome in outcomes if isinstance(outcome, dict) and outcome["done"]]
     assert len(done) == 1
@@ -341,7 +349,7 @@ async def test_a_change_while_a_reset_is_under_way_is_refused_as_busy(
     bench: AdminBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await publish(bench, 4)
-    shown = await preview(bench, "skip-all")
+    previewed = await preview(bench, "skip-all")
     begun, goes, reset = asyncio.Event(), asyncio.Event(), Cursor.reset
 
     async def held(cursor: Cursor, position: Position) -> None:
@@ -353,7 +361,7 @@ async def test_a_change_while_a_reset_is_under_way_is_refused_as_busy(
     args = ResetCursor(TOPIC, "s", timestamp_ms=0)
     first = asyncio.ensure_future(bench.admin.call(RESET_CURSOR, args))
     await begun.wait()
-    for second in (bench.admin.call(RESET_CURSOR, args), make(bench, shown, "skip-all")):
+    for second in (bench.admin.call(RESET_CURSOR, args), make(bench, previewed, "skip-all")):
         with pytest.raises(PreconditionFailed, match="Failed for Subscription Busy"):
             await second
     goes.set()
@@ -365,7 +373,7 @@ async def test_a_change_while_a_reset_is_under_way_is_refused_as_busy(
     ("index", "excluded", "due"),
     [(-1, False, -1), (0, False, 0b111), (1, False, 0b110), (1, True, 0b100), (2, True, None)],
 )
-async def test_a_reset_into_a_batch_leaves_what_is_behind_it(
+async def test_a_reset_into_a_batch_leaves_the_entries_behind_it(
     bench: AdminBench, index: int, excluded: bool, due: int | None
 ) -> None:
     at = await publish(bench, 4)

@@ -40,7 +40,7 @@ async def held(bench: AdminBench) -> dict[str, Any]:
     return await bench.engine.call(HOLDINGS, OnTopic(TOPIC))
 
 
-async def test_what_is_stored_and_unread_is_told(bench: AdminBench) -> None:
+async def test_holdings_report_stored_and_unread_entries(bench: AdminBench) -> None:
     await bench.admin.call(SKIP_MESSAGES, Skip(TOPIC, "s", 5))
     holding = await held(bench)
     assert (holding["entries"], holding["terminated"], holding["producers"]) == (12, False, [])
@@ -53,7 +53,9 @@ async def test_what_is_stored_and_unread_is_told(bench: AdminBench) -> None:
     assert holding["last"].endswith(":11")
 
 
-async def test_nothing_goes_that_nobody_saw(bench: AdminBench) -> None:
+async def test_a_deletion_is_refused_when_the_holdings_grew_since_the_preview(
+    bench: AdminBench,
+) -> None:
     seen = (await held(bench))["seen"]
     await bench.publish(TOPIC, 1)
     with pytest.raises(Conflict, match="published since"):
@@ -70,7 +72,9 @@ async def test_nothing_goes_that_nobody_saw(bench: AdminBench) -> None:
     assert (await held(bench))["entries"] == 13, "all of it is still there"
 
 
-async def test_what_was_read_meanwhile_is_no_hindrance(bench: AdminBench) -> None:
+async def test_entries_acknowledged_since_the_preview_do_not_prevent_a_deletion(
+    bench: AdminBench,
+) -> None:
     seen = (await held(bench))["seen"]
     await bench.admin.call(SKIP_MESSAGES, Skip(TOPIC, "s", 5))
     await topics.delete(bench.engine, TOPIC, force=True, seen=seen)
@@ -78,7 +82,7 @@ async def test_what_was_read_meanwhile_is_no_hindrance(bench: AdminBench) -> Non
         await held(bench)
 
 
-async def test_a_client_that_came_is_named_and_what_is_no_preview_refused(
+async def test_a_new_client_is_named_and_an_invalid_preview_is_refused(
     bench: AdminBench,
 ) -> None:
     topic = await bench.loaded(TOPIC)
@@ -93,7 +97,7 @@ async def test_a_client_that_came_is_named_and_what_is_no_preview_refused(
             holdings.check(topic, wrong)
 
 
-async def test_a_topic_that_keeps_nothing_holds_nothing(bench: AdminBench) -> None:
+async def test_a_non_persistent_topic_has_no_holdings(bench: AdminBench) -> None:
     live = TopicName.parse("non-persistent://public/default/live")
     await topics.create(bench.engine, live, {})
     holding = await bench.engine.call(HOLDINGS, OnTopic(live))

@@ -62,7 +62,7 @@ def test_each_kind_of_effect_has_its_policy() -> None:
     assert sorted(kinds) == sorted(EffectKind)
 
 
-async def test_retention_frees_the_closed_ledgers_that_it_is_told_to_free(
+async def test_retention_frees_the_closed_ledgers_that_its_preview_counts(
     bench: AdminBench,
 ) -> None:
     topic = await closed_ledger(bench)
@@ -78,7 +78,7 @@ async def test_retention_frees_the_closed_ledgers_that_it_is_told_to_free(
     await until(lambda: topic.log.stats().size == 0)
 
 
-async def test_a_reader_loses_what_retention_frees_before_it(bench: AdminBench) -> None:
+async def test_a_reader_loses_the_entries_that_retention_frees(bench: AdminBench) -> None:
     topic = await closed_ledger(bench)
     await bench.admin.call(CLEAR_BACKLOG, OnSubscription(TOPIC, "s"))
     await topic.log.cursors["s"].persisted()
@@ -92,7 +92,9 @@ async def test_a_reader_loses_what_retention_frees_before_it(bench: AdminBench) 
     await until(lambda: reader.backlog_entries() == 2)
 
 
-async def test_what_outlives_a_ttl_is_counted_by_subscription_and_goes(bench: AdminBench) -> None:
+async def test_messages_older_than_a_ttl_are_counted_by_subscription_and_expire(
+    bench: AdminBench,
+) -> None:
     await subscribe(bench, "done", LATEST_MESSAGE)
     await bench.admin.call(SKIP_MESSAGES, Skip(TOPIC, "s", 2))
     topic = await bench.loaded(TOPIC)
@@ -109,7 +111,7 @@ async def test_what_outlives_a_ttl_is_counted_by_subscription_and_goes(bench: Ad
     assert (await effect(bench, "messageTTL", 0))["subscriptions"] == []
 
 
-async def test_a_ttl_frees_what_nobody_keeps_by_retention(bench: AdminBench) -> None:
+async def test_a_ttl_frees_ledgers_that_no_retention_keeps(bench: AdminBench) -> None:
     topic = await closed_ledger(bench)
     await policies.set_on_namespace(bench.engine, NAMESPACE, BY_NAME["retention"], NOTHING)
     await until(lambda: topic.policies.storage.retention_minutes == 0)
@@ -121,7 +123,7 @@ async def test_a_ttl_frees_what_nobody_keeps_by_retention(bench: AdminBench) -> 
 
 
 @pytest.mark.parametrize("name", ["destination_storage", "message_age"])
-async def test_a_quota_evicts_what_it_was_told_to_or_sends_producers_away(
+async def test_a_quota_evicts_the_previewed_entries_or_disconnects_producers(
     bench: AdminBench, name: str
 ) -> None:
     topic = await bench.loaded(TOPIC)
@@ -147,7 +149,7 @@ async def test_a_quota_evicts_what_it_was_told_to_or_sends_producers_away(
     assert (await effect(bench, row.name, far))["subscriptions"] == []
 
 
-async def test_subscriptions_and_topics_that_nobody_uses_are_named(bench: AdminBench) -> None:
+async def test_unused_subscriptions_and_topics_are_named(bench: AdminBench) -> None:
     hour_on = (await bench.loaded(TOPIC)).context.clock.wall_ms() + 3_600_000
     assert (await effect(bench, "subscriptionExpirationTime", 59))["subscriptions"] == []
     preview = await effect(bench, "subscriptionExpirationTime", 59, at_ms=hour_on)
@@ -205,7 +207,7 @@ async def test_topics_with_a_value_of_their_own_are_listed(bench: AdminBench) ->
     assert await asked("messageTTL") == {str(parted): 60, str(one_more): 80}
 
 
-async def test_a_policy_that_takes_nothing_has_no_effect_to_ask_for(bench: AdminBench) -> None:
+async def test_a_policy_that_removes_nothing_has_no_effect_to_preview(bench: AdminBench) -> None:
     with pytest.raises(NotFound, match="No effect is computed"):
         await effect(bench, "maxProducersPerTopic", 1)
     with pytest.raises(NotFound):

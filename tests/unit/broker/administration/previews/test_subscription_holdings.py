@@ -51,7 +51,7 @@ async def delete(bench: AdminBench, seen: Any, **how: bool) -> dict[str, Any]:
     return await bench.engine.call(DELETE_SUBSCRIPTION, args)
 
 
-async def test_what_is_not_acknowledged_and_who_is_connected_is_reported(bench: AdminBench) -> None:
+async def test_holdings_report_the_backlog_and_the_connected_consumers(bench: AdminBench) -> None:
     await bench.admin.call(SKIP_MESSAGES, Skip(TOPIC, "s", 5))
     holding = await held(bench)
     assert (holding["entries"], holding["messages"], holding["exact"], holding["unread"]) == (
@@ -70,7 +70,7 @@ async def test_what_is_not_acknowledged_and_who_is_connected_is_reported(bench: 
     ]
 
 
-async def test_a_deletion_counts_what_came_after_the_preview(bench: AdminBench) -> None:
+async def test_a_deletion_counts_entries_published_after_the_preview(bench: AdminBench) -> None:
     seen = (await held(bench))["seen"]
     await bench.admin.call(SKIP_MESSAGES, Skip(TOPIC, "s", 2))
     await bench.publish(TOPIC, 3)
@@ -112,7 +112,7 @@ async def test_consumers_keep_a_subscription_unless_it_is_forced(bench: AdminBen
     assert (client.dropped, other.dropped) == ([1], [2])
 
 
-async def test_what_is_no_preview_is_refused(bench: AdminBench) -> None:
+async def test_an_invalid_preview_is_refused(bench: AdminBench) -> None:
     seen = (await held(bench))["seen"]
     for wrong in ({}, {**seen, "last": "x"}, {**seen, "unread": "many"}, 3):
         with pytest.raises(InvalidRequest, match="seen"):
@@ -120,7 +120,7 @@ async def test_what_is_no_preview_is_refused(bench: AdminBench) -> None:
     assert (await held(bench))["entries"] == 12
 
 
-async def test_a_subscription_that_cannot_be_read_is_seen_so_or_not_deleted(
+async def test_an_unreadable_subscription_is_deleted_only_if_previewed_as_unreadable(
     bench: AdminBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = await bench.loaded(TOPIC)
@@ -145,7 +145,7 @@ async def disconnect(bench: AdminBench, consumer: dict[str, Any]) -> dict[str, A
     return await bench.engine.call(DISCONNECT_CONSUMER, args)
 
 
-async def test_one_consumer_is_sent_away_and_another_gets_what_it_held(bench: AdminBench) -> None:
+async def test_a_disconnected_consumers_messages_go_to_another(bench: AdminBench) -> None:
     _, first = await attach(bench, TOPIC, "a", permits=12)
     await until(lambda: len(first.received) == 12)
     _, second = await attach(bench, TOPIC, "b", id=2)
