@@ -29,7 +29,7 @@ async def bench() -> AsyncIterator[Bench]:
 
 @pytest.fixture
 async def uncached() -> AsyncIterator[Bench]:
-    """No entry is in memory once it is stored."""
+    """A bench without a cache: no entry is in memory once it is stored."""
     async with opened(settings=ManagedSettings(cache_bytes_max=1)) as made:
         await made.topic.subscriptions.create("s", FIRST, {})
         yield made
@@ -145,7 +145,7 @@ async def test_an_oldest_entry_outside_memory_is_the_one_of_the_last_check(
     assert row(bench)["oldest_at"] == 1_000
     position = first_due(bench)
     await bench.subscription.moves.skip(1)
-    assert row(bench)["oldest_at"] == 1_000  # never younger than it is
+    assert row(bench)["oldest_at"] == 1_000  # never younger than the actual oldest
     await round_of(bench, "quotas")
     assert row(bench)["oldest_at"] == 2_000
     await bench.subscription.moves.reset(position)

@@ -22,7 +22,7 @@ QUIET = Sighting(0.0, 0)
 
 
 class Life:
-    """A subscription seen once a second, by a clock of its own."""
+    """Subscription that is observed once a second of simulated time."""
 
     def __init__(self, **first: Any) -> None:
         self.seen = QUIET._replace(**first)
@@ -258,7 +258,7 @@ def test_a_healthy_subscription_is_never_behind(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_bursts_that_are_worked_off_are_no_lag(seed: int) -> None:
-    """10,000 messages in five seconds, worked off at 300 a second, every minute."""
+    """Publish 10,000 messages in five seconds of every minute, consumed at 300 a second."""
     random = Random(seed)
     life = Life(consumers=1, flowed=1, joined=1, paused="append")
     backlog = 0
@@ -270,7 +270,7 @@ def test_bursts_that_are_worked_off_are_no_lag(seed: int) -> None:
 
 
 def test_a_growing_hot_key_is_reported_without_a_break() -> None:
-    """Growing by 1.8 per second, not in every moment: its consumer also catches up a little."""
+    """Grow the backlog by 1.8 a second on average, while the consumer now and then catches up a little."""
     life = Life()
     life(consumers=3, flowed=1, joined=1, paused="append", rate_out=12.0)
     life(backlog=200, out=True)

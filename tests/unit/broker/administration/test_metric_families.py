@@ -1,4 +1,4 @@
-"""Names of families: each once, as Pulsar's, counters where the name says so."""
+"""Metric families: each name occurs once and is Pulsar's, and its type fits the name."""
 
 from engine.broker.administration import metric_families as F
 

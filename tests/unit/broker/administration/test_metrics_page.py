@@ -1,4 +1,4 @@
-"""The broker's /metrics page: Pulsar's families, with what the topics' own statistics say."""
+"""The broker's /metrics page: Pulsar's families, with the values of the topics' own statistics."""
 
 import asyncio
 import time
@@ -135,7 +135,7 @@ async def test_without_topics_namespaces_have_the_sums() -> None:
 async def test_entries_stored_in_the_last_minute_are_reported_by_size_and_latency() -> None:
     async with B.opened() as bench:
         await bench.publish(3)
-        assert not (await families(bench))["pulsar_entry_size_count"], "the minute is not over"
+        assert not (await families(bench))["pulsar_entry_size_count"], "the minute is not complete"
         written = bench.topic.written
         assert written is not None
         written._since -= 1

@@ -92,7 +92,8 @@ class FeedReader:
 
 @pytest.fixture
 async def reader(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FeedReader]:
-    monkeypatch.setattr(subscription_feed, "SWEEP_ROUNDS", 1 << 30)  # nothing is found by chance
+    # Without sweeps an untouched topic is not read.
+    monkeypatch.setattr(subscription_feed, "SWEEP_ROUNDS", 1 << 30)
     monkeypatch.setattr(change_feed, "WAIT_MAX_S", 0.001)
     async with opened() as bench:
         yield FeedReader(bench)
@@ -121,7 +122,7 @@ async def test_a_subscription_without_consumers(reader: FeedReader) -> None:
     )
     await reader.bench.subscription.moves.clear()
     await reader.live(8)
-    assert FULL not in reader.rows, "nothing waits and nothing flows"
+    assert FULL not in reader.rows, "no backlog and no traffic"
 
 
 async def test_a_consumer_without_permits(reader: FeedReader) -> None:
@@ -294,7 +295,7 @@ async def test_idle_subscriptions_are_not_read(reader: FeedReader, monkeypatch: 
     assert looks == []
     monkeypatch.setattr(subscription_feed, "SWEEP_ROUNDS", 30)
     await reader.live(60)
-    assert len(looks) == 1 or len(looks) == 2, "but now and then"
+    assert len(looks) == 1 or len(looks) == 2, "read only by a sweep"
 
 
 async def test_removed_topics_are_reported(reader: FeedReader) -> None:
@@ -307,4 +308,4 @@ async def test_removed_topics_are_reported(reader: FeedReader) -> None:
     other = TopicName.parse("persistent://public/default/other")
     await reader.bench.registry.get(other, create=True)
     await reader.live(1)
-    assert reader.rows == {}, "a topic without anything to tell has no row"
+    assert reader.rows == {}, "a topic without anything to report has no row"

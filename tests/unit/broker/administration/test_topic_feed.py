@@ -23,7 +23,7 @@ OTHER = TopicName.parse("persistent://public/default/other")
 
 
 class Followed:
-    """A gateway's side: its rows, after each count."""
+    """The gateway's side of the feed: its rows after each count."""
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
@@ -153,7 +153,7 @@ async def test_nothing_is_reported_after_rates_fell_to_zero(followed: Followed) 
         if not answer["rows"]:
             break
     assert rates[0] > rates[5] > rates[-1] == 0
-    assert not followed.bench.registry.tick(1.0), "nothing of it needs to be looked at"
+    assert not followed.bench.registry.tick(1.0), "no topic needs to be read"
 
 
 async def test_trimmed_ledgers_no_longer_count_as_storage(followed: Followed) -> None:

@@ -29,13 +29,13 @@ QUICK = ManagedSettings(
     cursor_persist_interval_s=3600,
 )
 SILENT_CALLS = 3
-"""More than are tried for one write, and few enough for what is tried until it succeeds."""
+"""Unanswered calls: more than the attempts of one write, few enough for operations that retry until they succeed."""
 CALLS_MAX = 60
 
 
 @dataclass(frozen=True)
 class Verb:
-    """``work`` on a topic of four entries whose subscription "s" has acknowledged one; what then ``holds``."""
+    """Operation on a topic of four entries whose subscription "s" acknowledged one, and a check of its result."""
 
     work: Callable[[Bench], Awaitable[object]]
     holds: Callable[[Bench], bool]
@@ -98,7 +98,7 @@ VERBS = {
 
 
 class Silence:
-    """The one store of the broker under test."""
+    """The failing store of the broker under test."""
 
     store: FailingStore
 

@@ -1,4 +1,4 @@
-"""A compacted ledger is searched and read by places in the topic."""
+"""Compacted ledgers, searched and read by positions in the topic."""
 
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Sequence

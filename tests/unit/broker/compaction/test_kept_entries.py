@@ -1,4 +1,4 @@
-"""Entries of compacted ledgers: as written by Apache's brokers, and given back by places in the topic."""
+"""Entries of compacted ledgers: written as by Apache's brokers, and returned by positions in the topic."""
 
 import pytest
 from hypothesis import given

@@ -65,7 +65,7 @@ def compact(entries: list[bytes], *, retain: bool = False) -> tuple[list[bytes |
 
 
 def seen(entries: list[bytes | None]) -> list[tuple[int, int, str | None, bytes | None]]:
-    """Entry, index, key and value of each message that is there."""
+    """Return entry, index, key and value of each message that was not compacted out."""
     return [
         (number, message.batch_index, message.key, message.value or None)
         for number, entry in enumerate(entries)
@@ -101,7 +101,7 @@ def test_a_compacted_batch_keeps_its_positions_size_and_metadata(sent: list[Sent
         before, after = read_metadata(entry), read_metadata(left)
         assert before is not None
         assert after is not None
-        assert left[:2] == entry[:2]  # what a broker put before it stays
+        assert left[:2] == entry[:2]  # the broker's metadata in front of the entry stays
         if source.batched:
             assert len(unpack_entry(left).messages) == len(source.messages)
             before.uncompressed_size = after.uncompressed_size
@@ -159,7 +159,7 @@ def chunk(uuid: str, index: int, count: int, key: str | None = None) -> bytes:
 
 
 def stay(entries: list[bytes], *, retain: bool = False) -> list[int]:
-    """Numbers of the entries that stay, as a second compaction leaves them, too."""
+    """Return the numbers of the entries that stay; check that a second compaction leaves them unchanged."""
     kept, _ = compact(entries, retain=retain)
     left = [entry for entry in kept if entry is not None]
     assert compact(left, retain=retain)[0] == left
@@ -179,7 +179,8 @@ def test_a_later_message_replaces_all_chunks() -> None:
     second = [chunk("n", i, 2, "k") for i in range(2)]
     new = packed(b"new", partition_key="k")
     assert stay([*first, new]) == [2]
-    assert stay([first[0], new, first[1]]) == [0, 2]  # it is as late as its last chunk
+    # A chunked message is as late as its last chunk.
+    assert stay([first[0], new, first[1]]) == [0, 2]
     assert stay([first[0], second[0], first[1], second[1]]) == [1, 3]
     assert stay([*first, packed(b"", partition_key="k")]) == []
 

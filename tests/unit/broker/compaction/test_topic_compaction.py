@@ -1,4 +1,5 @@
-"""A topic's compaction, over its whole life: what readers see, what is kept, and what a crash at any step leaves."""
+"""Compaction of a topic: the messages that readers receive, the ledgers that are kept, and the state after a crash at
+any step."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -148,7 +149,7 @@ async def test_readers_receive_compacted_messages_and_then_the_topic(rig: Rig) -
 async def test_compacted_messages_outlive_the_topics_ledgers_and_its_owner(rig: Rig) -> None:
     rig.bench.everything.ledger_entries = 4
     await reloaded(rig)
-    await rig.compact()  # from now on nothing is trimmed that it has not seen
+    await rig.compact()  # entries that the compaction has not read are not trimmed from now on
     for i in range(5):
         await rig.put(("a", b"%d" % i), (f"k{i}", b"v"), ("z", b"x"), ("z", b""))
     (place, *_) = await rig.put(("last", b"1"))
@@ -284,7 +285,7 @@ async def test_a_reader_continues_at_its_position_when_the_topic_is_compacted_ag
     rest: list[Pair] = []
     while len(rest) < 5:
         rest += pairs_in(await slow.next())
-    # What was read ahead may be what was kept before; the last of each key comes all the same.
+    # Entries read ahead may be those of the previous compaction; the last message of each key arrives nevertheless.
     assert dict(rest)["k9"] == b"1"
     assert dict(rest)["k3"] == b"2"
 
@@ -483,7 +484,7 @@ async def test_only_the_compaction_moves_its_cursor(rig: Rig) -> None:
 
 
 class Fragile:
-    """A store that answers ``left`` more changes, and then none."""
+    """Store that accepts ``left`` more changes and fails all later ones."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
@@ -521,7 +522,8 @@ async def test_a_crash_at_any_step_leaves_the_old_or_the_new_ledger_and_no_other
         fragile[0].left = survived
         bench.topic.compaction.start()
         await until(lambda: fragile[0].left <= 0 or bench.topic.compaction.status != "RUNNING")
-        await asyncio.sleep(0.05)  # time: what it does after its last change is part of the crash
+        # The steps after the last change are part of the crash.
+        await asyncio.sleep(0.05)
         bench.topic.log.abandon()
         fragile[0].left = 1 << 30
         await reloaded(rig, killed=True)
@@ -533,7 +535,7 @@ async def test_a_crash_at_any_step_leaves_the_old_or_the_new_ledger_and_no_other
         stats = bench.topic.log.stats()
         known = {ledger.ledger_id for ledger in stats.ledgers} | {stats.current_ledger_id}
         known |= {cursor.stats().cursor_ledger_id, cursor.properties[COMPACTED_LEDGER]}
-        # One that was made and not yet named is empty, and the only one that may be left.
+        # A ledger that was created and not yet named is empty, and the only one that may remain.
         left = list(rig.ledgers() - known)
         assert len(left) <= 1
         for ledger_id in left:

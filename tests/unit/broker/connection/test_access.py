@@ -1,4 +1,4 @@
-"""Every command that needs a right is refused by a judge that allows nothing, and changes nothing then."""
+"""Commands that need a right: a judge that allows nothing refuses every one, and they change nothing."""
 
 import asyncio
 from collections.abc import Callable
@@ -55,7 +55,7 @@ def answers_of(sent: bytearray) -> list[Any]:
 
 
 def refusal_of(answer: Any) -> tuple[int, int, str]:
-    """Request, code and text of an answer, whatever its fields are called."""
+    """Return the request id, code and text of an answer, whichever fields hold them."""
     fields = {field.name: value for field, value in answer.ListFields()}
     code = fields.get("error", fields.get("error_code", -1))
     return fields["request_id"], code, fields.get("message", fields.get("error_message", ""))

@@ -23,7 +23,7 @@ ALL_MAX = 3 << 20
 SENT = 12 << 20
 """Bytes that each producer sends, more than sockets buffer."""
 READ = 512 << 10
-"""More than one read of a socket brings."""
+"""Bytes, more than one read of a socket returns."""
 
 
 class SlowStorage:
@@ -101,7 +101,7 @@ async def test_fast_producers_over_slow_storage_are_not_read_beyond_the_budgets(
         assert budget.bytes <= ALL_MAX + PRODUCERS * READ
         for session in sessions._open:
             assert session.publish_budget.bytes <= EACH_MAX + READ
-        assert not any(task.done() for task in floods), "they wait with what they have"
+        assert not any(task.done() for task in floods), "the producers wait with unsent entries"
         own = sum(
             min(session.publish_budget.bytes, PUBLISH_SHARE_BYTES) for session in sessions._open
         )

@@ -49,7 +49,7 @@ def test_invalid_ranges_are_refused(ranges: list[tuple[int, int]], why: str) -> 
 
 
 class Asker:
-    """A connection to a broker whose topic has six entries of the times 10 to 60 s."""
+    """Connection to a broker whose topic has six entries, published at 10 to 60 s."""
 
     def __init__(self, bench: Bench, link: BrokerLink) -> None:
         self.bench = bench
@@ -154,7 +154,7 @@ async def test_a_seek_to_a_negative_time_goes_to_the_first_message(asker: Asker)
 
 
 class Subscriber(Client):
-    """A client whose every command is kept in order, whether sent or an answer: kind, and whether it is active."""
+    """Client that records commands and answers in order: the kind, and whether the consumer is active."""
 
     def __init__(self, bench: Bench) -> None:
         super().__init__()

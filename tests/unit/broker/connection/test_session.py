@@ -110,7 +110,8 @@ async def test_commands_behind_connect_wait_for_its_answer() -> None:
         ]
         assert identities == [Identity("app")]
         session.closed(None)
-        assert session.identity == Identity("app")  # also for what ends after the connection
+        # Requests that end after the connection still need the identity.
+        assert session.identity == Identity("app")
 
 
 async def test_a_close_received_with_its_open_takes_effect() -> None:

@@ -146,7 +146,7 @@ NAMES = st.sets(st.sampled_from([f"{START}{kind}-{i}" for kind in "tu" for i in 
 def test_updates_add_up_to_the_matching_topics(
     lists: list[set[str]], begun: int, data: st.DataObject
 ) -> None:
-    """``begun``: how many changes come before the client has its answer."""
+    """Apply ``begun`` changes before the client has its answer, and the others after it."""
     client = Watching()
     watch = _Watch(client, 3, NamespaceName.parse("public/default"), f"{START}t-.*")
     matching = {name for name in lists[0] if "/t-" in name}

@@ -77,7 +77,7 @@ async def test_a_bundle_is_placed_on_a_broker_for_the_kind_of_topic(of_one_kind:
     assert place.owner.native_url != f"pulsar://{of_one_kind}:6650"
 
 
-async def test_a_topic_without_a_broker_of_its_kind_is_refused_by_the_chosen_one() -> None:
+async def test_a_topic_without_a_broker_of_its_kind_is_placed_on_any_broker() -> None:
     server = MemoryServer()
     await bootstrap(server.session(), cluster="standalone", broker_url="b", web_url="w")
     only = await _broker(server, "one", persistent=False)
@@ -85,7 +85,7 @@ async def test_a_topic_without_a_broker_of_its_kind_is_refused_by_the_chosen_one
 
 
 class LastPlacer:
-    """Ranks brokers by their names, the last one first."""
+    """Placer that ranks brokers by name in descending order."""
 
     def order(self, bundle: BundleName, broker_ids: Iterable[str]) -> list[str]:
         return sorted(broker_ids, reverse=True)

@@ -1,4 +1,4 @@
-"""Durations: sums since the start, quantiles of the latest."""
+"""Durations: sums since the start, quantiles of the latest samples."""
 
 from engine.broker.control.durations import LATEST, Durations
 

@@ -1,4 +1,4 @@
-"""Settings that change while brokers run: for all of them, kept, checked, seen by what is loaded."""
+"""Settings that change while brokers run: checked, stored, and applied by all brokers and loaded topics."""
 
 import asyncio
 import logging
@@ -179,7 +179,7 @@ async def test_a_broker_reports_values_in_force_and_the_effect_of_a_proposed_one
     wrong = (await live(instance, name, "abc"))[name]
     assert (wrong["would_be"], wrong["refused"]) == ("0", "")
     assert wrong["refusal"] == "must be a whole number from 0 to 2147483647, not 'abc'"
-    assert runtime(broker, name) == "5", "a question changes nothing"
+    assert runtime(broker, name) == "5", "a request for the effect changes nothing"
     assert await live(instance, "brokerServicePort", "1") == {}
 
 

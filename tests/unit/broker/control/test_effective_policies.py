@@ -26,14 +26,14 @@ SETTINGS = PolicySettings(
 )
 
 
-def found(stored: dict[str, Any], topic: dict[str, Any] | None = None) -> Any:
+def merged(stored: dict[str, Any], topic: dict[str, Any] | None = None) -> Any:
     return in_force(SETTINGS, stored, topic or {})
 
 
 def test_without_anything_stored_the_defaults_hold() -> None:
-    policies = namespace_policies(found({}))
+    policies = namespace_policies(merged({}))
     assert (policies.auto_topic, policies.new_partitions, policies.max_topics) == (True, 3, 9)
-    assert topic_policies(found({}), {}) == TopicPolicies()
+    assert topic_policies(merged({}), {}) == TopicPolicies()
 
 
 def test_stored_policies_override_the_defaults() -> None:
@@ -56,11 +56,11 @@ def test_stored_policies_override_the_defaults() -> None:
             "message_age": {"limitSize": -1, "limitTime": 5, "policy": "consumer_backlog_eviction"}
         },
     }
-    policies = namespace_policies(found(stored))
+    policies = namespace_policies(merged(stored))
     assert (policies.auto_topic, policies.new_partitions, policies.max_topics) == (False, 0, 0)
     own = {"messageTTLInSeconds": 7, "maxConsumerPerTopic": 4}
     assert topic_policies(
-        found(stored, own), of_subscriptions(own, SUBSCRIPTION_RATE)
+        merged(stored, own), of_subscriptions(own, SUBSCRIPTION_RATE)
     ) == TopicPolicies(
         storage=StoragePolicies(
             ensemble=5, write_quorum=3, ack_quorum=2, retention_minutes=-1, retention_mb=10
@@ -73,16 +73,16 @@ def test_stored_policies_override_the_defaults() -> None:
 def test_delays_that_are_not_respected_are_not_limited() -> None:
     stored = {"tickTime": 1000, "active": False, "maxDeliveryDelayInMillis": 60_000}
     assert (
-        topic_policies(found({"delayed_delivery_policies": stored}), {}).publish.delay_max_ms == 0
+        topic_policies(merged({"delayed_delivery_policies": stored}), {}).publish.delay_max_ms == 0
     )
     stored["active"] = True
-    policies = topic_policies(found({"delayed_delivery_policies": stored}), {})
+    policies = topic_policies(merged({"delayed_delivery_policies": stored}), {})
     assert policies.publish.delay_max_ms == 60_000
 
 
 def test_a_partitioned_override_without_a_count_takes_the_brokers() -> None:
     override = {"allowAutoTopicCreation": True, "topicType": "partitioned"}
-    policies = namespace_policies(found({"autoTopicCreationOverride": override}))
+    policies = namespace_policies(merged({"autoTopicCreationOverride": override}))
     assert policies.new_partitions == 3
 
 
@@ -124,7 +124,7 @@ def test_rates_of_the_namespace_and_the_topics_own() -> None:
         },
     }
     assert topic_policies(
-        found(stored, own), of_subscriptions(own, SUBSCRIPTION_RATE)
+        merged(stored, own), of_subscriptions(own, SUBSCRIPTION_RATE)
     ) == TopicPolicies(
         rates=RatePolicies(
             publish=MaxRate(messages=10),
@@ -148,7 +148,7 @@ def test_stored_negative_numbers_count_as_zero() -> None:
         "delayedDeliveryTickTimeMillis": -(1 << 63),
         "delayedDeliveryMaxDelayInMillis": -1,
     }
-    policies = topic_policies(found({"subscription_expiration_time_minutes": -1}, own), {})
+    policies = topic_policies(merged({"subscription_expiration_time_minutes": -1}, own), {})
     assert policies.backlog.message_ttl_s == policies.subscriptions.expiration_minutes == 0
     assert policies.deduplication.snapshot_interval_s == policies.publish.message_bytes_max == 0
     assert (

@@ -1,4 +1,4 @@
-"""Registered schemas of a log: Apache's records to the byte, and what another version wrote is not damaged."""
+"""Registered schemas of a log: records equal Apache's to the byte, and events of other versions are not damaged."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Isolation policies where brokers take and give up bundles: real brokers, one bookie, metadata in memory."""
+"""Isolation policies while brokers acquire and release bundles: real brokers, one bookie, metadata in memory."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -50,7 +50,7 @@ async def isolate(
 
 
 async def place(instance: BrokerInstance, topics: list[TopicName]) -> set[str]:
-    """Native URLs of who serves ``topics``, which are looked up."""
+    """Look up ``topics`` and return the native URLs of their brokers."""
     answers = [await instance.admin.call(LOOKUP, OnTopic(topic)) for topic in topics]
     return {answer["brokerUrl"] for answer in answers}
 
@@ -63,7 +63,7 @@ async def settled(instance: BrokerInstance, topics: list[TopicName], *on: Broker
                 if await place(instance, topics) == wanted:
                     return
             except NotReady:
-                pass  # a bundle is being given up
+                pass  # a bundle is being released
             await asyncio.sleep(0.02)
 
 

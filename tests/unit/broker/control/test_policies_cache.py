@@ -21,7 +21,7 @@ def with_ttl(seconds: int) -> bytes:
 
 
 class NoneOfTheirOwn:
-    """No topic has policies of its own."""
+    """Topic policies that are always empty."""
 
     async def get(self, topic: TopicName, *, everywhere: bool = False) -> Document:
         return {}

@@ -1,4 +1,4 @@
-"""Limits of what passes in a time: the rate held, bursts bounded, everybody in line served in turn."""
+"""Rate limits: the rate is held, bursts are bounded, and waiting users are served in turn."""
 
 import asyncio
 from collections import Counter
@@ -24,7 +24,7 @@ def test_tokens_arrive_evenly_up_to_those_of_one_period() -> None:
     assert bucket.left(100.0) == 100
 
 
-def test_a_new_rate_keeps_the_debt_up_to_one_of_its_periods() -> None:
+def test_a_new_rate_keeps_the_debt_and_at_most_one_of_its_periods_of_tokens() -> None:
     bucket = TokenBucket(100, 1, 0.0)
     bucket.change(10, 1)
     assert bucket.left(0.0) == 10
@@ -71,7 +71,7 @@ async def test_a_rate_is_held_and_a_burst_is_at_most_one_period() -> None:
     assert taker.took == 1000
     await asyncio.sleep(10)
     assert taker.took == pytest.approx(11_000, rel=0.01)
-    assert taker.times <= 1001, "once each pause, never once a message"
+    assert taker.times <= 1001, "called once per pause, not once per message"
 
 
 async def test_waiting_users_of_a_rate_get_equal_shares() -> None:
@@ -83,7 +83,7 @@ async def test_waiting_users_of_a_rate_get_equal_shares() -> None:
     await asyncio.sleep(20)
     shares = Counter({i: taker.took for i, taker in enumerate(takers)})
     assert sum(shares.values()) == pytest.approx(21 * 300, rel=0.02)
-    later = [shares[1], shares[2], shares[0] - 300]  # the first one had the burst
+    later = [shares[1], shares[2], shares[0] - 300]  # the first user had the burst
     assert max(later) < 1.2 * min(later), shares
 
 

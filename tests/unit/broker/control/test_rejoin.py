@@ -1,4 +1,5 @@
-"""A broker whose session is lost again while it registers: in the end it is listed and serves, or says it does not."""
+"""A broker whose session is lost again while it registers: in the end it is listed and serves, or
+reports that it does not."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,7 +22,7 @@ from engine.settings import load
 from tests.support.stores.losing import LosingStore
 
 STEPS = 7
-"""Calls of one registration, and some."""
+"""Calls of one registration and a few more."""
 
 
 class Bench:
@@ -89,7 +90,9 @@ async def test_two_sessions_lost_at_any_steps_of_one_registration(
             bench.store.lose_at({i: first, j: second})
             bench.store.lose()
             await bench.settled(f"lost {first} call {i} and {second} call {j}")
-    assert bench.store.lost - lost > STEPS * STEPS + STEPS, "many a second loss came in time"
+    assert bench.store.lost - lost > STEPS * STEPS + STEPS, (
+        "most second losses fell into the registration"
+    )
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

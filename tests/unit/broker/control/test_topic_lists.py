@@ -77,7 +77,7 @@ async def test_changes_keep_their_order_when_the_caller_that_listed_is_cancelled
     caller.cancel()
     change(everything, ["a"])
     await until(followed.lock.locked)
-    for _ in range(10):  # turns of the loop that a list takes, were it not held up
+    for _ in range(10):  # as many turns of the loop as an unblocked listing needs
         await asyncio.sleep(0)
     assert slow.names == {"a"}
     busy.set()
@@ -103,7 +103,7 @@ async def test_others_run_between_two_followers_of_a_change() -> None:
         await lists.follow(NAMESPACE, follower)
     change(everything, ["a"])
     await until(lambda: all(follower.times for follower in followers))
-    assert before == [0, 1, 2, 3, 4]  # a callback ran between each two of them
+    assert before == [0, 1, 2, 3, 4]  # a callback ran between any two of them
     await lists.close()
 
 

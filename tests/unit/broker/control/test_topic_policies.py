@@ -41,7 +41,7 @@ GOLDEN = Path(__file__).resolve().parents[3] / "golden/change_events/apache.json
 NAMESPACE = NamespaceName.parse("public/default")
 TOPIC = NAMESPACE.topic("t")
 SOON_S = 60.0
-"""A change is seen everywhere in milliseconds; a busy machine gets this long."""
+"""Seconds within which all brokers must see a change. It takes milliseconds; the rest is for a busy machine."""
 
 
 @pytest.fixture

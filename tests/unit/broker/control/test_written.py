@@ -1,4 +1,4 @@
-"""Entries by size and by how long they took, of the last whole minute."""
+"""Entries stored in the last complete minute, by size and by latency."""
 
 from engine.base.slices import Slice
 from engine.broker.control.written import LATENCIES_MS, MINUTE_S, SIZES, Written

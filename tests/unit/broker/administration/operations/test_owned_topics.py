@@ -1,4 +1,4 @@
-"""Topics and subscriptions as administrative operations find them, and the refusals where there are none."""
+"""Topics and subscriptions that administrative operations look up, and the refusals when they are missing."""
 
 import pytest
 

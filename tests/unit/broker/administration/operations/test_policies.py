@@ -21,7 +21,7 @@ pytestmark = pytest.mark.virtual_time
 NAMESPACE = NamespaceName.of("public", "default")
 TOPIC = TopicName.parse("persistent://public/default/t")
 TTL = BY_NAME["messageTTL"]
-WITHIN_S = 30.0  # less than the round in which everything is looked at again
+WITHIN_S = 30.0  # less than the interval at which all policies are read again
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ async def test_a_deleted_namespace_leaves_no_log_of_its_topics_policies(bench: A
     assert [str(loaded.name.local) for loaded in registry.topics(name)] == ["__change_events"]
     with pytest.raises(Conflict):
         await namespaces.delete(bench.engine, name)
-    assert registry.topics(name), "what a refused deletion left alone"
+    assert registry.topics(name), "a refused deletion unloads nothing"
     await topics.delete(bench.engine, topic, force=False)
     await namespaces.delete(bench.engine, name)
     assert registry.topics(name) == []

@@ -1,4 +1,4 @@
-"""Schemas through the services of REST: versions, verdicts, deletions, and what follows from policies."""
+"""Schemas through the services of REST: versions, compatibility checks, deletions, and the effect of policies."""
 
 import asyncio
 import base64
@@ -85,7 +85,7 @@ async def test_an_incompatible_schema_is_reported_and_a_check_changes_nothing(
     with pytest.raises(Conflict, match="field b"):
         await schemas.register(engine, TWO)
     await policies.set_on_namespace(engine, NAMESPACE, STRATEGY, "FORWARD")
-    async with asyncio.timeout(60):  # brokers know by watch
+    async with asyncio.timeout(60):  # brokers learn of it by a watch
         while not (await schemas.check(engine, TWO))["compatibility"]:
             await asyncio.sleep(0.01)
     assert len(await schemas.versions(engine, TOPIC)) == 1

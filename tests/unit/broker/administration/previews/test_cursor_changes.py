@@ -1,4 +1,4 @@
-"""Changes of cursors as they are previewed and confirmed, on a broker over a real bookie, with batches and holes."""
+"""Previews and confirmed changes of cursors, on a broker over a real bookie, with batches and holes."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -189,7 +189,7 @@ async def test_an_undone_skip_restores_the_cursor(bench: AdminBench) -> None:
     previewed = await preview(bench, "skip-all")
     await make(bench, previewed, "skip-all")
     assert (await cursor_of(bench)).backlog_entries() == 0
-    await bench.restart()  # what is needed to undo it is stored with it
+    await bench.restart()  # the data needed for the undo is stored with the cursor
     (last,) = await bench.admin.call(LAST_CHANGES, OnTopic(TOPIC))
     assert last.pop("kept_until") == last["at"] + KEPT_MS
     assert last["at"] > 0
@@ -255,7 +255,7 @@ async def test_the_preview_of_an_undo_counts_the_acknowledgements_it_would_lose(
     await make(bench, await preview(bench, "skip-all"), "skip-all")
     args = ResetCursor(TOPIC, "s", timestamp_ms=0)
     await bench.admin.call(RESET_CURSOR, args)
-    (await cursor_of(bench)).acknowledge(at[:4])  # delivered again, and taken
+    (await cursor_of(bench)).acknowledge(at[:4])  # redelivered and acknowledged
     previewed = await preview(bench, "undo", undo="one")
     assert (previewed["moved"], previewed["again"], previewed["gone"]) == (6, 4, 0)
 

@@ -160,7 +160,9 @@ async def test_unused_subscriptions_and_topics_are_named(bench: AdminBench) -> N
     caught_up = {**rule, "inactiveTopicDeleteMode": "delete_when_subscriptions_caught_up"}
     assert not (await effect(bench, "inactiveTopicPolicies", caught_up))["deleted"], "a backlog"
     await bench.admin.call(CLEAR_BACKLOG, OnSubscription(TOPIC, "s"))
-    assert not (await effect(bench, "inactiveTopicPolicies", caught_up))["deleted"], "kept for ever"
+    assert not (await effect(bench, "inactiveTopicPolicies", caught_up))["deleted"], (
+        "retained without limit"
+    )
     await policies.set_on_namespace(bench.engine, NAMESPACE, BY_NAME["retention"], NOTHING)
     topic = await bench.loaded(TOPIC)
     await until(lambda: topic.policies.storage.retention_minutes == 0)
