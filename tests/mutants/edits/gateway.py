@@ -369,7 +369,7 @@ EDITS = (
         "admin_ui/feeds.py::Feeds.watch",
         "if feed is None:",
         "if True:",
-        (f"{FEEDS}::test_all_who_watch_the_same_share_one_producer",),
+        (f"{FEEDS}::test_watchers_of_equal_parameters_share_one_producer",),
     ),
     Edit(
         "feed-ends-with-its-first-failure",
@@ -382,14 +382,14 @@ EDITS = (
         self._fail(error)
         return
         """,
-        (f"{FEEDS}::test_a_body_that_fails_is_told_once_and_tried_again",),
+        (f"{FEEDS}::test_a_failing_body_is_reported_once_and_retried",),
     ),
     Edit(
         "feed-outlives-its-watchers",
         "admin_ui/feeds.py::FeedWatch.end",
         "await self.feed.close()",
         "pass",
-        (f"{FEEDS}::test_it_goes_on_until_the_last_watcher_leaves_and_begins_anew",),
+        (f"{FEEDS}::test_a_producer_runs_until_the_last_watcher_leaves_and_starts_again",),
     ),
     Edit(
         "any-cluster-answered",

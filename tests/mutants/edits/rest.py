@@ -186,7 +186,7 @@ EDITS = (
             view.may_change(request) if view is not None else True
         )
         """,
-        (f"{RECORDING}::test_names_that_look_like_a_question_hide_no_change",),
+        (f"{RECORDING}::test_names_that_look_like_a_read_only_call_hide_no_change",),
     ),
     Edit(
         "number-that-is-not-finite-is-taken",
@@ -210,9 +210,7 @@ EDITS = (
         "admin_ui/audit/changed.py::_number",
         "return number if isfinite(number) else text",
         "return number",
-        (
-            "unit/admin_ui/audit/test_audit_changed.py::test_what_no_answer_can_hold_is_shown_as_text",
-        ),
+        ("unit/admin_ui/audit/test_audit_changed.py::test_numbers_outside_json_are_shown_as_text",),
     ),
     Edit(
         "one-address-may-have-all-connections-of-a-private-port",

@@ -122,7 +122,9 @@ EDITS = (
         "admin_ui/policies/services.py::_check",
         "entries > seen[topic][name] and policy is not SIZE_QUOTA",
         "False",
-        ("unit/admin_ui/test_policies.py::test_what_would_take_more_than_was_seen_is_not_saved",),
+        (
+            "unit/admin_ui/test_policies.py::test_a_change_that_would_lose_more_than_previewed_is_not_saved",
+        ),
     ),
     Edit(
         "a-backlog-is-deleted-with-its-topic",

@@ -1,4 +1,4 @@
-"""Racks of bookies by the console's API: told and taken back exactly as previewed."""
+"""Racks of bookies by the console's API: set and removed exactly as previewed."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -28,8 +28,8 @@ def call(link: BenchLink, transactional_db: None) -> Call:
 
 @pytest.fixture
 def bookie(link: BenchLink) -> str:
-    [found] = link.run(lambda engine: all_bookies(engine.store))
-    return found
+    [address] = link.run(lambda engine: all_bookies(engine.store))
+    return address
 
 
 def preview(call: Call, bookie: str, rack: str | None, **more: str) -> Any:
@@ -42,8 +42,8 @@ def apply(call: Call, bookie: str, token: str) -> Answer:
     return call("POST", f"{API}/{bookie}/rack", {"token": token})
 
 
-def tell(link: BenchLink, bookie: str, group: str, facts: dict[str, str]) -> None:
-    """As another tool does."""
+def set_directly(link: BenchLink, bookie: str, group: str, facts: dict[str, str]) -> None:
+    """Set the bookie's rack as another tool does."""
     link.run(lambda engine: set_rack(engine.store, bookie, group, facts))
 
 
@@ -51,53 +51,51 @@ def racks(link: BenchLink) -> Any:
     return link.run(lambda engine: get_racks(engine.store))
 
 
-def test_a_rack_is_told_and_taken_back_as_previewed(
-    call: Call, link: BenchLink, bookie: str
-) -> None:
-    said = preview(call, bookie, "/r1")
-    told = {"group": "default", "rack": "/r1", "hostname": ""}
-    assert (said["before"], said["after"]) == (None, told)
-    assert (said["bookies"], said["without_rack"], said["racks"]) == (1, 0, 1)
+def test_a_rack_is_set_and_removed_as_previewed(call: Call, link: BenchLink, bookie: str) -> None:
+    previewed = preview(call, bookie, "/r1")
+    expected = {"group": "default", "rack": "/r1", "hostname": ""}
+    assert (previewed["before"], previewed["after"]) == (None, expected)
+    assert (previewed["bookies"], previewed["without_rack"], previewed["racks"]) == (1, 0, 1)
     assert AuditEntry.objects.count() == 0, "a question is no change"
     assert racks(link) == {}
-    done = apply(call, bookie, said["token"]).json
-    assert (done["before"], done["after"]) == (None, told)
+    done = apply(call, bookie, previewed["token"]).json
+    assert (done["before"], done["after"]) == (None, expected)
     assert racks(link) == {"default": {bookie: {"rack": "/r1"}}}
     entry = AuditEntry.objects.latest("pk")
     assert (entry.status, entry.target) == (200, f"{API}/{bookie}/rack")
-    assert preview(call, bookie, "/r1")["token"] is None, "it is told already"
+    assert preview(call, bookie, "/r1")["token"] is None, "it is set already"
     back = preview(call, bookie, None)
     assert (back["after"], back["without_rack"], back["racks"]) == (None, 1, 0)
     assert apply(call, bookie, back["token"]).status == 200
     assert racks(link) == {}
-    assert preview(call, bookie, None)["token"] is None, "there is nothing to take back"
+    assert preview(call, bookie, None)["token"] is None, "there is no rack to remove"
 
 
-def test_a_hostname_that_was_told_is_kept(call: Call, link: BenchLink, bookie: str) -> None:
-    tell(link, bookie, "g1", {"rack": "/r1", "hostname": "h"})
-    said = preview(call, bookie, "r2", group="g2")
-    assert said["after"] == {"group": "g2", "rack": "r2", "hostname": "h"}
-    assert apply(call, bookie, said["token"]).status == 200
+def test_a_hostname_that_was_set_is_kept(call: Call, link: BenchLink, bookie: str) -> None:
+    set_directly(link, bookie, "g1", {"rack": "/r1", "hostname": "h"})
+    previewed = preview(call, bookie, "r2", group="g2")
+    assert previewed["after"] == {"group": "g2", "rack": "r2", "hostname": "h"}
+    assert apply(call, bookie, previewed["token"]).status == 200
     assert racks(link) == {"g2": {bookie: {"rack": "r2", "hostname": "h"}}}
 
 
 def test_racks_that_differ_by_their_slash_are_one(call: Call, link: BenchLink, bookie: str) -> None:
-    tell(link, "other:1", "default", {"rack": "/r1"})
-    said = preview(call, bookie, "r1")
-    assert (said["racks"], said["without_rack"]) == (1, 0)
+    set_directly(link, "other:1", "default", {"rack": "/r1"})
+    previewed = preview(call, bookie, "r1")
+    assert (previewed["racks"], previewed["without_rack"]) == (1, 0)
 
 
-def test_what_was_told_since_the_preview_is_left_alone(
+def test_a_rack_that_was_set_since_the_preview_is_not_overwritten(
     call: Call, link: BenchLink, bookie: str
 ) -> None:
-    said = preview(call, bookie, "/r1")
-    tell(link, bookie, "default", {"rack": "/r9"})
-    refused = apply(call, bookie, said["token"])
+    previewed = preview(call, bookie, "/r1")
+    set_directly(link, bookie, "default", {"rack": "/r9"})
+    refused = apply(call, bookie, previewed["token"])
     assert (refused.status, "changed meanwhile" in refused.json["reason"]) == (409, True)
     assert racks(link) == {"default": {bookie: {"rack": "/r9"}}}
 
 
-def test_what_is_no_rack_or_no_bookie_is_refused(call: Call, bookie: str) -> None:
+def test_invalid_racks_and_unknown_bookies_are_refused(call: Call, bookie: str) -> None:
     for field, value in (("rack", "/a/b"), ("rack", "/"), ("rack", "r" * 201), ("group", "")):
         body = {"preview": True, "rack": "/r", field: value}
         refused = call("POST", f"{API}/{bookie}/rack", body)

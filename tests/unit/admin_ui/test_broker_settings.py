@@ -35,9 +35,9 @@ def call(link: BenchLink, transactional_db: None) -> Call:
 
 
 def row(call: Call, name: str = NAME) -> Any:
-    found = call("GET", API)
-    assert found.status == 200, found.json
-    return next(one for one in found.json["rows"] if one["name"] == name)
+    answer = call("GET", API)
+    assert answer.status == 200, answer.json
+    return next(row for row in answer.json["rows"] if row["name"] == name)
 
 
 def preview(call: Call, value: str | None, name: str = NAME) -> Any:
@@ -51,19 +51,23 @@ def apply(call: Call, token: str, name: str = NAME) -> Answer:
 
 
 def store_one(link: BenchLink, value: str | None) -> None:
-    """As another tool does."""
+    """Store the value as another tool does."""
     link.run(lambda engine: brokers.change_setting(engine, NAME, value))
 
 
-def test_every_setting_says_what_it_means_what_it_may_be_and_what_is_in_force(
+def test_every_setting_has_its_meaning_allowed_values_and_value_in_force(
     call: Call, link: BenchLink
 ) -> None:
     broker = link.bench.broker.record.id
-    found = call("GET", API).json
-    assert (found["brokers"], found["silent"], found["others"]) == (1, [], [])
-    assert [one["name"] for one in found["rows"]] == link.bench.broker.running.dynamic.names
-    assert all(one["meaning"] and one["allowed"] for one in found["rows"])
-    assert not any(one["meaning"].endswith(")") for one in found["rows"]), "its name stands beside"
+    answer = call("GET", API).json
+    assert (answer["brokers"], answer["silent"], answer["others"]) == (1, [], [])
+    assert [
+        setting["name"] for setting in answer["rows"]
+    ] == link.bench.broker.running.dynamic.names
+    assert all(setting["meaning"] and setting["allowed"] for setting in answer["rows"])
+    assert not any(setting["meaning"].endswith(")") for setting in answer["rows"]), (
+        "its name stands beside"
+    )
     here = [{"value": "0", "brokers": [broker]}]
     assert row(call) == {
         "name": NAME,
@@ -83,11 +87,14 @@ def test_every_setting_says_what_it_means_what_it_may_be_and_what_is_in_force(
 def test_a_setting_is_set_and_removed_as_previewed(call: Call, link: BenchLink) -> None:
     broker = link.bench.broker.record.id
     asked = AuditEntry.objects.count()
-    said = preview(call, "7")
-    assert (said["would_be"], said["brokers"]) == ([{"value": "7", "brokers": [broker]}], 1)
+    previewed = preview(call, "7")
+    assert (previewed["would_be"], previewed["brokers"]) == (
+        [{"value": "7", "brokers": [broker]}],
+        1,
+    )
     assert AuditEntry.objects.count() == asked, "a question is no change"
     assert row(call)["stored"] is None
-    done = apply(call, said["token"]).json
+    done = apply(call, previewed["token"]).json
     assert (done["row"]["stored"], done["row"]["behind"], done["silent"]) == ("7", [], [])
     assert done["row"]["values"] == [{"value": "7", "brokers": [broker]}]
     assert link.bench.broker.running.dynamic.runtime()[NAME] == "7"
@@ -120,10 +127,12 @@ def test_a_value_that_it_may_not_have_names_the_setting_and_the_limit(call: Call
     assert call("POST", f"{API}/{NAME}", {"value": "1"}).json["field"] == "token"
 
 
-def test_what_was_changed_since_the_preview_is_left_alone(call: Call, link: BenchLink) -> None:
-    said = preview(call, "7")
+def test_a_value_that_was_stored_since_the_preview_is_not_overwritten(
+    call: Call, link: BenchLink
+) -> None:
+    previewed = preview(call, "7")
     store_one(link, "5")
-    refused = apply(call, said["token"])
+    refused = apply(call, previewed["token"])
     assert (refused.status, "stored since the preview" in refused.json["reason"]) == (409, True)
     assert row(call)["stored"] == "5"
     again = preview(call, None)
@@ -133,7 +142,7 @@ def test_what_was_changed_since_the_preview_is_left_alone(call: Call, link: Benc
     assert apply(call, again["token"]).status == 409
 
 
-def test_a_broker_that_has_not_heard_of_it_is_not_said_to_follow(
+def test_a_broker_that_has_not_received_a_value_is_listed_as_behind(
     call: Call, link: BenchLink
 ) -> None:
     broker = link.bench.broker.record.id
@@ -152,7 +161,9 @@ def test_a_broker_that_has_not_heard_of_it_is_not_said_to_follow(
     assert others == [{"name": "loadBalancerEnabled", "stored": "no"}]
 
 
-def test_what_a_broker_cannot_use_is_told_with_its_reason(call: Call, link: BenchLink) -> None:
+def test_a_value_that_a_broker_cannot_use_is_reported_with_the_reason(
+    call: Call, link: BenchLink
+) -> None:
     async def nonsense(engine: Engine) -> None:
         stored = b'{"maxTopicsPerNamespace":"abc"}'
         await engine.store.create(paths.CONFIGURATION, stored, make_parents=True)
@@ -164,16 +175,18 @@ def test_what_a_broker_cannot_use_is_told_with_its_reason(call: Call, link: Benc
     assert preview(call, None)["token"], "and may be removed"
 
 
-def test_without_a_broker_that_answers_nothing_is_said_of_any(call: Call, link: BenchLink) -> None:
+def test_without_an_answering_broker_there_are_no_rows_and_no_changes(
+    call: Call, link: BenchLink
+) -> None:
     token = preview(call, "7")["token"]
     link.silence()
-    found = call("GET", API).json
-    assert (found["brokers"], found["rows"], len(found["silent"])) == (0, [], 1)
+    answer = call("GET", API).json
+    assert (answer["brokers"], answer["rows"], len(answer["silent"])) == (0, [], 1)
     assert call("POST", f"{API}/{NAME}", {"preview": True, "value": "7"}).status == 503
     assert apply(call, token).status == 503
 
 
-async def test_a_broker_that_is_frozen_keeps_nobody_waiting(
+async def test_a_broker_that_does_not_answer_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Frozen:
@@ -184,24 +197,28 @@ async def test_a_broker_that_is_frozen_keeps_nobody_waiting(
             await asyncio.sleep(3600)
 
     monkeypatch.setattr(selectors, "ASKING_S", 0.01)
-    said = await selectors.ask_brokers(Engine(None, Frozen()), LiveSettings())  # type: ignore[arg-type]
-    assert (said.lines, said.silent) == ({}, {"a": "It does not answer"})
+    answers = await selectors.ask_brokers(Engine(None, Frozen()), LiveSettings())  # type: ignore[arg-type]
+    assert (answers.lines, answers.silent) == ({}, {"a": "It does not answer"})
 
 
 def test_of_several_brokers_each_has_its_own_value() -> None:
     def line(value: str) -> dict[str, dict[str, Any]]:
-        said = {"name": NAME, "meaning": "", "allowed": "", "choices": [], "default": "0"}
+        description = {"name": NAME, "meaning": "", "allowed": "", "choices": [], "default": "0"}
         facts = {"started": value, "in_force": value, "last_read": None, "refused": ""}
-        return {NAME: {**said, **facts, "would_be": value, "refusal": ""}}
+        return {NAME: {**description, **facts, "would_be": value, "refusal": ""}}
 
     a, b, c = (BrokerAddress(name, "", "") for name in "abc")
-    said = BrokerAnswers({c: line("0"), b: line("5"), a: line("0")}, {"d": "No answer"})
-    row = selectors.row(NAME, {}, said)
+    answers = BrokerAnswers({c: line("0"), b: line("5"), a: line("0")}, {"d": "No answer"})
+    row = selectors.row(NAME, {}, answers)
     assert row["values"] == [
         {"value": "0", "brokers": ["a", "c"]},
         {"value": "5", "brokers": ["b"]},
     ]
-    assert selectors.behind(NAME, {}, said) == []
-    assert [one["broker"] for one in selectors.behind(NAME, {NAME: "1"}, said)] == ["a", "b", "c"]
+    assert selectors.behind(NAME, {}, answers) == []
+    assert [row["broker"] for row in selectors.behind(NAME, {NAME: "1"}, answers)] == [
+        "a",
+        "b",
+        "c",
+    ]
     older = BrokerAnswers({a: line("0"), b: {}}, {})
     assert "does not know" in selectors.row(NAME, {}, older)["behind"][0]["reason"]

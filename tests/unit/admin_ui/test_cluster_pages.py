@@ -48,7 +48,7 @@ def call(link: BenchLink, transactional_db: None) -> Call:
 
 
 def settled(call: Call, path: str, enough: Callable[[Any], bool]) -> Any:
-    """The answer once the collector has heard enough for it."""
+    """Return the answer once the collector has received enough for it."""
     until = time.monotonic() + PATIENCE_S
     while True:
         answer = call("GET", f"{API}/{path}")
@@ -59,12 +59,12 @@ def settled(call: Call, path: str, enough: Callable[[Any], bool]) -> Any:
 
 
 def bundles_of(call: Call, more: str = "") -> list[Any]:
-    found = settled(
+    answer = settled(
         call,
         f"bundles?q=public/default{more}",
-        lambda said: said["rows"] and all(row["topics"] is not None for row in said["rows"]),
+        lambda body: body["rows"] and all(row["topics"] is not None for row in body["rows"]),
     )
-    return list(found["rows"])
+    return list(answer["rows"])
 
 
 def bundle_of(link: BenchLink, topic: TopicName) -> BundleName:
@@ -95,7 +95,7 @@ def test_each_bundle_has_its_owner_and_the_sum_of_its_topics(call: Call, link: B
     assert (row["owner"], row["state"], row["known"]) == (broker, "up", "live")
     others = [row for row in bundles_of(call, f"&broker={broker}") if row["owner"] != broker]
     assert others == []
-    brokers = settled(call, "brokers", lambda said: said["rows"][0]["known"] == "live")
+    brokers = settled(call, "brokers", lambda body: body["rows"][0]["known"] == "live")
     (line,) = brokers["rows"]
     assert (line["id"], line["state"]) == (broker, "up")
     assert line["started"] == link.bench.broker.record.started_ms
@@ -115,7 +115,7 @@ def test_bundles_are_sorted_filtered_and_windowed(call: Call, link: BenchLink) -
     assert call("GET", f"{API}/bundles?sort=colour").json["field"] == "sort"
 
 
-def test_what_is_not_known_is_last_in_every_order() -> None:
+def test_unknown_values_are_last_in_every_order() -> None:
     rows: list[Any] = [
         {"tenant": "t", "namespace": "n", "bundle": name, "topics": count}
         for name, count in (("a", None), ("b", 1), ("c", 3))
@@ -127,27 +127,27 @@ def test_what_is_not_known_is_last_in_every_order() -> None:
 def test_of_a_broker_that_does_not_answer_the_last_is_shown(call: Call, link: BenchLink) -> None:
     link.run(lambda engine: link.bench.loaded(PLAIN))
     bundles_of(call)
-    settled(call, "brokers", lambda said: said["rows"][0]["known"] == "live")
+    settled(call, "brokers", lambda body: body["rows"][0]["known"] == "live")
     link.silence()
-    said = settled(call, "brokers", lambda said: said["rows"][0]["state"] == "down")
-    assert (said["rows"][0]["known"], said["rows"][0]["topics"] >= 1) == ("last", True)
+    body = settled(call, "brokers", lambda body: body["rows"][0]["state"] == "down")
+    assert (body["rows"][0]["known"], body["rows"][0]["topics"] >= 1) == ("last", True)
     wanted = bundle_of(link, PLAIN).range
     rows = settled(
         call,
         "bundles?q=public/default",
-        lambda said: all(row["known"] == "last" for row in said["rows"] if row["owner"]),
+        lambda body: all(row["known"] == "last" for row in body["rows"] if row["owner"]),
     )["rows"]
     (row,) = [row for row in rows if row["bundle"] == wanted]
     assert (row["state"], row["topics"] > 0) == ("down", True)
 
 
-def test_bookies_come_with_their_racks(call: Call, link: BenchLink) -> None:
-    rows = settled(call, "bookies", lambda said: said["rows"])["rows"]
+def test_bookies_are_listed_with_their_racks(call: Call, link: BenchLink) -> None:
+    rows = settled(call, "bookies", lambda body: body["rows"])["rows"]
     assert [row["rack"] for row in rows] == [""]
     bookie = rows[0]["id"]
     rack = {"rack": "/r1", "hostname": "h"}
     link.run(lambda engine: set_rack(engine.store, bookie, "default", rack))
-    (row,) = settled(call, "bookies", lambda said: said["rows"][0]["rack"])["rows"]
+    (row,) = settled(call, "bookies", lambda body: body["rows"][0]["rack"])["rows"]
     assert (row["rack"], row["group"]) == ("/r1", "default")
     assert (row["known"], row["free_bytes"], row["ledgers"]) == ("no", None, None)
 
@@ -157,15 +157,15 @@ def test_a_bundle_is_given_up_as_previewed(call: Call, link: BenchLink) -> None:
     bundles_of(call)
     bundle, broker = bundle_of(link, PLAIN), link.bench.broker.record.id
     before = AuditEntry.objects.count()
-    said = preview(call, bundle, "unload")
+    previewed = preview(call, bundle, "unload")
     assert AuditEntry.objects.count() == before, "a question is no change"
-    assert (said["row"]["owner"], said["brokers"], said["parts"]) == (broker, 1, [])
-    done = call("POST", path_of(bundle, "unload"), {"token": said["token"]})
+    assert (previewed["row"]["owner"], previewed["brokers"], previewed["parts"]) == (broker, 1, [])
+    done = call("POST", path_of(bundle, "unload"), {"token": previewed["token"]})
     assert (done.status, done.json["before"], done.json["owner"]) == (200, broker, "")
     assert owner(link, bundle) == ""
     entry = AuditEntry.objects.latest("pk")
     assert (entry.target.endswith("/unload"), entry.status) == (True, 200)
-    again = call("POST", path_of(bundle, "unload"), {"token": said["token"]})
+    again = call("POST", path_of(bundle, "unload"), {"token": previewed["token"]})
     assert (again.status, "has no owner now" in again.json["reason"]) == (409, True)
     assert preview(call, bundle, "unload")["token"] is None, "there is nothing to give up"
 
@@ -177,23 +177,23 @@ def test_a_split_is_the_one_that_was_shown(call: Call, link: BenchLink) -> None:
     bundles_of(call)
     preview(call, bundle, "split")
     assert owner(link, bundle) == "", "a question takes nothing"
-    said = preview(call, bundle, "split", algorithm="topics")
-    parts = [part["bundle"] for part in said["parts"]]
+    previewed = preview(call, bundle, "split", algorithm="topics")
+    parts = [part["bundle"] for part in previewed["parts"]]
     assert len(parts) == 2
-    done = call("POST", path_of(bundle, "split"), {"token": said["token"]})
+    done = call("POST", path_of(bundle, "split"), {"token": previewed["token"]})
     assert (done.status, done.json["parts"], done.json["owner"]) == (200, parts, None)
     ranges = link.run(lambda engine: get_bundles(engine.store, DEFAULT)).ranges
     assert set(parts) <= set(ranges)
     assert bundle.range not in ranges
     assert {row["bundle"] for row in bundles_of(call)} == set(ranges)
-    again = call("POST", path_of(bundle, "split"), {"token": said["token"]})
+    again = call("POST", path_of(bundle, "split"), {"token": previewed["token"]})
     assert (again.status, "split since the preview" in again.json["reason"]) == (409, True)
     assert call("POST", path_of(bundle, "split"), {"preview": True}).status == 412
     too_little = preview(call, BundleName.parse(DEFAULT, parts[0]), "split", algorithm="flow")
     assert (too_little["token"], too_little["parts"]) == (None, [])
 
 
-def test_what_a_path_or_a_body_cannot_mean_is_refused(call: Call, link: BenchLink) -> None:
+def test_invalid_paths_and_bodies_are_refused(call: Call, link: BenchLink) -> None:
     bundle = bundle_of(link, PLAIN)
     assert call("POST", f"{API}/bundles/public/default/x/unload", {"preview": True}).json[
         "field"
@@ -208,18 +208,16 @@ def test_what_a_path_or_a_body_cannot_mean_is_refused(call: Call, link: BenchLin
     assert call("POST", path_of(bundle, "split"), {"token": token}).json["field"] == "token"
 
 
-def test_a_broker_that_dies_while_it_unloads_is_not_said_to_have_done_it(
-    call: Call, link: BenchLink
-) -> None:
+def test_an_unload_whose_broker_does_not_answer_is_no_success(call: Call, link: BenchLink) -> None:
     link.run(lambda engine: link.bench.loaded(PLAIN))
     bundle = bundle_of(link, PLAIN)
-    said = preview(call, bundle, "unload")
+    previewed = preview(call, bundle, "unload")
     link.silence()
-    answer = call("POST", path_of(bundle, "unload"), {"token": said["token"]})
+    answer = call("POST", path_of(bundle, "unload"), {"token": previewed["token"]})
     assert (answer.status, "at" in answer.json) == (503, False)
 
 
-async def test_who_owns_it_by_now_is_not_known_while_the_store_is_away() -> None:
+async def test_the_owner_is_unknown_while_the_store_is_unavailable() -> None:
     class Away:
         async def get(self, *given: Any) -> Any:
             raise NotReady("away")

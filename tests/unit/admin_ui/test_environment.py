@@ -10,7 +10,7 @@ from tests.support.admin.clusters import cluster_without_link
 READ = {"clusters": ["standalone", "west"], "broker_url": "pulsar://10.0.0.7:6650"}
 
 
-async def told(_: Any) -> dict[str, Any]:
+async def answers(_: Any) -> dict[str, Any]:
     return READ
 
 
@@ -23,13 +23,13 @@ async def hangs(_: Any) -> dict[str, Any]:
     raise AssertionError
 
 
-async def test_a_store_that_is_away_holds_nobody_and_hides_nothing() -> None:
+async def test_an_unavailable_store_delays_no_answer_and_hides_no_known_value() -> None:
     cluster = cluster_without_link()
-    assert (await selectors.environment(cluster, told))["broker_url"] == READ["broker_url"]
+    assert (await selectors.environment(cluster, answers))["broker_url"] == READ["broker_url"]
     for away in (refused, hangs):
         async with asyncio.timeout(30):
-            found = await selectors.environment(cluster, away)
-        assert found["cluster"] == "standalone"
-        assert found["clusters"] == READ["clusters"]
-        assert found["broker_url"] == READ["broker_url"]
-        assert found["authentication"] is False
+            environment = await selectors.environment(cluster, away)
+        assert environment["cluster"] == "standalone"
+        assert environment["clusters"] == READ["clusters"]
+        assert environment["broker_url"] == READ["broker_url"]
+        assert environment["authentication"] is False

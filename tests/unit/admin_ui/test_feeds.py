@@ -48,16 +48,16 @@ class Source:
 
 
 class Watcher:
-    """Somebody who watches a channel."""
+    """A client that watches a channel."""
 
     feeds: ClassVar[Feeds]
-    """Those of the test."""
+    """Feeds of the running test."""
 
     def __init__(self, channel: Channel, params: Params | None = None) -> None:
         self._wake = asyncio.Event()
         self.watch: FeedWatch = self.feeds.watch(channel, params or {}, self._wake)
 
-    async def hear(self) -> dict[str, Any]:
+    async def receive(self) -> dict[str, Any]:
         async with asyncio.timeout(TIMEOUT_S):
             while (text := self.watch.take_message()) is None:
                 self._wake.clear()
@@ -66,7 +66,7 @@ class Watcher:
         return message
 
     async def value(self) -> Any:
-        return (await self.hear())["data"]["value"]
+        return (await self.receive())["data"]["value"]
 
 
 async def until_asked(source: Source, times: int) -> None:
@@ -75,22 +75,22 @@ async def until_asked(source: Source, times: int) -> None:
             await asyncio.sleep(INTERVAL_S)
 
 
-async def test_all_who_watch_the_same_share_one_producer() -> None:
+async def test_watchers_of_equal_parameters_share_one_producer() -> None:
     source = Source()
     channel = source.channel(interval_s=60.0)
     watchers = [Watcher(channel, {"q": "a"}) for _ in range(3)]
-    assert [await one.value() for one in watchers] == [0, 0, 0]
+    assert [await watcher.value() for watcher in watchers] == [0, 0, 0]
     late = Watcher(channel, {"q": "a"})
-    assert await late.value() == 0, "who comes later gets the newest at once"
+    assert await late.value() == 0, "a later watcher receives the newest value at once"
     assert source.asked == [{"q": "a"}]
     other = Watcher(channel, {"q": "b"})
     await other.value()
     assert source.asked == [{"q": "a"}, {"q": "b"}]
-    for one in (*watchers, late, other):
-        await one.watch.end()
+    for watcher in (*watchers, late, other):
+        await watcher.watch.end()
 
 
-async def test_it_goes_on_until_the_last_watcher_leaves_and_begins_anew() -> None:
+async def test_a_producer_runs_until_the_last_watcher_leaves_and_starts_again() -> None:
     source = Source()
     channel = source.channel()
     first, last = Watcher(channel), Watcher(channel)
@@ -106,7 +106,7 @@ async def test_it_goes_on_until_the_last_watcher_leaves_and_begins_anew() -> Non
     await again.watch.end()
 
 
-async def test_only_news_is_told() -> None:
+async def test_unchanged_values_are_not_sent() -> None:
     source = Source()
     watcher = Watcher(source.channel())
     await watcher.value()
@@ -117,22 +117,22 @@ async def test_only_news_is_told() -> None:
     await watcher.watch.end()
 
 
-async def test_a_body_that_fails_is_told_once_and_tried_again() -> None:
+async def test_a_failing_body_is_reported_once_and_retried() -> None:
     source = Source()
     source.error = NotFound("No such topic")
     watcher = Watcher(source.channel())
-    assert await watcher.hear() == {"error": {"reason": "No such topic"}}
+    assert await watcher.receive() == {"error": {"reason": "No such topic"}}
     await until_asked(source, 4)
     assert watcher.watch.take_message() is None
     source.error = ValueError("a bug with a secret in it")
     reason = "An unexpected error occurred in the gateway"
-    assert await watcher.hear() == {"error": {"reason": reason}}
+    assert await watcher.receive() == {"error": {"reason": reason}}
     source.error = None
     assert await watcher.value() == 0
     await watcher.watch.end()
 
 
-async def test_a_watcher_that_does_not_take_holds_nobody_and_misses_what_was_between() -> None:
+async def test_a_slow_watcher_delays_no_other_and_receives_only_the_newest_value() -> None:
     source = Source()
     channel = source.channel()
     slow, quick = Watcher(channel), Watcher(channel)
@@ -145,8 +145,8 @@ async def test_a_watcher_that_does_not_take_holds_nobody_and_misses_what_was_bet
     await quick.watch.end()
 
 
-class Told:
-    """A basis that the test changes, and who is told of it."""
+class ChangingBasis:
+    """A basis that the test changes, with its subscribers."""
 
     def __init__(self) -> None:
         self.now = 0
@@ -167,7 +167,7 @@ class Told:
 
 
 async def test_without_a_new_basis_no_body_is_made() -> None:
-    source, basis = Source(), Told()
+    source, basis = Source(), ChangingBasis()
     watcher = Watcher(source.channel(basis=lambda _: basis))
     await watcher.value()
     source.value = 1
@@ -178,8 +178,8 @@ async def test_without_a_new_basis_no_body_is_made() -> None:
     assert basis.watchers == []
 
 
-async def test_a_change_is_told_at_once_and_not_at_the_next_interval() -> None:
-    source, basis = Source(), Told()
+async def test_a_change_is_sent_at_once_and_not_at_the_next_interval() -> None:
+    source, basis = Source(), ChangingBasis()
     watcher = Watcher(source.channel(basis=lambda _: basis, interval_s=3600.0))
     await watcher.value()
     for value in (1, 2, 3):
@@ -190,7 +190,7 @@ async def test_a_change_is_told_at_once_and_not_at_the_next_interval() -> None:
 
 
 async def test_times_alone_are_no_news_and_texts_that_look_like_them_are() -> None:
-    source, basis = Source(), Told()
+    source, basis = Source(), ChangingBasis()
     watcher = Watcher(source.channel(basis=lambda _: basis))
     await watcher.value()
     source.value = {"at": 1, "rows": [{"at": 2}]}
@@ -209,9 +209,9 @@ async def test_times_alone_are_no_news_and_texts_that_look_like_them_are() -> No
     await watcher.watch.end()
 
 
-async def test_of_what_is_written_already_the_maker_says_what_is_news() -> None:
+async def test_the_body_decides_whether_a_written_text_is_new() -> None:
     made = [JsonText(at, f'{{"at":{at},"n":{at // 3}}}', at // 3) for at in range(1, 5)]
-    basis, asked = Told(), 0
+    basis, asked = ChangingBasis(), 0
 
     async def body(cluster: Cluster, params: Params) -> JsonText:
         nonlocal asked
@@ -219,14 +219,14 @@ async def test_of_what_is_written_already_the_maker_says_what_is_news() -> None:
         return made[asked - 1]
 
     watcher = Watcher(Channel("test", body, PUBLIC, basis=lambda _: basis))
-    assert (await watcher.hear())["data"] == {"at": 1, "n": 0}
+    assert (await watcher.receive())["data"] == {"at": 1, "n": 0}
     basis.change()
     async with asyncio.timeout(TIMEOUT_S):
         while asked < 2:
             await asyncio.sleep(INTERVAL_S)
     assert watcher.watch.take_message() is None
     basis.change()
-    assert await watcher.hear() == {"channel": "test", "at": 3, "data": {"at": 3, "n": 1}}
+    assert await watcher.receive() == {"channel": "test", "at": 3, "data": {"at": 3, "n": 1}}
     await watcher.watch.end()
 
 
@@ -270,7 +270,7 @@ async def test_a_message_to_its_group_wakes_a_resting_feed() -> None:
 
 
 async def test_a_feed_ends_though_redis_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever unsubscribes or hangs up waits for it."""
+    """End a watch within ``LEAVE_S``: unsubscribing and disconnecting wait for it."""
     layer, left = get_channel_layer(), asyncio.Event()
 
     async def never(group: str, name: str) -> None:

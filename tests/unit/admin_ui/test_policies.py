@@ -59,15 +59,13 @@ def preview(call: Call, place: str, policy: str, value: Any) -> Any:
 
 
 def row(call: Call, topic: str, name: str) -> Any:
-    found = call("GET", f"{TOPICS}/{topic}/policies").json["policies"]
-    return next(one for one in found if one["name"] == name)
+    rows = call("GET", f"{TOPICS}/{topic}/policies").json["policies"]
+    return next(row for row in rows if row["name"] == name)
 
 
-def test_a_topic_has_every_policy_that_topics_have_with_where_it_comes_from(
-    call: Call, link: BenchLink
-) -> None:
-    found = call("GET", f"{TOPICS}/plain/policies").json["policies"]
-    assert [one["name"] for one in found] == [
+def test_a_topic_lists_every_topic_policy_with_its_level(call: Call, link: BenchLink) -> None:
+    rows = call("GET", f"{TOPICS}/plain/policies").json["policies"]
+    assert [policy_row["name"] for policy_row in rows] == [
         policy.name for policy in POLICIES if policy.topic_key and policy.shown
     ]
     ttl = row(call, "own", "messageTTL")
@@ -85,24 +83,24 @@ def test_a_topic_has_every_policy_that_topics_have_with_where_it_comes_from(
     assert call("GET", f"{volatile}/x/policies").status == 405
 
 
-def test_a_topics_ttl_takes_what_was_told_of_all_its_partitions(
+def test_a_topics_ttl_preview_counts_the_entries_of_all_its_partitions(
     call: Call, link: BenchLink
 ) -> None:
     publish(link, MANY.partition_at(0), 5, age_s=1_000)
     publish(link, MANY.partition_at(1), 3)
     before = AuditEntry.objects.count()
-    said = preview(call, f"{TOPICS}/many", "messageTTL", 500)
+    previewed = preview(call, f"{TOPICS}/many", "messageTTL", 500)
     assert AuditEntry.objects.count() == before, "a question is no change"
-    found = said["effects"]
-    assert (found["topics"], found["counted"], found["at_rest"]) == (1, 1, 0)
-    assert found["subscriptions"] == [
+    counts = previewed["effects"]
+    assert (counts["topics"], counts["counted"], counts["at_rest"]) == (1, 1, 0)
+    assert counts["subscriptions"] == [
         {
             **{"topic": str(MANY.partition_at(0)), "name": "s", "deleted": False},
             **{"entries": 5, "messages": 5, "exact": True},
         }
     ]
-    assert (found["within_s"], found["not_counted"]) == (300.0, [])
-    done = call("POST", f"{TOPICS}/many/policies/messageTTL", {"token": said["token"]})
+    assert (counts["within_s"], counts["not_counted"]) == (300.0, [])
+    done = call("POST", f"{TOPICS}/many/policies/messageTTL", {"token": previewed["token"]})
     assert (done.status, done.json["row"]["own"]) == (200, 500)
     assert done.json["effects"]["entries"] == 5
     assert row(call, "many", "messageTTL")["level"] == "topic"
@@ -112,29 +110,31 @@ def test_a_topics_ttl_takes_what_was_told_of_all_its_partitions(
     assert (done.json["row"]["own"], done.json["row"]["level"]) == (None, "broker")
 
 
-def test_what_would_take_more_than_was_seen_is_not_saved(call: Call, link: BenchLink) -> None:
+def test_a_change_that_would_lose_more_than_previewed_is_not_saved(
+    call: Call, link: BenchLink
+) -> None:
     publish(link, PLAIN, 2, age_s=1_000)
     path = f"{TOPICS}/plain/policies/messageTTL"
-    said = preview(call, f"{TOPICS}/plain", "messageTTL", 500)
+    previewed = preview(call, f"{TOPICS}/plain", "messageTTL", 500)
     publish(link, PLAIN, 1, age_s=990)
-    refused = call("POST", path, {"token": said["token"]})
+    refused = call("POST", path, {"token": previewed["token"]})
     assert (refused.status, "would lose more messages" in refused.json["reason"]) == (409, True)
-    said = preview(call, f"{TOPICS}/plain", "messageTTL", 500)
+    previewed = preview(call, f"{TOPICS}/plain", "messageTTL", 500)
     args = CreateSubscription(PLAIN, "later", EARLIEST_MESSAGE)
     link.run(lambda engine: engine.call(CREATE_SUBSCRIPTION, args))
-    refused = call("POST", path, {"token": said["token"]})
+    refused = call("POST", path, {"token": previewed["token"]})
     assert (refused.status, "later" in refused.json["reason"]) == (409, True)
     assert row(call, "plain", "messageTTL")["own"] is None
-    said = preview(call, f"{TOPICS}/plain", "messageTTL", 500)
+    previewed = preview(call, f"{TOPICS}/plain", "messageTTL", 500)
     publish(link, PLAIN, 4)
-    assert call("POST", path, {"token": said["token"]}).status == 200, "newer ones do not go"
+    assert call("POST", path, {"token": previewed["token"]}).status == 200, "newer ones do not go"
 
 
 def test_a_value_that_was_set_meanwhile_is_not_overwritten(call: Call, link: BenchLink) -> None:
     path = f"{TOPICS}/plain/policies/messageTTL"
-    said = preview(call, f"{TOPICS}/plain", "messageTTL", 500)
+    previewed = preview(call, f"{TOPICS}/plain", "messageTTL", 500)
     link.run(lambda engine: policies.set_on_topic(engine, PLAIN, TTL, 60))
-    refused = call("POST", path, {"token": said["token"]})
+    refused = call("POST", path, {"token": previewed["token"]})
     assert (refused.status, "changed meanwhile" in refused.json["reason"]) == (409, True)
     token = preview(call, f"{TOPICS}/plain", "messageTTL", 500)["token"]
     for other in (f"{TOPICS}/many/policies/messageTTL", f"{TOPICS}/plain/policies/retention"):
@@ -148,33 +148,35 @@ def test_a_namespaces_change_leaves_out_topics_that_have_their_own(
     for name in (PLAIN, OWN, MANY.partition_at(1)):
         publish(link, name, 4, age_s=1_000)
     link.run(lambda engine: engine.call(UNLOAD, OnTopic(PLAIN)))
-    said = preview(call, DEFAULT, "messageTTL", 500)
-    assert (said["overriding"], said["overriding_total"]) == (
+    previewed = preview(call, DEFAULT, "messageTTL", 500)
+    assert (previewed["overriding"], previewed["overriding_total"]) == (
         [{"name": str(OWN), "value": 3_600}],
         1,
     )
-    found = said["effects"]
-    assert (found["topics"], found["counted"], found["at_rest"]) == (2, 1, 1)
-    assert [one["topic"] for one in found["subscriptions"]] == [str(MANY.partition_at(1))]
-    done = call("POST", f"{DEFAULT}/policies/messageTTL", {"token": said["token"]})
+    counts = previewed["effects"]
+    assert (counts["topics"], counts["counted"], counts["at_rest"]) == (2, 1, 1)
+    assert [subscription["topic"] for subscription in counts["subscriptions"]] == [
+        str(MANY.partition_at(1))
+    ]
+    done = call("POST", f"{DEFAULT}/policies/messageTTL", {"token": previewed["token"]})
     assert (done.status, done.json["row"]["level"]) == (200, "namespace")
     assert preview(call, DEFAULT, "maxProducersPerTopic", 5)["effects"] is None
 
 
-def test_what_is_not_known_is_said_and_not_zero(
+def test_unknown_effects_are_reported_and_not_zero(
     call: Call, link: BenchLink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(effects, "ASKED_MAX", 1)
     for name in (PLAIN, OWN, MANY.partition_at(0)):
         publish(link, name, 1)
-    found = preview(call, DEFAULT, "messageTTL", 500)["effects"]
-    assert found["not_counted_total"] == 2
-    assert (found["topics"], found["counted"]) == (2, 0)
-    assert found["not_counted"][0]["reason"] == effects.NOT_ASKED
+    counts = preview(call, DEFAULT, "messageTTL", 500)["effects"]
+    assert counts["not_counted_total"] == 2
+    assert (counts["topics"], counts["counted"]) == (2, 0)
+    assert counts["not_counted"][0]["reason"] == effects.NOT_ASKED
     known = preview(call, DEFAULT, "messageTTL", 500)["token"]
     link.silence()
     refused = call("POST", f"{DEFAULT}/policies/messageTTL", {"token": known})
     assert (refused.status, "nothing was saved" in refused.json["reason"]) == (503, True)
-    said = preview(call, DEFAULT, "messageTTL", 500)
-    assert (said["effects"], said["overriding_total"]) == (None, None)
-    assert said["unknown"]
+    previewed = preview(call, DEFAULT, "messageTTL", 500)
+    assert (previewed["effects"], previewed["overriding_total"]) == (None, None)
+    assert previewed["unknown"]

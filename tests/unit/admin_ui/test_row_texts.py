@@ -14,19 +14,19 @@ from gateway.services.index.topic_index import TopicIndex
 NAME = "persistent://public/default/\u00e9t\u00e9"
 
 
-def told(index: TopicIndex, at: int, backlog: int) -> None:
+def report(index: TopicIndex, at: int, backlog: int) -> None:
     numbers = [backlog if column == "backlog" else 0 for column in ROW_COLUMNS]
     index.apply("b", RowChanges(at, [[NAME, *numbers]], []))
 
 
 def parsed(row: tuple[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads("".join(row))
-    return found
+    fields: dict[str, Any] = json.loads("".join(row))
+    return fields
 
 
 def test_a_row_is_that_of_the_index_with_its_trend_and_problem() -> None:
     index, texts = TopicIndex(), RowTexts()
-    told(index, 5, 7)
+    report(index, 5, 7)
     row = parsed(texts.row(index, NAME, 9, (1, None, 7), ("warning", "slow")))
     problem = {"severity": "warning", "cause": "slow"}
     assert row == {**index.row(NAME, 9), "trend": [1, None, 7], "attention": problem}
@@ -36,15 +36,15 @@ def test_a_row_is_that_of_the_index_with_its_trend_and_problem() -> None:
     }
 
 
-def test_only_what_changes_is_written_anew() -> None:
+def test_only_changed_parts_of_a_row_are_written_again() -> None:
     index, texts = TopicIndex(), RowTexts()
-    told(index, 5, 7)
+    report(index, 5, 7)
     first = texts.row(index, NAME, 9, None, None)
-    told(index, 6, 7)
+    report(index, 6, 7)
     later = texts.row(index, NAME, 9, None, None)
     assert later[0] is first[0]
     assert (parsed(first)["at"], parsed(later)["at"]) == (5, 6)
-    told(index, 7, 8)
+    report(index, 7, 8)
     assert parsed(texts.row(index, NAME, 9, None, None))["backlog"] == 8
     list(index.set_silent("b", True))
     assert parsed(texts.row(index, NAME, 9, None, None))["known"] == "last"

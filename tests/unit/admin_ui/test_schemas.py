@@ -44,11 +44,11 @@ BARE = {"name": "note", "type": "string"}
 
 
 def holds(shape: Any, body: dict[str, Any]) -> None:
-    """The body has what its shape promises, and nothing else."""
+    """Assert that the body has the fields of its shape and no others."""
     assert body.keys() == shape().fields.keys()
 
 
-async def test_versions_come_by_page_and_definitions_by_number(bench: AdminBench) -> None:
+async def test_versions_are_returned_by_page_and_definitions_by_number(bench: AdminBench) -> None:
     engine = bench.engine
     nothing = await selectors.versions(engine, TOPIC, {})
     assert (nothing["total"], nothing["newest"], nothing["versions"]) == (0, -1, [])
@@ -59,13 +59,13 @@ async def test_versions_come_by_page_and_definitions_by_number(bench: AdminBench
     holds(shapes.VersionsAnswer, page)
     holds(shapes.VersionRow, page["versions"][0])
     assert (page["total"], page["newest"]) == (2, 1)
-    assert [one["version"] for one in page["versions"]] == [1]
+    assert [row["version"] for row in page["versions"]] == [1]
     older = await selectors.versions(engine, TOPIC, {"before": "1"})
-    assert [(one["version"], one["reason"]) for one in older["versions"]] == [(0, None)]
-    found = await selectors.version(engine, TOPIC, "0")
-    holds(shapes.VersionAnswer, found)
-    assert found["definition"] == json.dumps(json.loads(avro(ID).definition), indent=2)
-    assert found["properties"] == {"made": "here"}
+    assert [(row["version"], row["reason"]) for row in older["versions"]] == [(0, None)]
+    definition = await selectors.version(engine, TOPIC, "0")
+    holds(shapes.VersionAnswer, definition)
+    assert definition["definition"] == json.dumps(json.loads(avro(ID).definition), indent=2)
+    assert definition["properties"] == {"made": "here"}
     for text, field in (("x", "version"), ("-1", "version")):
         with pytest.raises(InvalidField, match=field):
             await selectors.version(engine, TOPIC, text)
@@ -75,13 +75,15 @@ async def test_versions_come_by_page_and_definitions_by_number(bench: AdminBench
         await selectors.versions(engine, TOPIC, {"limit": "101"})
 
 
-async def test_a_verdict_says_what_holds_and_is_confirmed_as_it_was(bench: AdminBench) -> None:
+async def test_a_verdict_has_the_strategy_and_a_later_version_conflicts_with_it(
+    bench: AdminBench,
+) -> None:
     engine = bench.engine
     await schemas.register(engine, avro(ID))
-    said = await selectors.verdict(engine, avro(ID, BARE))
-    holds(shapes.VerdictShape, said)
-    assert (said["compatible"], said["newest"], said["version"]) == (False, 0, None)
-    assert "field note" in said["reason"]
+    verdict = await selectors.verdict(engine, avro(ID, BARE))
+    holds(shapes.VerdictShape, verdict)
+    assert (verdict["compatible"], verdict["newest"], verdict["version"]) == (False, 0, None)
+    assert "field note" in verdict["reason"]
     same = await selectors.verdict(engine, avro(ID))
     assert (same["compatible"], same["version"], same["reason"]) == (True, 0, None)
     await policies.set_on_namespace(
@@ -120,22 +122,22 @@ async def test_a_rehearsal_names_field_producer_and_count_and_leaves_no_trace(
     log = (await bench.loaded(TOPIC)).log
     log.append(run_of(*entries), sink)
     await sink.settle(len(entries))
-    said = await selectors.rehearsal(engine, avro(ID, BARE), 100)
-    holds(shapes.Rehearsal, said)
+    rehearsal = await selectors.rehearsal(engine, avro(ID, BARE), 100)
+    holds(shapes.Rehearsal, rehearsal)
     for shape, rows in (
-        (shapes.Failure, said["failures"]),
-        (shapes.LeftOut, said["left_out"]),
-        (shapes.Sample, said["samples"]),
+        (shapes.Failure, rehearsal["failures"]),
+        (shapes.LeftOut, rehearsal["left_out"]),
+        (shapes.Sample, rehearsal["samples"]),
     ):
         holds(shape, rows[0])
-    assert (said["messages"], said["decoded"], said["failed"]) == (11, 6, 4)
-    assert said["stopped"] == "begin"
-    assert said["span"] == {"from": 1_000, "to": 3_000}
-    (failure,) = said["failures"]
+    assert (rehearsal["messages"], rehearsal["decoded"], rehearsal["failed"]) == (11, 6, 4)
+    assert rehearsal["stopped"] == "begin"
+    assert rehearsal["span"] == {"from": 1_000, "to": 3_000}
+    (failure,) = rehearsal["failures"]
     assert (failure["producer"], failure["version"], failure["count"]) == ("old", 0, 4)
     assert failure["id"] == "{}:{}".format(*sink.positions[3]), "the newest of them"
-    assert [(one["why"], one["count"]) for one in said["left_out"]] == [("version", 1)]
-    assert json.loads(said["samples"][0]["value"]) == {"id": 2, "note": "abc"}
+    assert [(group["why"], group["count"]) for group in rehearsal["left_out"]] == [("version", 1)]
+    assert json.loads(rehearsal["samples"][0]["value"]) == {"id": 2, "note": "abc"}
     some = await selectors.rehearsal(engine, avro(ID, NOTE), 8)
     assert (some["decoded"], some["failed"], some["stopped"]) == (7, 0, "asked")
     assert (await bench.loaded(TOPIC)).subscriptions == {}
@@ -153,7 +155,7 @@ def test_questions_about_a_candidate_are_not_in_the_audit_log(path: str, changes
     assert is_change(RequestFactory().post(f"{where}/{path}")) is changes
 
 
-def test_numbers_of_a_definition_are_told_as_they_are() -> None:
+def test_numbers_of_a_definition_are_returned_unchanged() -> None:
     long = '{"default": 9223372036854775807, "name": "Grüße"}'
     assert json.loads(selectors.pretty(long)) == json.loads(long)
     assert "9223372036854775807" in selectors.pretty(long)

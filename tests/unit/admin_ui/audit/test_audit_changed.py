@@ -1,4 +1,4 @@
-"""What an audit entry keeps of a change: what differs, no secret, and no more than fits."""
+"""The change that an audit entry records: only the differing fields, without secrets, within the size limit."""
 
 import json
 
@@ -20,14 +20,14 @@ def of(*changes: tuple[str, object, object]) -> list[dict[str, object]]:
     return json.loads(changes_text(account) or "[]")
 
 
-def test_of_documents_only_what_differs() -> None:
+def test_only_differing_fields_of_documents_are_recorded() -> None:
     before, after = b'{"a": 1, "b": [2], "c": {"d": 3}}', b'{"a": 1, "b": [4], "e": null}'
     assert of(("/p", before, after)) == [
         {"where": "/p", "before": {"b": [2], "c": {"d": 3}}, "after": {"b": [4]}}
     ]
 
 
-def test_what_is_no_document_is_told_by_its_size_and_nothing_by_none() -> None:
+def test_binary_values_are_recorded_by_size_and_missing_values_as_none() -> None:
     assert of(("/p", None, b"\x00\xff"), ("/q", b"", None), ("/r", b"x", b"x")) == [
         {"where": "/p", "before": None, "after": "2 bytes"},
         {"where": "/q", "before": {}, "after": None},
@@ -41,23 +41,23 @@ def test_secrets_are_hidden_wherever_they_are() -> None:
     assert of(("/p", None, json.dumps(given).encode()))[0]["after"] == kept
 
 
-def test_what_is_too_long_is_cut_or_counted() -> None:
+def test_long_values_are_cut_and_further_changes_are_counted() -> None:
     assert len(given_text(json.dumps("x" * 9999).encode())) == GIVEN_CHARS_MAX
     assert given_text(b"no json") == given_text(b"") == ""
     long = b'"' + b"x" * (CHANGES_CHARS_MAX - 200) + b'"'
-    found = of(("/a", None, long), ("/b", None, long), ("/c", None, b"1"))
-    assert [each.get("where") for each in found] == ["/a", None]
-    assert found[-1] == {"more": 2}
+    changes = of(("/a", None, long), ("/b", None, long), ("/c", None, b"1"))
+    assert [change.get("where") for change in changes] == ["/a", None]
+    assert changes[-1] == {"more": 2}
 
 
-def test_what_a_database_cannot_hold_is_kept_by_its_escape() -> None:
+def test_characters_that_a_database_rejects_are_stored_escaped() -> None:
     assert given_text(b'{"\\ud800": "\\u0000"}') == '{"\\ud800": "\\u0000"}'
     assert of(("/p", b'{"a": 1}', b'{"a": "\\udfff"}')) == [
         {"where": "/p", "before": {"a": 1}, "after": {"a": "\udfff"}}
     ]
 
 
-def test_what_no_answer_can_hold_is_shown_as_text() -> None:
+def test_numbers_outside_json_are_shown_as_text() -> None:
     assert of(("/p", None, b'{"rate": 1e400, "low": -Infinity}')) == [
         {"where": "/p", "before": None, "after": {"rate": "1e400", "low": "-Infinity"}}
     ]
@@ -66,7 +66,7 @@ def test_what_no_answer_can_hold_is_shown_as_text() -> None:
     assert read_changes("") == []
 
 
-def test_deep_nesting_is_told_by_its_size_and_hides_no_other_change() -> None:
+def test_deep_nesting_is_recorded_by_size_and_hides_no_other_change() -> None:
     deep = b"[" * 900 + b"]" * 900
     assert given_text(deep) == ""
     assert of(("/p", None, deep), ("/q", None, b"1")) == [

@@ -1,4 +1,4 @@
-"""Which calls are recorded: each that may change something, whatever its path; the view that answers says which do not.
+"""Selection of recorded calls: all that may change something, whatever their path, unless their view has a preview.
 
 The walk is over the URL table itself, so a route that is added is judged, too.
 """
@@ -29,8 +29,8 @@ ONLY_READ = {
     "topics/persistent/x/x/x": {"POST"},
     "topics/persistent/x/x/x/partitions/1": {"POST"},
 }
-"""By path the methods that change nothing although HTTP has them do so, or only publish messages; their other trees are
-added below."""
+"""Methods by path that change nothing although HTTP counts them as changes, or that only publish messages. ``trees``
+adds the equivalent paths."""
 
 
 def is_recorded(method: str, path: str, body: Any) -> bool:
@@ -49,27 +49,27 @@ def templates(
 
 
 def named(template: str, name: str) -> str:
-    """A path of the template in which everything that can be named is called ``name``."""
+    """Return the template's path with ``name`` in place of every named part."""
     path = template.replace("<two:namespace>", f"{name}/{name}")
-    return _CONVERTED.sub(lambda found: "1" if "<number:" in found[0] else name, path)
+    return _CONVERTED.sub(lambda match: "1" if "<number:" in match[0] else name, path)
 
 
 def trees(path: str) -> set[str]:
-    """The path, and the same in the other domain and for names in four parts."""
-    found = {path, path.replace("/persistent/", "/non-persistent/")}
+    """Return the path with its equivalents in the other domain and for four-part names."""
+    paths = {path, path.replace("/persistent/", "/non-persistent/")}
     legacy = {
-        re.sub(r"^admin/v2/(persistent|non-persistent|schemas)/x/x/", r"admin/\1/x/x/x/", one)
-        for one in found
+        re.sub(r"^admin/v2/(persistent|non-persistent|schemas)/x/x/", r"admin/\1/x/x/x/", path)
+        for path in paths
     }
-    return found | legacy
+    return paths | legacy
 
 
 def test_every_route_records_changes_and_only_the_listed_reads_are_left_out() -> None:
-    """Also where a tenant, namespace or topic is called as part of another path is, and a body says ``preview``."""
+    """Include names that are equal to a segment of another path, and bodies with ``preview``."""
     left_out: dict[str, set[str]] = {}
     for path, methods in ONLY_READ.items():
-        for each in trees(path):
-            left_out[each] = methods
+        for equivalent in trees(path):
+            left_out[equivalent] = methods
     seen = 0
     for template, pattern in templates():
         if template.startswith("^"):
@@ -100,7 +100,7 @@ def test_every_route_records_changes_and_only_the_listed_reads_are_left_out() ->
         ("PUT", "/admin/v2/persistent/compatibility/version/version"),
     ],
 )
-def test_names_that_look_like_a_question_hide_no_change(method: str, path: str) -> None:
+def test_names_that_look_like_a_read_only_call_hide_no_change(method: str, path: str) -> None:
     assert is_recorded(method, path, {"preview": True})
 
 
@@ -121,7 +121,7 @@ def test_the_described_calls_with_a_preview_are_those_that_are_not_recorded_by_i
 
 
 @pytest.mark.parametrize("preview", ["true", 1, [True], None])
-def test_only_true_itself_asks_for_a_preview(preview: Any) -> None:
+def test_only_the_json_value_true_requests_a_preview(preview: Any) -> None:
     path = "/api/v1/clusters/c/topics/persistent/t/n/x/delete"
     assert is_recorded("POST", path, {"preview": preview})
     twice = RequestFactory().generic("POST", path, b'{"preview":true,"preview":false}')

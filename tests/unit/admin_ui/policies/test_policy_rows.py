@@ -47,7 +47,7 @@ def test_a_row_has_its_calls(group: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: f"{group['policy']}-{group['level']}")
-def test_pulsar_admin_sends_what_the_console_would_store(group: dict[str, Any]) -> None:
+def test_pulsar_admin_sends_the_value_that_the_console_would_store(group: dict[str, Any]) -> None:
     policy, level = BY_NAME[group["policy"]], Level(group["level"])
     route = policy.route_at(level)
     assert route is not None
