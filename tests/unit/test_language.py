@@ -47,7 +47,6 @@ PENDING: tuple[str, ...] = (
     "tests/sim/vacant",
     "tests/unit/access",
     "tests/unit/admin",
-    "tests/unit/admin_ui",
     "tests/unit/base",
     "tests/unit/bench",
     "tests/unit/bookie",

@@ -76,7 +76,7 @@ EDITS = (
         'if oldest > 0 else row["oldest_at"]',
         (
             f"{DETAIL_TEST}"
-            "::test_the_oldest_of_several_partitions_is_not_known_while_one_of_them_does_not_say",
+            "::test_the_oldest_message_is_unknown_while_one_partition_does_not_report_it",
         ),
     ),
     Edit(

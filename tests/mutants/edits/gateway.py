@@ -657,7 +657,7 @@ EDITS = (
         "len(done) == len(parts)",
         "bool(done)",
         (
-            "unit/admin_ui/test_subscription_deletion.py::test_what_was_deleted_on_some_partitions_only_is_told_by_partition",
+            "unit/admin_ui/test_subscription_deletion.py::test_a_partly_done_deletion_is_reported_by_partition",
         ),
     ),
     Edit(
@@ -675,7 +675,7 @@ EDITS = (
         "await _check_missing(engine, subscription, parts, set(seen))",
         "pass",
         (
-            "unit/admin_ui/test_subscription_deletion.py::test_a_partition_that_got_it_since_the_preview_is_not_left_behind",
+            "unit/admin_ui/test_subscription_deletion.py::test_a_subscription_created_on_a_partition_since_the_preview_is_a_conflict",
         ),
     ),
 )

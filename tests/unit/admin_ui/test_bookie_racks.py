@@ -56,7 +56,7 @@ def test_a_rack_is_set_and_removed_as_previewed(call: Call, link: BenchLink, boo
     expected = {"group": "default", "rack": "/r1", "hostname": ""}
     assert (previewed["before"], previewed["after"]) == (None, expected)
     assert (previewed["bookies"], previewed["without_rack"], previewed["racks"]) == (1, 0, 1)
-    assert AuditEntry.objects.count() == 0, "a question is no change"
+    assert AuditEntry.objects.count() == 0, "a preview changes nothing"
     assert racks(link) == {}
     done = apply(call, bookie, previewed["token"]).json
     assert (done["before"], done["after"]) == (None, expected)

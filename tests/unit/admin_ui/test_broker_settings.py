@@ -92,7 +92,7 @@ def test_a_setting_is_set_and_removed_as_previewed(call: Call, link: BenchLink) 
         [{"value": "7", "brokers": [broker]}],
         1,
     )
-    assert AuditEntry.objects.count() == asked, "a question is no change"
+    assert AuditEntry.objects.count() == asked, "a preview changes nothing"
     assert row(call)["stored"] is None
     done = apply(call, previewed["token"]).json
     assert (done["row"]["stored"], done["row"]["behind"], done["silent"]) == ("7", [], [])

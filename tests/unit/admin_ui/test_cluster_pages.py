@@ -158,7 +158,7 @@ def test_a_bundle_is_given_up_as_previewed(call: Call, link: BenchLink) -> None:
     bundle, broker = bundle_of(link, PLAIN), link.bench.broker.record.id
     before = AuditEntry.objects.count()
     previewed = preview(call, bundle, "unload")
-    assert AuditEntry.objects.count() == before, "a question is no change"
+    assert AuditEntry.objects.count() == before, "a preview changes nothing"
     assert (previewed["row"]["owner"], previewed["brokers"], previewed["parts"]) == (broker, 1, [])
     done = call("POST", path_of(bundle, "unload"), {"token": previewed["token"]})
     assert (done.status, done.json["before"], done.json["owner"]) == (200, broker, "")
@@ -176,7 +176,7 @@ def test_a_split_is_the_one_that_was_shown(call: Call, link: BenchLink) -> None:
     link.run(lambda engine: engine.call(UNLOAD_BUNDLE, given_up))
     bundles_of(call)
     preview(call, bundle, "split")
-    assert owner(link, bundle) == "", "a question takes nothing"
+    assert owner(link, bundle) == "", "a preview acquires nothing"
     previewed = preview(call, bundle, "split", algorithm="topics")
     parts = [part["bundle"] for part in previewed["parts"]]
     assert len(parts) == 2

@@ -90,7 +90,7 @@ def test_a_topics_ttl_preview_counts_the_entries_of_all_its_partitions(
     publish(link, MANY.partition_at(1), 3)
     before = AuditEntry.objects.count()
     previewed = preview(call, f"{TOPICS}/many", "messageTTL", 500)
-    assert AuditEntry.objects.count() == before, "a question is no change"
+    assert AuditEntry.objects.count() == before, "a preview changes nothing"
     counts = previewed["effects"]
     assert (counts["topics"], counts["counted"], counts["at_rest"]) == (1, 1, 0)
     assert counts["subscriptions"] == [

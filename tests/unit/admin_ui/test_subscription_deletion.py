@@ -1,5 +1,5 @@
 """A subscription deleted, and a consumer disconnected, through the console's API: previewed, confirmed, refused when
-something differs, and told by partition when only some of it was done."""
+something differs, and reported by partition when only a part was done."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -74,24 +74,24 @@ def preview(call: Call, topic: str, verb: str, **body: Any) -> Any:
 
 def left(link: BenchLink, *names: TopicName) -> list[bool]:
     async def work(engine: Engine) -> list[bool]:
-        found = [await engine.call(SUBSCRIPTIONS, OnTopic(name)) for name in names]
-        return ["s/1" in titles for titles in found]
+        subscriptions = [await engine.call(SUBSCRIPTIONS, OnTopic(name)) for name in names]
+        return ["s/1" in titles for titles in subscriptions]
 
     return link.run(work)
 
 
-def test_a_deletion_says_what_is_lost_and_counts_what_came_since(
+def test_a_deletion_reports_the_lost_entries_and_counts_later_ones(
     call: Call, link: BenchLink
 ) -> None:
     for index, part in enumerate(PARTS):
         publish(link, part, index + 2)
     before = AuditEntry.objects.count()
-    said = preview(call, "many", "delete")
-    assert AuditEntry.objects.count() == before, "a question is no change"
-    assert (said["entries"], said["messages"], said["exact"]) == (9, 9, True)
-    assert (said["partitions"], said["consumers"], said["unread"]) == (3, [], [])
+    previewed = preview(call, "many", "delete")
+    assert AuditEntry.objects.count() == before, "a preview changes nothing"
+    assert (previewed["entries"], previewed["messages"], previewed["exact"]) == (9, 9, True)
+    assert (previewed["partitions"], previewed["consumers"], previewed["unread"]) == (3, [], [])
     publish(link, PARTS[1], 4)
-    done = ask(call, "many", "delete", token=said["token"])
+    done = ask(call, "many", "delete", token=previewed["token"])
     assert (done.status, done.json["done"]) == (200, True)
     assert (done.json["entries"], done.json["later"]) == (13, 4)
     assert [part["entries"] for part in done.json["parts"]] == [2, 7, 4]
@@ -99,14 +99,14 @@ def test_a_deletion_says_what_is_lost_and_counts_what_came_since(
     entry = AuditEntry.objects.latest("pk")
     assert (entry.target.endswith("/subscriptions/s%2F1/delete"), entry.status) == (True, 200)
     assert '"entries": 7' in entry.changes
-    assert ask(call, "many", "delete", token=said["token"]).status == 404
+    assert ask(call, "many", "delete", token=previewed["token"]).status == 404
     assert ask(call, "many", "delete", preview=True).status == 404
 
 
 def test_nothing_is_deleted_when_one_partition_refuses(call: Call, link: BenchLink) -> None:
-    said = preview(call, "many", "delete")
+    previewed = preview(call, "many", "delete")
     client = connect(link, PARTS[2], "late")
-    refused = ask(call, "many", "delete", token=said["token"])
+    refused = ask(call, "many", "delete", token=previewed["token"])
     assert refused.status == 409
     assert refused.json["reason"].startswith("A consumer connected since the preview: late at")
     assert [part["done"] for part in refused.json["parts"]] == [False, False, False]
@@ -114,14 +114,14 @@ def test_nothing_is_deleted_when_one_partition_refuses(call: Call, link: BenchLi
     assert (left(link, *PARTS), client.dropped) == ([True, True, True], [])
 
 
-def test_consumers_keep_it_unless_they_are_disconnected_with_it(
+def test_connected_consumers_prevent_a_deletion_unless_it_is_forced(
     call: Call, link: BenchLink
 ) -> None:
     client = connect(link, PLAIN, "c")
-    said = preview(call, "plain", "delete")
-    (consumer,) = said["consumers"]
+    previewed = preview(call, "plain", "delete")
+    (consumer,) = previewed["consumers"]
     assert (consumer["name"], consumer["address"], consumer["partition"]) == ("c", "c:1", None)
-    refused = ask(call, "plain", "delete", token=said["token"])
+    refused = ask(call, "plain", "delete", token=previewed["token"])
     assert refused.status == 409
     assert refused.json["reason"].startswith("1 consumer is connected to subscription s/1")
     assert (left(link, PLAIN), client.dropped) == ([True], [])
@@ -131,7 +131,7 @@ def test_consumers_keep_it_unless_they_are_disconnected_with_it(
 
 
 def failing(link: BenchLink, part: TopicName, *, after: bool) -> None:
-    """The broker goes away as it is to delete on ``part``, or ``after`` it did."""
+    """Make the broker unavailable when it is to delete on ``part``: before it does, or ``after``."""
     asking = link.bench.admin._rpc._request
 
     async def broken(url: str, operation: Operation[Any, Any], body: bytes) -> Any:
@@ -146,13 +146,13 @@ def failing(link: BenchLink, part: TopicName, *, after: bool) -> None:
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_what_was_deleted_on_some_partitions_only_is_told_by_partition(
+def test_a_partly_done_deletion_is_reported_by_partition(
     call: Call, link: BenchLink, after: bool
 ) -> None:
     publish(link, PARTS[0], 2)
-    said = preview(call, "many", "delete")
+    previewed = preview(call, "many", "delete")
     failing(link, PARTS[1], after=after)
-    done = ask(call, "many", "delete", token=said["token"])
+    done = ask(call, "many", "delete", token=previewed["token"])
     assert (done.status, done.json["done"]) == (503, False)
     assert "not known" in done.json["reason"]
     assert "deleted on 2 of 3 partitions" in done.json["reason"]
@@ -162,11 +162,13 @@ def test_what_was_deleted_on_some_partitions_only_is_told_by_partition(
     assert AuditEntry.objects.latest("pk").status == 503
 
 
-def test_the_rest_of_a_deletion_can_be_previewed_and_done(call: Call, link: BenchLink) -> None:
-    said = preview(call, "many", "delete")
+def test_a_partly_done_deletion_can_be_previewed_again_and_completed(
+    call: Call, link: BenchLink
+) -> None:
+    previewed = preview(call, "many", "delete")
     asking = link.bench.admin._rpc._request
     failing(link, PARTS[1], after=False)
-    assert ask(call, "many", "delete", token=said["token"]).status == 503
+    assert ask(call, "many", "delete", token=previewed["token"]).status == 503
     link.bench.admin._rpc._request = asking  # type: ignore[method-assign]
     again = preview(call, "many", "delete")
     assert again["partitions"] == 1
@@ -174,7 +176,7 @@ def test_the_rest_of_a_deletion_can_be_previewed_and_done(call: Call, link: Benc
     assert left(link, *PARTS) == [False, False, False]
 
 
-def test_a_partition_that_got_it_since_the_preview_is_not_left_behind(
+def test_a_subscription_created_on_a_partition_since_the_preview_is_a_conflict(
     call: Call, link: BenchLink
 ) -> None:
     async def leave(engine: Engine) -> None:
@@ -182,13 +184,13 @@ def test_a_partition_that_got_it_since_the_preview_is_not_left_behind(
         await engine.call(DELETE_SUBSCRIPTION, args)
 
     link.run(leave)
-    said = preview(call, "many", "delete")
-    assert said["partitions"] == 2
+    previewed = preview(call, "many", "delete")
+    assert previewed["partitions"] == 2
     link.run(lambda engine: subscribe(engine, PARTS[0]))
-    refused = ask(call, "many", "delete", token=said["token"])
+    refused = ask(call, "many", "delete", token=previewed["token"])
     assert (refused.status, "made on partition 0" in refused.json["reason"]) == (409, True)
     link.run(lambda engine: partitioned_topics.grow(engine, MANY, 4))
-    refused = ask(call, "many", "delete", token=said["token"])
+    refused = ask(call, "many", "delete", token=previewed["token"])
     assert (refused.status, "number of partitions" in refused.json["reason"]) == (409, True)
     assert left(link, *PARTS) == [True, True, True]
 
@@ -202,23 +204,23 @@ def test_a_token_is_of_one_subscription_and_one_change(call: Call) -> None:
     assert ask(call, "plain", "delete", preview=True, force=[]).json["field"] == "force"
 
 
-def test_one_consumer_is_disconnected_and_may_come_back(call: Call, link: BenchLink) -> None:
+def test_one_consumer_is_disconnected_and_may_reconnect(call: Call, link: BenchLink) -> None:
     publish(link, PARTS[1], 5)
     client = connect(link, PARTS[1], "c", permits=0)
     other = connect(link, PARTS[1], "d", id=2, permits=0)
-    who = {"name": "c", "address": "c:1", "partition": 1}
-    said = preview(call, "many", "disconnect", **who)
-    assert (said["others"], said["type"], said["durable"]) == (1, "Shared", True)
-    assert [one["name"] for one in said["consumers"]] == ["c"]
-    done = ask(call, "many", "disconnect", token=said["token"])
+    identity = {"name": "c", "address": "c:1", "partition": 1}
+    previewed = preview(call, "many", "disconnect", **identity)
+    assert (previewed["others"], previewed["type"], previewed["durable"]) == (1, "Shared", True)
+    assert [consumer["name"] for consumer in previewed["consumers"]] == ["c"]
+    done = ask(call, "many", "disconnect", token=previewed["token"])
     assert (done.status, done.json["disconnected"]) == (200, 1)
     assert (client.dropped, other.dropped) == ([1], [])
     entry = AuditEntry.objects.latest("pk")
     assert (entry.target.endswith("/s%2F1/disconnect"), entry.status) == (True, 200)
     assert '"name": "c"' in entry.changes
-    assert ask(call, "many", "disconnect", token=said["token"]).status == 404
+    assert ask(call, "many", "disconnect", token=previewed["token"]).status == 404
     connect(link, PARTS[1], "c", connected_ms=2_000)
-    refused = ask(call, "many", "disconnect", token=said["token"])
+    refused = ask(call, "many", "disconnect", token=previewed["token"])
     assert (refused.status, "reconnected since" in refused.json["reason"]) == (409, True)
 
 

@@ -44,8 +44,8 @@ async def bench(clock: ShiftedClock) -> AsyncIterator[AdminBench]:
     await made.close()
 
 
-def confirmed(said: dict[str, Any], topic: TopicName, change: Any) -> tokens.Confirmed:
-    return tokens.read("standalone", said["token"], str(topic), "s", change, "alice")
+def confirmed(previewed: dict[str, Any], topic: TopicName, change: Any) -> tokens.Confirmed:
+    return tokens.read("standalone", previewed["token"], str(topic), "s", change, "alice")
 
 
 async def preview(bench: AdminBench, topic: TopicName, change: Any, **how: Any) -> dict[str, Any]:
@@ -53,31 +53,31 @@ async def preview(bench: AdminBench, topic: TopicName, change: Any, **how: Any) 
 
 
 async def apply(
-    bench: AdminBench, said: dict[str, Any], topic: TopicName, change: Any
+    bench: AdminBench, previewed: dict[str, Any], topic: TopicName, change: Any
 ) -> services.ChangeResult:
-    return await services.apply(bench.engine, topic, confirmed(said, topic, change))
+    return await services.apply(bench.engine, topic, confirmed(previewed, topic, change))
 
 
 async def backlogs(bench: AdminBench, *names: TopicName) -> list[int]:
     loaded = [await bench.loaded(name) for name in names]
-    return [one.subscriptions["s"].cursor.backlog_entries() for one in loaded]
+    return [topic.subscriptions["s"].cursor.backlog_entries() for topic in loaded]
 
 
 async def move_back(bench: AdminBench, topic: TopicName) -> None:
     await bench.admin.call(RESET_CURSOR, ResetCursor(topic, "s", timestamp_ms=0))
 
 
-async def test_what_is_discarded_is_what_was_previewed(bench: AdminBench) -> None:
+async def test_exactly_the_previewed_entries_are_discarded(bench: AdminBench) -> None:
     for index, part in enumerate(PARTS):
         await bench.publish(part, 10 + index)
-    said = await preview(bench, MANY, "skip-all")
-    assert (said["lost"], said["again"], said["entries"]) == (33, 0, 33)
-    assert (said["direction"], said["exact"]) == ("forward", True)
-    assert [part["lost"] for part in said["parts"]] == [10, 11, 12]
-    assert said["span"] == {"from": 1_000, "to": 12_000}
+    previewed = await preview(bench, MANY, "skip-all")
+    assert (previewed["lost"], previewed["again"], previewed["entries"]) == (33, 0, 33)
+    assert (previewed["direction"], previewed["exact"]) == ("forward", True)
+    assert [part["lost"] for part in previewed["parts"]] == [10, 11, 12]
+    assert previewed["span"] == {"from": 1_000, "to": 12_000}
     for part in PARTS:
         await bench.publish(part, 5)
-    done = await apply(bench, said, MANY, "skip-all")
+    done = await apply(bench, previewed, MANY, "skip-all")
     assert (done.status, done.body["done"], done.body["lost"]) == (200, True, 33)
     assert await backlogs(bench, *PARTS) == [5, 5, 5]
     undone = await services.undo(bench.engine, MANY, "s", "bob", done.body["undo"])
@@ -90,11 +90,11 @@ async def test_what_is_discarded_is_what_was_previewed(bench: AdminBench) -> Non
 
 async def test_the_direction_is_forward_whatever_the_change_is_called(bench: AdminBench) -> None:
     await bench.publish(PLAIN, 10)
-    said = await preview(bench, PLAIN, "reset", timestamp=7_000)
-    assert (said["direction"], said["lost"], said["again"]) == ("forward", 6, 0)
-    await apply(bench, said, PLAIN, "reset")
-    said = await preview(bench, PLAIN, "reset", timestamp=2_000)
-    assert (said["direction"], said["lost"], said["again"]) == ("back", 0, 5)
+    previewed = await preview(bench, PLAIN, "reset", timestamp=7_000)
+    assert (previewed["direction"], previewed["lost"], previewed["again"]) == ("forward", 6, 0)
+    await apply(bench, previewed, PLAIN, "reset")
+    previewed = await preview(bench, PLAIN, "reset", timestamp=2_000)
+    assert (previewed["direction"], previewed["lost"], previewed["again"]) == ("back", 0, 5)
     assert (await preview(bench, PLAIN, "reset", timestamp=7_000))["direction"] == "none"
 
 
@@ -104,9 +104,9 @@ async def test_nothing_is_changed_when_one_partition_was_moved(bench: AdminBench
     (await bench.loaded(PARTS[1])).subscriptions["s"].moves.pass_over(
         (await bench.loaded(PARTS[1])).log.last_confirmed
     )
-    said = await preview(bench, MANY, "skip-all")
+    previewed = await preview(bench, MANY, "skip-all")
     await move_back(bench, PARTS[1])
-    done = await apply(bench, said, MANY, "skip-all")
+    done = await apply(bench, previewed, MANY, "skip-all")
     assert done.status == 409
     assert "moved since the preview" in done.body["reason"]
     (bad,) = [part for part in done.body["parts"] if "why" in part]
@@ -115,7 +115,7 @@ async def test_nothing_is_changed_when_one_partition_was_moved(bench: AdminBench
 
 
 def silent(bench: AdminBench, *, after: bool) -> Callable[[], None]:
-    """The broker goes away with the next real change, before it or ``after``; returns what ends that."""
+    """Make the broker unavailable at the next real change, before it or ``after``. Return a function that ends that."""
     ask = bench.admin._rpc._request
 
     async def broken(url: str, operation: Operation[Any, Any], body: bytes) -> Any:
@@ -134,20 +134,20 @@ def silent(bench: AdminBench, *, after: bool) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize("after", [False, True])
-async def test_a_lost_answer_is_no_success_and_the_next_look_tells(
+async def test_a_lost_answer_is_no_success_and_the_change_list_shows_the_outcome(
     bench: AdminBench, after: bool
 ) -> None:
     await bench.publish(PLAIN, 10)
-    said = await preview(bench, PLAIN, "skip-all")
+    previewed = await preview(bench, PLAIN, "skip-all")
     heal = silent(bench, after=after)
-    done = await apply(bench, said, PLAIN, "skip-all")
+    done = await apply(bench, previewed, PLAIN, "skip-all")
     assert (done.status, done.body["done"]) == (503, False)
     assert "not known" in done.body["reason"]
     heal()
-    found = (await services.changes(bench.engine, PLAIN))["changes"]
-    assert [one["id"] for one in found] == ([done.body["id"]] if after else [])
+    changes = (await services.changes(bench.engine, PLAIN))["changes"]
+    assert [change["id"] for change in changes] == ([done.body["id"]] if after else [])
     assert await backlogs(bench, PLAIN) == [0 if after else 10]
-    again = await apply(bench, said, PLAIN, "skip-all")
+    again = await apply(bench, previewed, PLAIN, "skip-all")
     assert again.status == (409 if after else 200)
 
 
@@ -158,12 +158,14 @@ async def test_an_undo_that_is_not_clean_is_previewed_first(bench: AdminBench) -
     refused = await services.undo(bench.engine, PLAIN, "s", "alice", done.body["id"])
     assert refused.status == 409
     assert "Another user moved the subscription" in refused.body["reason"]
-    said = await preview(bench, PLAIN, "undo", undo=done.body["id"])
-    assert said["moved"] == 10
-    assert (await apply(bench, said, PLAIN, "undo")).status == 200
+    previewed = await preview(bench, PLAIN, "undo", undo=done.body["id"])
+    assert previewed["moved"] == 10
+    assert (await apply(bench, previewed, PLAIN, "undo")).status == 200
 
 
-async def test_an_undo_says_how_much_is_gone(bench: AdminBench, clock: ShiftedClock) -> None:
+async def test_an_undo_reports_how_many_entries_were_deleted(
+    bench: AdminBench, clock: ShiftedClock
+) -> None:
     await bench.publish(PLAIN, 10)
     done = await apply(bench, await preview(bench, PLAIN, "skip-all"), PLAIN, "skip-all")
     assert done.body["undo_until"] > clock.wall_ms()
@@ -217,12 +219,12 @@ async def test_a_partition_can_be_changed_by_its_own_name(bench: AdminBench) -> 
 
 async def test_changes_at_the_same_time_do_not_mix(bench: AdminBench) -> None:
     await bench.publish(PLAIN, 10)
-    said = [await preview(bench, PLAIN, "skip", count=n) for n in (2, 5)]
+    previews = [await preview(bench, PLAIN, "skip", count=n) for n in (2, 5)]
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(apply(bench, one, PLAIN, "skip")) for one in said]
+        tasks = [group.create_task(apply(bench, shown, PLAIN, "skip")) for shown in previews]
     done = [task.result() for task in tasks]
     assert (
-        sum(one.body["lost"] for one in done if one.status == 200)
+        sum(result.body["lost"] for result in done if result.status == 200)
         == 10 - (await backlogs(bench, PLAIN))[0]
     )
 

@@ -31,7 +31,7 @@ Call = Callable[..., Answer]
 
 
 class BenchLink(EngineLink):
-    """To a broker over one bookie, all on the link's own loop."""
+    """A link to a broker over one bookie, all on the link's own loop."""
 
     bench: AdminBench
 
@@ -50,7 +50,7 @@ class BenchLink(EngineLink):
         await self.bench.close()
 
     def opened(self) -> bool:
-        """Whether all that stands behind it is started, which a busy machine takes longer for than a page waits."""
+        """Return whether broker and bookie are started; on a busy machine that takes longer than a page's timeout."""
         try:
             self.run(_nothing)
         except StoreUnavailableError:
@@ -58,7 +58,7 @@ class BenchLink(EngineLink):
         return True
 
     def silence(self) -> None:
-        """No broker answers any more; the metadata store does."""
+        """Make every broker unreachable; the metadata store still answers."""
         self.bench.admin._reachable = lambda: []
 
 
@@ -67,7 +67,7 @@ async def _nothing(_: Engine) -> None: ...
 
 @contextmanager
 def bench_link(*filling: Callable[[Engine], Awaitable[object]]) -> Iterator[BenchLink]:
-    """The link while it lasts, and what ``filling`` makes behind it."""
+    """Open a link, run ``filling`` on it, yield it and close it."""
     made = BenchLink()
     until_blocking(made.opened)
     for fill in filling:
@@ -93,16 +93,16 @@ def call(link: BenchLink, transactional_db: None) -> Call:
 
 
 def row(body: dict[str, Any], name: str) -> dict[str, Any]:
-    found: dict[str, Any] = next(one for one in body["policies"] if one["name"] == name)
-    return found
+    policy: dict[str, Any] = next(row for row in body["policies"] if row["name"] == name)
+    return policy
 
 
 def set_policy(call: Call, name: str, value: Any) -> Answer:
-    """Previewed, and if that is not refused saved."""
-    said = call("POST", f"{DEFAULT}/policies/{name}", {"preview": True, "value": value})
-    if said.status != 200:
-        return said
-    return call("POST", f"{DEFAULT}/policies/{name}", {"token": said.json["token"]})
+    """Preview the policy, and save it unless the preview is refused."""
+    previewed = call("POST", f"{DEFAULT}/policies/{name}", {"preview": True, "value": value})
+    if previewed.status != 200:
+        return previewed
+    return call("POST", f"{DEFAULT}/policies/{name}", {"token": previewed.json["token"]})
 
 
 def test_tenants_are_listed_without_numbers_while_none_are_known(
@@ -133,7 +133,7 @@ def test_a_tenant_lives_from_creation_to_deletion(call: Call) -> None:
     made = call("POST", f"{API}/acme/namespaces", {"name": "orders", "bundles": 8})
     assert (made.status, made.json["bundles"], made.json["topics"]) == (201, 8, 0)
     listed = call("GET", f"{API}?q=ACM").json
-    assert [(one["name"], one["namespaces"]) for one in listed["rows"]] == [("acme", 1)]
+    assert [(row["name"], row["namespaces"]) for row in listed["rows"]] == [("acme", 1)]
     assert listed["total"] == 1
     assert call("DELETE", f"{API}/acme").status == 409
     assert call("DELETE", f"{API}/acme/namespaces/orders").status == 204
@@ -146,14 +146,16 @@ def test_every_verb_is_in_the_audit_log(call: Call) -> None:
     call("POST", API, ACME)
     set_policy(call, "messageTTL", 5)
     call("DELETE", f"{API}/acme")
-    assert [(one.method, one.target, one.status) for one in AuditEntry.objects.order_by("id")] == [
+    assert [
+        (entry.method, entry.target, entry.status) for entry in AuditEntry.objects.order_by("id")
+    ] == [
         ("POST", API, 201),
         ("POST", f"{DEFAULT}/policies/messageTTL", 200),
         ("DELETE", f"{API}/acme", 204),
     ]
 
 
-def test_namespaces_are_listed_with_their_topics_and_what_is_set(call: Call) -> None:
+def test_namespaces_are_listed_with_their_numbers_of_topics_and_policies(call: Call) -> None:
     set_policy(call, "messageTTL", 60)
     body = call("GET", f"{API}/public/namespaces").json
     assert body["tenant"]["name"] == "public"
@@ -164,7 +166,7 @@ def test_namespaces_are_listed_with_their_topics_and_what_is_set(call: Call) -> 
         "persistent://public/default/plain",
         "persistent://public/default/pt",
     ]
-    assert call("DELETE", DEFAULT).status == 409, "its topics stand in the way"
+    assert call("DELETE", DEFAULT).status == 409, "its topics prevent that"
 
 
 def test_a_deletion_that_did_not_end_is_shown_and_can_be_ended(call: Call, link: BenchLink) -> None:
@@ -176,16 +178,16 @@ def test_a_deletion_that_did_not_end_is_shown_and_can_be_ended(call: Call, link:
     name = NamespaceName.of("public", "going")
     link.run(lambda engine: update_policies(engine.store, name, mark))
     rows = call("GET", f"{API}/public/namespaces").json["rows"]
-    assert {one["name"]: one["deleting"] for one in rows} == {"default": False, "going": True}
+    assert {row["name"]: row["deleting"] for row in rows} == {"default": False, "going": True}
     assert call("GET", f"{API}/public/namespaces/going").status == 404
     assert call("DELETE", f"{API}/public/namespaces/going").status == 204
 
 
-def test_each_policy_says_what_holds_where_it_comes_from_and_what_would_without_it(
+def test_each_policy_has_its_value_its_level_and_the_inherited_value(
     call: Call,
 ) -> None:
     before = call("GET", DEFAULT).json
-    assert [one["name"] for one in before["policies"]] == [
+    assert [policy_row["name"] for policy_row in before["policies"]] == [
         policy.name for policy in POLICIES if policy.key and policy.shown
     ]
     assert before["unknown"] == ""
@@ -217,7 +219,7 @@ def test_a_change_of_something_else_than_was_seen_is_refused(call: Call) -> None
     assert row(call("GET", DEFAULT).json, "messageTTL")["own"] == 60
 
 
-def test_properties_are_changed_as_long_as_they_are_what_was_shown(call: Call) -> None:
+def test_properties_are_changed_only_while_they_are_as_shown(call: Call) -> None:
     path = f"{DEFAULT}/properties"
     assert call("GET", DEFAULT).json["properties"] == {}
     done = call("PUT", path, {"value": {"team": "ops", "tier": ""}, "expected": {}})
@@ -231,11 +233,11 @@ def test_properties_are_changed_as_long_as_they_are_what_was_shown(call: Call) -
     )
 
 
-def test_a_number_too_large_for_the_page_comes_and_goes_as_text(
+def test_a_number_too_large_for_javascript_is_sent_and_accepted_as_text(
     call: Call, link: BenchLink
 ) -> None:
     name, most = "backlogQuota.destination_storage", str((1 << 63) - 1)
-    size = next(one for one in row(call("GET", DEFAULT).json, name)["parts"])
+    size = next(part for part in row(call("GET", DEFAULT).json, name)["parts"])
     assert (size["name"], size["maximum"]) == ("limitSize", most)
     given = {"limitSize": most, "policy": "producer_exception"}
     own = set_policy(call, name, given).json["row"]["own"]
@@ -265,7 +267,7 @@ def test_a_value_that_may_not_be_is_refused_with_the_reason(
     assert reason in refused.json["reason"]
 
 
-def test_a_broker_that_hangs_does_not_hold_what_is_stored(
+def test_stored_policies_are_shown_while_a_broker_hangs(
     call: Call, link: BenchLink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def hang(*args: Any) -> Any:
@@ -279,7 +281,7 @@ def test_a_broker_that_hangs_does_not_hold_what_is_stored(
     assert row(body, "messageTTL")["value"] == 60
 
 
-def test_without_a_broker_what_only_it_knows_is_unknown_and_not_zero(
+def test_without_a_broker_the_broker_defaults_are_unknown_and_not_zero(
     call: Call, link: BenchLink
 ) -> None:
     set_policy(call, "messageTTL", 60)
@@ -299,7 +301,7 @@ def test_without_the_store_there_are_no_numbers_at_all(call: Call, link: BenchLi
         assert call("GET", target).status == 503
 
 
-def test_names_of_other_clusters_and_of_what_is_not_there_are_404(call: Call) -> None:
+def test_other_clusters_and_missing_names_are_404(call: Call) -> None:
     assert call("GET", "/api/v1/clusters/elsewhere/tenants").status == 404
     assert call("GET", f"{API}/nope/namespaces").status == 404
     assert call("GET", f"{API}/public/namespaces/nope").status == 404

@@ -22,8 +22,8 @@ def publisher(name: str, number: int, address: str = "/10.0.0.1:5000", **more: A
 
 def part(number: int | None, *publishers: Any, owner: str = "b1", **stats: Any) -> TopicPart:
     name = T if number is None else f"{T}-partition-{number}"
-    said = {"publishers": list(publishers), "subscriptions": {}, "ownerBroker": owner, **stats}
-    return TopicPart(name, number, said, {}, True, None)
+    values = {"publishers": list(publishers), "subscriptions": {}, "ownerBroker": owner, **stats}
+    return TopicPart(name, number, values, {}, True, None)
 
 
 def silent(number: int, **last: Any) -> TopicPart:
@@ -41,15 +41,15 @@ def seen(parts: list[TopicPart]) -> list[tuple[str, list[int]]]:
 
 def measured(backlog: int, messages: int, estimated: int = 0, **more: Any) -> dict[str, Any]:
     """Return a subscription as our brokers report it."""
-    told = {"backlogMessages": messages, "backlogEstimated": estimated, "backlogUnmeasured": 0}
-    return subscription(backlog, **told, **more)
+    counts = {"backlogMessages": messages, "backlogEstimated": estimated, "backlogUnmeasured": 0}
+    return subscription(backlog, **counts, **more)
 
 
-def test_messages_of_a_backlog_add_up_and_what_no_broker_measured_is_told_apart() -> None:
+def test_backlog_messages_add_up_and_unmeasured_entries_are_counted_apart() -> None:
     def rows(*of: dict[str, Any]) -> list[tuple[int, int, int, int]]:
-        parts = [part(number, subscriptions={"s": each}) for number, each in enumerate(of)]
-        found = [*detail.subscriptions(parts).values()]
-        total = detail.summed(T, 2, [detail.part_row(each, 9) for each in parts], 1, 9)
+        parts = [part(number, subscriptions={"s": values}) for number, values in enumerate(of)]
+        subscription_rows = [*detail.subscriptions(parts).values()]
+        total = detail.summed(T, 2, [detail.part_row(topic_part, 9) for topic_part in parts], 1, 9)
         return [
             (
                 row["backlog"],
@@ -57,7 +57,7 @@ def test_messages_of_a_backlog_add_up_and_what_no_broker_measured_is_told_apart(
                 row["backlog_estimated"],
                 row["backlog_unmeasured"],
             )
-            for row in (*found, total)
+            for row in (*subscription_rows, total)
         ]
 
     assert rows(measured(212, 60_000, 212)) == 2 * [(212, 60_000, 212, 0)]
@@ -66,12 +66,12 @@ def test_messages_of_a_backlog_add_up_and_what_no_broker_measured_is_told_apart(
     assert rows(subscription(0)) == 2 * [(0, 0, 0, 0)]
 
 
-def test_the_oldest_of_several_partitions_is_not_known_while_one_of_them_does_not_say() -> None:
+def test_the_oldest_message_is_unknown_while_one_partition_does_not_report_it() -> None:
     def oldest(*of: dict[str, Any]) -> int | None:
-        parts = [part(number, subscriptions={"s": each}) for number, each in enumerate(of)]
+        parts = [part(number, subscriptions={"s": values}) for number, values in enumerate(of)]
         (row,) = detail.subscriptions(parts).values()
-        found: int | None = row["oldest_at"]
-        return found
+        oldest_at: int | None = row["oldest_at"]
+        return oldest_at
 
     late = measured(1, 1, earliestMsgPublishTimeInBacklog=50)
     early = measured(1, 1, earliestMsgPublishTimeInBacklog=40)
@@ -85,9 +85,9 @@ def test_the_oldest_of_several_partitions_is_not_known_while_one_of_them_does_no
 def test_the_oldest_of_a_topic_is_the_least_of_its_parts() -> None:
     def oldest(*times: int) -> int | None:
         parts = [part(number, oldestUnacknowledgedAt=at) for number, at in enumerate(times)]
-        rows = [detail.part_row(each, 9) for each in parts]
-        found: int | None = detail.summed(T, len(rows), rows, 0, 9)["oldest_at"]
-        return found
+        rows = [detail.part_row(topic_part, 9) for topic_part in parts]
+        oldest_at: int | None = detail.summed(T, len(rows), rows, 0, 9)["oldest_at"]
+        return oldest_at
 
     assert (oldest(0, 70, 60), oldest(0, 0), oldest(70, OLDEST_UNKNOWN)) == (60, 0, None)
 
@@ -134,30 +134,33 @@ def test_a_plain_topics_producers_stay_apart() -> None:
     assert row["partitions"] == []
 
 
-def test_a_partition_that_does_not_answer_keeps_its_last_numbers_and_says_so() -> None:
+def test_a_partition_that_does_not_answer_is_shown_with_its_last_known_numbers() -> None:
     rows = [
-        detail.part_row(each, 100)
-        for each in (part(0, subscriptions={"s": subscription(7)}), silent(1, backlog=40, at=5))
+        detail.part_row(topic_part, 100)
+        for topic_part in (
+            part(0, subscriptions={"s": subscription(7)}),
+            silent(1, backlog=40, at=5),
+        )
     ]
     assert [row["known"] for row in rows] == ["live", "last"]
     total = detail.summed(T, 2, rows, 1, 100)
     assert (total["backlog"], total["known"], total["at"]) == (47, "last", 5)
 
 
-def test_what_is_not_known_is_not_zero() -> None:
+def test_unknown_numbers_are_not_zero() -> None:
     unknown = TopicPart(f"{T}-partition-1", 1, None, {}, True, None)
     rows = [detail.part_row(part(0), 100), detail.part_row(unknown, 100)]
     total = detail.summed(T, 2, rows, 0, 100)
     assert (total["backlog"], total["known"], rows[1]["loaded"]) == (None, "no", None)
 
 
-def test_a_partition_that_nobody_made_holds_nothing() -> None:
+def test_a_partition_that_was_never_created_has_no_backlog() -> None:
     unmade = TopicPart(f"{T}-partition-1", 1, None, {}, False, None)
     row = detail.part_row(unmade, 100)
     assert (row["backlog"], row["known"], row["loaded"]) == (0, "at_rest", False)
 
 
-def test_positions_consumers_and_ledgers_say_their_partition() -> None:
+def test_positions_consumers_and_ledgers_have_their_partition() -> None:
     consumer = {"consumerName": "c", "availablePermits": 3}
     parts = [
         part(number, subscriptions={"s": subscription(number, consumers=[consumer])})._replace(
@@ -171,10 +174,12 @@ def test_positions_consumers_and_ledgers_say_their_partition() -> None:
         for number in (0, 1)
     ]
     (row,) = detail.subscriptions(parts).values()
-    assert [each["partition"] for each in row["consumers"]] == [0, 1]
-    assert [(each["partition"], each["mark_delete"], each["backlog"]) for each in row["positions"]] == [
+    assert [consumer["partition"] for consumer in row["consumers"]] == [0, 1]
+    assert [(at["partition"], at["mark_delete"], at["backlog"]) for at in row["positions"]] == [
         (0, "0:1", 0),
         (1, "1:1", 1),
     ]  # fmt: skip
-    assert [each["partition"] for one in parts for each in detail.ledgers(one)] == [0, 1]
+    assert [
+        ledger["partition"] for topic_part in parts for ledger in detail.ledgers(topic_part)
+    ] == [0, 1]
     assert row["backlog"] == 1

@@ -74,17 +74,17 @@ def test_a_topic_is_made_and_refused(call: Call) -> None:
     )
 
 
-def test_a_deletion_says_what_is_lost_and_loses_no_more(call: Call, link: BenchLink) -> None:
+def test_a_deletion_reports_the_lost_entries_and_loses_no_more(call: Call, link: BenchLink) -> None:
     for part, count in ((0, 4), (1, 6)):
         publish(link, MANY.partition_at(part), count)
     before = AuditEntry.objects.count()
-    said = preview(call, "many", "delete")
-    assert AuditEntry.objects.count() == before, "a question is no change"
-    assert (said["partitions"], said["entries"], said["remakes"]) == (2, 10, True)
-    (lost,) = said["subscriptions"]
+    previewed = preview(call, "many", "delete")
+    assert AuditEntry.objects.count() == before, "a preview changes nothing"
+    assert (previewed["partitions"], previewed["entries"], previewed["remakes"]) == (2, 10, True)
+    (lost,) = previewed["subscriptions"]
     assert (lost["name"], lost["messages"], lost["exact"]) == ("s", 10, True)
     publish(link, MANY.partition_at(1), 1)
-    refused = call("POST", f"{PATH}/many/delete", {"token": said["token"]})
+    refused = call("POST", f"{PATH}/many/delete", {"token": previewed["token"]})
     assert refused.status == 409
     assert "published since the preview" in refused.json["reason"]
     again = preview(call, "many", "delete")
@@ -106,12 +106,12 @@ def test_a_token_is_of_one_topic_and_one_change(call: Call) -> None:
 
 def test_a_topic_is_unloaded_and_terminated(call: Call, link: BenchLink) -> None:
     publish(link, PLAIN, 3)
-    said = preview(call, "plain", "unload")
-    assert call("POST", f"{PATH}/plain/unload", {"token": said["token"]}).status == 200
-    said = preview(call, "plain", "terminate")
-    assert said["terminated"] is False
-    done = call("POST", f"{PATH}/plain/terminate", {"token": said["token"]}).json
-    assert [one.rpartition(":")[2] for one in done["last"]] == ["2"]
+    previewed = preview(call, "plain", "unload")
+    assert call("POST", f"{PATH}/plain/unload", {"token": previewed["token"]}).status == 200
+    previewed = preview(call, "plain", "terminate")
+    assert previewed["terminated"] is False
+    done = call("POST", f"{PATH}/plain/terminate", {"token": previewed["token"]}).json
+    assert [position.rpartition(":")[2] for position in done["last"]] == ["2"]
     again = preview(call, "plain", "terminate")
     assert (again["terminated"], again["token"]) == (True, None)
     refused = call("POST", f"{API}/non-persistent/public/default/x/terminate", {"preview": True})
@@ -133,7 +133,7 @@ def test_partitions_are_added_to_as_many_as_were_seen(call: Call, link: BenchLin
 
 
 @pytest.mark.parametrize("topic", ["plain", "many"])
-def test_properties_are_changed_as_long_as_they_are_what_was_shown(call: Call, topic: str) -> None:
+def test_properties_are_changed_only_while_they_are_as_shown(call: Call, topic: str) -> None:
     path = f"{PATH}/{topic}/properties"
     shown = call("GET", path).json["properties"]
     value = {"owner": "ops", "tier": ""}
@@ -144,20 +144,20 @@ def test_properties_are_changed_as_long_as_they_are_what_was_shown(call: Call, t
     assert call("PUT", path, {"value": {}, "expected": value}).json == {"properties": {}}
 
 
-async def test_who_publishes_by_now_keeps_a_topic_from_being_terminated() -> None:
+async def test_a_producer_attached_since_the_preview_prevents_a_termination() -> None:
     bench = AdminBench()
     await bench.start()
     await topics.create(bench.engine, PLAIN, {})
-    said = await services.preview(bench.engine, PLAIN, "terminate", "alice")
+    previewed = await services.preview(bench.engine, PLAIN, "terminate", "alice")
     (await bench.loaded(PLAIN)).publishers.attached["new"] = _Producer()  # type: ignore[assignment]
     with pytest.raises(Conflict, match="producer new"):
-        await services.apply(bench.engine, PLAIN, "terminate", "alice", said["token"])
+        await services.apply(bench.engine, PLAIN, "terminate", "alice", previewed["token"])
     del (await bench.loaded(PLAIN)).publishers.attached["new"]
     await bench.close()
 
 
 class _Producer:
-    """Somebody who has come to publish."""
+    """A producer that attached since the preview."""
 
     name = "new"
     outlet = type("Outlet", (), {"address": "127.0.0.1:1"})

@@ -1,4 +1,4 @@
-"""All bundles of a namespace or of a broker given up: only those that were previewed, and told as they ended."""
+"""All bundles of a namespace or of a broker unloaded: only those that were previewed, each with its outcome."""
 
 import asyncio
 import time
@@ -56,7 +56,7 @@ def call(link: BenchLink, transactional_db: None) -> Call:
 
 
 def owned(link: BenchLink) -> list[BundleName]:
-    """By their broker."""
+    """Return the bundles that the link's broker owns."""
     return sorted(link.bench.broker.running.ownership.owned(), key=str)
 
 
@@ -72,13 +72,13 @@ def preview(call: Call, path: str) -> Any:
 
 
 def conform(shape: Shape, body: Any) -> None:
-    """The answer has the shape that the document promises."""
+    """Assert that the answer has the shape of the OpenAPI document."""
     assert shape(data=body).is_valid()
     assert body.keys() == shape().fields.keys()
 
 
 def refusing(link: BenchLink, refusals: dict[BundleName, Refusal]) -> None:
-    """The broker is not asked for these bundles, or answers so."""
+    """Raise these refusals in place of unloading their bundles."""
 
     def before(operation: Operation[Any, Any], args: Any) -> None:
         if operation is UNLOAD_BUNDLE:
@@ -93,22 +93,22 @@ def test_all_bundles_of_a_namespace_are_given_up_as_previewed(call: Call, link: 
     rows = bundles_of(call)
     before, mine = AuditEntry.objects.count(), owned(link)
     broker = link.bench.broker.record.id
-    said = preview(call, NAMESPACE)
-    assert AuditEntry.objects.count() == before, "a question is no change"
-    assert owned(link) == mine, "and takes nothing"
-    assert (said["total"], said["unowned"], said["brokers"]) == (4, 0, 1)
-    assert said["first"] == [str(bundle) for bundle in mine]
-    assert said["owners"] == [{"broker": broker, "state": "up", "bundles": 4}]
-    figures = said["figures"]
+    previewed = preview(call, NAMESPACE)
+    assert AuditEntry.objects.count() == before, "a preview changes nothing"
+    assert owned(link) == mine, "a preview gives up nothing"
+    assert (previewed["total"], previewed["unowned"], previewed["brokers"]) == (4, 0, 1)
+    assert previewed["first"] == [str(bundle) for bundle in mine]
+    assert previewed["owners"] == [{"broker": broker, "state": "up", "bundles": 4}]
+    figures = previewed["figures"]
     assert (figures["topics"], figures["known"]) == (sum(row["topics"] for row in rows), "live")
-    done = call("POST", NAMESPACE, {"token": said["token"]})
+    done = call("POST", NAMESPACE, {"token": previewed["token"]})
     assert (done.status, done.json["total"], done.json["done"]) == (200, 4, 4)
     assert (done.json["others"], done.json["owners"]) == ([], [{"broker": "", "bundles": 4}])
     assert owned(link) == []
     entry = AuditEntry.objects.latest("pk")
     assert (entry.target, entry.status) == (NAMESPACE, 200)
     assert all(bundle.range in entry.changes for bundle in mine), "each is in the audit log"
-    again = call("POST", NAMESPACE, {"token": said["token"]})
+    again = call("POST", NAMESPACE, {"token": previewed["token"]})
     assert (again.status, "4 of" in again.json["reason"]) == (409, False)
     assert "are not owned any more" in again.json["reason"]
     nothing = preview(call, NAMESPACE)
@@ -124,11 +124,11 @@ def test_a_broker_gives_up_all_that_it_owns_of_any_namespace(call: Call, link: B
 
     link.run(another)
     bundles_of(call)
-    said = preview(call, broker_path(link))
-    assert not AuditEntry.objects.exists(), "a question is no change"
-    assert said["total"] == len(owned(link)) == 5
-    assert said["unowned"] == 0
-    done = call("POST", broker_path(link), {"token": said["token"]})
+    previewed = preview(call, broker_path(link))
+    assert not AuditEntry.objects.exists(), "a preview changes nothing"
+    assert previewed["total"] == len(owned(link)) == 5
+    assert previewed["unowned"] == 0
+    done = call("POST", broker_path(link), {"token": previewed["token"]})
     assert (done.status, done.json["done"], owned(link)) == (200, 5, [])
     assert preview(call, broker_path(link))["token"] is None
     assert call("POST", f"{API}/brokers/nobody:1/unload", {"preview": True}).status == 404
@@ -159,10 +159,12 @@ def test_nothing_is_done_when_others_are_owned_than_at_the_preview(
         pages._check_as_seen({"n/x": "a"}, {"n/x": "b"})
 
 
-def test_the_receipt_names_what_was_not_given_up_and_why(call: Call, link: BenchLink) -> None:
+def test_the_receipt_names_bundles_that_were_not_given_up_with_the_reason(
+    call: Call, link: BenchLink
+) -> None:
     bundles_of(call)
     moved, broken, lost, fine = owned(link)
-    said = preview(call, NAMESPACE)
+    previewed = preview(call, NAMESPACE)
     refusing(
         link,
         {
@@ -171,11 +173,11 @@ def test_the_receipt_names_what_was_not_given_up_and_why(call: Call, link: Bench
             lost: NotReady("Broker at b did not answer; the change may have happened"),
         },
     )
-    done = call("POST", NAMESPACE, {"token": said["token"]})
+    done = call("POST", NAMESPACE, {"token": previewed["token"]})
     assert done.status == 200
     conform(shapes.UnloadReceipt, done.json)
-    told = {row["bundle"]: (row["outcome"], row["why"]) for row in done.json["others"]}
-    assert told == {
+    outcomes = {row["bundle"]: (row["outcome"], row["why"]) for row in done.json["others"]}
+    assert outcomes == {
         str(moved): ("left", "It is not broker b's any more"),
         str(broken): ("failed", "damaged"),
         str(lost): ("unknown", "Broker at b did not answer; the change may have happened"),
@@ -200,20 +202,24 @@ def test_when_nothing_is_known_to_be_done_that_is_no_success(call: Call, link: B
     assert len(owned(link)) == 4
 
 
-def test_of_a_broker_that_does_not_answer_the_figures_are_the_last_known(
+def test_figures_of_a_broker_that_does_not_answer_are_the_last_known(
     call: Call, link: BenchLink
 ) -> None:
     bundles_of(call)
     link.silence()
     until = time.monotonic() + 30
-    while (said := preview(call, NAMESPACE))["owners"][0]["state"] != "down":
+    while (previewed := preview(call, NAMESPACE))["owners"][0]["state"] != "down":
         assert time.monotonic() < until
         time.sleep(0.05)
-    assert (said["figures"]["known"], said["figures"]["topics"], said["brokers"]) == ("last", 13, 0)
+    assert (
+        previewed["figures"]["known"],
+        previewed["figures"]["topics"],
+        previewed["brokers"],
+    ) == ("last", 13, 0)
 
 
 def test_each_bundle_is_given_up_by_the_broker_that_was_seen_or_not_at_all(link: BenchLink) -> None:
-    """``give_up`` looks at each when its turn comes, whatever was known before."""
+    """``give_up`` reads each bundle's owner immediately before it unloads the bundle."""
     mine, *others = owned(link)
     record = link.bench.broker.record
 
@@ -228,7 +234,9 @@ def test_each_bundle_is_given_up_by_the_broker_that_was_seen_or_not_at_all(link:
     assert link.run(some)[mine] == (Outcome.LEFT, "It has no owner any more")
 
 
-def test_what_is_late_is_not_waited_for(link: BenchLink, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unload_is_not_awaited_beyond_its_deadline(
+    link: BenchLink, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def never(*given: Any) -> Any:
         await asyncio.Event().wait()
 
@@ -239,30 +247,30 @@ def test_what_is_late_is_not_waited_for(link: BenchLink, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(link.bench.admin._rpc, "_request", never)
     asked = link.run(lambda engine: within(engine, 0.3))
-    assert {one.outcome for one in asked.values()} == {Outcome.UNKNOWN}
+    assert {ended.outcome for ended in asked.values()} == {Outcome.UNKNOWN}
     monkeypatch.setattr(unloading, "owner_now", never)
     late = link.run(lambda engine: within(engine, -1))
-    assert {one.outcome for one in late.values()} == {Outcome.FAILED}
-    assert all("was not begun" in one.why for one in late.values())
+    assert {ended.outcome for ended in late.values()} == {Outcome.FAILED}
+    assert all("was not begun" in ended.why for ended in late.values())
 
 
-def test_who_is_not_registered_is_not_asked(
+def test_a_broker_that_is_not_registered_receives_no_request(
     link: BenchLink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bundle = owned(link)[0]
     owners = {bundle: link.bench.broker.record.service_url}
 
-    async def nobody() -> list[Any]:
+    async def no_brokers() -> list[Any]:
         return []
 
-    monkeypatch.setattr(link.bench.admin, "brokers", nobody)
+    monkeypatch.setattr(link.bench.admin, "brokers", no_brokers)
     ended = link.run(lambda engine: unloading.give_up(engine, owners, float("inf")))
     assert ended[bundle].outcome is Outcome.FAILED
     assert "is not registered" in ended[bundle].why
 
 
-def test_another_brokers_bundle_is_not_given_up_by_a_detour(link: BenchLink) -> None:
-    """``call_on`` does not follow to whoever owns it now."""
+def test_another_brokers_bundle_is_not_given_up_by_a_redirect(link: BenchLink) -> None:
+    """``call_on`` follows no redirect to the present owner."""
     bundle = owned(link)[0]
 
     async def moved(*given: Any) -> Any:
@@ -277,7 +285,7 @@ def test_another_brokers_bundle_is_not_given_up_by_a_detour(link: BenchLink) -> 
         link.run(asked)
 
 
-def test_what_was_split_meanwhile_is_not_said_to_be_given_up(
+def test_a_bundle_that_was_split_meanwhile_is_not_reported_as_given_up(
     call: Call, link: BenchLink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bundles_of(call)
@@ -310,7 +318,7 @@ async def test_more_than_can_be_confirmed_is_refused_with_the_limit(
         await pages.preview(cluster_without_link(), None, pages.Scope(broker="b"), "u")  # type: ignore[arg-type]
 
 
-async def test_who_has_them_now_is_not_known_while_the_store_is_away() -> None:
+async def test_the_new_owners_are_unknown_while_the_store_is_unavailable() -> None:
     class Away:
         async def get(self, *given: Any) -> Any:
             raise NotReady("away")

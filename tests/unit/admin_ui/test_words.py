@@ -1,4 +1,4 @@
-"""What the gateway says to the console, against the word list: docs/words.md."""
+"""Texts of the gateway that the console shows, checked against the word list docs/words.md."""
 
 import ast
 import re
@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[3]
 SPEAKING = ("admin_ui", "gateway/services", "gateway/http", "gateway/jobs")
-"""Whose reasons, titles and advice the console shows."""
+"""Packages with reasons, titles and advice that the console shows."""
 SILENT_CALLS = {"debug", "info", "warning", "error", "exception", "log"}
-"""Of a logger: for operators, not for the console."""
+"""Methods of a logger; its texts are for operators."""
 SILENT_WORDS = {"help_text", "description"}
 """Arguments for the OpenAPI document."""
 
@@ -43,18 +43,18 @@ def _any_of(words: list[str]) -> re.Pattern[str]:
 
 
 def texts() -> list[Text]:
-    found = []
+    result = []
     for folder in SPEAKING:
         for path in sorted((ROOT / folder).rglob("*.py")):
             if "migrations" not in path.parts:
                 name = str(path.relative_to(ROOT))
                 tree = ast.parse(path.read_text())
-                found += [Text(name, line, text) for line, text in _said(tree)]
-    return found
+                result += [Text(name, line, text) for line, text in _sentences(tree)]
+    return result
 
 
-def _said(node: ast.AST) -> Iterator[tuple[int, str]]:
-    """Sentences below ``node`` that are neither docstrings nor logged nor for the OpenAPI document."""
+def _sentences(node: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield the sentences below ``node`` that are neither docstrings nor logged nor for the OpenAPI document."""
     match node:
         case ast.Expr(value=ast.Constant()):
             return
@@ -70,11 +70,11 @@ def _said(node: ast.AST) -> Iterator[tuple[int, str]]:
         case ast.Constant(value=str(text), lineno=line) if _is_sentence(text):
             yield line, text
     for child in ast.iter_child_nodes(node):
-        yield from _said(child)
+        yield from _sentences(child)
 
 
 def _is_sentence(text: str) -> bool:
-    """A statement of a database is none."""
+    """Return whether a text is a sentence; an SQL statement is not."""
     return bool(re.search(r"[a-z]\s+[a-z]", text, re.IGNORECASE)) and not re.search(
         r"\b(SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|BEGIN)\b", text
     )
@@ -87,10 +87,10 @@ def test_the_word_list_and_the_texts_are_found() -> None:
 
 def test_one_thing_has_one_word() -> None:
     wanted = rules()
-    found = [
+    unwanted = [
         f"{file}:{line}: say {rule.say}: {text.strip()}"
         for file, line, text in texts()
         for rule in wanted
         if rule.unwanted.search(text) and not file.startswith(rule.but_in)
     ]
-    assert not found, "\n".join(found)
+    assert not unwanted, "\n".join(unwanted)
