@@ -1,4 +1,4 @@
-"""What every metadata store must do, held against the in-memory reference and a real ZooKeeper, each with and without
+"""Contract of every metadata store, run against the in-memory reference and a real ZooKeeper, each with and without
 a cache before it."""
 
 import asyncio
@@ -129,14 +129,14 @@ async def test_several_nodes_are_read_in_one_request(store: MetadataStore) -> No
         await store.get_all(["/a", "b"])
 
 
-async def test_a_change_of_a_nodes_value_tells_of_children_made_and_deleted(
+async def test_the_answer_of_a_put_has_the_version_of_the_children(
     store: MetadataStore,
 ) -> None:
     await store.create("/a")
-    (found,), _ = await store.get_all(["/a"])
-    assert found is not None
+    (node,), _ = await store.get_all(["/a"])
+    assert node is not None
     before = (await store.put("/a", b"1")).children_version
-    assert before == found[1].children_version
+    assert before == node[1].children_version
     await store.create("/a/b")
     made = (await store.put("/a", b"2")).children_version
     assert made > before
@@ -183,122 +183,124 @@ async def test_sequence_counts_creations_under_the_parent(store: MetadataStore) 
     assert await store.create("/s/", sequence=True) == "/s/0000000003"
 
 
-async def test_ephemerals_belong_to_the_session_and_go_with_it(opener: Opener) -> None:
-    one, two = await opener(), await opener()
+async def test_ephemerals_belong_to_the_session_and_are_deleted_with_it(opener: Opener) -> None:
+    session, peer = await opener(), await opener()
     watcher = Watcher()
-    await one.create("/e", b"x", ephemeral=True)
-    two.watch("/e", watcher)
-    stat = await two.exists("/e")
+    await session.create("/e", b"x", ephemeral=True)
+    peer.watch("/e", watcher)
+    stat = await peer.exists("/e")
     assert stat is not None
-    assert stat.ephemeral_owner == one.session_id != two.session_id
+    assert stat.ephemeral_owner == session.session_id != peer.session_id
     with pytest.raises(MisuseError):
-        await one.create("/e/child")
-    await one.close()
-    while await two.exists("/e") is not None:
+        await session.create("/e/child")
+    await session.close()
+    while await peer.exists("/e") is not None:
         await watcher.next()
     with pytest.raises(SessionExpiredError):
-        await one.get("/e")
+        await session.get("/e")
 
 
-async def test_watch_tells_creation_change_children_and_deletion(opener: Opener) -> None:
-    one, two = await opener(), await opener()
+async def test_a_watch_reports_creation_change_children_and_deletion(opener: Opener) -> None:
+    session, peer = await opener(), await opener()
     watcher = Watcher()
-    one.watch("/w", watcher)
-    await one.exists("/w")  # the watch was sent before: it is set now
-    await two.create("/w", b"1")
+    session.watch("/w", watcher)
+    await session.exists("/w")  # the watch was sent before: it is set now
+    await peer.create("/w", b"1")
     assert await watcher.next() == "/w"
-    assert (await one.get("/w"))[0] == b"1"
+    assert (await session.get("/w"))[0] == b"1"
     for step in range(3):
-        await two.put("/w", b"%d" % step)
+        await peer.put("/w", b"%d" % step)
         await watcher.next()
-        assert (await one.get("/w"))[0] == b"%d" % step
-    await two.create("/w/c")
+        assert (await session.get("/w"))[0] == b"%d" % step
+    await peer.create("/w/c")
     await watcher.next()
-    assert await one.children("/w") == ["c"]
-    await two.put("/w/c", b"grandchild values are not told")
-    await two.delete("/w/c")
+    assert await session.children("/w") == ["c"]
+    await peer.put("/w/c", b"grandchild values are not reported")
+    await peer.delete("/w/c")
     await watcher.next()
-    assert await one.children("/w") == []
-    await two.delete("/w")
-    while await one.exists("/w") is not None:
+    assert await session.children("/w") == []
+    await peer.delete("/w")
+    while await session.exists("/w") is not None:
         await watcher.next()
 
 
-async def test_stopped_watch_is_silent_and_others_go_on(opener: Opener) -> None:
-    one, two = await opener(), await opener()
+async def test_a_stopped_watch_is_silent_and_others_continue(opener: Opener) -> None:
+    session, peer = await opener(), await opener()
     first, second = Watcher(), Watcher()
-    stop = one.watch("/w", first)
-    one.watch("/w", second)
-    await one.exists("/w")
+    stop = session.watch("/w", first)
+    session.watch("/w", second)
+    await session.exists("/w")
     stop()
     stop()
-    await two.create("/w")
+    await peer.create("/w")
     await second.next()
     assert first.paths == []
 
 
 async def test_the_watch_of_a_read_is_called_once(opener: Opener) -> None:
-    one, two = await opener(), await opener()
-    found, absent, listed = Watcher(), Watcher(), Watcher()
-    await two.create("/w", b"0")
-    await one.get("/w", found)
-    assert await one.exists("/w/c", absent) is None
-    await one.children("/w", listed)
-    await two.create("/w/c")
+    session, peer = await opener(), await opener()
+    present, absent, listed = Watcher(), Watcher(), Watcher()
+    await peer.create("/w", b"0")
+    await session.get("/w", present)
+    assert await session.exists("/w/c", absent) is None
+    await session.children("/w", listed)
+    await peer.create("/w/c")
     assert await absent.next() == "/w/c"
     assert await listed.next() == "/w"
-    await two.put("/w", b"1")
-    assert await found.next() == "/w"
-    seen = len(found.paths), len(absent.paths), len(listed.paths)
-    await two.put("/w", b"2")
-    await two.delete("/w/c")
-    await one.exists("/w")
-    assert (len(found.paths), len(absent.paths), len(listed.paths)) == seen == (1, 1, 1)
+    await peer.put("/w", b"1")
+    assert await present.next() == "/w"
+    seen = len(present.paths), len(absent.paths), len(listed.paths)
+    await peer.put("/w", b"2")
+    await peer.delete("/w/c")
+    await session.exists("/w")
+    assert (len(present.paths), len(absent.paths), len(listed.paths)) == seen == (1, 1, 1)
 
 
 async def test_reads_of_a_missing_node_are_watched(opener: Opener) -> None:
-    one, two = await opener(), await opener()
+    session, peer = await opener(), await opener()
     got, listed = Watcher(), Watcher()
     with pytest.raises(NoNodeError):
-        await one.get("/a", got)
+        await session.get("/a", got)
     with pytest.raises(NoNodeError):
-        await one.children("/b", listed)
-    await two.create("/a")
-    await two.create("/b")
+        await session.children("/b", listed)
+    await peer.create("/a")
+    await peer.create("/b")
     assert await got.next() == "/a"
     assert await listed.next() == "/b"
 
 
-async def test_a_watch_that_was_ended_is_silent_and_can_be_set_anew(opener: Opener) -> None:
-    one, two = await opener(), await opener()
+async def test_an_ended_watch_is_silent_and_can_be_set_again(opener: Opener) -> None:
+    session, peer = await opener(), await opener()
     ended, other, again = Watcher(), Watcher(), Watcher()
-    await two.create("/w")
-    await one.get("/w", ended)
-    await one.children("/w", ended)
-    one.unwatch("/w", ended)
-    one.unwatch("/w", ended)
-    await one.get("/w", again)
-    await one.exists("/w/other", other)
-    await two.put("/w", b"1")
+    await peer.create("/w")
+    await session.get("/w", ended)
+    await session.children("/w", ended)
+    session.unwatch("/w", ended)
+    session.unwatch("/w", ended)
+    await session.get("/w", again)
+    await session.exists("/w/other", other)
+    await peer.put("/w", b"1")
     await again.next()
-    one.unwatch("/w", again)  # it fired: nothing is left to end
-    await two.create("/w/other")
+    session.unwatch("/w", again)  # it fired: nothing is left to end
+    await peer.create("/w/other")
     await other.next()
     assert ended.paths == []
-    assert (await one.get("/w"))[0] == b"1"
+    assert (await session.get("/w"))[0] == b"1"
 
 
-async def test_a_read_after_anothers_write_is_true_when_its_event_came(opener: Opener) -> None:
-    one, two = await opener(), await opener()
+async def test_a_read_after_the_event_of_another_sessions_write_returns_that_write(
+    opener: Opener,
+) -> None:
+    session, peer = await opener(), await opener()
     for step in range(20):
         change = Watcher()
-        await one.exists("/n", change)
+        await session.exists("/n", change)
         if step:
-            await two.put("/n", b"%d" % step)
+            await peer.put("/n", b"%d" % step)
         else:
-            await two.create("/n", b"0")
+            await peer.create("/n", b"0")
         await change.next()
-        assert (await one.get("/n"))[0] == b"%d" % step
+        assert (await session.get("/n"))[0] == b"%d" % step
 
 
 async def test_update_loop_loses_no_increment(opener: Opener) -> None:
@@ -341,6 +343,6 @@ async def test_values_over_the_limit_are_misuse(store: MetadataStore) -> None:
         await store.put("/a", b"x" * (1 << 20))
 
 
-async def test_connected_session_says_so(store: MetadataStore) -> None:
+async def test_a_connected_session_has_that_state_and_an_id(store: MetadataStore) -> None:
     assert store.state is SessionState.CONNECTED
     assert store.session_id != 0

@@ -53,7 +53,7 @@ EDITS = (
         "gateway/http/view.py::RestView.admit",
         'await authorize_method(self, request.method or "", user)',
         "pass",
-        (f"{HTTP}::test_each_path_of_rest_refuses_before_it_looks",),
+        (f"{HTTP}::test_each_rest_path_refuses_before_it_calls_the_engine",),
         "A2",
     ),
     Edit(
@@ -62,8 +62,8 @@ EDITS = (
         "if not verdict.allowed:",
         "if False:",
         (
-            f"{HTTP}::test_each_path_of_rest_refuses_before_it_looks",
-            f"{HTTP}::test_each_call_of_the_console_refuses_before_it_looks",
+            f"{HTTP}::test_each_rest_path_refuses_before_it_calls_the_engine",
+            f"{HTTP}::test_each_console_call_refuses_before_it_calls_the_engine",
         ),
         "A2",
     ),
@@ -96,14 +96,14 @@ EDITS = (
         "admin_ui/live.py::LiveFeed.connect",
         "await authorize((AUTHENTICATED,), None, user, reads=True)",
         "pass",
-        (f"{SOCKETS}::test_the_live_feed_opens_for_nobody_whom_the_judge_refuses",),
+        (f"{SOCKETS}::test_the_live_feed_refuses_a_caller_that_the_judge_refuses",),
     ),
     Edit(
         "websocket-endpoint-is-not-judged",
         "gateway/ws/sockets.py::run",
         "await admit(kind, names())",
         "pass",
-        (f"{SOCKETS}::test_an_endpoint_refuses_the_handshake_before_a_broker_is_asked",),
+        (f"{SOCKETS}::test_an_endpoint_refuses_the_handshake_before_it_calls_a_broker",),
         "A3",
     ),
     Edit(

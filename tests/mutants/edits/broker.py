@@ -617,7 +617,7 @@ EDITS = (
         "engine/rpc/server.py",
         "token_matches(",
         "(lambda *_: True)(",
-        ("unit/rpc/test_server.py::test_a_bad_token_is_401_whatever_is_asked",),
+        ("unit/rpc/test_server.py::test_a_bad_token_is_401_for_every_operation",),
     ),
     Edit(
         "session-not-compared-after-the-registration",

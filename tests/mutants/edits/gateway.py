@@ -534,7 +534,7 @@ EDITS = (
         "parts = [part for part in parts if str(part) in seen]",
         (
             "unit/admin/test_partitions.py"
-            "::test_a_partition_made_between_look_and_deletion_keeps_all_of_them",
+            "::test_a_partition_created_between_check_and_deletion_prevents_the_deletion",
         ),
         "",
     ),
@@ -600,7 +600,7 @@ EDITS = (
         "engine/admin/messages.py::_headers",
         "if metadata.encryption_keys:",
         "if False:",
-        ("unit/admin/test_messages.py::test_what_opens_an_encrypted_message_is_there",),
+        ("unit/admin/test_messages.py::test_an_encrypted_message_has_the_headers_for_decryption",),
         "",
     ),
     Edit(
@@ -608,7 +608,7 @@ EDITS = (
         "engine/wire/texts.py::iso_time",
         "min(max(ms, 0), ISO_MS_MAX)",
         "ms",
-        ("unit/admin/test_messages.py::test_a_time_beyond_all_years_is_shown_as_the_last_one",),
+        ("unit/admin/test_messages.py::test_a_time_out_of_range_is_shown_as_the_latest_date",),
         "",
     ),
     Edit(

@@ -160,7 +160,7 @@ EDITS = (
         "status == 0",
         (
             "unit/rpc/test_client.py::"
-            "test_a_token_that_the_broker_does_not_know_is_said_to_whoever_runs_the_instance",
+            "test_a_token_that_the_broker_rejects_is_reported_with_the_setting_to_correct",
         ),
     ),
     Edit(

@@ -16,7 +16,7 @@ EDITS = (
         "headers[AS_STORED] = readable(str(error))",
         "raise Failed(str(error)) from error",
         (
-            "unit/admin/test_messages.py::test_a_payload_that_does_not_unpack_is_given_as_it_is_stored",
+            "unit/admin/test_messages.py::test_a_payload_that_does_not_decompress_is_returned_as_stored",
         ),
     ),
     Edit(

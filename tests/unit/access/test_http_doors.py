@@ -51,18 +51,18 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> DenyAll:
 def rest_path(template: str, names: dict[str, str]) -> str:
     return re.sub(
         r"\{(\w+)\}",
-        lambda found: names.get(found[1], "1" if converter(found[1]) == "number" else "x"),
+        lambda match: names.get(match[1], "1" if converter(match[1]) == "number" else "x"),
         template,
     )
 
 
-def test_each_path_of_rest_refuses_before_it_looks(
+def test_each_rest_path_refuses_before_it_calls_the_engine(
     call: Call, engine: EngineLink, judge: DenyAll
 ) -> None:
-    """The same answer for a namespace that exists and for one that does not; nothing asks the engine."""
+    """Answer alike for a namespace that exists and for one that does not, without a call of the engine."""
 
     async def asked(*args: Any, **named: Any) -> Any:
-        raise AssertionError("the engine was asked")
+        raise AssertionError("the engine was called")
 
     engine.arun = asked  # type: ignore[method-assign]
     checked = 0
@@ -92,16 +92,16 @@ def console_path(pattern: str) -> str:
     values = {"cluster": "standalone", "domain": "persistent", **EXISTING}
     return re.sub(
         r"<(\w+):(\w+)>",
-        lambda found: values.get(found[2], "1" if found[1] == "number" else "x"),
+        lambda match: values.get(match[2], "1" if match[1] == "number" else "x"),
         pattern,
     )
 
 
-def test_each_call_of_the_console_refuses_before_it_looks(
+def test_each_console_call_refuses_before_it_calls_the_engine(
     call: Call, engine: EngineLink, judge: DenyAll
 ) -> None:
     async def asked(*args: Any, **named: Any) -> Any:
-        raise AssertionError("the engine was asked")
+        raise AssertionError("the engine was called")
 
     engine.arun = engine.on_loop = asked  # type: ignore[method-assign, assignment]
     checked = 0
@@ -122,7 +122,7 @@ def walk(patterns: list[Any], prefix: str = "/") -> Iterator[tuple[str, Any]]:
             yield prefix + str(item.pattern), item.callback
 
 
-def test_every_url_states_rights_and_the_open_ones_are_known() -> None:
+def test_every_url_states_rights_and_open_urls_are_listed() -> None:
     open_paths = set()
     for path, callback in walk(get_resolver().url_patterns):
         view = getattr(callback, "view_class", None)
@@ -140,7 +140,7 @@ def test_every_url_states_rights_and_the_open_ones_are_known() -> None:
     assert sorted(pattern[:8] for pattern in patterns) == ["/^(?:clu", "/^(?:c|c"]
 
 
-def test_what_needs_only_an_authenticated_caller_is_known() -> None:
+def test_calls_that_need_only_an_authenticated_caller_are_listed() -> None:
     calls = {
         (method, pattern)
         for pattern, view in console_routes()
@@ -161,7 +161,7 @@ def test_what_needs_only_an_authenticated_caller_is_known() -> None:
 def test_writing_in_the_console_needs_the_right_of_the_action(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With authentication on, a user who is no superuser reads, and changes only what is his own."""
+    """Refuse changes by a user who is no superuser, except of own views; reads are allowed."""
 
     class User:
         is_authenticated = True

@@ -40,7 +40,7 @@ DIFFERENCES: dict[tuple[str, str], tuple[str, str]] = {
         "Apache refuses it for everybody (405); the same refusal comes behind the right here",
     ),
 }
-"""What is stated in place of what Apache asks, and why."""
+"""Needs stated in place of Apache's, with the reason."""
 NOT_LISTED = {
     ("GET", "/admin/v2/broker-stats/destinations"): "superuser",
     ("GET", "/admin/v2/brokers"): "superuser",
@@ -61,7 +61,7 @@ NOT_LISTED = {
         for domain in ("persistent", "non-persistent")
     },
 }
-"""What is stated for paths that the list of Apache's needs does not have."""
+"""Needs stated for paths that are missing in the list of Apache's needs."""
 OLDER = ("/admin/v2/", "/admin/v3/", "/lookup/v2/topic/", "/topics/", "/metrics", "/status.html")
 """Starts of the paths that are no older form of another one. An older form has the same view."""
 Row = tuple[str, str, type[AdminResource]]
@@ -91,7 +91,7 @@ def needs_of_apache() -> dict[tuple[str, str], str]:
         return {(row["method"], shape(row["path"])): row["needs"] for row in csv.DictReader(file)}
 
 
-def test_every_path_states_what_apache_asks_or_a_listed_difference() -> None:
+def test_every_path_states_apaches_needs_or_a_listed_difference() -> None:
     asked = needs_of_apache()
     wrong, compared = [], 0
     for row in filter(built, all_rows()):
@@ -118,8 +118,8 @@ def test_listed_exceptions_are_of_calls_that_are_built() -> None:
     assert {*DIFFERENCES, *NOT_LISTED} <= calls
 
 
-def test_what_is_not_built_or_switched_off_needs_an_authenticated_caller() -> None:
-    """Its answer is the same for everybody and names nothing."""
+def test_missing_and_disabled_calls_need_an_authenticated_caller() -> None:
+    """Require no further right: the answer is the same for all callers and names nothing."""
     rows = [row for row in all_rows() if not built(row)]
     assert len(rows) > 150
     assert {rights_of(row) for row in rows} == {(AUTHENTICATED,)}
@@ -142,7 +142,7 @@ VALUES = {"tenant": "t", "namespace": "n", "topic": "p", "subName": "s", "domain
 
 
 def call_of(path: str, view: type[AdminResource]) -> AdminResource:
-    """A view as for a request of this path."""
+    """Return a view set up for a request of this path."""
     names = re.findall(r"\{(\w+)\}", path)
     made = view(**({"domain": "non-persistent"} if "/non-persistent/" in path else {}))
     if view.__name__.startswith("Produce"):

@@ -46,7 +46,7 @@ def never(*args: Any, **named: Any) -> Any:
 
 
 @pytest.mark.parametrize("path", ENDPOINTS)
-async def test_an_endpoint_refuses_the_handshake_before_a_broker_is_asked(
+async def test_an_endpoint_refuses_the_handshake_before_it_calls_a_broker(
     path: str, call: Gateway, judge: DenyAll, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Cluster, "client", property(never))
@@ -84,7 +84,7 @@ async def test_with_authentication_on_no_socket_without_a_user_opens(
 
 
 @pytest.mark.usefixtures("judge")
-async def test_the_live_feed_opens_for_nobody_whom_the_judge_refuses(call: Gateway) -> None:
+async def test_the_live_feed_refuses_a_caller_that_the_judge_refuses(call: Gateway) -> None:
     pair = await SocketPair(call.application, "/api/v1/live").opened()
     assert pair.response is not None
     assert pair.response.status_code == 403

@@ -1,4 +1,4 @@
-"""One verb on many topics: all of them have ended when the caller hears of it."""
+"""One operation on many topics: it returns or raises only after it has ended on all of them."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ def parts(count: int) -> list[TopicName]:
     return [TOPIC.partition_at(i) for i in range(count)]
 
 
-async def test_results_come_in_order_and_not_all_are_asked_at_once() -> None:
+async def test_results_are_in_order_and_the_number_in_flight_is_bounded() -> None:
     running = [0, 0]
 
     async def work(topic: TopicName) -> int:
@@ -37,7 +37,7 @@ async def test_results_come_in_order_and_not_all_are_asked_at_once() -> None:
         (StoreUnavailableError("silent"), NotReady, "silent"),
     ],
 )
-async def test_the_first_failure_is_told_when_the_others_have_ended(
+async def test_the_first_failure_is_raised_after_the_others_have_ended(
     error: Exception, kind: type[Refusal], reason: str
 ) -> None:
     ended: list[int] = []
@@ -55,7 +55,7 @@ async def test_the_first_failure_is_told_when_the_others_have_ended(
     assert ended == [0, 2, 3]
 
 
-async def test_a_single_topic_fails_as_it_does_and_so_does_a_mistake() -> None:
+async def test_errors_of_a_single_topic_and_bugs_are_raised_unchanged() -> None:
     async def work(topic: TopicName) -> None:
         raise KeyError(topic)
 

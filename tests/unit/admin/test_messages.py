@@ -29,19 +29,19 @@ def entry(*values: bytes | None, **more: object) -> bytes:
 
 
 def headers(stored: bytes) -> dict[str, object]:
-    """Beside those that every message has, without their common start."""
+    """Return the headers beside those of every message, without their common prefix."""
     given = message_answer(AT, stored)["headers"]
     short = {name.removeprefix("X-Pulsar-"): value for name, value in given.items()}
     assert all(name.startswith("X-Pulsar-") for name in given)
     return {name: value for name, value in short.items() if ALWAYS.get(name) != value}
 
 
-def test_a_plain_message_has_only_what_its_producer_gave() -> None:
+def test_a_plain_message_has_no_optional_headers() -> None:
     assert headers(entry(b"v")) == {}
     assert message_answer(AT, entry(b"v"))["body"] == base64.b64encode(b"v").decode()
 
 
-def test_the_size_of_a_batch_is_all_that_is_stored_but_the_metadata() -> None:
+def test_the_size_of_a_batch_excludes_its_metadata() -> None:
     stored = entry(b"a", b"bc")
     metadata_bytes = int.from_bytes(stored[6:10], "big")
     assert headers(stored) == {
@@ -50,7 +50,7 @@ def test_the_size_of_a_batch_is_all_that_is_stored_but_the_metadata() -> None:
     }
 
 
-def test_what_opens_an_encrypted_message_is_there() -> None:
+def test_an_encrypted_message_has_the_headers_for_decryption() -> None:
     keys = [pb.EncryptionKeys(key=name, value=b"sealed") for name in ("k1", "k2")]
     extra = {"encryption_keys": keys, "encryption_param": b"iv", "encryption_algo": "AES"}
     assert headers(entry(b"secret", extra=extra)) == {
@@ -63,7 +63,7 @@ def test_what_opens_an_encrypted_message_is_there() -> None:
     }
 
 
-def test_a_chunk_says_which_of_how_many_it_is() -> None:
+def test_a_chunk_has_its_number_and_the_count_of_chunks() -> None:
     extra = {"num_chunks_from_msg": 3, "chunk_id": 1, "total_chunk_msg_size": 9, "uuid": "u"}
     assert headers(entry(b"v", extra=extra)) == {
         "PROPERTY-TOTAL-CHUNKS": "3",
@@ -113,7 +113,7 @@ def test_every_other_field_that_is_given_has_its_header() -> None:
 
 
 @pytest.mark.parametrize("field", ["event_time", "publish_time", "deliver_at_time"])
-def test_a_time_beyond_all_years_is_shown_as_the_last_one(field: str) -> None:
+def test_a_time_out_of_range_is_shown_as_the_latest_date(field: str) -> None:
     stored = entry(b"v", extra={field: 1 << 62})
     name = f"X-Pulsar-{field.replace('_', '-')}"
     assert message_answer(AT, stored)["headers"][name] == "9999-12-31T23:59:59.999Z"
@@ -122,7 +122,7 @@ def test_a_time_beyond_all_years_is_shown_as_the_last_one(field: str) -> None:
 @pytest.mark.parametrize(
     "stored", [b"", b"\x0e\x01", b"\x00\x00\xff\xff", b"\x0e\x02\xff\xff\xff\xff"]
 )
-def test_what_is_no_message_is_refused(stored: bytes) -> None:
+def test_an_entry_that_is_no_message_is_refused(stored: bytes) -> None:
     with pytest.raises(Failed, match="Stored entry is no message"):
         message_answer(AT, stored)
 
@@ -135,7 +135,7 @@ def test_what_is_no_message_is_refused(stored: bytes) -> None:
         ({"uncompressed_size": 2**32 - 1}, "claims 4294967295 bytes, at most"),
     ],
 )
-def test_a_payload_that_does_not_unpack_is_given_as_it_is_stored(
+def test_a_payload_that_does_not_decompress_is_returned_as_stored(
     extra: dict[str, int], reason: str
 ) -> None:
     extra = {"compression": LZ4, "uncompressed_size": 100, **extra}

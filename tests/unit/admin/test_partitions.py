@@ -112,7 +112,7 @@ class World:
         return int((await topics.get_partitions(self.raw, TOPIC))["partitions"])
 
     async def check(self) -> None:
-        """Every partition that clients are told of has the subscriptions of the first."""
+        """Assert that every partition that clients know of has the subscriptions of the first."""
         for index in range(await self.count()):
             assert self.brokers.has(index) == self.brokers.has(0)
 
@@ -190,7 +190,7 @@ async def test_a_subscription_made_while_the_topic_grows_is_on_the_new_partition
 
     async def put(path: str, value: bytes, version: int = -1) -> int:
         nonlocal subscribed
-        if path == RECORD and not subscribed:  # by a client that was told of two partitions
+        if path == RECORD and not subscribed:  # by a client that knows of two partitions
             subscribed = True
             for index in range(2):
                 args = CreateSubscription(TOPIC.partition_at(index), "late")
@@ -252,7 +252,7 @@ async def test_missing_partitions_are_made_with_the_subscriptions_of_those_that_
     assert await topics.topic_exists(world.raw, TOPIC.partition_at(0))
 
 
-async def test_what_a_growth_that_failed_left_behind_the_number_is_deleted_with_the_topic(
+async def test_partitions_that_a_failed_growth_left_are_deleted_with_the_topic(
     world: World,
 ) -> None:
     await world.begin()
@@ -322,7 +322,7 @@ async def test_a_deletion_that_fails_on_one_partition_names_it_and_a_repeat_fini
     assert len(gone) == 3
 
 
-async def test_a_partition_made_between_look_and_deletion_keeps_all_of_them(
+async def test_a_partition_created_between_check_and_deletion_prevents_the_deletion(
     world: World,
 ) -> None:
     await world.begin()

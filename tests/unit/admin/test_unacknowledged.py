@@ -21,8 +21,12 @@ def test_every_backlog_is_counted_as_its_entries_are() -> None:
     rng = random.Random(1)
     for _ in range(200):
         sizes = {3 * i: rng.randrange(6) for i in range(rng.randrange(1, 4))}
-        ledgers = [LedgerInfo(one, entries, 0, 0, True) for one, entries in sizes.items()]
-        entries = [Position(one, i) for one, count in sizes.items() for i in range(count)]
+        ledgers = [
+            LedgerInfo(ledger_id, entries, 0, 0, True) for ledger_id, entries in sizes.items()
+        ]
+        entries = [
+            Position(ledger_id, i) for ledger_id, count in sizes.items() for i in range(count)
+        ]
         mark_at = rng.randrange(-1, len(entries))
         mark = entries[mark_at] if mark_at >= 0 else Position(0, -1)
         acked = {p for p in entries[mark_at + 1 :] if rng.random() < 0.5}
@@ -34,5 +38,5 @@ def test_every_backlog_is_counted_as_its_entries_are() -> None:
                 ranges.append((p, p))
         due = [p for p in entries[mark_at + 1 :] if p not in acked]
         stats = cursor(mark, tuple(ranges))
-        found = [nth_unacknowledged(ledgers, stats, n) for n in range(1, len(due) + 2)]
-        assert found == [*due, None]
+        positions = [nth_unacknowledged(ledgers, stats, n) for n in range(1, len(due) + 2)]
+        assert positions == [*due, None]

@@ -109,7 +109,7 @@ def test_an_operation_without_a_right_does_not_construct() -> None:
 
 
 async def called(judge: Any, principal: str = "") -> tuple[int, Any, int]:
-    """The status and body of a call of CLEAR_BACKLOG, and how often its handler was called."""
+    """Return the status and body of a call of CLEAR_BACKLOG, and how often its handler was called."""
     calls = 0
 
     async def clear(args: OnSubscription) -> JsonObject:

@@ -105,7 +105,7 @@ async def test_an_answer_beyond_the_limit_is_an_error_of_the_call(
         ({"reason": "Internal error"}, Failed, "Internal error"),
     ],
 )
-async def test_a_refusal_is_raised_again_as_what_the_broker_raised(
+async def test_a_refusal_is_raised_as_the_kind_that_the_broker_raised(
     server: Server, client: Client, answer: dict[str, str], kind: type[Refusal], reason: str
 ) -> None:
     server.refusal = 422, answer
@@ -118,7 +118,7 @@ async def test_a_refusal_is_raised_again_as_what_the_broker_raised(
         assert (type(refused.value), refused.value.reason) == (kind, reason)
 
 
-async def test_a_token_that_the_broker_does_not_know_is_said_to_whoever_runs_the_instance(
+async def test_a_token_that_the_broker_rejects_is_reported_with_the_setting_to_correct(
     server: Server, client: Client
 ) -> None:
     server.refusal = 401, {"reason": OTHER_TOKEN}
@@ -126,7 +126,7 @@ async def test_a_token_that_the_broker_does_not_know_is_said_to_whoever_runs_the
         await client.on_first()
 
 
-async def test_the_owner_is_found_by_its_location_and_asked_at_once_from_then_on(
+async def test_a_redirect_names_the_owner_and_later_calls_go_to_it_directly(
     server: Server, client: Client
 ) -> None:
     owner = Server()
@@ -139,7 +139,7 @@ async def test_the_owner_is_found_by_its_location_and_asked_at_once_from_then_on
     await owner.http.close()
 
 
-async def test_a_broker_that_is_gone_is_passed_over_until_none_is_left(
+async def test_unreachable_brokers_are_skipped_until_none_remains(
     server: Server, client: Client
 ) -> None:
     other = Server()
@@ -154,13 +154,13 @@ async def test_a_broker_that_is_gone_is_passed_over_until_none_is_left(
         await client.on_owner(UNLOAD)
 
 
-async def test_after_a_lost_answer_a_change_is_not_asked_for_again_but_a_read_is(
+async def test_after_a_lost_answer_a_read_is_repeated_and_a_change_is_not(
     client: Client,
 ) -> None:
     asked = 0
 
     class Breaking(asyncio.Protocol):
-        """Ends a connection as soon as it is asked anything."""
+        """A server that closes a connection at its first request."""
 
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
             self._transport = transport

@@ -43,7 +43,7 @@ RAISES: dict[str, Exception] = {
 
 
 async def unload(args: OnTopic) -> None:
-    """Raises what the topic's name says."""
+    """Raise the error that the topic's name selects."""
     error = RAISES.get(args.topic.local)
     if error is not None:
         raise error
@@ -109,20 +109,20 @@ async def test_an_operation_answers_with_its_result(port: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("principal", "said"),
+    ("principal", "logged"),
     [("alice", "by='alice'"), ("", "by=''"), ("a\nINFO forged", r"by='a\nINFO forged'")],
 )
-async def test_a_change_is_logged_with_who_asked_for_it(
-    port: int, principal: str, said: str, caplog: pytest.LogCaptureFixture
+async def test_a_change_is_logged_with_its_principal(
+    port: int, principal: str, logged: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
     body = encode_call(OnTopic(TopicName.parse(TOPIC)), principal)
     assert (await talk(port, post("/rpc/unload", body)))[0][0] == 200
-    assert f"unload {said}" in caplog.text
+    assert f"unload {logged}" in caplog.text
 
 
 @pytest.mark.parametrize("token", [None, "", "wrong", TOKEN + "x"])
-async def test_a_bad_token_is_401_whatever_is_asked(port: int, token: str | None) -> None:
+async def test_a_bad_token_is_401_for_every_operation(port: int, token: str | None) -> None:
     for operation in ("peek", "no_such"):
         status, answer = await call(port, operation, {}, token=token)
         assert (status, answer) == (401, {"reason": OTHER_TOKEN})
@@ -166,7 +166,7 @@ async def test_bad_arguments_are_refused_and_name_the_field(port: int) -> None:
         ("bug", 500, {"reason": "Internal error, see the server's log"}),
     ],
 )
-async def test_refusals_say_their_kind_and_a_bug_tells_nothing(
+async def test_refusals_have_their_kind_and_bugs_reveal_nothing(
     port: int, local: str, status: int, answer: dict[str, str]
 ) -> None:
     assert await call(port, "unload", {"topic": f"persistent://t/n/{local}"}) == (status, answer)

@@ -22,7 +22,7 @@ def test_a_message_is_acknowledged_by_its_id() -> None:
 
 
 @pytest.mark.parametrize("text", [b"{}", b'{"messageId":"CAAQ'])
-def test_what_is_no_message_is_refused(text: bytes) -> None:
+def test_texts_that_are_no_message_are_refused(text: bytes) -> None:
     with pytest.raises(ValueError, match="no message"):
         acknowledgement(text)
 
@@ -45,7 +45,7 @@ async def test_a_producer_keeps_its_window_full(side: Side) -> None:
     producer.leave()
 
 
-async def test_a_refused_handshake_is_told(side: Side) -> None:
+async def test_a_refused_handshake_raises(side: Side) -> None:
     broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     with pytest.raises(RuntimeError, match="refused"):
         await Refused(side.http, broken).open()

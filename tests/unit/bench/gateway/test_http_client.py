@@ -21,11 +21,11 @@ REFUSED = b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"
 def test_answers_are_the_same_however_they_arrive(size: int) -> None:
     sent = PLAIN + CHUNKED + EMPTY + REFUSED + PLAIN
     answers = Answers()
-    found = [
+    received = [
         answer for at in range(0, len(sent), size) for answer in answers.feed(sent[at : at + size])
     ]
     hello = (200, b"hello")
-    assert found == [hello, (200, b"hello world"), (204, b""), (503, b""), hello]
+    assert received == [hello, (200, b"hello world"), (204, b""), (503, b""), hello]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_answers_are_the_same_however_they_arrive(size: int) -> None:
         b"HTTP/1.1 200 OK\r\nX: " + b"y" * 70_000,
     ],
 )
-def test_what_has_no_length_is_refused(sent: bytes) -> None:
+def test_answers_without_a_length_are_refused(sent: bytes) -> None:
     with pytest.raises(ValueError, match=r"HTTP/1\.1|length|bytes"):
         list(Answers().feed(sent))
 
@@ -50,17 +50,17 @@ def test_a_body_is_json() -> None:
 
 
 class Server:
-    """Answers what it is told to, one request at a time. ``heard``: the requests' paths."""
+    """A server with prepared answers, one request at a time. ``paths``: those of the requests."""
 
     def __init__(self) -> None:
-        self.heard: list[bytes] = []
+        self.paths: list[bytes] = []
         self.answers = itertools.repeat(PLAIN)
         self.url = ""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
-                self.heard.append(head.split()[1])
+                self.paths.append(head.split()[1])
                 writer.write(next(self.answers))
         except (asyncio.IncompleteReadError, StopIteration, ConnectionError):
             pass
@@ -81,7 +81,7 @@ async def server() -> AsyncIterator[Server]:
 async def test_connections_share_the_requests(server: Server) -> None:
     async with Pool(server.url, 3) as pool:
         taken = await pool.run(build_request("GET", f"/{i}") for i in range(20))
-        assert sorted(server.heard, key=lambda path: int(path[1:])) == [
+        assert sorted(server.paths, key=lambda path: int(path[1:])) == [
             b"/%d" % i for i in range(20)
         ]
         assert len(taken.each) == 20
@@ -95,7 +95,7 @@ async def test_a_load_ends_in_time(server: Server) -> None:
     async with Pool(server.url, 2) as pool:
         taken = await pool.run(itertools.repeat(build_request("GET", "/")), 0.02)
         assert 0.02 <= taken.seconds < 1
-        assert len(taken.each) == len(server.heard)
+        assert len(taken.each) == len(server.paths)
 
 
 async def test_a_refusal_ends_a_load(server: Server) -> None:

@@ -1,4 +1,4 @@
-"""The bench's WebSocket client: frames as RFC 6455 has them, whole however they arrive; what is none is told."""
+"""The bench's WebSocket client: frames of RFC 6455 in any packets; other bytes are refused."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.bench.gateway.websocket_client import CLOSE, PING, Frames, build_fram
 
 
 def served(first: int, payload: bytes) -> bytes:
-    """A frame as a server sends it."""
+    """Return a frame as a server sends it."""
     length = len(payload)
     if length < 126:
         return bytes((first, length)) + payload
@@ -36,8 +36,10 @@ def test_messages_are_the_same_however_they_arrive(size: int) -> None:
     sent += served(0x01, b"in ") + served(0x89, b"between") + served(0x00, b"three ")
     sent += served(0x80, b"parts") + served(0x81, longer) + served(0x88, b"\x03\xe8bye")
     frames = Frames()
-    found = [text for at in range(0, len(sent), size) for text in frames.feed(sent[at : at + size])]
-    assert found == [b"a", long, b"", b"in three parts", longer]
+    received = [
+        text for at in range(0, len(sent), size) for text in frames.feed(sent[at : at + size])
+    ]
+    assert received == [b"a", long, b"", b"in three parts", longer]
     assert frames.control == [(PING, b"ping"), (PING, b"between"), (CLOSE, b"\x03\xe8bye")]
 
 
@@ -51,6 +53,6 @@ def test_messages_are_the_same_however_they_arrive(size: int) -> None:
         served(0x82, b"binary"),
     ],
 )
-def test_what_no_server_sends_is_refused(sent: bytes) -> None:
+def test_frames_that_no_server_sends_are_refused(sent: bytes) -> None:
     with pytest.raises(ValueError, match="frame"):
         Frames().feed(sent)
