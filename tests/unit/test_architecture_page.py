@@ -18,18 +18,18 @@ PARTS_MAX = 10
 
 
 def imports_row(package: str) -> str:
-    """A package and the parts of others that it imports."""
+    """Return the page's row for a package: the parts of other packages that it imports."""
     parts: dict[str, set[str]] = defaultdict(set)
     for module, uses in graph().items():
         for other, part, *_ in (f"{used}.".split(".") for used in uses):
             if module.split(".")[0] == package != other:
                 parts[other].add(part)
-    found = [f"`{other}.{{{', '.join(sorted(parts[other]))}}}`" for other in sorted(parts)]
-    return f"| `{package}` | {', '.join(found) or '–'} |"
+    cells = [f"`{other}.{{{', '.join(sorted(parts[other]))}}}`" for other in sorted(parts)]
+    return f"| `{package}` | {', '.join(cells) or '–'} |"
 
 
 @pytest.mark.parametrize("package", [name for name in PACKAGES if name != "tests"])
-def test_the_page_says_what_each_package_imports(package: str) -> None:
+def test_the_page_lists_the_imports_of_each_package(package: str) -> None:
     assert imports_row(package) in PAGE.splitlines(), imports_row(package)
 
 
@@ -45,7 +45,7 @@ def layer_text(layer: str) -> str:
 
 
 @pytest.mark.parametrize("contract", LAYERS, ids=lambda contract: contract["name"])
-def test_the_page_says_the_layers_of_each_package(contract: dict[str, list[str]]) -> None:
+def test_the_page_lists_the_layers_of_each_package(contract: dict[str, list[str]]) -> None:
     assert layers_row(contract) in PAGE.splitlines(), layers_row(contract)
 
 

@@ -30,7 +30,7 @@ def endless(work: ast.AsyncFunctionDef) -> Iterator[ast.While]:
 
 
 def survives(loop: ast.While) -> bool:
-    """Whether every turn's exceptions are handled within the loop, whatever they are."""
+    """Return whether the loop handles every exception of its body."""
     return any(
         isinstance(handler.type, ast.Name) and handler.type.id in BROAD
         for node in loop.body
@@ -52,13 +52,13 @@ def unguarded(tree: ast.Module) -> Iterator[str]:
                 yield work.name
 
 
-def test_each_is_restarted_or_handles_every_exception() -> None:
-    found = {
+def test_each_loop_is_restarted_or_handles_every_exception() -> None:
+    loops = {
         f"{path.relative_to(ROOT)}::{name}"
         for path in sorted((ROOT / "engine").rglob("*.py"))
         for name in unguarded(ast.parse(path.read_text()))
     }
-    assert found == ALLOWED
+    assert loops == ALLOWED
 
 
 def fragile_threads(tree: ast.Module) -> Iterator[str]:
@@ -85,13 +85,13 @@ def fragile_threads(tree: ast.Module) -> Iterator[str]:
 
 
 def test_no_thread_of_the_gateway_ends_at_an_exception() -> None:
-    found = {
+    threads = {
         f"{path.relative_to(ROOT)}::{name}"
         for package in ("gateway", "admin_ui")
         for path in sorted((ROOT / package).rglob("*.py"))
         for name in fragile_threads(ast.parse(path.read_text()))
     }
-    assert found == ALLOWED_THREADS
+    assert threads == ALLOWED_THREADS
 
 
 def test_a_loop_that_one_exception_ends_is_found() -> None:

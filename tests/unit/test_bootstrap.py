@@ -17,7 +17,7 @@ SCRIPT = ROOT / "bootstrap.py"
 
 
 @pytest.mark.parametrize("version", [(3, 6, 15), (3, 10, 12)])
-def test_an_old_python_is_told_so(
+def test_an_old_python_is_refused_with_the_version_that_is_needed(
     version: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = ".".join(str(part) for part in version)
@@ -31,8 +31,8 @@ def test_an_old_python_is_told_so(
     )
 
 
-def test_an_old_python_gets_as_far_as_that_line() -> None:
-    """No syntax, and no annotation evaluated at import, that 3.7 and later lack."""
+def test_an_old_python_can_run_the_version_check() -> None:
+    """Accept no syntax and no annotation evaluated at import that Python 3.7 lacks."""
     tree = ast.parse(SCRIPT.read_text(), feature_version=(3, 7))
     for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
         arguments = [*function.args.args, *function.args.kwonlyargs]
@@ -63,7 +63,7 @@ def test_a_python_without_venv_names_the_package_to_install(tmp_path: Path) -> N
 
 
 def clone_with_uv(tmp_path: Path, uv: str) -> tuple[Path, dict[str, str]]:
-    """A tree to set up, with a script in uv's place; and the environment to do so in."""
+    """Make a tree to set up, with a script in place of uv. Return it with the environment for the setup."""
     clone, fake = tmp_path / "clone", tmp_path / "fake"
     for folder in (clone, fake):
         folder.mkdir()
@@ -74,7 +74,7 @@ def clone_with_uv(tmp_path: Path, uv: str) -> tuple[Path, dict[str, str]]:
     return clone, {**os.environ, "PATH": f"{fake}:{os.environ['PATH']}"}
 
 
-def test_a_venv_that_fails_for_another_reason_is_told_by_its_own_words(tmp_path: Path) -> None:
+def test_another_failure_of_venv_is_reported_with_its_own_output(tmp_path: Path) -> None:
     clone, _ = clone_with_uv(tmp_path, "exit 1")
     (tmp_path / "empty").mkdir()
     package = tmp_path / "fake" / "venv"
@@ -94,7 +94,7 @@ def test_a_venv_that_fails_for_another_reason_is_told_by_its_own_words(tmp_path:
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_a_second_setup_waits_for_the_first_and_for_what_a_killed_one_left(
+def test_a_second_setup_waits_for_the_first_and_for_processes_of_a_killed_one(
     tmp_path: Path, killed: bool
 ) -> None:
     begun, go = tmp_path / "begun", tmp_path / "go"
@@ -127,7 +127,7 @@ rmdir busy
 
 
 @pytest.mark.parametrize("target", ["life", "unit", "check"])
-def test_make_says_that_it_needs_the_development_packages(tmp_path: Path, target: str) -> None:
+def test_make_reports_missing_development_packages(tmp_path: Path, target: str) -> None:
     (tmp_path / "Makefile").write_text((ROOT / "Makefile").read_text())
     done = subprocess.run(["make", target], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 2
@@ -151,6 +151,6 @@ def test_ctrl_c_while_packages_are_installed_ends_with_one_line(tmp_path: Path) 
     )
     begun.read_text()  # until it installs
     os.killpg(process.pid, signal.SIGINT)
-    said, complaints = process.communicate(timeout=30)
+    output, complaints = process.communicate(timeout=30)
     assert (process.returncode, complaints) == (130, "")
-    assert said.splitlines()[-1] == "magnetar: interrupted; the next call goes on from here"
+    assert output.splitlines()[-1] == "magnetar: interrupted; the next call goes on from here"

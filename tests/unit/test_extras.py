@@ -1,4 +1,4 @@
-"""What a node installs is what its program imports, no less and no more: the extras of pyproject.toml."""
+"""Extras of pyproject.toml: a node installs exactly the distributions that its program imports."""
 
 import re
 import sys
@@ -40,39 +40,39 @@ def plain(name: str) -> str:
 
 
 def listed(extra: str) -> set[str]:
-    """Distributions of an extra, with those of the extras that it takes in."""
-    found: set[str] = set()
+    """Return the distributions of an extra, with those of the extras that it includes."""
+    names: set[str] = set()
     for text in EXTRAS[extra]:
         if text.startswith("magnetar["):
             for inner in text.removeprefix("magnetar[").removesuffix("]").split(","):
-                found |= listed(inner)
+                names |= listed(inner)
         else:
-            found.add(plain(re.split(r"[\[<>=;! ]", text)[0]))
-    return found
+            names.add(plain(re.split(r"[\[<>=;! ]", text)[0]))
+    return names
 
 
 def reached(starts: Iterable[str], without: tuple[str, ...]) -> set[str]:
-    """Modules that are imported from those of ``starts``, and their packages."""
-    found: set[str] = set()
+    """Return the modules that those of ``starts`` import, directly or not, with their packages."""
+    modules: set[str] = set()
     todo = [name for name in sources() if name.startswith(tuple(starts))]
     while todo:
         name = todo.pop()
-        if name in found or name.startswith(("tests", *without)):
+        if name in modules or name.startswith(("tests", *without)):
             continue
-        found.add(name)
+        modules.add(name)
         todo += graph()[name]
-    return found
+    return modules
 
 
 def used(modules: Iterable[str]) -> set[str]:
-    """Distributions of what they import that is not ours nor Python's."""
+    """Return the distributions of the modules' imports, without our packages and Python's library."""
     tops = {name.split(".")[0] for module in modules for name in imported(sources()[module])}
     owners = packages_distributions()
-    found: set[str] = set()
+    distributions: set[str] = set()
     for top in tops - sys.stdlib_module_names - set(PACKAGES):
         names = {plain(name) for name in owners[top]} - {"googleapis-common-protos"}
-        found |= {COMES_WITH.get(name, name) for name in names}
-    return found
+        distributions |= {COMES_WITH.get(name, name) for name in names}
+    return distributions
 
 
 @pytest.mark.parametrize("extra", STARTS)
@@ -81,5 +81,5 @@ def test_an_extra_holds_what_its_program_imports(extra: str) -> None:
     assert used(reached(STARTS[extra], without)) == listed(extra) - NOT_IMPORTED.keys()
 
 
-def test_what_is_not_imported_has_its_reason() -> None:
+def test_each_distribution_that_is_not_imported_is_listed_with_a_reason() -> None:
     assert NOT_IMPORTED.keys() <= listed("standalone")

@@ -1,4 +1,4 @@
-"""The store that fails on demand fails where it is told to, done or undone."""
+"""A store that fails at the selected call, with the call done or not done."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from engine.metadata.store import MetadataStore, StoreUnavailableError
 from tests.support.stores.failing import FailingStore
 
 
-async def test_the_chosen_call_gets_no_answer_done_or_undone() -> None:
+async def test_the_selected_call_has_no_answer_and_is_done_or_not() -> None:
     inner = MemoryServer().session()
     store = FailingStore(inner)
     checked: MetadataStore = store

@@ -1,4 +1,4 @@
-"""What counts as a complaint of an instance."""
+"""Log lines that count as complaints of an instance."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def test_complaints_are_counted(tmp_path: Path, log: str, text: str, counted: bo
     assert len(complaints(tmp_path)) == counted
 
 
-def test_what_a_test_provoked_is_named_by_it(tmp_path: Path) -> None:
+def test_complaints_that_a_test_names_are_not_reported(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     lines = [
         f"{AT} WARNING gateway.jobs.tasks run failed id=1",

@@ -21,7 +21,7 @@ class Row(NamedTuple):
     tests: str
 
 
-TABLE = [Row(*found) for found in ROW.findall((ROOT / "docs" / "invariants.md").read_text())]
+TABLE = [Row(*cells) for cells in ROW.findall((ROOT / "docs" / "invariants.md").read_text())]
 
 
 def test_every_invariant_has_one_row() -> None:

@@ -18,7 +18,6 @@ PACKAGES = ("engine", "bookie", "gateway", "admin_ui", "spark_jobs")
 GENERATED = ("_pb2.py", "_pb2.pyi")
 PENDING: tuple[str, ...] = (
     "tests/bench",
-    "tests/conftest.py",
     "tests/crash/bits.py",
     "tests/crash/kit/lossy_disk.py",
     "tests/crash/kit/processes.py",
@@ -27,7 +26,6 @@ PENDING: tuple[str, ...] = (
     "tests/crash/traffic.py",
     "tests/e2e",
     "tests/fuzz",
-    "tests/golden",
     "tests/integration",
     "tests/interop",
     "tests/sim/compacting",
@@ -61,18 +59,6 @@ PENDING: tuple[str, ...] = (
     "tests/unit/schema",
     "tests/unit/spark_jobs",
     "tests/unit/tenancy",
-    "tests/unit/test_architecture_page.py",
-    "tests/unit/test_background_loops.py",
-    "tests/unit/test_bootstrap.py",
-    "tests/unit/test_extras.py",
-    "tests/unit/test_failing_store.py",
-    "tests/unit/test_instance_logs.py",
-    "tests/unit/test_invariants_table.py",
-    "tests/unit/test_mutants.py",
-    "tests/unit/test_pairs.py",
-    "tests/unit/test_settings.py",
-    "tests/unit/test_tree.py",
-    "tests/unit/test_waits.py",
     "tests/unit/wire",
 )
 """Folders and files whose findings are not reported yet."""

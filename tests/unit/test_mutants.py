@@ -1,4 +1,4 @@
-"""How an edit finds its place: whatever else changes around it, and loudly when it does not."""
+"""Placement of an edit: found despite changes around it, with an error when it is missing."""
 
 from pathlib import Path
 
@@ -29,15 +29,15 @@ def change(where: str, old: str, new: str, source: str = SOURCE) -> str:
 
 
 def test_comments_and_line_breaks_do_not_matter() -> None:
-    found = change("f.py", "if (x > 1 and x < 5):", "if x > 1:")
-    assert found == SOURCE.replace(
+    changed = change("f.py", "if (x > 1 and x < 5):", "if x > 1:")
+    assert changed == SOURCE.replace(
         SOURCE[SOURCE.index("if (") : SOURCE.index(":\n            return") + 1], "if x > 1:"
     )
 
 
-def test_new_lines_stand_where_the_old_ones_stood() -> None:
-    found = change("f.py::A.g", 'return "out"', 'x = 1\nif x:\n    return "in"')
-    assert found.endswith(
+def test_new_lines_replace_the_old_ones_in_place() -> None:
+    changed = change("f.py::A.g", 'return "out"', 'x = 1\nif x:\n    return "in"')
+    assert changed.endswith(
         '    def g(self):\n        x = 1\n        if x:\n            return "in"\n'
     )
 
@@ -51,11 +51,11 @@ def test_new_lines_stand_where_the_old_ones_stood() -> None:
         ("f.py::A.g", 'return "out"', "return (", "name: f.py is no Python"),
     ],
 )
-def test_a_place_that_is_gone_is_named(where: str, old: str, new: str, why: str) -> None:
+def test_a_missing_place_is_named(where: str, old: str, new: str, why: str) -> None:
     with pytest.raises(PlaceGoneError, match=why):
         change(where, old, new)
 
 
-def test_every_mistake_has_its_place() -> None:
+def test_every_edit_finds_its_place() -> None:
     for edit in EDITS:
         edited((ROOT / edit.file).read_text(), edit)

@@ -1,4 +1,4 @@
-"""Whoever changes a source finds its tests by name: a test file of the same name at the same place, a test that imports
+"""The tests of every source can be found by name: a test file of the same name at the same place, a test that imports
 it, an edit of the gate that breaks it under a named test, or a row of ``THROUGH``."""
 
 import ast
@@ -56,7 +56,7 @@ def path_of(module: str) -> str:
 
 
 def does_something(tree: ast.Module) -> bool:
-    """Whether a module has code that could be wrong: not only names, shapes of data and protocols."""
+    """Return whether a module has statements, beside names, data classes and protocols."""
     bodies = [
         n.body for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
@@ -91,9 +91,9 @@ def test_a_test_named_for_a_source_uses_it() -> None:
     for source, test in THROUGH.items():
         module = source.removesuffix(".py").replace("/", ".")
         start = f"tests/{test}".removesuffix(".py").replace("/", ".")
-        found, ahead = {start}, [start]
+        imported, ahead = {start}, [start]
         while ahead:
-            new = graph()[ahead.pop()] - found
-            found |= new
+            new = graph()[ahead.pop()] - imported
+            imported |= new
             ahead += new
-        assert module in found, f"{test} has nothing to do with {source}"
+        assert module in imported, f"{test} has nothing to do with {source}"

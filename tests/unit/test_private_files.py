@@ -19,7 +19,7 @@ STARTS = {
 
 
 @pytest.mark.parametrize("program", STARTS)
-def test_what_a_program_makes_is_its_users_alone(tmp_path: Path, program: str) -> None:
+def test_files_that_a_program_creates_are_private_to_its_user(tmp_path: Path, program: str) -> None:
     script = f"""
 import atexit, os, pathlib, sys
 sys.path.insert(0, {str(ROOT)!r})
@@ -39,7 +39,7 @@ atexit.register(lambda: pathlib.Path('made').touch())
     assert (tmp_path / "made").stat().st_mode & 0o777 == 0o600, done.stderr.decode()
 
 
-def test_a_start_closes_what_earlier_versions_left_open_and_nothing_else(tmp_path: Path) -> None:
+def test_a_start_makes_files_of_earlier_versions_private_and_no_others(tmp_path: Path) -> None:
     modes = {"console.sqlite3": 0o644, "console.sqlite3-wal": 0o640, "mine.txt": 0o644}
     for name, mode in modes.items():
         (tmp_path / name).touch()

@@ -17,20 +17,20 @@ def test_defaults_hold_without_file_and_environment(tmp_path: Path) -> None:
     assert settings.metadata.store_url == "zk:127.0.0.1:2181"
 
 
-def test_environment_goes_before_file_and_file_before_default(tmp_path: Path) -> None:
+def test_the_environment_overrides_the_file_and_the_file_the_default(tmp_path: Path) -> None:
     (tmp_path / "magnetar.toml").write_text(
         'broker_port = 7000\ncluster_name = "a"\nhttp_port = 1\n[broker]\nlog_level = "DEBUG"\n'
         "[gateway]\nanything = 1\n"
     )
-    found = load({"MAGNETAR_BROKER_PORT": "7001", "HOME": "/"}, tmp_path)
-    assert (found.node.broker_port, found.node.cluster_name) == (7001, "a")
-    assert found.log.log_level == "DEBUG"
+    loaded = load({"MAGNETAR_BROKER_PORT": "7001", "HOME": "/"}, tmp_path)
+    assert (loaded.node.broker_port, loaded.node.cluster_name) == (7001, "a")
+    assert loaded.log.log_level == "DEBUG"
 
 
 def test_port_offset_moves_only_ports_that_are_not_given(tmp_path: Path) -> None:
-    found = load({"MAGNETAR_PORT_OFFSET": "100", "MAGNETAR_BROKER_PORT": "7001"}, tmp_path)
-    assert (found.node.broker_port, found.node.broker_http_port) == (7001, 8181)
-    assert found.metadata.store_url == "zk:127.0.0.1:2281"
+    loaded = load({"MAGNETAR_PORT_OFFSET": "100", "MAGNETAR_BROKER_PORT": "7001"}, tmp_path)
+    assert (loaded.node.broker_port, loaded.node.broker_http_port) == (7001, 8181)
+    assert loaded.metadata.store_url == "zk:127.0.0.1:2281"
 
 
 @pytest.mark.parametrize(
@@ -127,12 +127,12 @@ def test_a_stale_page_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert manage.settings_reference(["--check"]) == 0
 
 
-def test_every_setting_says_what_it_means() -> None:
+def test_every_setting_has_a_help_text() -> None:
     everything = [setting for program in manage.programs() for setting in program.settings()]
-    assert [one.name for one in everything if len(one.item.metadata["help"]) < 4] == []
+    assert [setting.name for setting in everything if len(setting.item.metadata["help"]) < 4] == []
 
 
-def test_the_broker_knows_which_keys_at_the_top_of_the_file_are_others() -> None:
+def test_the_broker_knows_the_top_level_keys_of_other_programs() -> None:
     shared = {
         setting.name
         for program in manage.programs()
@@ -149,18 +149,18 @@ def as_given(setting: Setting) -> str:
 
 
 @pytest.mark.parametrize("program", manage.programs(), ids=lambda program: program.name)
-def test_with_every_default_said_aloud_a_program_is_told_the_same(
+def test_explicit_defaults_load_the_same_settings_as_no_variables(
     program: Program[Any], tmp_path: Path
 ) -> None:
-    """Each default is in its own range, and the variables of the others are not taken for slips of ours."""
+    """Accept every default as a given value, and the variables of other programs as no misspelling."""
     environ = {
         setting.variable: as_given(setting)
-        for one in manage.programs()
-        for setting in one.settings()
+        for other in manage.programs()
+        for setting in other.settings()
         if setting.item.default is not None
     }
     given = {"data_dir": "/d"} if program.name == "bookie" else {}
-    told, untold = program.load(environ, tmp_path, given), program.load({}, tmp_path, given)
-    if program.name == "standalone":  # it asks which ports were given, too
-        told, untold = told.log, untold.log
-    assert told == untold
+    explicit, implicit = program.load(environ, tmp_path, given), program.load({}, tmp_path, given)
+    if program.name == "standalone":  # its node settings also record which ports were given
+        explicit, implicit = explicit.log, implicit.log
+    assert explicit == implicit

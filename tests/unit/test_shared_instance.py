@@ -63,13 +63,11 @@ def shared(tmp_path: Path, started: list[Stub]) -> Iterator[SharedInstance]:
     assert all(stub.is_stopped for stub in started)
 
 
-def test_files_get_the_same_instance_one_after_the_other(
-    shared: SharedInstance, started: list[Stub]
-) -> None:
+def test_files_share_one_instance_in_turn(shared: SharedInstance, started: list[Stub]) -> None:
     for pid in (0, 7):
         with shared.used() as instance:
             assert cast(Any, instance) is started[0]
-            started[0].pids["spark"] = pid  # it comes and goes by itself
+            started[0].pids["spark"] = pid  # spark starts and ends by itself
     assert len(started) == 1
 
 
@@ -85,7 +83,7 @@ def test_a_complaint_fails_the_file_that_provoked_it_and_no_later_one(
     assert len(started) == 1
 
 
-def test_a_part_that_ended_fails_its_file_and_the_next_gets_a_new_instance(
+def test_a_part_that_ended_fails_its_file_and_the_next_file_receives_a_new_instance(
     shared: SharedInstance, started: list[Stub]
 ) -> None:
     with pytest.raises(AssertionError, match="ended or started anew"), shared.used():
@@ -97,7 +95,7 @@ def test_a_part_that_ended_fails_its_file_and_the_next_gets_a_new_instance(
         assert cast(Any, instance) is started[2]
 
 
-def test_after_a_file_that_kills_parts_all_of_them_must_run_again(
+def test_after_a_file_that_kills_parts_all_parts_must_run_again(
     shared: SharedInstance, started: list[Stub]
 ) -> None:
     with shared.harmed():
@@ -109,7 +107,7 @@ def test_after_a_file_that_kills_parts_all_of_them_must_run_again(
         assert cast(Any, instance) is started[1]
 
 
-def test_the_files_that_use_it_are_listed_and_exist() -> None:
+def test_the_files_that_share_the_instance_are_listed_and_exist() -> None:
     tests = [path for path in (ROOT / "tests").rglob("test_*.py") if "unit" not in path.parts]
     for fixture, files in FILES.items():
         uses = f"{fixture}: SharedInstance"
@@ -118,7 +116,7 @@ def test_the_files_that_use_it_are_listed_and_exist() -> None:
         )
 
 
-def test_they_run_in_one_process() -> None:
+def test_files_that_share_the_instance_run_in_one_process() -> None:
     scheduler = SharersTogether.__new__(SharersTogether)
     for fixture, files in FILES.items():
         assert {scheduler._split_scope(f"{file}::test[a::b]") for file in files} == {fixture}

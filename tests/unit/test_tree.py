@@ -48,7 +48,7 @@ SAME_CLASS_NAME: dict[str, str] = {}
 """Names that several public classes of engine and bookie may have, and why."""
 
 WORLD = {"asyncio", "logging", "os", "random", "socket", "subprocess", "threading", "time"}
-"""What a module that calls itself pure must not import."""
+"""Modules that a pure module must not import."""
 
 
 def in_circles(uses: dict[str, set[str]]) -> set[str]:
@@ -61,25 +61,25 @@ def in_circles(uses: dict[str, set[str]]) -> set[str]:
 
 
 def reached(uses: dict[str, set[str]], start: str) -> set[str]:
-    found: set[str] = set()
+    modules: set[str] = set()
     ahead = [start]
     while ahead:
-        new = uses.get(ahead.pop(), set()) - found
-        found |= new
+        new = uses.get(ahead.pop(), set()) - modules
+        modules |= new
         ahead += new
-    return found
+    return modules
 
 
-def test_a_circle_is_found_and_what_only_leads_to_it_is_not_in_it() -> None:
+def test_a_cycle_does_not_include_modules_that_only_lead_to_it() -> None:
     uses = {"a": {"b"}, "b": {"c", "d"}, "c": {"b"}, "d": {"e"}, "e": set()}
     assert in_circles(uses) == {"b", "c"}
 
 
-def test_no_files_import_each_other_in_a_circle() -> None:
+def test_no_imports_form_a_cycle() -> None:
     assert in_circles(graph()) == set()
 
 
-def test_no_folder_has_more_files_than_can_be_overlooked() -> None:
+def test_the_number_of_files_of_a_folder_is_bounded() -> None:
     counts: dict[str, int] = defaultdict(int)
     paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
     paths += [path for folder in FRONT_END for path in (ROOT / folder).rglob("*.ts*")]
@@ -103,27 +103,27 @@ def twice(names: Iterator[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def test_one_class_name_means_one_thing() -> None:
-    found = twice(
+    repeated = twice(
         (node.name, module)
         for module, tree in shipped("engine", "bookie")
         for node in tree.body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
-    assert found.keys() == SAME_CLASS_NAME.keys(), found
+    assert repeated.keys() == SAME_CLASS_NAME.keys(), repeated
 
 
 def test_one_file_name_means_one_thing() -> None:
     ours = shipped("engine", "bookie", "admin_ui")
     files = ((module.rpartition(".")[2], module) for module, _ in ours if not package(module))
-    found = twice(files)
-    assert found.keys() == SAME_FILE_NAME.keys(), found
+    repeated = twice(files)
+    assert repeated.keys() == SAME_FILE_NAME.keys(), repeated
 
 
 def package(module: str) -> bool:
     return (ROOT / module.replace(".", "/")).is_dir()
 
 
-def test_pure_modules_import_nothing_of_the_world() -> None:
+def test_pure_modules_import_no_input_output_and_no_clock() -> None:
     for module, tree in sources().items():
         if "Pure." in (ast.get_docstring(tree) or ""):
             touched = {name.partition(".")[0] for name in imported(tree)} & WORLD
@@ -133,7 +133,7 @@ def test_pure_modules_import_nothing_of_the_world() -> None:
 DECOMPOSED = re.compile(
     r"""r?partition\((PARTITION_SUFFIX|"-partition-)|\.r?split\("/", 3\)|\.r?partition\("://"\)"""
 )
-"""How a name of a topic, or a partition's, is taken apart by hand."""
+"""Code that splits the name of a topic or of a partition by hand."""
 BY_HAND = {
     "engine/base/names.py": "split_topic, split_partition: what all others use",
     "engine/metadata/paths.py": "encoded names, to group what is cached: too much in a group is harmless",
@@ -142,8 +142,8 @@ BY_HAND = {
 }
 
 
-def test_names_are_taken_apart_in_one_place() -> None:
-    found = {
+def test_names_of_topics_are_split_in_one_place() -> None:
+    splitting = {
         name
         for package in PACKAGES
         if package != "tests"
@@ -151,4 +151,4 @@ def test_names_are_taken_apart_in_one_place() -> None:
         if not generated(path) and DECOMPOSED.search(path.read_text())
         for name in [str(path.relative_to(ROOT))]
     }
-    assert found <= BY_HAND.keys()
+    assert splitting <= BY_HAND.keys()

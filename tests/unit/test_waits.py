@@ -1,4 +1,4 @@
-"""Tests wait for what they mean: no sleep of so many milliseconds, no bound that a busy machine can reach."""
+"""Waits of tests: for conditions, without fixed sleeps and without bounds that a busy machine can reach."""
 
 import ast
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ POLLS = ("stop", "stopped", "_stop", "_stopped", "_ended")
 
 
 def is_virtual(node: ast.AST) -> bool:
-    """Whether a function's or a module's time costs none of the machine's."""
+    """Return whether a function or a module runs in virtual time."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         return any(word in ast.unparse(mark) for mark in node.decorator_list for word in VIRTUAL)
     assert isinstance(node, ast.Module)
@@ -40,14 +40,14 @@ def _number(node: ast.expr | None, constants: dict[str, float]) -> float | None:
 
 
 def _bound(node: ast.AST, constants: dict[str, float]) -> float | None:
-    """The seconds that a wait is bounded by, where the expression is one and they are written down."""
+    """Return the bound of a wait in seconds; None when the expression is no wait or has no literal bound."""
     if isinstance(node, ast.BinOp):
         clock = isinstance(node.op, ast.Add) and ast.unparse(node.left).endswith(".monotonic()")
         return _number(node.right, constants) if clock else None
     if not isinstance(node, ast.Call):
         return None
     owner, _, name = ast.unparse(node.func).rpartition(".")
-    named = {one.arg: one.value for one in node.keywords}
+    named = {keyword.arg: keyword.value for keyword in node.keywords}
     if (owner, name) == ("asyncio", "timeout"):
         return _number(node.args[0], constants)
     if (owner, name) == ("asyncio", "wait_for"):
@@ -61,28 +61,30 @@ def _bound(node: ast.AST, constants: dict[str, float]) -> float | None:
 
 
 def _catches(node: ast.AST) -> bool:
-    """Whether a wait within may end by its bound: the test takes it as an answer."""
+    """Return whether the node catches a timeout: the test then expects the wait to end at its bound."""
     if isinstance(node, ast.With | ast.AsyncWith):
         contexts = " ".join(ast.unparse(item.context_expr) for item in node.items)
         return "raises(" in contexts or "suppress(" in contexts
     if isinstance(node, ast.Try):
-        caught = [ast.unparse(one.type) for one in node.handlers if one.type is not None]
+        caught = [
+            ast.unparse(handler.type) for handler in node.handlers if handler.type is not None
+        ]
         return any(word in name for name in caught for word in ("Timeout", "Expired"))
     return False
 
 
 def faults(source: str) -> Iterator[tuple[int, str]]:
-    """Lines of a module of tests that wait for a number, and what each should do."""
+    """Yield the lines of a test module that wait for a length of time, each with its remedy."""
     tree = ast.parse(source)
     if is_virtual(tree):
         return
     lines = source.split("\n")
     constants = {
-        ast.unparse(one.targets[0]): float(one.value.value)
-        for one in tree.body
-        if isinstance(one, ast.Assign)
-        and isinstance(one.value, ast.Constant)
-        and isinstance(one.value.value, int | float)
+        ast.unparse(statement.targets[0]): float(statement.value.value)
+        for statement in tree.body
+        if isinstance(statement, ast.Assign)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, int | float)
     }
 
     def walk(node: ast.AST, test: bool, polls: bool, caught: bool) -> Iterator[tuple[int, str]]:
@@ -121,13 +123,13 @@ def _sleeps(node: ast.AST) -> bool:
 
 
 def test_tests_wait_for_conditions_and_not_for_milliseconds() -> None:
-    found = [
+    waits = [
         f"{path.relative_to(ROOT)}:{line} {fault}"
         for suite in SUITES
         for path in sorted((ROOT / suite).rglob("*.py"))
         for line, fault in faults(path.read_text())
     ]
-    assert found == [], f"see tests/support/waiting.py; a length that is meant: '{MARK} why'"
+    assert waits == [], f"see tests/support/waiting.py; a length that is meant: '{MARK} why'"
 
 
 @pytest.mark.parametrize(
@@ -148,7 +150,7 @@ def test_tests_wait_for_conditions_and_not_for_milliseconds() -> None:
         ("thread.join(5)", 1),
     ],
 )
-def test_what_is_a_wait_for_a_number(body: str, count: int) -> None:
+def test_waits_for_a_length_of_time_are_recognized(body: str, count: int) -> None:
     source = f"PAUSE_S = 2.0\nasync def test_it():\n    {body}\n"
     assert len(list(faults(source))) == count
     assert list(faults("pytestmark = pytest.mark.virtual_time\n" + source)) == []

@@ -104,7 +104,7 @@ def rebuilt_auth(asked: v2.AuthRequest, reply: bytes) -> tuple[bytes, bytes]:
 
 
 def rebuilt_v3_request(r: pb.Request) -> bytes | None:
-    """By the builder of its kind; None for what no builder makes."""
+    """Build the request again with the builder of its kind; None when no builder makes it."""
     txn, priority = r.header.txnId, r.header.priority
     if r.header.version != v3.VERSION:
         return None
@@ -221,7 +221,7 @@ async def test_a_bookie_answers_every_v3_frame_as_recorded() -> None:
         await client.close()
 
 
-def test_lists_of_entries_come_back_and_hold_what_striping_leaves() -> None:
+def test_lists_of_entries_of_striped_ledgers_are_decoded_as_encoded() -> None:
     striped = [(start, start + 1) for start in range(10, 100, 3)]
     for ranges in ([], [(0, 0)], [(3, 9)], striped, [(0, 4), *striped, (200, 300)], [(0, 1 << 33)]):
         data = availability.encode(ranges)
@@ -241,6 +241,6 @@ def test_lists_of_entries_come_back_and_hold_what_striping_leaves() -> None:
         b"\0\0\0\0\0\0\0\1" + bytes(56) + b"\0" * 8 + b"\x7f" * 8 + b"\0\0\0\1" * 2,
     ],
 )
-def test_lists_of_entries_that_are_none_are_refused(data: bytes) -> None:
+def test_invalid_lists_of_entries_are_refused(data: bytes) -> None:
     with pytest.raises(availability.AvailabilityError):
         availability.decode(data)

@@ -44,7 +44,7 @@ def test_registration() -> None:
 
 @pytest.fixture
 def opened() -> LedgerMetadata:
-    """As the recorded ledger was made."""
+    """Return the metadata with which the recorded ledger was created."""
     return LedgerMetadata(
         ensemble_size=3,
         write_quorum=3,

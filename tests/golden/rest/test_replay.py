@@ -76,7 +76,7 @@ OURS: dict[tuple[str, str, str], tuple[int, str]] = {
         405, "a known word is not taken for a bundle",
     ),
 }  # fmt: skip
-# The same status, in words of ours: another namespace's absence is told alike everywhere, limits are named.
+# Calls with Pulsar's status and our reason: a missing namespace has one text everywhere, and limits are named.
 OUR_WORDS = {
     ("namespaces", "negative ttl"),
     ("namespace-policies", "missing ns"),
@@ -111,8 +111,8 @@ METADATA_GROUPS = (
 
 
 def samples(group: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads((HERE / f"{group}.json").read_text())["samples"]
-    return found
+    recorded: list[dict[str, Any]] = json.loads((HERE / f"{group}.json").read_text())["samples"]
+    return recorded
 
 
 def make(call: Call, sample: dict[str, Any]) -> Any:

@@ -20,6 +20,6 @@ async def test_every_answer_is_the_recorded_one(read_from: str) -> None:
                 if read_from == "disk":
                     await machine.bookie.serving.checkpointer.step(checkpoint=True)
                 answer = await client.ask(bytes.fromhex(row["request"]))
-                told = steady(answer).hex() if answer else "closed"
-                assert told == row["answer"], row["note"]
+                outcome = steady(answer).hex() if answer else "closed"
+                assert outcome == row["answer"], row["note"]
             await client.close()

@@ -34,7 +34,7 @@ def recorded(name: str) -> list[dict[str, Any]]:
 
 
 def client_events(name: str) -> Iterator[tuple[dict[str, Any], Event]]:
-    """Every recorded client frame through a peer of its connection."""
+    """Yield every recorded client line with each event that the peer of its connection decodes from it."""
     peers: dict[int, Peer] = {}
     for line in recorded(name):
         if line["dir"] != "C>B":
@@ -47,7 +47,7 @@ def client_events(name: str) -> Iterator[tuple[dict[str, Any], Event]]:
 
 
 @pytest.mark.parametrize("name", PULSAR)
-def test_a_peer_takes_every_client_frame_that_apache_took(name: str) -> None:
+def test_a_peer_accepts_every_client_frame_that_apache_accepted(name: str) -> None:
     violations = []
     for line, event in client_events(name):
         match event:
@@ -85,8 +85,8 @@ def test_fast_and_slow_path_agree_on_every_recorded_send() -> None:
     assert seen > 60
 
 
-def position(found: pb.MessageIdData) -> Position:
-    return Position(found.ledgerId, found.entryId)
+def position(message_id: pb.MessageIdData) -> Position:
+    return Position(message_id.ledgerId, message_id.entryId)
 
 
 def optional(message: Any, field: str) -> Any:
@@ -193,7 +193,7 @@ def test_our_builders_make_the_bytes_apache_sent() -> None:
     assert set(made) >= set(REBUILD) - MAY_DIFFER, set(REBUILD) - set(made)
 
 
-def test_message_frames_say_what_apache_s_say_and_carry_the_same_bytes() -> None:
+def test_message_frames_have_the_fields_and_bytes_of_apaches() -> None:
     seen = 0
     for name in PULSAR:
         for line in recorded(name):
@@ -233,7 +233,7 @@ def test_message_frames_say_what_apache_s_say_and_carry_the_same_bytes() -> None
     assert seen > 50
 
 
-def test_bookkeeper_frames_parse_and_come_out_the_same() -> None:
+def test_bookkeeper_frames_are_parsed_and_built_to_the_same_bytes() -> None:
     seen: dict[str, int] = {}
     for line in recorded("bookkeeper"):
         raw = bytes.fromhex(line["hex"])

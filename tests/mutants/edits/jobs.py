@@ -151,7 +151,7 @@ EDITS = (
         "engine/base/log.py::keep_private",
         "os.umask(OTHERS)",
         "os.umask(0o022)",
-        ("unit/test_private_files.py::test_what_a_program_makes_is_its_users_alone",),
+        ("unit/test_private_files.py::test_files_that_a_program_creates_are_private_to_its_user",),
     ),
     Edit(
         "a-token-that-differs-is-an-error-of-ours",
