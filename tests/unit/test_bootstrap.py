@@ -1,4 +1,4 @@
-"""``bootstrap.py`` on machines that lack something: one line that says what and how to mend it."""
+"""``bootstrap.py`` on machines that lack something: one line with the cause and the remedy."""
 
 import ast
 import os
@@ -100,7 +100,7 @@ def test_a_second_setup_waits_for_the_first_and_for_processes_of_a_killed_one(
     begun, go = tmp_path / "begun", tmp_path / "go"
     os.mkfifo(begun)
     os.mkfifo(go)
-    # two of them at once would find each other's folder
+    # two setups at once would collide on this folder
     steps = f"""cd {tmp_path}
 mkdir busy || exit 9
 [ -e first ] || {{ touch first; echo > begun; cat go; }}

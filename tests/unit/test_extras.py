@@ -18,7 +18,7 @@ WORKER = (
     "spark_jobs.jobs",
     "spark_jobs.pulsar_source",
 )
-"""Imported when a run is carried out."""
+"""Modules that are imported when an analysis runs."""
 STARTS = {
     "broker": ("engine.__main__",),
     "bookie": ("bookie",),

@@ -1,4 +1,4 @@
-"""docs/invariants.md says which file holds each invariant and which test would notice: that has to be so."""
+"""The files and tests that docs/invariants.md names for each invariant exist and cite it."""
 
 import re
 from pathlib import Path

@@ -1,7 +1,7 @@
 """No module of the gateway or the console holds state of its own.
 
-What a process holds for a cluster is in its ``Cluster``, what it holds once is in its ``Clusters``: a second cluster
-would otherwise share it by mistake.
+State of a process for one cluster is in its ``Cluster``, its other state in ``Clusters``: a second cluster would
+otherwise share it by mistake.
 """
 
 import ast

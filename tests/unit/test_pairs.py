@@ -48,7 +48,7 @@ THROUGH = {
     "engine/tenancy/policies/storage_rows.py": "unit/tenancy/policies/test_table.py",
     "engine/tenancy/policies/cluster_rows.py": "unit/tenancy/policies/test_table.py",
 }
-"""Sources whose tests use them by way of others: which test that is."""
+"""Sources whose tests use them indirectly, with that test."""
 
 
 def path_of(module: str) -> str:

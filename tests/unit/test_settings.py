@@ -1,4 +1,4 @@
-"""Settings: where they come from, and that nonsense stops the process with one line naming the setting and range."""
+"""Settings: their sources, and refusal of invalid values with one line that names the setting and its range."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The instance that files of tests share: what one file breaks fails there, and no other file gets it."""
+"""The instance that test files share: damage fails the file that caused it, and no other file receives the instance."""
 
 from collections.abc import Iterator
 from pathlib import Path

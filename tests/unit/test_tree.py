@@ -1,4 +1,4 @@
-"""The tree's shape: folders that can be overlooked, no circle of imports, one name for one thing."""
+"""The tree's shape: folders of bounded size, no import cycles, one meaning for one name."""
 
 import ast
 import re
@@ -15,15 +15,15 @@ SAME_FILE_NAME = {
     "api": "what the package answers when it is called: REST of a resource of the console",
     "client": "how others use the package",
     "errors": "what the package raises",
-    "live": "what is told without being asked for again: the console's socket, a resource's channels",
+    "live": "pushed changes: the console's socket, a resource's channels",
     "metrics": "what the package counts; in engine.base, how counting is done",
-    "ports": "the protocols that the package asks of others",
+    "ports": "the protocols that the package requires of others",
     "records": "the layouts of what the package stores",
     "rights": "what calls need; in engine.auth, what a right is",
     "selectors": "what a resource of the console reads",
     "server": "what answers the requests of other processes",
     "services": "what a resource of the console changes",
-    "settings": "what the package can be told",
+    "settings": "what can be configured of the package",
     "shapes": "serializers of a resource's bodies and answers",
     **dict.fromkeys(
         (
@@ -42,17 +42,17 @@ SAME_FILE_NAME = {
         "a resource: what this layer knows of it, declares or does with it",
     ),
 }
-"""File names that engine, bookie and the console may have several times, and what each of them means."""
+"""File names that engine, bookie and the console may have several times, with the meaning of each."""
 
 SAME_CLASS_NAME: dict[str, str] = {}
-"""Names that several public classes of engine and bookie may have, and why."""
+"""Names that several public classes of engine and bookie may have, with the reason."""
 
 WORLD = {"asyncio", "logging", "os", "random", "socket", "subprocess", "threading", "time"}
 """Modules that a pure module must not import."""
 
 
 def in_circles(uses: dict[str, set[str]]) -> set[str]:
-    """Modules that import themselves by way of others."""
+    """Return the modules that import themselves through others."""
     left = dict(uses)
     while ends := [module for module in left if not left[module] & left.keys()]:
         for module in ends:

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SUITES = ("unit", "integration", "interop", "crash", "e2e", "contract", "fuzz", "golden", "support")
 MARK = "# time:"
-"""Begins the reason of a line on which a length of time is what is tested."""
+"""Start of the comment that gives the reason for testing a length of time."""
 
 BOUND_MIN_S = 30.0
 SLEEPS = ("asyncio.sleep", "time.sleep")

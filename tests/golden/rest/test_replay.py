@@ -20,7 +20,7 @@ T1 = ("PUT", "/admin/v2/tenants/t1", TENANT)
 NS1 = ("PUT", "/admin/v2/namespaces/t1/ns1", None)
 Step = tuple[str, str, Any]
 
-# What was there before the recorded calls of a group.
+# Calls that create the resources of a group before its recorded calls.
 WORLD: dict[str, list[Step]] = {
     "tenants": [C2],
     "namespaces": [T1],
@@ -35,7 +35,7 @@ WORLD: dict[str, list[Step]] = {
         ("PUT", "/admin/v2/namespaces/t1/nrc1", None),
     ],
 }
-# What happened in between, outside the group: before the first call of that case.
+# Calls of other groups that came between, to make before the first call of that case.
 BETWEEN: dict[tuple[str, str, str], list[Step]] = {
     ("tenants", "not empty", "DELETE /admin/v2/tenants/t1"): [NS1],
     ("tenants", "ok", "DELETE /admin/v2/tenants/tdel"): [("PUT", "/admin/v2/tenants/tdel", TENANT)],
@@ -66,7 +66,7 @@ BETWEEN: dict[tuple[str, str, str], list[Step]] = {
         )
     ],
 }  # fmt: skip
-# Answered differently on purpose, and why.
+# Calls that are answered differently on purpose, with the reason.
 OURS: dict[tuple[str, str, str], tuple[int, str]] = {
     ("clusters", "cluster of live namespaces and tenants", "DELETE /admin/v2/clusters/standalone"): (
         412, "deleting a cluster that namespaces live on would orphan them",
@@ -118,7 +118,7 @@ def samples(group: str) -> list[dict[str, Any]]:
 def make(call: Call, sample: dict[str, Any]) -> Any:
     method, target = sample["request"].split(" ", 1)
     body = sample.get("request_body")
-    # The recorder asked for JSON where it notes nothing else; without Accept the container answers in HTML.
+    # The recorder requested JSON unless it notes another type; without Accept the container answers in HTML.
     headers = {"accept": sample.get("request_accept") or "application/json"}
     return call(
         method,
@@ -130,7 +130,7 @@ def make(call: Call, sample: dict[str, Any]) -> Any:
 
 
 def normal(body: Any) -> Any:
-    """Addresses and the container's name differ between servers; everything else counts."""
+    """Remove addresses and the container's name, which differ between servers."""
     if isinstance(body, dict):
         gone = ("servlet", "serviceUrl", "brokerServiceUrl")
         return {key: normal(value) for key, value in body.items() if key not in gone}

@@ -1,4 +1,4 @@
-"""Frames recorded between real clients and Apache Pulsar 4.0.8: ours must take them and make the same bytes."""
+"""Frames recorded between real clients and Apache Pulsar 4.0.8: ours accepts them and builds the same bytes."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -169,7 +169,7 @@ REBUILD: dict[str, Callable[[Any], bytes]] = {
     ),
 }
 MAY_DIFFER = {"close_producer", "close_consumer"}
-"""Apache adds the address of the next owner here."""
+"""Commands to which Apache adds the address of the next owner."""
 
 
 def test_our_builders_make_the_bytes_apache_sent() -> None:

@@ -1,4 +1,4 @@
-"""A judge that allows nothing: no path of REST or the console answers anything but its refusal, whatever exists."""
+"""A judge that allows nothing: every path of REST and the console answers its refusal, for existing names or not."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -37,7 +37,7 @@ BODIES: dict[str, Any] = {
 }
 """Bodies that name the resource."""
 NO_DATA = {"/metrics", "/status.html", "/api/v1/schema", "/"}
-"""The paths that are open to everybody: figures for scrapers, a page for load balancers, the OpenAPI document, and the
+"""Paths open to every caller: figures for scrapers, a page for load balancers, the OpenAPI document, and the
 page of the console, which holds no data; so are the console's other routes and the 405 of WebSocket paths."""
 
 

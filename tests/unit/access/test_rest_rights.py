@@ -1,5 +1,5 @@
-"""Every path of Pulsar's REST interface states its right, which is what Apache Pulsar 4.0.8 asks for it, or a listed
-difference with its reason."""
+"""Every path of Pulsar's REST interface states the right that Apache Pulsar 4.0.8 requires, or a listed difference with
+its reason."""
 
 import csv
 import re
@@ -63,12 +63,12 @@ NOT_LISTED = {
 }
 """Needs stated for paths that are missing in the list of Apache's needs."""
 OLDER = ("/admin/v2/", "/admin/v3/", "/lookup/v2/topic/", "/topics/", "/metrics", "/status.html")
-"""Starts of the paths that are no older form of another one. An older form has the same view."""
+"""Prefixes of paths that are no older form of another path. An older form has the same view."""
 Row = tuple[str, str, type[AdminResource]]
 
 
 def all_rows() -> list[Row]:
-    """Method, path and view of every documented call."""
+    """Return method, path and view of every documented call."""
     return [
         (method, route.template, view)
         for route, view, _ in table()

@@ -1,4 +1,4 @@
-"""A judge that allows nothing: no WebSocket opens, no channel is watched, and neither a broker nor a feed is asked."""
+"""A judge that allows nothing: no WebSocket opens, no channel is watched, and neither a broker nor a feed is called."""
 
 import json
 from collections.abc import Callable

@@ -20,7 +20,7 @@ from tests.support.net.certificates import Authority
 
 
 class Broker:
-    """Answers every call with ``answer``, over a port in clear and one in TLS."""
+    """A server that answers every call with ``answer``, on one port without and one with TLS."""
 
     def __init__(self) -> None:
         self.answer: tuple[int, object] = (200, {"result": []})

@@ -1,4 +1,4 @@
-"""Stored entries as Pulsar's REST interface shows them: which headers, for which kinds of messages."""
+"""Stored entries as Pulsar's REST interface shows them: headers by kind of message."""
 
 import base64
 

@@ -1,4 +1,4 @@
-"""Growing, completing and deleting partitioned topics: in which order, under lost answers, two at a time."""
+"""Growing, completing and deleting partitioned topics: order of the steps, lost answers, concurrent changes."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -44,7 +44,7 @@ class Brokers:
         self.refusing: dict[str, Refusal] = {}
         self.deleted: list[str] = []
         self.forgotten: list[list[str]] = []
-        """The partitions deleted by then, each time that what belongs to the whole topic was."""
+        """Partitions deleted before each deletion of what belongs to the whole topic."""
 
     def has(self, index: int) -> list[str]:
         return sorted(self.subscriptions.get(str(TOPIC.partition_at(index)), {}))
@@ -314,7 +314,9 @@ async def test_a_deletion_that_fails_on_one_partition_names_it_and_a_repeat_fini
         await partitions.delete(world.store, world.brokers, TOPIC)
     record = await topics.find_partitions(world.raw, TOPIC)
     assert record == {"partitions": 3, "deleted": False}
-    assert world.brokers.forgotten == [], "what belongs to all partitions goes with the last"
+    assert world.brokers.forgotten == [], (
+        "what belongs to the whole topic is deleted after the last partition"
+    )
     world.brokers.delete_topic = real  # type: ignore[method-assign]
     await partitions.delete(world.store, world.brokers, TOPIC)
     assert await topics.find_partitions(world.raw, TOPIC) is None
@@ -330,7 +332,7 @@ async def test_a_partition_created_between_check_and_deletion_prevents_the_delet
     put = world.raw.put
 
     async def grown_before(path: str, value: bytes, version: int = -1) -> Stat:
-        if path == RECORD:  # the mark; the look before it saw two partitions
+        if path == RECORD:  # the deletion mark; the check before it saw two partitions
             await topics.create_missing(world.raw, TOPIC.partition_at(2))
         return await put(path, value, version)
 

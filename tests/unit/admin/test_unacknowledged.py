@@ -1,4 +1,4 @@
-"""Counting in a backlog, against entries counted one by one."""
+"""Counting in a backlog, compared with a count of single entries."""
 
 import random
 

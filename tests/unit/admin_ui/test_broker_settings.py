@@ -1,5 +1,5 @@
-"""Settings of brokers by the console's API: what is in force and why, and a change made exactly as previewed, of which
-nothing is said that a broker does not say itself."""
+"""Settings of brokers by the console's API: values in force with their reasons, and changes exactly as previewed. Only
+reports of the brokers themselves are shown."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -66,7 +66,7 @@ def test_every_setting_has_its_meaning_allowed_values_and_value_in_force(
     ] == link.bench.broker.running.dynamic.names
     assert all(setting["meaning"] and setting["allowed"] for setting in answer["rows"])
     assert not any(setting["meaning"].endswith(")") for setting in answer["rows"]), (
-        "its name stands beside"
+        "the name is shown separately"
     )
     here = [{"value": "0", "brokers": [broker]}]
     assert row(call) == {
@@ -147,12 +147,12 @@ def test_a_broker_that_has_not_received_a_value_is_listed_as_behind(
 ) -> None:
     broker = link.bench.broker.record.id
 
-    async def written_unheard(engine: Engine) -> None:
+    async def write_without_watch(engine: Engine) -> None:
         await link.bench.broker.running.dynamic.close()
         stored = b'{"maxTopicsPerNamespace":"9","loadBalancerEnabled":"no"}'
         await engine.store.create(paths.CONFIGURATION, stored, make_parents=True)
 
-    link.run(written_unheard)
+    link.run(write_without_watch)
     late = row(call)
     assert (late["stored"], late["values"][0]["value"]) == ("9", "0")
     [behind] = late["behind"]
@@ -172,7 +172,7 @@ def test_a_value_that_a_broker_cannot_use_is_reported_with_the_reason(
     link.run(nonsense)
     [behind] = row(call)["behind"]
     assert "must be a whole number from 0" in behind["reason"]
-    assert preview(call, None)["token"], "and may be removed"
+    assert preview(call, None)["token"], "the value may be removed"
 
 
 def test_without_an_answering_broker_there_are_no_rows_and_no_changes(

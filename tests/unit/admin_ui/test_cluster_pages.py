@@ -1,4 +1,4 @@
-"""Brokers, bundles and bookies by the console's API: what is known of them, and bundles changed as previewed."""
+"""Brokers, bundles and bookies by the console's API: their known figures, and bundles changed as previewed."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""The shell's first question is answered whatever is away."""
+"""The console's first request is answered although the store is unavailable."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Feeds: one producer for all who watch the same, whatever its body or its watchers do."""
+"""Feeds: watchers of equal parameters share one producer, also when its body fails or a watcher is slow."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ def feeds_of_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Source:
-    """A body that the test sets, and how often it was asked for."""
+    """A body that the test sets, with the parameters of its calls."""
 
     def __init__(self) -> None:
         self.value: Any = 0
@@ -111,7 +111,7 @@ async def test_unchanged_values_are_not_sent() -> None:
     watcher = Watcher(source.channel())
     await watcher.value()
     await until_asked(source, 4)
-    assert watcher.watch.take_message() is None, "the same numbers at another time are no news"
+    assert watcher.watch.take_message() is None, "equal numbers at another time are not sent"
     source.value = 1
     assert await watcher.value() == 1
     await watcher.watch.end()
@@ -248,19 +248,19 @@ async def test_a_feed_listens_again_after_its_layer_failed(monkeypatch: pytest.M
     await watcher.value()
     async with asyncio.timeout(TIMEOUT_S):
         await added.wait()
-    await until_asked(source, 2)  # it looked in vain, and rests
+    await until_asked(source, 2)  # the body is unchanged, so the feed pauses
     source.value = 1
     await layer.group_send("run.2", {"type": "run.changed", "id": "2"})
     assert await watcher.value() == 1
     await watcher.watch.end()
 
 
-async def test_a_message_to_its_group_wakes_a_resting_feed() -> None:
+async def test_a_message_to_its_group_wakes_a_pausing_feed() -> None:
     source = Source()
     channel = source.channel(group=lambda params: f"run.{params['q']}", interval_s=2.0)
     watcher = Watcher(channel, {"q": "1"})
     await watcher.value()
-    await until_asked(source, 2)  # it looked in vain, and rests
+    await until_asked(source, 2)  # the body is unchanged, so the feed pauses
     source.value = 1
     started = asyncio.get_running_loop().time()
     await get_channel_layer().group_send("run.1", {"type": "run.changed", "id": "1"})

@@ -1,4 +1,4 @@
-"""Policies of topics and namespaces in the console: what saving would take is what goes, or nothing is saved."""
+"""Policies of topics and namespaces in the console: a change loses the previewed messages only, or it is refused."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -127,7 +127,9 @@ def test_a_change_that_would_lose_more_than_previewed_is_not_saved(
     assert row(call, "plain", "messageTTL")["own"] is None
     previewed = preview(call, f"{TOPICS}/plain", "messageTTL", 500)
     publish(link, PLAIN, 4)
-    assert call("POST", path, {"token": previewed["token"]}).status == 200, "newer ones do not go"
+    assert call("POST", path, {"token": previewed["token"]}).status == 200, (
+        "newer messages are not lost"
+    )
 
 
 def test_a_value_that_was_set_meanwhile_is_not_overwritten(call: Call, link: BenchLink) -> None:

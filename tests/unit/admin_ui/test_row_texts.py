@@ -1,4 +1,4 @@
-"""Rows of the list as JSON: written anew when something but their time is another."""
+"""Rows of the list as JSON: written again only when more than their time changed."""
 
 import json
 from typing import Any

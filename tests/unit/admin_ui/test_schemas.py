@@ -135,7 +135,7 @@ async def test_a_rehearsal_names_field_producer_and_count_and_leaves_no_trace(
     assert rehearsal["span"] == {"from": 1_000, "to": 3_000}
     (failure,) = rehearsal["failures"]
     assert (failure["producer"], failure["version"], failure["count"]) == ("old", 0, 4)
-    assert failure["id"] == "{}:{}".format(*sink.positions[3]), "the newest of them"
+    assert failure["id"] == "{}:{}".format(*sink.positions[3]), "the newest failing message"
     assert [(group["why"], group["count"]) for group in rehearsal["left_out"]] == [("version", 1)]
     assert json.loads(rehearsal["samples"][0]["value"]) == {"id": 2, "note": "abc"}
     some = await selectors.rehearsal(engine, avro(ID, NOTE), 8)

@@ -1,4 +1,4 @@
-"""A topic in full, of what the brokers of its parts said."""
+"""Details of a topic, from the reports of its partitions' brokers."""
 
 from typing import Any
 

@@ -107,7 +107,7 @@ def test_all_bundles_of_a_namespace_are_given_up_as_previewed(call: Call, link: 
     assert owned(link) == []
     entry = AuditEntry.objects.latest("pk")
     assert (entry.target, entry.status) == (NAMESPACE, 200)
-    assert all(bundle.range in entry.changes for bundle in mine), "each is in the audit log"
+    assert all(bundle.range in entry.changes for bundle in mine), "every bundle is in the audit log"
     again = call("POST", NAMESPACE, {"token": previewed["token"]})
     assert (again.status, "4 of" in again.json["reason"]) == (409, False)
     assert "are not owned any more" in again.json["reason"]
@@ -142,9 +142,7 @@ def test_nothing_is_done_when_others_are_owned_than_at_the_preview(
     bundles_of(call)
     token = preview(call, NAMESPACE)["token"]
     wrong = call("POST", broker_path(link), {"token": token})
-    assert (wrong.status, wrong.json["field"]) == (400, "token"), (
-        "of the same bundles, but not the same"
-    )
+    assert (wrong.status, wrong.json["field"]) == (400, "token"), "the token is of another scope"
     first, *rest = owned(link)
     link.run(lambda e: e.call(UNLOAD_BUNDLE, OnBundle(DEFAULT, first.range)))
     gone = call("POST", NAMESPACE, {"token": token})
@@ -184,7 +182,9 @@ def test_the_receipt_names_bundles_that_were_not_given_up_with_the_reason(
     }
     counts = [done.json[name] for name in ("total", "done", "left", "failed", "unknown")]
     assert counts == [4, 1, 1, 1, 1]
-    assert done.json["owners"] == [{"broker": "", "bundles": 1}], "of what is done only"
+    assert done.json["owners"] == [{"broker": "", "bundles": 1}], (
+        "only unloaded bundles are counted"
+    )
     assert fine not in owned(link)
 
 

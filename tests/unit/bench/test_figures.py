@@ -1,4 +1,4 @@
-"""The table of a bench: medians, ranges, and what a side did not measure."""
+"""The table of a bench: medians, ranges, and figures that a side did not measure."""
 
 from tests.bench.figures import medians, percentile, table
 

@@ -1,4 +1,4 @@
-"""Every operation states its rights; the private port asks the judge before a handler is called."""
+"""Every operation states its rights; the private port calls the judge before a handler."""
 
 import importlib
 import json
@@ -146,14 +146,14 @@ async def test_a_refused_call_reaches_no_handler() -> None:
     ]
 
 
-async def test_a_call_without_a_principal_is_the_processs_own() -> None:
+async def test_a_call_without_a_principal_has_the_identity_of_the_process() -> None:
     judge = DenyAll(all_of(CLEAR_BACKLOG.rights)[0].action)
     assert (await called(judge))[2] == 1
     assert judge.asked[0][0] == Identity(INTERNAL_ROLE, method=INTERNAL_METHOD)
 
 
 @pytest.mark.parametrize("later", [False, True])
-async def test_while_the_judge_cannot_know_a_call_is_to_be_repeated(later: bool) -> None:
+async def test_a_call_that_the_judge_cannot_decide_is_to_be_repeated(later: bool) -> None:
     class Failing:
         def judge(self, *about: Any) -> Judgement:
             async def fail() -> Verdict:

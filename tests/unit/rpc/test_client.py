@@ -24,7 +24,7 @@ ON_TOPIC = OnTopic(TopicName.parse("t"))
 
 
 class Server:
-    """Answers every call with ``refusal``, or else with ``rows`` rows of 100 bytes."""
+    """A server that answers every call with ``refusal``, or without one with ``rows`` rows of 100 bytes."""
 
     def __init__(self) -> None:
         self.rows = 0
@@ -146,7 +146,7 @@ async def test_unreachable_brokers_are_skipped_until_none_remains(
     client.urls.insert(0, await other.listen())
     await client.on_owner(UNLOAD)
     await other.http.close()
-    await until(lambda: not client._http._links)  # the end of its connection has come
+    await until(lambda: not client._http._links)  # the client received the end of its connection
     await client.on_owner(UNLOAD)
     await server.http.close()
     await until(lambda: not client._http._links)
@@ -178,5 +178,5 @@ async def test_after_a_lost_answer_a_read_is_repeated_and_a_change_is_not(
     assert asked == 2
     listener.close()
     await listener.wait_closed()
-    # The connections that were being ended are; that of the broker that answered is kept.
+    # Closed connections are removed; that of the broker that answered is kept.
     await until(lambda: len(client._http._links) == 1)

@@ -1,4 +1,4 @@
-"""The private HTTP port: token, routes, refusals; over real sockets of the loop, spoken to byte by byte."""
+"""The private HTTP port: token, routes, refusals; over real sockets of the loop, with requests written as bytes."""
 
 import asyncio
 import json

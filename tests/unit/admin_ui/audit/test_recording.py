@@ -73,7 +73,7 @@ def test_every_route_records_changes_and_only_the_listed_reads_are_left_out() ->
     seen = 0
     for template, pattern in templates():
         if template.startswith("^"):
-            continue  # pages and sockets, which answer no method that changes
+            continue  # pages and sockets have no method that changes something
         view = getattr(pattern.callback, "view_class", None)
         for method in CHANGING_METHODS:
             seen += 1

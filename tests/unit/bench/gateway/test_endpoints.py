@@ -1,4 +1,4 @@
-"""The bench's producer and consumer, the former on the floor: a real ASGI server with an application of constants."""
+"""The bench's producer and consumer, against a real ASGI server whose application answers constants."""
 
 import asyncio
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ async def test_a_refused_handshake_raises(side: Side) -> None:
 
 
 class Refused(Socket):
-    """Does not say that it wants a WebSocket."""
+    """A client whose handshake lacks the upgrade to a WebSocket."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)

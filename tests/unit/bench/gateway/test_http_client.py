@@ -1,4 +1,4 @@
-"""The bench's HTTP client: answers are cut as they come, and a load ends with its requests, its time, or a refusal."""
+"""The bench's HTTP client: answers in any packets; a load ends with its requests, its time, or a refusal."""
 
 import asyncio
 import itertools
