@@ -110,7 +110,7 @@ def test_a_setting_is_set_and_removed_as_previewed(call: Call, link: BenchLink) 
     assert '"before": "7"' in AuditEntry.objects.latest("pk").changes
 
 
-def test_a_value_that_it_may_not_have_names_the_setting_and_the_limit(call: Call) -> None:
+def test_an_invalid_value_is_refused_with_the_setting_and_its_limit(call: Call) -> None:
     for name, value, limit in (
         (NAME, "abc", "must be a whole number from 0 to 2147483647, not 'abc'"),
         (NAME, "-1", "must be a whole number from 0 to 2147483647, not '-1'"),
@@ -201,7 +201,7 @@ async def test_a_broker_that_does_not_answer_is_not_waited_for(
     assert (answers.lines, answers.silent) == ({}, {"a": "It does not answer"})
 
 
-def test_of_several_brokers_each_has_its_own_value() -> None:
+def test_values_are_listed_by_broker() -> None:
     def line(value: str) -> dict[str, dict[str, Any]]:
         description = {"name": NAME, "meaning": "", "allowed": "", "choices": [], "default": "0"}
         facts = {"started": value, "in_force": value, "last_read": None, "refused": ""}

@@ -124,7 +124,9 @@ def test_unknown_values_are_last_in_every_order() -> None:
         assert selectors._ordered(list(rows), sort)[-1]["bundle"] == "a"
 
 
-def test_of_a_broker_that_does_not_answer_the_last_is_shown(call: Call, link: BenchLink) -> None:
+def test_a_broker_that_does_not_answer_is_shown_with_its_last_figures(
+    call: Call, link: BenchLink
+) -> None:
     link.run(lambda engine: link.bench.loaded(PLAIN))
     bundles_of(call)
     settled(call, "brokers", lambda body: body["rows"][0]["known"] == "live")

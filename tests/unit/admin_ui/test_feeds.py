@@ -166,7 +166,7 @@ class ChangingBasis:
             changed()
 
 
-async def test_without_a_new_basis_no_body_is_made() -> None:
+async def test_without_a_new_basis_no_body_is_built() -> None:
     source, basis = Source(), ChangingBasis()
     watcher = Watcher(source.channel(basis=lambda _: basis))
     await watcher.value()
@@ -189,7 +189,7 @@ async def test_a_change_is_sent_at_once_and_not_at_the_next_interval() -> None:
     await watcher.watch.end()
 
 
-async def test_times_alone_are_no_news_and_texts_that_look_like_them_are() -> None:
+async def test_changes_of_time_fields_alone_are_not_sent() -> None:
     source, basis = Source(), ChangingBasis()
     watcher = Watcher(source.channel(basis=lambda _: basis))
     await watcher.value()
@@ -269,7 +269,7 @@ async def test_a_message_to_its_group_wakes_a_pausing_feed() -> None:
     await watcher.watch.end()
 
 
-async def test_a_feed_ends_though_redis_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_feed_ends_although_redis_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """End a watch within ``LEAVE_S``: unsubscribing and disconnecting wait for it."""
     layer, left = get_channel_layer(), asyncio.Event()
 

@@ -24,7 +24,7 @@ def parsed(row: tuple[str, str]) -> dict[str, Any]:
     return fields
 
 
-def test_a_row_is_that_of_the_index_with_its_trend_and_problem() -> None:
+def test_a_row_has_the_fields_of_the_index_with_trend_and_problem() -> None:
     index, texts = TopicIndex(), RowTexts()
     report(index, 5, 7)
     row = parsed(texts.row(index, NAME, 9, (1, None, 7), ("warning", "slow")))

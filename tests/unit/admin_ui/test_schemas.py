@@ -150,7 +150,7 @@ async def test_a_rehearsal_names_field_producer_and_count_and_leaves_no_trace(
     ("path", "changes"),
     [("schemas/verdict", False), ("schemas/rehearsal", False), ("schemas", True)],
 )
-def test_questions_about_a_candidate_are_not_in_the_audit_log(path: str, changes: bool) -> None:
+def test_only_schema_calls_that_change_something_are_recorded(path: str, changes: bool) -> None:
     where = "/api/v1/clusters/c/topics/persistent/public/default/orders"
     assert is_change(RequestFactory().post(f"{where}/{path}")) is changes
 

@@ -224,7 +224,7 @@ def test_one_consumer_is_disconnected_and_may_reconnect(call: Call, link: BenchL
     assert (refused.status, "reconnected since" in refused.json["reason"]) == (409, True)
 
 
-def test_a_consumer_that_is_not_there_is_not_disconnected(call: Call, link: BenchLink) -> None:
+def test_disconnecting_an_unknown_consumer_is_refused(call: Call, link: BenchLink) -> None:
     connect(link, PARTS[1], "c")
     who = {"name": "c", "address": "c:1"}
     for partition, status in ((0, 404), (None, 400), (3, 400)):

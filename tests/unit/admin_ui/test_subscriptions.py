@@ -180,7 +180,7 @@ async def test_an_undo_reports_how_many_entries_were_deleted(
     )
 
 
-async def test_a_second_operators_change_of_nothing_leaves_the_firsts_to_be_undone(
+async def test_a_change_without_effect_leaves_an_earlier_change_to_be_undone(
     bench: AdminBench,
 ) -> None:
     for name in PARTS:
@@ -205,7 +205,9 @@ async def test_partitions_where_nothing_changed_are_no_obstacle_to_undo(bench: A
     assert (undone.status, await backlogs(bench, *PARTS)) == (200, [10, 0, 0])
 
 
-async def test_skipping_some_is_not_offered_on_a_partitioned_topic(bench: AdminBench) -> None:
+async def test_skipping_a_number_of_entries_is_refused_on_a_partitioned_topic(
+    bench: AdminBench,
+) -> None:
     with pytest.raises(Unsupported, match="partitioned topic is not allowed"):
         await preview(bench, MANY, "skip", count=1)
 

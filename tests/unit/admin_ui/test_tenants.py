@@ -210,7 +210,7 @@ def test_each_policy_has_its_value_its_level_and_the_inherited_value(
     assert (removed.status, removed.json["row"]) == (200, ttl)
 
 
-def test_a_change_of_something_else_than_was_seen_is_refused(call: Call) -> None:
+def test_a_change_of_a_state_other_than_previewed_is_refused(call: Call) -> None:
     path = f"{DEFAULT}/policies/messageTTL"
     seen = call("POST", path, {"preview": True, "value": 70}).json
     assert set_policy(call, "messageTTL", 60).status == 200
@@ -259,7 +259,7 @@ def test_a_number_too_large_for_javascript_is_sent_and_accepted_as_text(
         ("nonsense", 1, 404, "Namespaces have no policy nonsense"),
     ],
 )
-def test_a_value_that_may_not_be_is_refused_with_the_reason(
+def test_an_invalid_value_is_refused_with_the_reason(
     call: Call, name: str, value: Any, status: int, reason: str
 ) -> None:
     refused = set_policy(call, name, value)
@@ -295,7 +295,7 @@ def test_without_a_broker_the_broker_defaults_are_unknown_and_not_zero(
     assert (ttl["own"], ttl["inherited"]) == (60, None)
 
 
-def test_without_the_store_there_are_no_numbers_at_all(call: Call, link: BenchLink) -> None:
+def test_without_the_store_all_pages_answer_503(call: Call, link: BenchLink) -> None:
     link.bench.store.fail_at(1, calls=1_000)
     for target in (API, f"{API}/public/namespaces", DEFAULT):
         assert call("GET", target).status == 503

@@ -118,7 +118,9 @@ def test_a_topic_is_unloaded_and_terminated(call: Call, link: BenchLink) -> None
     assert refused.status == 405
 
 
-def test_partitions_are_added_to_as_many_as_were_seen(call: Call, link: BenchLink) -> None:
+def test_a_growth_is_refused_when_the_number_of_partitions_changed(
+    call: Call, link: BenchLink
+) -> None:
     refused = call("POST", f"{PATH}/many/partitions", {"preview": True, "partitions": 2})
     assert (refused.status, "more than the 2" in refused.json["reason"]) == (422, True)
     refused = call("POST", f"{PATH}/plain/partitions", {"preview": True, "partitions": 2})

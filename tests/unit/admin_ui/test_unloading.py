@@ -136,7 +136,7 @@ def test_a_broker_gives_up_all_that_it_owns_of_any_namespace(call: Call, link: B
     assert call("POST", missing, {"preview": True}).status == 404
 
 
-def test_nothing_is_done_when_others_are_owned_than_at_the_preview(
+def test_nothing_is_unloaded_when_ownership_changed_since_the_preview(
     call: Call, link: BenchLink
 ) -> None:
     bundles_of(call)
@@ -188,7 +188,7 @@ def test_the_receipt_names_bundles_that_were_not_given_up_with_the_reason(
     assert fine not in owned(link)
 
 
-def test_when_nothing_is_known_to_be_done_that_is_no_success(call: Call, link: BenchLink) -> None:
+def test_an_unload_without_a_known_success_fails(call: Call, link: BenchLink) -> None:
     bundles_of(call)
     token = preview(call, NAMESPACE)["token"]
     refusing(link, dict.fromkeys(owned(link), Conflict("It is not broker b's any more")))
@@ -218,7 +218,7 @@ def test_figures_of_a_broker_that_does_not_answer_are_the_last_known(
     ) == ("last", 13, 0)
 
 
-def test_each_bundle_is_given_up_by_the_broker_that_was_seen_or_not_at_all(link: BenchLink) -> None:
+def test_each_bundle_is_given_up_only_by_the_broker_of_the_preview(link: BenchLink) -> None:
     """``give_up`` reads each bundle's owner immediately before it unloads the bundle."""
     mine, *others = owned(link)
     record = link.bench.broker.record

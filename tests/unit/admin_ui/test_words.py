@@ -85,7 +85,7 @@ def test_the_word_list_and_the_texts_are_found() -> None:
     assert len(texts()) > 150
 
 
-def test_one_thing_has_one_word() -> None:
+def test_texts_use_the_words_of_the_list() -> None:
     wanted = rules()
     unwanted = [
         f"{file}:{line}: say {rule.say}: {text.strip()}"
