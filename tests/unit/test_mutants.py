@@ -59,3 +59,15 @@ def test_a_missing_place_is_named(where: str, old: str, new: str, why: str) -> N
 def test_every_edit_finds_its_place() -> None:
     for edit in EDITS:
         edited((ROOT / edit.file).read_text(), edit)
+
+
+def test_every_test_of_an_edit_exists() -> None:
+    missing = []
+    for edit in EDITS:
+        for test in edit.tests:
+            file, _, function = test.partition("::")
+            source = ROOT / "tests" / file
+            name = function.partition("[")[0].rpartition("::")[2]
+            if not source.exists() or (name and f"def {name}(" not in source.read_text()):
+                missing.append((edit.name, test))
+    assert not missing

@@ -290,9 +290,7 @@ EDITS = (
         "gateway/http/exchange.py::_read_rest",
         "while len(body) <= limit:",
         "while True:",
-        (
-            "unit/gateway/http/test_handler.py::test_a_body_without_a_length_is_read_up_to_the_bound",
-        ),
+        ("unit/gateway/http/test_handler.py::test_of_a_refused_body_a_bounded_part_is_dropped",),
     ),
     Edit(
         "audit-after-the-change",
