@@ -1,4 +1,4 @@
-"""Which addresses only this machine can reach, which stand for all, and where a server may listen."""
+"""Loopback and wildcard addresses, service URLs, and the addresses on which a server may listen."""
 
 import pytest
 

@@ -23,7 +23,7 @@ def test_only_what_may_pass_by_itself_is_worth_a_retry() -> None:
     assert [kind.code for kind in KINDS if kind.retriable] == ["not_ready", "not_served"]
 
 
-def test_an_unknown_code_is_a_failure_that_tells_it() -> None:
+def test_an_unknown_code_becomes_a_failure_that_names_it() -> None:
     error = refusal("tomorrows", "why")
     assert type(error) is Failed
     assert error.reason == "refused as 'tomorrows': why"

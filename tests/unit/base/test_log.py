@@ -1,4 +1,4 @@
-"""Lines of the log: what they are about stands in them, and nobody whose name is logged can make one up."""
+"""Log lines: a bound logger adds its facts, and a logged value cannot forge a line or a fact."""
 
 import io
 import json
@@ -16,8 +16,8 @@ from engine.base.log import REPEAT_S, Seldom, bound, formatter
 
 @contextmanager
 def written(form: str) -> Iterator[tuple[logging.Logger, io.StringIO]]:
-    """A logger that writes in ``form`` and what it wrote."""
-    log, out = logging.Logger("somebody"), io.StringIO()
+    """Yield a logger that writes in ``form``, and its output."""
+    log, out = logging.Logger("component"), io.StringIO()
     handler = logging.StreamHandler(out)
     handler.setFormatter(formatter(form))
     log.addHandler(handler)
@@ -25,18 +25,18 @@ def written(form: str) -> Iterator[tuple[logging.Logger, io.StringIO]]:
 
 
 def test_a_bound_logger_appends_its_facts(caplog: pytest.LogCaptureFixture) -> None:
-    log = bound("somebody", topic="t", ledger=7)
+    log = bound("component", topic="t", ledger=7)
     with caplog.at_level(logging.INFO):
         log.info("rolled entries=%d", 3)
     assert caplog.messages == ["rolled entries=3 topic=t ledger=7"]
 
 
 @pytest.mark.parametrize("args", [(), (3,)])
-def test_what_it_is_bound_to_may_hold_percent_signs(
+def test_bound_facts_may_hold_percent_signs(
     args: tuple[int, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     message = "rolled entries=%d" if args else "full by 100%"
-    bound("somebody", topic="a%2Fb%s").warning(message, *args)
+    bound("component", topic="a%2Fb%s").warning(message, *args)
     assert caplog.messages == [f"{message % args if args else message} topic=a%2Fb%s"]
 
 
@@ -59,7 +59,7 @@ def test_values_are_quoted_where_they_could_be_taken_for_more(value: object, sho
         log.warning("closed reason=%s ledger=%d", value, 5)
     time, line = out.getvalue().split(" ", 1)
     assert time.endswith("Z")
-    assert line == f"WARNING somebody closed {shown} ledger=5\n"
+    assert line == f"WARNING component closed {shown} ledger=5\n"
 
 
 def test_values_elsewhere_in_the_message_are_left_alone() -> None:
@@ -71,14 +71,14 @@ def test_values_elsewhere_in_the_message_are_left_alone() -> None:
 
 
 @given(st.text())
-def test_a_record_is_one_line_whatever_it_names(said: str) -> None:
+def test_a_record_is_one_line_whatever_it_names(text: str) -> None:
     with written("text") as (log, out):
-        log.info("said=%s by %s", said, said)
-        log.info(said)
+        log.info("value=%s by %s", text, text)
+        log.info(text)
     assert len(out.getvalue().splitlines()) == 2
     with written("json") as (log, out):
-        log.info("by %s", said)
-    assert json.loads(out.getvalue())["message"] == f"by {said}"
+        log.info("by %s", text)
+    assert json.loads(out.getvalue())["message"] == f"by {text}"
     assert len(out.getvalue().splitlines()) == 1
 
 
@@ -93,7 +93,7 @@ def test_a_traceback_follows_indented_so_that_no_line_of_it_is_a_record() -> Non
     with written("text") as (log, out):
         failed(log)
     first, *others = out.getvalue().splitlines()
-    assert first.endswith(" ERROR somebody broken")
+    assert first.endswith(" ERROR component broken")
     assert others[0] == "    Traceback (most recent call last):"
     assert all(line.startswith("    ") for line in others)
     assert any("forged" in line for line in others)
@@ -104,7 +104,11 @@ def test_json_holds_the_traceback_too() -> None:
         failed(log)
         log.info("fine")
     broken, fine = map(json.loads, out.getvalue().splitlines())
-    assert (broken["level"], broken["logger"], broken["message"]) == ("ERROR", "somebody", "broken")
+    assert (broken["level"], broken["logger"], broken["message"]) == (
+        "ERROR",
+        "component",
+        "broken",
+    )
     assert broken["error"].startswith("Traceback (most recent call last):")
     assert set(fine) == {"time", "level", "logger", "message"}
 
@@ -122,7 +126,7 @@ def test_json_holds_the_values_by_their_keys() -> None:
     assert "facts" not in literal
 
 
-def test_a_metadata_store_that_is_away_is_told_of_every_few_seconds() -> None:
+def test_an_unavailable_metadata_store_is_logged_every_few_seconds() -> None:
     seldom = Seldom("kazoo")
 
     def passes(name: str, text: str, at_s: float) -> bool:

@@ -1,4 +1,4 @@
-"""What runs at the end of a wake-up runs before the loop looks for more."""
+"""Last callbacks of a turn of the event loop, and garbage collections that seldom visit old objects."""
 
 import asyncio
 import subprocess
@@ -10,7 +10,7 @@ from engine.base.loop import EventLoop, last_call
 from tests.support.instance import ROOT
 
 
-def test_last_callbacks_run_behind_all_that_was_ready_and_before_what_that_asked_for() -> None:
+def test_last_callbacks_run_after_all_ready_ones_and_before_those_they_schedule() -> None:
     seen: list[str] = []
 
     async def main() -> None:
@@ -32,7 +32,7 @@ def test_last_callbacks_run_behind_all_that_was_ready_and_before_what_that_asked
     assert seen == ["this turn", "last", "last of the last", "next turn"]
 
 
-def test_one_that_fails_is_reported_and_keeps_no_other() -> None:
+def test_a_failing_last_callback_is_reported_and_the_next_one_runs() -> None:
     seen: list[str] = []
 
     async def main() -> None:
@@ -47,7 +47,7 @@ def test_one_that_fails_is_reported_and_keeps_no_other() -> None:
     assert seen == ["ZeroDivisionError('division by zero')", "other"]
 
 
-def test_other_loops_take_it_in_their_next_turn() -> None:
+def test_other_event_loops_run_a_last_callback_in_their_next_turn() -> None:
     async def main() -> None:
         done = asyncio.Event()
         last_call(asyncio.get_running_loop())(done.set)
@@ -85,7 +85,7 @@ assert of_old() is None, "when the heap has doubled"
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="its collector looks at a little at a time")
-def test_old_objects_are_looked_at_only_when_the_heap_has_doubled() -> None:
+def test_old_objects_are_collected_only_once_the_heap_has_doubled() -> None:
     subprocess.run([sys.executable, "-c", OLD_CIRCLES], check=True, cwd=ROOT)
 
 
@@ -114,5 +114,5 @@ assert gc.get_freeze_count() > 0, "what was left is young again"
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="its collector looks at a little at a time")
-def test_a_heap_of_circles_that_grew_old_is_looked_through_without_being_asked() -> None:
+def test_a_heap_of_old_reference_cycles_is_collected_automatically() -> None:
     subprocess.run([sys.executable, "-c", GROWING], check=True, cwd=ROOT)

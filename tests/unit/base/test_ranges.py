@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from engine.base import ranges
 from engine.base.ranges import RangeSet
 
-spans = st.tuples(st.integers(0, 60), st.integers(0, 12)).map(lambda one: (one[0], sum(one)))
+spans = st.tuples(st.integers(0, 60), st.integers(0, 12)).map(lambda span: (span[0], sum(span)))
 steps = st.lists(st.tuples(st.sampled_from(["add", "discard"]), spans), max_size=40)
 
 
@@ -41,7 +41,7 @@ def test_holds_what_a_set_holds(work: list[tuple[str, tuple[int, int]]]) -> None
     assert [x in held for x in range(-2, 80)] == [x in model for x in range(-2, 80)]
     parts = list(held)
     assert all(start < stop for start, stop in parts)
-    assert all(one[1] < two[0] for one, two in pairwise(parts))
+    assert all(low[1] < high[0] for low, high in pairwise(parts))
     assert len(held) == len(parts)
 
 
@@ -71,7 +71,7 @@ def test_bits_are_added_as_their_members_are(
     model |= {base + bit for bit in range(size) if bits >> bit & 1}
     assert {x for start, stop in held for x in range(start, stop)} == model
     assert held.total == len(model)
-    assert all(one[1] < two[0] for one, two in pairwise(held))
+    assert all(low[1] < high[0] for low, high in pairwise(held))
     assert [x in held for x in range(-2, 180)] == [x in model for x in range(-2, 180)]
 
 

@@ -29,7 +29,7 @@ from engine.base.settings import (
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What several programs are told."""
+    """Settings of several programs."""
 
     level: str = text("low", "how much", choices=("low", "high"))
     main_port: int = port(7000, "the port")
@@ -39,7 +39,7 @@ class Shared:
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """What one program is told."""
+    """Settings of one program."""
 
     made: int = internal(5)
     files_max: int = count(10, "how many", low=1, high=20)
@@ -67,7 +67,7 @@ def loaded(
 
 
 def test_the_command_line_goes_before_environment_table_top_and_default(tmp_path: Path) -> None:
-    found = loaded(
+    settings = loaded(
         tmp_path,
         'main_port = 1\nlevel = "high"\nfiles_max = 19\n[worker]\nmain_port = 2\nwait_s = 2\neager = true\n',
         {"main_port": "4", "files_max": None},
@@ -76,14 +76,14 @@ def test_the_command_line_goes_before_environment_table_top_and_default(tmp_path
         WORKER_ORG_NAME="x",
         FILES_MAX="18",
     )
-    assert found.shared == Shared("high", 4)
-    assert found.own == Own(wait_s=0.25, eager=True, other="x")  # files_max is its own alone
+    assert settings.shared == Shared("high", 4)
+    assert settings.own == Own(wait_s=0.25, eager=True, other="x")  # files_max is its own alone
 
 
 def test_the_offset_moves_ports_that_are_not_given(tmp_path: Path) -> None:
     assert loaded(tmp_path, "port_offset = 10").shared.main_port == 7010
-    found = loaded(tmp_path, "main_port = 1", PORT_OFFSET="10", WORKER_SIDE_PORT="9")
-    assert (found.shared.main_port, found.own.side_port) == (1, 9)
+    settings = loaded(tmp_path, "main_port = 1", PORT_OFFSET="10", WORKER_SIDE_PORT="9")
+    assert (settings.shared.main_port, settings.own.side_port) == (1, 9)
     assert loaded(tmp_path, PORT_OFFSET="10").own.side_port is None
 
 
@@ -101,7 +101,9 @@ def test_the_offset_moves_ports_that_are_not_given(tmp_path: Path) -> None:
         ({"CONFIG": "none.toml"}, "MAGNETAR_CONFIG names .*none.toml, which is missing"),
     ],
 )
-def test_what_a_variable_must_not_say(environ: dict[str, str], words: str, tmp_path: Path) -> None:
+def test_invalid_environment_variables_are_refused(
+    environ: dict[str, str], words: str, tmp_path: Path
+) -> None:
     with pytest.raises(SettingsError, match=words.replace("(", "[(]").replace(")", "[)]")):
         loaded(tmp_path, **environ)
 
@@ -124,13 +126,15 @@ def test_what_a_variable_must_not_say(environ: dict[str, str], words: str, tmp_p
         ("worker", "cannot read"),
     ],
 )
-def test_what_the_file_must_not_say(file: str, words: str, tmp_path: Path) -> None:
+def test_invalid_settings_files_are_refused(file: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=words) as refused:
         loaded(tmp_path, file)
     assert "\n" not in str(refused.value)
 
 
-def test_unknown_keys_at_the_top_are_refused_by_who_knows_the_others(tmp_path: Path) -> None:
+def test_unknown_top_level_keys_are_refused_by_a_program_that_knows_all_others(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "magnetar.toml").write_text("theirs = 1\n[theirs_too]\nx = 1\n")
     WORKER.load({}, tmp_path)
     Program("worker", Everything, frozenset({"theirs"})).load({}, tmp_path)
@@ -158,8 +162,8 @@ def test_the_page_has_what_several_programs_read_once_and_the_rest_by_program() 
     class Other:
         shared: Shared
 
-    said = page([WORKER, Program("other", Other)])
-    shared, _, worker = said.partition("## worker")
+    text_of_page = page([WORKER, Program("other", Other)])
+    shared, _, worker = text_of_page.partition("## worker")
     assert "Read by worker, other." in shared
     assert "| `level` | `low` | low, high | how much | `MAGNETAR_LEVEL` |" in shared
     assert (
@@ -169,23 +173,23 @@ def test_the_page_has_what_several_programs_read_once_and_the_rest_by_program() 
     assert (
         "| `room_bytes` | 4 MiB | 1024 to 1125899906842624 | how large (roomSizeInMB) |" in shared
     )
-    assert "What one program is told." in worker
+    assert "Settings of one program." in worker
     assert "| `wait_s` | 0.5 | 0.1 to 5 | how long | `MAGNETAR_WORKER_WAIT_S` |" in worker
     assert "| `side_port` | none | 1 to 65535 | another | `MAGNETAR_WORKER_SIDE_PORT` |" in worker
     assert "| `org_name` | empty | text |" in worker
     assert "made" not in worker
-    assert "## other" not in said
+    assert "## other" not in text_of_page
 
 
 @dataclass(frozen=True, slots=True)
 class Changing:
-    """What may change."""
+    """Settings of which one is live."""
 
     rate: int = live(count(5, "how many (theRate)", high=9))
     name: str = text("", "what (of anything) it is called")
 
 
-def test_what_may_change_while_a_process_runs_says_so_and_under_which_foreign_name() -> None:
+def test_a_live_setting_is_marked_and_has_the_name_of_pulsars_setting() -> None:
     rate, name = settings_of(Changing, "one", False)
     assert (rate.is_live, rate.pulsar_name, rate.read("7")) == (True, "theRate", 7)
     assert (name.is_live, name.pulsar_name) == (False, "")

@@ -1,4 +1,4 @@
-"""Work that is done once however many ask for it."""
+"""Work that many callers share, background loops that restart, and steps of a close."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ async def answer(value: int) -> int:
     return value
 
 
-async def test_who_asks_meanwhile_finds_the_work_that_was_begun(made: UnderWay[str, int]) -> None:
+async def test_a_caller_joins_the_work_that_is_under_way(made: UnderWay[str, int]) -> None:
     task = made.begin("a", "work a", answer(1))
     assert made.of("a") is task
     assert made.of("b") is None
@@ -26,21 +26,21 @@ async def test_who_asks_meanwhile_finds_the_work_that_was_begun(made: UnderWay[s
     assert made.tasks == {}
 
 
-async def test_who_gives_up_leaves_it_to_the_others(made: UnderWay[str, int]) -> None:
+async def test_a_cancelled_caller_does_not_cancel_the_shared_work(made: UnderWay[str, int]) -> None:
     task = made.begin("a", "work a", answer(1))
-    one = asyncio.ensure_future(asyncio.shield(task))
-    one.cancel()
+    waiting = asyncio.ensure_future(asyncio.shield(task))
+    waiting.cancel()
     assert await asyncio.shield(task) == 1
 
 
-async def test_what_has_failed_is_begun_anew_before_the_loop_tells_of_it(
+async def test_failed_work_can_begin_again_before_its_callbacks_run(
     made: UnderWay[str, int],
 ) -> None:
     async def fail() -> int:
         raise ValueError
 
     async def ask() -> None:
-        """In a task that runs between the end of the work and its callbacks."""
+        """Begin the work again in a turn of the loop between its end and its callbacks."""
         while not first.done():
             await asyncio.sleep(0)
         assert made.tasks["a"] is first
@@ -55,7 +55,7 @@ async def test_what_has_failed_is_begun_anew_before_the_loop_tells_of_it(
 
 
 @pytest.mark.virtual_time
-async def test_a_background_loop_goes_on_after_an_exception_that_it_does_not_provide_for(
+async def test_a_background_loop_restarts_after_an_unexpected_exception(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     began: list[float] = []
@@ -67,7 +67,9 @@ async def test_a_background_loop_goes_on_after_an_exception_that_it_does_not_pro
 
     await restarting("the work", work)
     assert began == [0.0, RESTART_S, 2 * RESTART_S]
-    assert [one.getMessage() for one in caplog.records] == ["the work failed, restarts in 5 s"] * 2
+    assert [record.getMessage() for record in caplog.records] == [
+        "the work failed, restarts in 5 s"
+    ] * 2
 
 
 async def test_a_background_loop_ends_when_it_is_cancelled() -> None:
@@ -78,11 +80,11 @@ async def test_a_background_loop_ends_when_it_is_cancelled() -> None:
     assert task.cancelled()
 
 
-async def test_steps_of_an_end_follow_one_that_failed_but_not_a_cancellation(
+async def test_a_close_continues_after_a_failed_step_but_not_after_a_cancellation(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with contained("the first step"):
         raise ZeroDivisionError("planted")
-    assert [one.getMessage() for one in caplog.records] == ["the first step failed: planted"]
+    assert [record.getMessage() for record in caplog.records] == ["the first step failed: planted"]
     with pytest.raises(asyncio.CancelledError), contained("the second step"):
         raise asyncio.CancelledError
