@@ -233,7 +233,7 @@ EDITS = (
         self._send_request(Sync(self._full(path)), lambda answer: _note_failure(answer, failed))
         """,
         "pass",
-        ("unit/metadata/test_lagging_server.py::test_absence_is_asked_again_after_a_sync",),
+        ("unit/metadata/test_lagging_server.py::test_absence_is_checked_again_after_a_sync",),
         "I28",
     ),
     Edit(

@@ -528,7 +528,7 @@ EDITS = (
             self._changed(path)
         """,
         "",
-        ("unit/metadata/test_memory_faults.py::test_watches_are_told_after_every_reconnect",),
+        ("unit/metadata/test_memory_faults.py::test_watches_fire_after_every_reconnect",),
     ),
     Edit(
         "deletion-without-version",

@@ -12,7 +12,7 @@ EDITS = (
         "async with turn(store, path):",
         "if True:",
         (
-            "unit/metadata/test_update.py::test_more_than_anyone_tries_all_come_through_in_their_order",
+            "unit/metadata/test_update.py::test_more_concurrent_updates_than_attempts_all_apply_in_their_order",
         ),
     ),
     Edit(
@@ -20,14 +20,14 @@ EDITS = (
         "engine/metadata/update.py::_update",
         "await store.put(path, changed, stat.version)",
         "await store.put(path, changed)",
-        ("unit/metadata/test_update.py::test_of_two_processes_neither_loses_anything",),
+        ("unit/metadata/test_update.py::test_updates_of_two_processes_are_not_lost",),
     ),
     Edit(
         "account-has-what-was-read-before-the-race",
         f"{CACHED}::CachedStore.put",
         "if accounted is not None: accounted.add(path, before, value)",
         "if accounted is not None: accounted.add(path, value, value)",
-        ("unit/metadata/test_account.py::test_each_write_is_told_with_what_was_there_and_what_is",),
+        ("unit/metadata/test_account.py::test_each_write_is_listed_with_the_old_and_the_new_value",),
     ),
     Edit(
         "a-bundle-nobody-used-is-cut-without-boundaries",
@@ -43,7 +43,7 @@ EDITS = (
         f"{CACHED}::CachedStore._changed",
         "self._remove(path)",
         "self._entries[path].answers.clear()",
-        (f"{TESTS}::test_a_change_under_a_read_is_not_lost",),
+        (f"{TESTS}::test_a_change_during_a_read_is_not_lost",),
         "C1",
     ),
     Edit(
@@ -51,7 +51,7 @@ EDITS = (
         f"{CACHED}::CachedStore._read_for",
         "if _agree(entry, read, answer):",
         "if True:",
-        (f"{TESTS}::test_two_kinds_of_reads_do_not_contradict_each_other",),
+        (f"{TESTS}::test_the_kinds_of_reads_agree_with_each_other",),
     ),
     Edit(
         "own-write-not-forgotten",
@@ -92,7 +92,7 @@ EDITS = (
         f"{CACHED}::CachedStore._live",
         "if self._store.connection == self._connection:",
         "if self._store.connection >= self._connection:",
-        (f"{TESTS}::test_a_connection_that_was_lost_and_made_anew_unseen_drops_all",),
+        (f"{TESTS}::test_a_reconnect_without_an_event_drops_the_whole_cache",),
         "C3",
     ),
     Edit(
@@ -100,7 +100,7 @@ EDITS = (
         f"{CACHED}::CachedStore._shrink",
         "self._store.unwatch(path, self._changed)",
         "pass",
-        (f"{TESTS}::test_the_longest_unread_go_first_and_their_watches_end",),
+        (f"{TESTS}::test_the_least_recently_read_are_evicted_and_their_watches_end",),
         "C4",
     ),
     Edit(

@@ -226,14 +226,14 @@ EDITS = (
         "engine/wire/kernels.py::take_sends",
         "messages = messages_in(buf, start, stop)",
         "messages = read_varint(buf, sequence_stop + 1, start)[0]",
-        (f"{KERNELS_TEST}::test_a_send_counts_as_many_messages_as_its_entry_says",),
+        (f"{KERNELS_TEST}::test_a_send_counts_the_messages_of_its_entrys_metadata",),
     ),
     Edit(
         "metadata-may-claim-any-number-of-messages",
         "engine/wire/kernels.py::_messages_in_batch",
         "0 < count <= BATCH_MESSAGES_MAX",
         "0 < count",
-        (f"{KERNELS_TEST}::test_a_send_counts_as_many_messages_as_its_entry_says",),
+        (f"{KERNELS_TEST}::test_a_send_counts_the_messages_of_its_entrys_metadata",),
     ),
     Edit(
         "sequence-ids-beyond-int64-pass",

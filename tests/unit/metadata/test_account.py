@@ -1,4 +1,4 @@
-"""What a caller's work changes is known to who opened an account of it, and to nobody else."""
+"""An account lists the changes of its opener's own work, and no others."""
 
 import asyncio
 
@@ -11,10 +11,10 @@ from engine.metadata.store import BadVersionError
 from engine.metadata.update import update
 
 
-def test_each_write_is_told_with_what_was_there_and_what_is() -> None:
+def test_each_write_is_listed_with_the_old_and_the_new_value() -> None:
     async def play() -> list[account.Change]:
         store = CachedStore(MemoryServer().session())
-        await store.create("/before", b"not told")
+        await store.create("/before", b"not listed")
         with account.opened() as kept:
             await store.create("/a", b"1")
             await update(store, "/a", lambda value: value + b"2")
@@ -32,7 +32,7 @@ def test_each_write_is_told_with_what_was_there_and_what_is() -> None:
     ]
 
 
-def test_who_lost_the_race_tells_what_he_changed_in_the_end() -> None:
+def test_an_update_that_lost_a_race_lists_its_final_change() -> None:
     async def play() -> list[account.Change]:
         server = MemoryServer()
         store, other = CachedStore(server.session()), server.session()
@@ -46,7 +46,7 @@ def test_who_lost_the_race_tells_what_he_changed_in_the_end() -> None:
     assert asyncio.run(play()) == [("/a", b"2", b"2!")]
 
 
-def test_of_many_the_first_are_kept_and_the_rest_counted() -> None:
+def test_changes_beyond_the_limit_are_only_counted() -> None:
     with account.opened() as kept:
         for i in range(account.CHANGES_MAX + 3):
             kept.add(f"/{i}", None, b"")

@@ -1,4 +1,4 @@
-"""A cached store against the one below it: what it says is true, in time, and asked for once."""
+"""A cached store against the one below it: its answers are current, and each is requested once."""
 
 import asyncio
 from collections import Counter
@@ -73,11 +73,11 @@ async def settle() -> None:
 
 
 def events_stay_away(bench: Bench) -> None:
-    """Of what was read so far: as if they were late for ever."""
+    """Drop the watches of every read so far, as if their events were late for ever."""
     bench.below._session.read_watched.clear()
 
 
-async def test_a_second_read_asks_nobody(bench: Bench) -> None:
+async def test_a_second_read_is_answered_from_memory(bench: Bench) -> None:
     await bench.other.create("/a/b", b"1", make_parents=True)
     for _ in range(3):
         assert (await bench.cached.get("/a/b"))[0] == b"1"
@@ -86,7 +86,7 @@ async def test_a_second_read_asks_nobody(bench: Bench) -> None:
     assert bench.reads() == 2
 
 
-async def test_that_there_is_no_node_is_kept_too(bench: Bench) -> None:
+async def test_the_absence_of_a_node_is_cached(bench: Bench) -> None:
     for _ in range(3):
         assert await bench.cached.exists("/a") is None
         for read in (bench.cached.get, bench.cached.children):
@@ -100,7 +100,7 @@ async def test_that_there_is_no_node_is_kept_too(bench: Bench) -> None:
     assert await bench.cached.children("/a") == []
 
 
-async def test_a_change_by_others_is_seen_when_its_event_came(bench: Bench) -> None:
+async def test_a_change_by_another_client_is_seen_after_its_event(bench: Bench) -> None:
     await bench.other.create("/a", b"0")
     for step in range(1, 4):
         assert (await bench.cached.get("/a"))[0] == b"%d" % (step - 1)
@@ -115,7 +115,7 @@ async def test_a_change_by_others_is_seen_when_its_event_came(bench: Bench) -> N
     assert await bench.cached.exists("/b") is None
 
 
-async def test_what_nobody_reads_again_is_neither_read_nor_watched(bench: Bench) -> None:
+async def test_a_changed_node_is_not_read_or_watched_until_the_next_read(bench: Bench) -> None:
     await bench.other.create("/a", b"0")
     await bench.cached.get("/a")
     before = dict(bench.asked)
@@ -127,17 +127,16 @@ async def test_what_nobody_reads_again_is_neither_read_nor_watched(bench: Bench)
     assert not bench.below._session.read_watched
 
 
-async def test_a_change_under_a_read_is_not_lost(bench: Bench) -> None:
+async def test_a_change_during_a_read_is_not_lost(bench: Bench) -> None:
     await bench.other.create("/a", b"old")
     bench.faults = lambda op, path: Fault(reply_delay_s=1.0)
     read = asyncio.create_task(bench.cached.get("/a"))
     await settle()
     events_stay_away(bench)
     await bench.other.put("/a", b"new")
-    bench.below._changed(
-        "/a"
-    )  # kazoo's threads may hand over an event before the answer that it came behind
-    assert (await read)[0] == b"old"  # of the time when it was asked
+    # kazoo's threads may deliver an event before the answer that preceded it
+    bench.below._changed("/a")
+    assert (await read)[0] == b"old"  # the value at the time of the request
     bench.faults = lambda op, path: None
     assert (await bench.cached.get("/a"))[0] == b"new"
 
@@ -166,7 +165,9 @@ async def test_own_writes_are_seen_at_once_while_events_are_late(bench: Bench) -
 
 
 @pytest.mark.parametrize("done", [True, False])
-async def test_a_write_of_unknown_outcome_is_asked_for(bench: Bench, done: bool) -> None:
+async def test_a_write_of_unknown_outcome_is_followed_by_a_read_of_the_store(
+    bench: Bench, done: bool
+) -> None:
     await bench.other.create("/a", b"old")
     await bench.cached.get("/a")
     connected = bench.below.connection
@@ -179,7 +180,7 @@ async def test_a_write_of_unknown_outcome_is_asked_for(bench: Bench, done: bool)
     assert bench.below.connection > connected
 
 
-async def test_a_cancelled_write_is_asked_for(bench: Bench) -> None:
+async def test_a_cancelled_write_is_followed_by_a_read_of_the_store(bench: Bench) -> None:
     await bench.other.create("/a", b"old")
     await bench.cached.get("/a")
     bench.faults = lambda op, path: Fault(delay_s=0.5, reply_delay_s=1.0) if op == "put" else None
@@ -188,7 +189,7 @@ async def test_a_cancelled_write_is_asked_for(bench: Bench) -> None:
     write.cancel()
     with suppress(asyncio.CancelledError):
         await write
-    assert (await bench.cached.get("/a"))[0] == b"new"  # it was asked behind the write
+    assert (await bench.cached.get("/a"))[0] == b"new"  # the read was requested after the write
 
 
 async def test_concurrent_misses_share_one_read_and_survive_a_cancelled_reader(
@@ -213,14 +214,14 @@ async def test_a_watch_keeps_nothing_of_the_request_that_read(bench: Bench) -> N
     assert request not in watch
 
 
-async def test_a_failed_read_is_told_to_all_and_not_kept(bench: Bench) -> None:
+async def test_a_failed_read_raises_for_every_reader_and_is_not_cached(bench: Bench) -> None:
     await bench.other.create("/a", b"1")
     bench.faults = lambda op, path: Fault(lose_reply=True)
     failed = await asyncio.gather(
         *(bench.cached.get("/a") for _ in range(3)), return_exceptions=True
     )
-    assert all(isinstance(each, StoreUnavailableError) for each in failed)
-    assert len({id(each) for each in failed}) == 3
+    assert all(isinstance(error, StoreUnavailableError) for error in failed)
+    assert len({id(error) for error in failed}) == 3
     bench.faults = lambda op, path: None
     assert (await bench.cached.get("/a"))[0] == b"1"
 
@@ -239,7 +240,7 @@ async def test_nothing_is_served_while_the_session_is_suspended(bench: Bench) ->
     assert (await bench.cached.get("/a"))[0] == b"new"
 
 
-async def test_a_connection_that_was_lost_and_made_anew_unseen_drops_all(bench: Bench) -> None:
+async def test_a_reconnect_without_an_event_drops_the_whole_cache(bench: Bench) -> None:
     await bench.other.create("/a", b"old")
     await bench.cached.get("/a")
     bench.server.break_connection(bench.below.session_id)
@@ -249,7 +250,7 @@ async def test_a_connection_that_was_lost_and_made_anew_unseen_drops_all(bench: 
     assert (await bench.cached.get("/a"))[0] == b"new"
 
 
-async def test_an_expired_session_drops_all(bench: Bench) -> None:
+async def test_an_expired_session_drops_the_whole_cache(bench: Bench) -> None:
     await bench.other.create("/a", b"old")
     await bench.cached.get("/a")
     bench.server.expire(bench.below.session_id)
@@ -262,7 +263,7 @@ async def test_an_expired_session_drops_all(bench: Bench) -> None:
     assert (await bench.cached.get("/a"))[0] == b"new"
 
 
-async def test_the_longest_unread_go_first_and_their_watches_end(bench: Bench) -> None:
+async def test_the_least_recently_read_are_evicted_and_their_watches_end(bench: Bench) -> None:
     cached = CachedStore(bench.below, entries_max=3)
     for name in "abcd":
         await bench.other.create(f"/{name}", b"1")
@@ -286,7 +287,7 @@ async def test_bytes_are_bounded(bench: Bench) -> None:
     assert cached._bytes == sum(entry.size for entry in cached._entries.values()) <= 33_000
 
 
-async def test_what_a_broker_changed_is_seen_before_its_event(bench: Bench) -> None:
+async def test_a_change_by_a_broker_is_seen_before_its_event(bench: Bench) -> None:
     topic = f"/managed-ledgers/{TOPIC.managed_ledger_name}"
     other = f"/managed-ledgers/{NS.topic('other').managed_ledger_name}"
     policies, listed = f"/admin/policies/{NS}", f"/managed-ledgers/{NS}/persistent"
@@ -317,7 +318,7 @@ async def test_what_a_broker_changed_is_seen_before_its_event(bench: Bench) -> N
     assert bench.reads() == before + len(paths) - len(kept) + 2
 
 
-async def test_a_read_under_way_when_a_broker_answered_is_not_kept(bench: Bench) -> None:
+async def test_a_read_under_way_when_a_broker_answered_is_not_cached(bench: Bench) -> None:
     path = f"/managed-ledgers/{TOPIC.managed_ledger_name}"
     bench.faults = lambda op, path: Fault(reply_delay_s=1.0)
     early = asyncio.create_task(bench.cached.exists(path))
@@ -331,7 +332,7 @@ async def test_a_read_under_way_when_a_broker_answered_is_not_kept(bench: Bench)
     assert await bench.cached.exists(path) is not None
 
 
-async def test_what_is_made_of_a_node_is_made_once_for_each_change(bench: Bench) -> None:
+async def test_a_derived_value_is_computed_once_for_each_change(bench: Bench) -> None:
     made: list[object] = []
 
     def upper(value: bytes, _: str) -> bytes:
@@ -357,7 +358,7 @@ async def test_what_is_made_of_a_node_is_made_once_for_each_change(bench: Bench)
     assert await derived_children(bench.other, "/a", joined) == "b+c"
 
 
-async def test_a_fresh_read_asks_and_what_it_found_is_kept(bench: Bench) -> None:
+async def test_a_fresh_read_goes_to_the_store_and_its_answer_is_cached(bench: Bench) -> None:
     await bench.other.create("/a", b"1")
     await bench.cached.get("/a")
     events_stay_away(bench)
@@ -368,7 +369,7 @@ async def test_a_fresh_read_asks_and_what_it_found_is_kept(bench: Bench) -> None
     assert fresh(bench.other, "/a") is bench.other
 
 
-async def test_two_kinds_of_reads_do_not_contradict_each_other(bench: Bench) -> None:
+async def test_the_kinds_of_reads_agree_with_each_other(bench: Bench) -> None:
     await bench.other.create("/a", b"1")
     await bench.cached.exists("/a")
     events_stay_away(bench)

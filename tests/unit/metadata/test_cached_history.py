@@ -1,5 +1,5 @@
-"""A cached store while several clients write, calls are slow, connections break and sessions end: every read is held
-against the history of the tree."""
+"""A cached store while clients write, calls are slow, connections break and sessions end: each read is compared
+with the history of the tree."""
 
 import asyncio
 from contextlib import suppress
@@ -26,9 +26,9 @@ pytestmark = pytest.mark.virtual_time
 
 TIMEOUT_S = 3.0
 DELAY_S = 0.1
-"""The longest that a request or its answer, and what comes behind it, is under way."""
+"""Longest time that a request or its answer, and later events, are under way."""
 CUT_OFF_S = TIMEOUT_S
-"""How old an answer may be while the service does not answer: the session is SUSPENDED by then."""
+"""Greatest age of an answer while the service does not answer: the session is SUSPENDED by then."""
 NS = NamespaceName.parse("public/default")
 TOPIC = NS.topic("x")
 PARENT = f"/managed-ledgers/{NS}/persistent"
@@ -38,7 +38,7 @@ LOST = (StoreUnavailableError, SessionExpiredError)
 
 
 class State(NamedTuple):
-    """Of a node from ``at`` on."""
+    """A node's state from ``at`` on."""
 
     at: float
     value: bytes | None
@@ -46,7 +46,7 @@ class State(NamedTuple):
 
 
 class HistoryServer(MemoryServer):
-    """Keeps what each node was, and when."""
+    """A server that keeps each node's states and their times."""
 
     def __init__(self, chance: Random) -> None:
         super().__init__(on_call=self._delay)
@@ -63,9 +63,9 @@ class HistoryServer(MemoryServer):
         now = asyncio.get_running_loop().time()
         for path in paths:
             if path in self.history:
-                found = self.tree.exists(path) is not None
-                value = self.tree.get(path)[0] if found else None
-                children = tuple(self.tree.children(path)) if found else None
+                exists = self.tree.exists(path) is not None
+                value = self.tree.get(path)[0] if exists else None
+                children = tuple(self.tree.children(path)) if exists else None
                 self.history[path].append(State(now, value, children))
 
     def _notify(self, paths: list[str]) -> None:
@@ -74,7 +74,7 @@ class HistoryServer(MemoryServer):
 
 
 class Checker:
-    """``seen``: of each path and kind of read the index of the newest state that an answer must not be older than."""
+    """A check of each answer. ``_seen`` has, by path and kind of read, the index of the oldest state still allowed."""
 
     def __init__(self, server: HistoryServer) -> None:
         self._server = server
@@ -86,7 +86,7 @@ class Checker:
     def check(
         self, path: str, kind: str, answer: object, begun: float, floor: int, *, asked: bool
     ) -> None:
-        """``floor``: what was seen when the read began; ``asked``: it may not come from memory."""
+        """Check an answer. ``floor`` is the state seen when the read began; ``asked`` forbids an answer from memory."""
         states = self._server.history[path]
         bound = 0.0 if asked else DELAY_S * 2
         if begun < self.cut_off_until and not asked:
@@ -107,18 +107,18 @@ class Checker:
         return self._seen.get((path, kind), 0)
 
     def demand(self, path: str) -> None:
-        """From now on what is true now must be seen."""
-        for each in (path, PARENT):
+        """Require that reads from now on see the present state."""
+        for read_path in (path, PARENT):
             for kind in ("value", "children"):
-                self._seen[each, kind] = len(self._server.history[each]) - 1
+                self._seen[read_path, kind] = len(self._server.history[read_path]) - 1
 
 
-def itself(found: object, path: str) -> object:
-    return found
+def itself(content: object, path: str) -> object:
+    return content
 
 
 async def read(store: CachedStore, path: str, how: str) -> tuple[str, object]:
-    """The kind of answer, and the answer."""
+    """Return the kind of the answer, and the answer."""
     try:
         match how:
             case "get":
@@ -164,8 +164,8 @@ async def test_every_answer_was_true_and_none_goes_back(seed: int) -> None:
             begun, floor = loop.time(), checker.floor(path, kind)
             asked = how == "fresh" or cached.state is not SessionState.CONNECTED
             with suppress(*LOST):
-                found, answer = await read(cached, path, how)
-                checker.check(path, found, answer, begun, floor, asked=asked)
+                kind_of_answer, answer = await read(cached, path, how)
+                checker.check(path, kind_of_answer, answer, begun, floor, asked=asked)
             await asyncio.sleep(chance.random() * 0.05)
 
     async def writer(store: MetadataStore) -> None:

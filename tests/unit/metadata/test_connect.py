@@ -37,7 +37,7 @@ def test_a_url_gives_hosts_and_chroot(url: str, hosts: str, chroot: str) -> None
         "zk:a:1//eu",
     ],
 )
-def test_another_form_is_refused_in_one_line_that_names_the_setting(url: str) -> None:
+def test_other_urls_are_refused_in_one_line_that_names_the_setting(url: str) -> None:
     with pytest.raises(SettingsError) as refused:
         MetadataUrl.parse(url, "--metadata")
     assert str(refused.value) == (

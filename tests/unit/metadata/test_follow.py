@@ -34,7 +34,7 @@ def following(
     return MetadataFollower(store, "a test", [NODE], work, every_s=every_s)
 
 
-async def test_it_is_done_at_once_and_after_each_change_until_it_is_closed() -> None:
+async def test_work_runs_at_once_and_after_each_change_until_the_follower_is_closed() -> None:
     store, seen = MemoryServer().session(), []
     follower = following(store, seen)
     follower.start()
@@ -49,7 +49,7 @@ async def test_it_is_done_at_once_and_after_each_change_until_it_is_closed() -> 
     await store.close()
 
 
-async def test_it_is_tried_again_while_the_store_or_what_is_stored_cannot_be_read() -> None:
+async def test_work_is_retried_while_the_store_or_its_value_cannot_be_read() -> None:
     armed = [Fault(lose_request=True)] * 3
     server = MemoryServer(on_call=lambda _s, op, _p: armed.pop() if op == "get" and armed else None)
     store, seen = server.session(), []
@@ -67,7 +67,7 @@ async def test_it_is_tried_again_while_the_store_or_what_is_stored_cannot_be_rea
     await store.close()
 
 
-async def test_it_is_done_at_least_so_often() -> None:
+async def test_work_runs_at_least_once_per_interval() -> None:
     store, seen = MemoryServer().session(), []
     follower = following(store, seen, every_s=60.0)
     follower.start()
@@ -77,7 +77,7 @@ async def test_it_is_done_at_least_so_often() -> None:
     await store.close()
 
 
-async def test_it_goes_on_after_an_exception_that_nobody_expected() -> None:
+async def test_the_follower_continues_after_an_unexpected_exception() -> None:
     store = MemoryServer().session()
     turns: list[int] = []
 

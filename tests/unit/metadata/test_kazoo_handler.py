@@ -1,4 +1,4 @@
-"""What kazoo's connection thread waits on and reads through, over real sockets."""
+"""The handler that kazoo's connection thread waits on and reads through, over real sockets."""
 
 import socket
 import threading
@@ -27,7 +27,7 @@ def wake() -> Iterator[Wake]:
     made.close()
 
 
-def test_what_is_read_ahead_is_ready_without_asking_the_socket(
+def test_bytes_read_ahead_are_ready_without_polling_the_socket(
     pair: tuple[AheadSocket, socket.socket],
 ) -> None:
     here, there = pair
@@ -51,7 +51,9 @@ def test_writes_leave_with_the_next_wait(pair: tuple[AheadSocket, socket.socket]
     assert there.recv(100) == b"onetwo"
 
 
-def test_a_server_that_takes_nothing_ends_a_write(pair: tuple[AheadSocket, socket.socket]) -> None:
+def test_a_write_to_a_server_that_does_not_read_times_out(
+    pair: tuple[AheadSocket, socket.socket],
+) -> None:
     here, _ = pair
     handler = LoopHandler()
     here._out += bytes(8 << 20)
@@ -63,21 +65,21 @@ def test_a_request_wakes_the_thread_that_sleeps(
     pair: tuple[AheadSocket, socket.socket], wake: Wake
 ) -> None:
     here, _ = pair
-    found: list[object] = []
+    ready: list[object] = []
     thread = threading.Thread(
-        target=lambda: found.extend(LoopHandler().select([here, wake], [], [], 30)[0])
+        target=lambda: ready.extend(LoopHandler().select([here, wake], [], [], 30)[0])
     )
     thread.start()
     while not wake._asleep:
         time.sleep(0.001)
     wake.send(b"\0")
     thread.join(30)
-    assert found == [wake]
+    assert ready == [wake]
     assert wake.recv(1) == b"\0"
     assert LoopHandler().select([here, wake], [], [], 0.01)[0] == []
 
 
-def test_no_request_is_missed_however_the_threads_meet(
+def test_no_request_is_missed_in_any_interleaving_of_the_threads(
     pair: tuple[AheadSocket, socket.socket], wake: Wake
 ) -> None:
     here, _ = pair
@@ -116,24 +118,24 @@ def test_answers_already_here_do_not_keep_requests_from_leaving(
     assert handler.select([here, wake], [], [], 5)[0] == [here, wake]
 
 
-def test_an_answer_is_told_once_whenever_one_links() -> None:
+def test_each_callback_of_an_answer_runs_once_before_or_after_it_is_set() -> None:
     handler = LoopHandler()
     answer: KazooAnswer = handler.async_result()
-    told: list[object] = []
-    answer.rawlink(lambda one: told.append(("before", one.value)))
-    unwanted = told.append
+    calls: list[object] = []
+    answer.rawlink(lambda result: calls.append(("before", result.value)))
+    unwanted = calls.append
     answer.rawlink(unwanted)
     answer.unlink(unwanted)
     with pytest.raises(handler.timeout_exception):
         answer.get_nowait()
     answer.set(7)
-    answer.rawlink(lambda one: told.append(("after", one.value)))
-    assert told == [("before", 7), ("after", 7)]
+    answer.rawlink(lambda result: calls.append(("after", result.value)))
+    assert calls == [("before", 7), ("after", 7)]
     assert answer.successful()
     assert answer.get(timeout=0) == 7
 
 
-def test_who_waits_for_an_answer_gets_what_another_thread_sets() -> None:
+def test_a_waiter_receives_the_result_that_another_thread_sets() -> None:
     answer = LoopHandler().async_result()
     thread = threading.Timer(0.02, answer.set_exception, [ValueError("no")])
     thread.start()

@@ -23,7 +23,7 @@ def text(some: bytes) -> bytes:
     return struct.pack("!i", len(some)) + some
 
 
-def test_a_multi_read_asks_for_values_then_for_children() -> None:
+def test_a_multi_read_requests_values_then_children() -> None:
     asked = b"".join(
         struct.pack("!i?i", kind, False, -1) + text(path) + b"\0"
         for kind, path in ((4, b"/a"), (4, b"/b"), (8, b"/c"))
@@ -32,7 +32,7 @@ def test_a_multi_read_asks_for_values_then_for_children() -> None:
     assert MultiRead([], None).serialize() == END
 
 
-def test_its_answers_come_in_the_order_asked_for_and_tell_missing_nodes() -> None:
+def test_answers_of_a_multi_read_follow_its_order_and_mark_missing_nodes() -> None:
     stat = struct.pack("!qqqqiiiqiiq", *STAT)
     answer = (
         b"head"
@@ -41,10 +41,10 @@ def test_its_answers_come_in_the_order_asked_for_and_tell_missing_nodes() -> Non
         + part(8, struct.pack("!i", 2) + text(b"x") + text(b"y"))
         + END
     )
-    found = MultiRead(["/a", "/b"], "/c").deserialize(answer, 4)
-    assert found == [(b"value", STAT), None, ["x", "y"]]
+    answers = MultiRead(["/a", "/b"], "/c").deserialize(answer, 4)
+    assert answers == [(b"value", STAT), None, ["x", "y"]]
 
 
-def test_any_other_refusal_is_the_answer_to_all_of_it() -> None:
+def test_any_other_refusal_fails_the_whole_multi_read() -> None:
     with pytest.raises(NoAuthError):
         MultiRead(["/a"], None).deserialize(part(-1, struct.pack("!i", -102)) + END, 0)

@@ -1,4 +1,4 @@
-"""A ZooKeeper server that is behind the others: what it does not know yet may exist."""
+"""A ZooKeeper server that is behind the others: a node that it does not know yet may exist."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +14,7 @@ STAT = SimpleNamespace(version=3, ephemeralOwner=0, ctime=1, mtime=2, numChildre
 
 
 class LaggingServer:
-    """In place of kazoo's client. Knows of ``path`` only after ``sync``, if the ensemble has it."""
+    """A replacement for kazoo's client that knows ``path`` only after ``sync``, if the ensemble has it."""
 
     def __init__(self, path: str, *, exists: bool, sync_fails: bool = False) -> None:
         self.handler = LoopHandler()
@@ -43,20 +43,20 @@ def store_at(server: LaggingServer) -> ZooKeeperStore:
     return store
 
 
-async def test_absence_is_asked_again_after_a_sync() -> None:
+async def test_absence_is_checked_again_after_a_sync() -> None:
     server = LaggingServer("/ledgers/1", exists=True)
     stat = await store_at(server).exists("/ledgers/1")
     assert stat is not None
     assert stat.version == 3
 
 
-async def test_absence_is_told_only_after_a_sync() -> None:
+async def test_absence_is_reported_only_after_a_sync() -> None:
     server = LaggingServer("/ledgers/1", exists=False)
     assert await store_at(server).exists("/ledgers/1") is None
     assert server.asked == ["Exists", "Sync", "Exists"]
 
 
-async def test_absence_is_not_told_when_the_sync_fails() -> None:
+async def test_absence_is_not_reported_when_the_sync_fails() -> None:
     with pytest.raises(StoreUnavailableError, match="sync /ledgers/1"):
         await store_at(LaggingServer("/ledgers/1", exists=False, sync_fails=True)).exists(
             "/ledgers/1"

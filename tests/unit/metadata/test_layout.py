@@ -1,4 +1,4 @@
-"""Which layouts of ledgers are taken for ours."""
+"""Ledger layouts that are accepted, and those that are refused."""
 
 import pytest
 
@@ -12,7 +12,7 @@ FACTORY = b"org.apache.bookkeeper.meta."
 
 
 @pytest.mark.parametrize("value", [LAYOUT, LAYOUT + b"\n", b"1\nhierarchical:1"])
-async def test_the_hierarchical_layout_is_known(value: bytes) -> None:
+async def test_the_hierarchical_layout_is_accepted(value: bytes) -> None:
     store = MemoryServer().session()
     await check_layout(store)  # Pulsar's driver writes none
     await store.create(paths.LAYOUT, value, make_parents=True)
@@ -32,7 +32,7 @@ async def test_the_hierarchical_layout_is_known(value: bytes) -> None:
         b"\xff\n\xff:1",
     ],
 )
-async def test_any_other_is_refused_by_who_would_miss_every_ledger(value: bytes) -> None:
+async def test_any_other_layout_is_refused_by_brokers_and_bookies(value: bytes) -> None:
     store = MemoryServer().session()
     await store.create(paths.LAYOUT, value, make_parents=True)
     for start in (check_layout(store), instance_id(store, RandomEntropy(), initialize=True)):
@@ -40,7 +40,7 @@ async def test_any_other_is_refused_by_who_would_miss_every_ledger(value: bytes)
             await start
 
 
-async def test_a_first_bookie_writes_it() -> None:
+async def test_the_first_bookie_writes_the_layout() -> None:
     store = MemoryServer().session()
     await instance_id(store, RandomEntropy(), initialize=True)
     assert (await store.get(paths.LAYOUT))[0] == LAYOUT

@@ -65,66 +65,66 @@ async def test_delayed_calls_keep_their_order() -> None:
 
 async def test_expired_session_loses_its_ephemerals_and_a_new_one_begins() -> None:
     server = MemoryServer()
-    one, two = server.session(T), server.session(T)
-    seen = states_of(one)
-    await one.create("/e", ephemeral=True)
-    old = one.session_id
+    first, second = server.session(T), server.session(T)
+    seen = states_of(first)
+    await first.create("/e", ephemeral=True)
+    old = first.session_id
     server.expire(old)
-    assert await two.exists("/e") is None
+    assert await second.exists("/e") is None
     with pytest.raises(SessionExpiredError):
-        await one.get("/e")
+        await first.get("/e")
     await until(lambda: seen == [SessionState.EXPIRED, SessionState.CONNECTED])
-    assert one.session_id != old
-    await one.create("/e", ephemeral=True)
-    await one.close()
-    await two.close()
+    assert first.session_id != old
+    await first.create("/e", ephemeral=True)
+    await first.close()
+    await second.close()
 
 
 async def test_partitioned_client_gives_up_before_the_server_does() -> None:
     server = MemoryServer()
-    one, two = server.session(T), server.session(T)
-    seen = states_of(one)
-    await one.create("/e", ephemeral=True)
-    server.partition(one.session_id)
+    first, second = server.session(T), server.session(T)
+    seen = states_of(first)
+    await first.create("/e", ephemeral=True)
+    server.partition(first.session_id)
     with pytest.raises((StoreUnavailableError, SessionExpiredError)):
-        await one.get("/e")
-    await until(lambda: one.state is not SessionState.CONNECTED)
+        await first.get("/e")
+    await until(lambda: first.state is not SessionState.CONNECTED)
     given_up_first = False
     async with asyncio.timeout(120):
-        while await two.exists("/e") is not None:
-            given_up_first = one.state is SessionState.EXPIRED
+        while await second.exists("/e") is not None:
+            given_up_first = first.state is SessionState.EXPIRED
             await asyncio.sleep(0.005)
     assert given_up_first
-    server.heal(one.session_id)
-    # listeners hear of a state a turn of the loop after it holds
+    server.heal(first.session_id)
+    # listeners are notified of a state one turn of the loop after it begins
     expected = [SessionState.SUSPENDED, SessionState.EXPIRED, SessionState.CONNECTED]
     await until(lambda: len(seen) == len(expected))
     assert seen == expected
-    await one.close()
-    await two.close()
+    await first.close()
+    await second.close()
 
 
-async def test_events_missed_in_a_short_partition_are_told_afterwards() -> None:
+async def test_watches_missed_in_a_short_partition_fire_afterwards() -> None:
     server = MemoryServer()
-    one, two = server.session(T), server.session(T)
-    told: list[str] = []
-    one.watch("/w", told.append)
-    await one.exists("/w")
-    server.partition(one.session_id)
-    await two.create("/w")
-    assert told == []
-    server.heal(one.session_id)
-    await until(lambda: bool(told))
-    await one.close()
-    await two.close()
+    first, second = server.session(T), server.session(T)
+    changed: list[str] = []
+    first.watch("/w", changed.append)
+    await first.exists("/w")
+    server.partition(first.session_id)
+    await second.create("/w")
+    assert changed == []
+    server.heal(first.session_id)
+    await until(lambda: bool(changed))
+    await first.close()
+    await second.close()
 
 
-async def test_watches_are_told_after_every_reconnect() -> None:
+async def test_watches_fire_after_every_reconnect() -> None:
     server = MemoryServer()
     store = server.session(T)
-    told: list[str] = []
-    store.watch("/w", told.append)
+    changed: list[str] = []
+    store.watch("/w", changed.append)
     await store.exists("/w")
     server.break_connection(store.session_id)
-    await until(lambda: told == ["/w"])
+    await until(lambda: changed == ["/w"])
     await store.close()

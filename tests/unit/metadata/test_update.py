@@ -1,4 +1,4 @@
-"""Many who update a node at once: nothing is lost, nobody is turned away, and they come in the order of their calls."""
+"""Concurrent updates of a node: none is lost or refused, and they apply in the order of their calls."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ async def add(store: MetadataStore, who: str) -> None:
     )
 
 
-def test_more_than_anyone_tries_all_come_through_in_their_order() -> None:
+def test_more_concurrent_updates_than_attempts_all_apply_in_their_order() -> None:
     async def play() -> list[str]:
         store = CachedStore(MemoryServer().session())
         async with asyncio.TaskGroup() as several:
@@ -29,7 +29,7 @@ def test_more_than_anyone_tries_all_come_through_in_their_order() -> None:
     assert asyncio.run(play()) == [str(i) for i in range(AT_ONCE)]
 
 
-def test_of_two_processes_neither_loses_anything() -> None:
+def test_updates_of_two_processes_are_not_lost() -> None:
     async def play() -> list[str]:
         server = MemoryServer()
         stores = [CachedStore(server.session()) for _ in range(2)]
@@ -41,7 +41,7 @@ def test_of_two_processes_neither_loses_anything() -> None:
     assert sorted(asyncio.run(play()), key=int) == [str(i) for i in range(AT_ONCE)]
 
 
-def test_who_gives_up_holds_nobody() -> None:
+def test_cancelled_updates_do_not_delay_others() -> None:
     async def play() -> list[str]:
         store = CachedStore(MemoryServer().session())
         async with asyncio.TaskGroup() as several:
@@ -52,5 +52,5 @@ def test_who_gives_up_holds_nobody() -> None:
         await add(store, "last")
         return json.loads((await store.get("/list"))[0])
 
-    found = asyncio.run(play())
-    assert {"1", "3", "5", "7", "last"} <= set(found)
+    writers = asyncio.run(play())
+    assert {"1", "3", "5", "7", "last"} <= set(writers)

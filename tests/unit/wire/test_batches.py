@@ -25,7 +25,7 @@ MESSAGES = st.builds(
 
 
 @given(st.lists(MESSAGES, min_size=1, max_size=4), st.sampled_from(CODECS), st.booleans())
-def test_what_is_packed_comes_back(messages: list[Message], codec: int, checksum: bool) -> None:
+def test_packed_messages_round_trip(messages: list[Message], codec: int, checksum: bool) -> None:
     entry = pack_entry(
         messages,
         producer_name="p",
@@ -34,16 +34,16 @@ def test_what_is_packed_comes_back(messages: list[Message], codec: int, checksum
         compression=codec,
         checksum=checksum,
     )
-    found = unpack_entry(entry)
+    opened = unpack_entry(entry)
     for index, message in enumerate(messages):
         message.batch_index = index
-    assert found.messages == messages
-    assert (found.publish_ms, found.producer_name, found.batched) == (9, "p", True)
-    assert found.compression == compression.codec_name(codec)
+    assert opened.messages == messages
+    assert (opened.publish_ms, opened.producer_name, opened.batched) == (9, "p", True)
+    assert opened.compression == compression.codec_name(codec)
 
 
 @given(MESSAGES, st.sampled_from(CODECS))
-def test_a_single_message_comes_back(message: Message, codec: int) -> None:
+def test_a_single_message_round_trips(message: Message, codec: int) -> None:
     entry = pack_entry([message], producer_name="p", publish_ms=9, compression=codec)
     assert unpack_entry(entry).messages == [message]
 
@@ -121,5 +121,5 @@ def test_markers_hold_no_messages_and_encrypted_batches_stay_closed() -> None:
         publish_ms=1,
         extra={"encryption_keys": [{"key": "k", "value": b"v"}]},
     )
-    found = unpack_entry(closed)
-    assert len(found.messages) == 1
+    opened = unpack_entry(closed)
+    assert len(opened.messages) == 1

@@ -52,10 +52,10 @@ def test_a_cut_request_is_refused_or_shorter_never_anything_else(
 ) -> None:
     cut = request_bytes[: data.draw(st.integers(0, len(request_bytes) - 1))]
     try:
-        found = wire.parse_request(cut, 0, len(cut))
+        request = wire.parse_request(cut, 0, len(cut))
     except wire.BookieFrameError:
         return
-    assert isinstance(found, wire.AddRequest | wire.AuthRequest)
+    assert isinstance(request, wire.AddRequest | wire.AuthRequest)
 
 
 @given(st.binary(max_size=80))
@@ -84,9 +84,9 @@ def test_a_fencing_read_needs_its_key() -> None:
 
 def test_a_batch_read_reply_gives_each_entry_s_place() -> None:
     made = b"".join(wire.batch_read_reply(0, 5, 7, 99, [b"a", b"bcd"]))
-    found = wire.parse_batch_read_reply(made, 0, len(made))
-    assert (found.rc, found.ledger_id, found.first_entry, found.request_id) == (0, 5, 7, 99)
-    assert [made[a:b] for a, b in zip(found.spans[::2], found.spans[1::2], strict=True)] == [
+    reply = wire.parse_batch_read_reply(made, 0, len(made))
+    assert (reply.rc, reply.ledger_id, reply.first_entry, reply.request_id) == (0, 5, 7, 99)
+    assert [made[a:b] for a, b in zip(reply.spans[::2], reply.spans[1::2], strict=True)] == [
         b"a",
         b"bcd",
     ]
@@ -95,11 +95,11 @@ def test_a_batch_read_reply_gives_each_entry_s_place() -> None:
     )
 
 
-def test_an_entry_goes_out_under_its_own_ids_only() -> None:
+def test_an_add_with_ids_other_than_its_entrys_raises() -> None:
     with pytest.raises(ValueError, match="5:1"):
         wire.add_request(5, 1, KEY, STORED)
 
 
-def test_v3_requests_are_told_by_their_first_byte() -> None:
+def test_v3_requests_are_recognised_by_their_first_byte() -> None:
     assert wire.is_v3(b"\x00\x00\x00\x09\x0a", 0)
     assert not wire.is_v3(REQUESTS[0], 0)

@@ -1,4 +1,4 @@
-"""Runs of frames read the short way as what each of them says alone, however alike or damaged they are."""
+"""A run of frames is read as its frames are one by one, also when they are alike or damaged."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,30 +47,30 @@ def test_a_run_is_read_as_its_frames_one_by_one(
         starts.append(len(buf))
         buf += frames.payload_frame(body, payload)
         wanted.append(Delivered(consumer, position, count, words, payload, epoch))
-    found = Messages(buf, starts, len(buf)).read()
-    assert found == wanted
-    assert len({id(one.ack_set) for one in found}) == len(found)
+    messages = Messages(buf, starts, len(buf)).read()
+    assert messages == wanted
+    assert len({id(message.ack_set) for message in messages}) == len(messages)
 
 
 numbers = st.integers(0, 300) | st.integers(0, (1 << 64) - 1) | st.sampled_from([1 << 63, 5 << 61])
 
 
 def slowly(frame: bytes) -> Receipt | None:
-    """By way of the whole command."""
+    """Parse the whole command."""
     try:
         first, stop = frames.command_span(frame, 0, len(frame))
-        one = commands.parse(frame, first, stop).send_receipt
+        parsed = commands.parse(frame, first, stop).send_receipt
     except PeerError:
         return None
-    return Receipt(one.producer_id, one.sequence_id, _position(one.message_id))
+    return Receipt(parsed.producer_id, parsed.sequence_id, _position(parsed.message_id))
 
 
 def quickly(frame: bytes) -> Receipt | None:
     try:
-        [found] = Receipts(frame, [0], len(frame)).read()
+        [receipt_read] = Receipts(frame, [0], len(frame)).read()
     except PeerError:
         return None
-    return found
+    return receipt_read
 
 
 def receipt(owner: int, sequence: int, ledger: int, entry: int, highest: int | None) -> bytes:
@@ -84,7 +84,7 @@ def receipt(owner: int, sequence: int, ledger: int, entry: int, highest: int | N
 
 
 @given(numbers, numbers, numbers, numbers, st.none() | numbers)
-def test_any_receipt(
+def test_any_receipt_is_read_as_by_protobuf(
     owner: int, sequence: int, ledger: int, entry: int, highest: int | None
 ) -> None:
     frame = receipt(owner, sequence, ledger, entry, highest)
@@ -92,7 +92,9 @@ def test_any_receipt(
 
 
 @given(st.lists(st.tuples(numbers, numbers, st.none() | numbers), min_size=1, max_size=5), numbers)
-def test_what_our_broker_writes(sends: list[tuple[int, int, int | None]], ledger: int) -> None:
+def test_receipts_of_our_broker_are_read_as_by_protobuf(
+    sends: list[tuple[int, int, int | None]], ledger: int
+) -> None:
     ledger >>= 1
     heads = [
         b"\x08"
@@ -102,14 +104,14 @@ def test_what_our_broker_writes(sends: list[tuple[int, int, int | None]], ledger
         + (b"" if highest is None else b"\x20" + varint(highest))
         for owner, sequence, highest in sends
     ]
-    each = [build_receipts(ledger, 7, [head], 0, 1) for head in heads]
-    starts = [sum(map(len, each[:i])) for i in range(len(each))]
-    whole = b"".join(each)
-    assert Receipts(whole, starts, len(whole)).read() == list(map(slowly, each))
+    frames_made = [build_receipts(ledger, 7, [head], 0, 1) for head in heads]
+    starts = [sum(map(len, frames_made[:i])) for i in range(len(frames_made))]
+    whole = b"".join(frames_made)
+    assert Receipts(whole, starts, len(whole)).read() == list(map(slowly, frames_made))
 
 
 @given(numbers, numbers, numbers, st.integers(12, 60), st.integers(0, 255), st.integers(0, 3))
-def test_a_damaged_receipt_is_nothing_that_protobuf_does_not_see(
+def test_a_damaged_receipt_is_read_as_by_protobuf(
     sequence: int, ledger: int, entry: int, at: int, byte: int, cut: int
 ) -> None:
     frame = bytearray(receipt(1, sequence, ledger, entry, None))

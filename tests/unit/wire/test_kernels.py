@@ -79,11 +79,11 @@ def test_a_run_of_sends_holds_what_protobuf_reads(
         client_commands.send(
             producer_id,
             sequence,
-            each,
+            payload,
             num_messages=count,
             highest_sequence_id=None if above is None else min(sequence + above, 2**63 - 1),
         )
-        for each, (sequence, _, _, count, above) in zip(entries, wanted, strict=True)
+        for payload, (sequence, _, _, count, above) in zip(entries, wanted, strict=True)
     )
     pos, why, run = take_sends(buf, 0, len(buf), FRAME_MAX)
     assert (pos, why) == (len(buf), NEED)
@@ -100,7 +100,7 @@ def test_a_run_of_sends_holds_what_protobuf_reads(
 
 
 @given(NUMBERS, SENDS, st.data())
-def test_sends_cut_off_anywhere_give_whole_frames_only(
+def test_sends_cut_at_any_byte_yield_whole_frames_only(
     producer_id: int,
     wanted: list[tuple[int, bytes, bool, int | None, int | None]],
     data: st.DataObject,
@@ -169,7 +169,7 @@ def test_a_highest_sequence_id_below_the_sequence_id_takes_the_slow_path() -> No
         (5, -5, 1),
     ],
 )
-def test_a_send_counts_as_many_messages_as_its_entry_says(
+def test_a_send_counts_the_messages_of_its_entrys_metadata(
     claimed: int, held: int | None, counted: int
 ) -> None:
     single = client_commands.send(7, 0, entry(b"a"))
@@ -202,7 +202,7 @@ def test_a_wrong_checksum_ends_the_run_before_its_frame() -> None:
     assert (pos, why, run.count) == (len(good), BAD_CHECKSUM, 2)
 
 
-def test_a_frame_above_the_limit_is_told_from_its_length_alone() -> None:
+def test_a_frame_above_the_limit_is_detected_from_its_length_alone() -> None:
     buf = sends(7, [b"a"]) + pack(">I", 101)
     pos, why, run = take_sends(buf, 0, len(buf), 100)
     assert run is not None
@@ -227,7 +227,7 @@ def test_no_kernel_fails_on_a_damaged_run(
     at: int,
     value: int,
 ) -> None:
-    buf = bytearray(sends(producer_id, [each[1] for each in wanted]))
+    buf = bytearray(sends(producer_id, [wanted_send[1] for wanted_send in wanted]))
     buf[at % len(buf)] = value
     pos, _, run = take_sends(bytes(buf), 0, len(buf), FRAME_MAX)
     assert pos <= len(buf)
@@ -254,23 +254,23 @@ def test_receipts_are_what_protobuf_builds(
     pos = 0
     for i, (sequence, high) in enumerate(wanted):
         stop = frames.frame_end(made, pos, len(made), FRAME_MAX)
-        found = commands.parse(made, *frames.command_span(made, pos, stop)).send_receipt
+        receipt = commands.parse(made, *frames.command_span(made, pos, stop)).send_receipt
         expected = commands.send_receipt(
             producer_id,
             sequence,
             Position(ledger_id, first + i),
             min(sequence + 5, 2**63 - 1) if high else None,
         )
-        assert found == commands.parse(expected, 8, len(expected)).send_receipt
+        assert receipt == commands.parse(expected, 8, len(expected)).send_receipt
         pos = stop
     assert pos == len(made)
 
 
 def a_run(entries: list[bytes], ledger_id: int = 5, first: int = 0) -> Slice:
     buf, spans = b"", []
-    for each in entries:
-        spans += [len(buf) + 2, len(buf) + 2 + len(each)]
-        buf += b"--" + each
+    for payload in entries:
+        spans += [len(buf) + 2, len(buf) + 2 + len(payload)]
+        buf += b"--" + payload
     return Slice(buf, spans, sum(map(len, entries)), None, ledger_id, first)
 
 
@@ -298,12 +298,12 @@ def test_messages_are_what_protobuf_builds(
         commands.message(
             consumer_id,
             run.position(i),
-            each,
+            payload,
             partition=partition,
             redelivery_count=counts[i] if counts else 0,
             consumer_epoch=epoch,
         )
-        for i, each in enumerate(entries)
+        for i, payload in enumerate(entries)
     )
     assert made == expected
 
@@ -347,14 +347,14 @@ def test_stamps_are_what_protobuf_builds_and_are_taken_off_again(
     assert len(with_front) - len(plain) == made.size - run.size
 
 
-def test_large_entries_are_stamped_alike() -> None:
+def test_large_entries_are_stamped_as_small_ones() -> None:
     entries = [b"x" * 20_000, b"y" * 30_000]
     made = stamped(a_run(entries), 1, 2)
     assert [bare(made.entry(i)) for i in range(2)] == entries
 
 
 @given(st.binary(max_size=30))
-def test_what_only_looks_like_a_stamp_never_raises(tail: bytes) -> None:
+def test_bytes_that_resemble_a_stamp_never_raise(tail: bytes) -> None:
     for entry in (b"\x0e\x02" + tail, b"\x0e\x02\x00\x00\x00" + tail):
         entry_stamp(entry)
         assert entry.endswith(bare(entry))
@@ -372,8 +372,8 @@ def test_acks_give_the_positions_protobuf_reads(
 ) -> None:
     made = [client_commands.ack(consumer_id, [Position(*p) for p in ids]) for ids in wanted]
     buf = b"".join(made)
-    pos, why, found, positions = take_acks(buf, 0, len(buf))
-    assert (pos, why, found) == (len(buf), NEED, consumer_id)
+    pos, why, consumer_read, positions = take_acks(buf, 0, len(buf))
+    assert (pos, why, consumer_read) == (len(buf), NEED, consumer_id)
     assert positions == [Position(*p) for ids in wanted for p in ids]
     assert all(isinstance(p, Position) for p in positions)
     cut = data.draw(st.integers(0, len(buf) - 1))
@@ -431,7 +431,7 @@ def test_an_add_frame_has_the_published_bytes() -> None:
 
 
 @given(st.lists(st.binary(max_size=30), min_size=1, max_size=6), st.integers(0, 1 << 40), st.data())
-def test_adds_come_out_of_the_bookie_s_kernel_as_they_went_in(
+def test_adds_round_trip_through_the_bookies_kernel(
     entries: list[bytes], first: int, data: st.DataObject
 ) -> None:
     run = a_run(entries)
@@ -441,18 +441,18 @@ def test_adds_come_out_of_the_bookie_s_kernel_as_they_went_in(
     assert length == 100 + sum(map(len, entries))
     pos, why, runs = take_adds(buf, 0, len(buf), FRAME_MAX)
     assert (pos, why, len(runs)) == (len(buf), NEED, 1)
-    (found,) = runs
-    assert (found.ledger_id, found.first, found.count) == (9, first, len(entries))
-    assert (found.master_key, found.flags) == (KEY, flags)
+    (adds,) = runs
+    assert (adds.ledger_id, adds.first, adds.count) == (9, first, len(entries))
+    assert (adds.master_key, adds.flags) == (KEY, flags)
     total = 100
-    for i, each in enumerate(entries):
-        stored = buf[found.offsets[i] : found.end(i)]
-        total += len(each)
+    for i, payload in enumerate(entries):
+        stored = buf[adds.offsets[i] : adds.end(i)]
+        total += len(payload)
         head = pack(">qqqq", 9, first + i, first - 1, total)
-        assert stored == head + pack(">I", crc32c(each, crc32c(head))) + each
+        assert stored == head + pack(">I", crc32c(payload, crc32c(head))) + payload
     cut = data.draw(st.integers(0, len(buf) - 1))
     assert take_adds(buf[:cut], 0, cut, FRAME_MAX)[0] <= cut
-    replies = build_add_replies(buf, found, 0)
+    replies = build_add_replies(buf, adds, 0)
     assert take_add_replies(replies, 0, len(replies)) == (
         len(replies),
         NEED,
@@ -498,10 +498,10 @@ def test_adds_split_where_ledger_key_flags_or_order_change() -> None:
         (b"\x00\x00", NEED),
     ],
 )
-def test_adds_stop_at_what_they_do_not_know(other: bytes, why: int) -> None:
+def test_a_run_of_adds_stops_at_any_other_frame(other: bytes, why: int) -> None:
     adds = b"".join(build_adds(a_run([b"a"]), 0, 1, 1, 0, -1, 0, KEY)[0])
-    pos, found, runs = take_adds(adds + other, 0, len(adds + other), FRAME_MAX)
-    assert (pos, found, len(runs)) == (len(adds), why, 1)
+    pos, reason, runs = take_adds(adds + other, 0, len(adds + other), FRAME_MAX)
+    assert (pos, reason, len(runs)) == (len(adds), why, 1)
 
 
 def test_replies_of_part_of_a_run_carry_their_ids_and_result() -> None:
@@ -514,7 +514,7 @@ def test_replies_of_part_of_a_run_carry_their_ids_and_result() -> None:
 
 def test_add_replies_run_while_ledger_result_and_order_hold() -> None:
     made = [(0, 1, 5), (0, 1, 6), (104, 1, 7), (0, 1, 8), (0, 2, 9), (0, 2, 3)]
-    buf = b"".join(bookie_commands.add_reply(*one) for one in made)
+    buf = b"".join(bookie_commands.add_reply(*reply) for reply in made)
     read = bookie_commands.read_reply(0, 1, 2, b"stored")
     pos, why, runs = take_add_replies(buf + read, 0, len(buf + read))
     assert (pos, why) == (len(buf), OTHER)
@@ -529,9 +529,9 @@ def test_read_replies_give_the_stored_entry_s_place() -> None:
             bookie_commands.read_reply(0, 1, -1, b"last"),
         ]
     )
-    pos, why, found = take_read_replies(buf + b"\x00", 0, len(buf) + 1)
+    pos, why, replies = take_read_replies(buf + b"\x00", 0, len(buf) + 1)
     assert (pos, why) == (len(buf), NEED)
-    assert [(rc, ledger, at, buf[a:b]) for rc, ledger, at, a, b in found] == [
+    assert [(rc, ledger, at, buf[a:b]) for rc, ledger, at, a, b in replies] == [
         (0, 1, 2, b"stored"),
         (2, 1, 3, b""),
         (0, 1, -1, b"last"),

@@ -1,4 +1,4 @@
-"""Both sides: one event per run, the same events however the bytes are cut, an end at the first violation."""
+"""Peers of both sides: one event per run, the same events for every cut of the bytes, an end at the first violation."""
 
 import pytest
 from hypothesis import given
@@ -52,7 +52,7 @@ def test_sends_and_acks_come_as_one_event_per_run() -> None:
 
 
 def flattened(events: list[Event]) -> list[object]:
-    """Events with runs taken apart, so that runs cut by chance compare equal."""
+    """Return the events with runs taken apart, so that runs cut by chance compare equal."""
     out: list[object] = []
     for event in events:
         match event:
@@ -171,7 +171,7 @@ def test_a_challenge_is_answered_before_connected() -> None:
     assert peer.state is State.CONNECTED
 
 
-def test_what_follows_connect_at_once_waits_for_its_answer() -> None:
+def test_commands_sent_with_connect_wait_for_its_answer() -> None:
     peer = Peer()
     stream = CONNECT + client_commands.lookup("t", 1) + client_commands.send(1, 1, entry())
     pos, events = peer.take(stream, 0, len(stream))
@@ -194,8 +194,8 @@ def connected_client() -> ClientPeer:
     return peer
 
 
-def told(events: list[ClientEvent]) -> list[object]:
-    """Events with runs taken apart."""
+def taken_apart(events: list[ClientEvent]) -> list[object]:
+    """Return the events with runs taken apart."""
     out: list[object] = []
     for event in events:
         match event:
@@ -209,7 +209,7 @@ def told(events: list[ClientEvent]) -> list[object]:
 
 
 @given(st.lists(st.integers(1, 60), max_size=30))
-def test_what_a_client_hears_does_not_depend_on_how_the_bytes_are_cut(cuts: list[int]) -> None:
+def test_a_clients_events_do_not_depend_on_how_the_bytes_are_cut(cuts: list[int]) -> None:
     receipts = build_receipts(5, 9, [b"\x08\x03\x10" + bytes((i,)) for i in range(20)], 0, 20)
     batch = pack_entry([Message(b"a"), Message(b"b")], producer_name="p", publish_ms=1)
     stream = (
@@ -226,14 +226,14 @@ def test_what_a_client_hears_does_not_depend_on_how_the_bytes_are_cut(cuts: list
         events += peer.receive(stream[pos : pos + size])
         pos += size
     events += peer.receive(stream[pos:])
-    heard = told(events)
-    assert heard[1:21] == [Receipt(3, i, Position(5, 9 + i)) for i in range(20)]
-    assert heard[21:24] == [
+    received = taken_apart(events)
+    assert received[1:21] == [Receipt(3, i, Position(5, 9 + i)) for i in range(20)]
+    assert received[21:24] == [
         Delivered(1, Position(2, 3), 4, [], entry()),
         Delivered(2, Position(2, 4), 0, [2], batch),
         Receipt(3, 20, commands.NOWHERE),
     ]
-    assert len(heard) == 25
+    assert len(received) == 25
 
 
 def test_receipts_and_messages_come_as_one_event_per_run() -> None:
@@ -259,13 +259,13 @@ def test_no_bytes_make_a_client_raise(junk: bytes) -> None:
         (b"\x7f\xff\xff\xff\0\0\0\x07\x08\x07\x3a", "above the limit"),
     ],
 )
-def test_what_a_broker_must_not_say_ends_a_client_s_connection(frame: bytes, text: str) -> None:
+def test_a_command_that_brokers_must_not_send_is_a_violation(frame: bytes, text: str) -> None:
     (event,) = connected_client().receive(frame)
     assert isinstance(event, Violation)
     assert text in str(event.error)
 
 
-def test_a_malformed_frame_of_a_run_is_an_error_of_whoever_reads_it() -> None:
+def test_a_malformed_frame_of_a_run_raises_when_the_run_is_read() -> None:
     receipt = bytearray(build_receipts(5, 9, [b"\x08\x03\x10\x01"], 0, 1))
     receipt[-1] = 0xFF
     (event,) = connected_client().receive(bytes(receipt))
@@ -285,8 +285,8 @@ STEPS = {
 
 
 @given(st.lists(st.sampled_from(sorted(STEPS)), max_size=8))
-def test_both_sides_agree_on_where_a_connection_stands(steps: list[str]) -> None:
-    """Each side sends what its own state allows: the other takes it, and then both are in one state."""
+def test_both_sides_agree_on_the_state_of_a_connection(steps: list[str]) -> None:
+    """Send what the state of one side allows: the other side accepts it, and both are then in the same state."""
     broker, client = Peer(), ClientPeer()
     for step in ["connect", *steps]:
         asked, answered = STEPS[step]
@@ -310,8 +310,8 @@ def test_both_sides_agree_on_where_a_connection_stands(steps: list[str]) -> None
 
 
 @given(st.lists(st.tuples(st.integers(0, 1 << 62), st.integers(1, 1 << 20)), min_size=1))
-def test_a_broker_takes_a_client_s_run_as_a_run(sends: list[tuple[int, int]]) -> None:
-    sequences, counts = [one for one, _ in sends], [count for _, count in sends]
+def test_a_broker_receives_a_clients_run_as_one_run(sends: list[tuple[int, int]]) -> None:
+    sequences, counts = [sequence for sequence, _ in sends], [count for _, count in sends]
     entries = [entry(b"%d" % i, count) for i, count in enumerate(counts)]
     (event,) = connected_peer().receive(b"".join(build_sends(300, sequences, entries, counts)))
     assert isinstance(event, Sends)

@@ -35,7 +35,7 @@ NOT_ANNOUNCED = {kind for kind in CommandType if kind >= 70}
 
 
 @pytest.mark.parametrize(("state", "command"), list(itertools.product(State, CommandType)))
-def test_each_pair_moves_on_or_is_refused(state: State, command: CommandType) -> None:
+def test_each_pair_changes_the_state_or_is_refused(state: State, command: CommandType) -> None:
     request = command not in BROKER_ONLY | NOT_ANNOUNCED | {CommandType.CONNECT}
     allowed = {
         State.START: command is CommandType.CONNECT,
@@ -55,7 +55,7 @@ def test_each_pair_moves_on_or_is_refused(state: State, command: CommandType) ->
             after_received(state, command)
 
 
-def test_connected_is_reached_only_by_the_broker_s_word() -> None:
+def test_connected_is_entered_only_by_the_brokers_command() -> None:
     entering = {pair for pair, target in RECEIVED.items() if target is State.CONNECTED}
     assert {state for state, _ in entering} == set(SERVING)
     assert [pair for pair, target in SENT.items() if target in SERVING] == [

@@ -8,7 +8,7 @@ from engine.wire.texts import invalid_text_field, iso_time, readable
 
 
 def parsed(field: str, text: bytes, **body: object) -> pb.BaseCommand:
-    """A command whose marked text was exchanged for other bytes of the same length."""
+    """Return a command whose marked text was exchanged for other bytes of the same length."""
     mark = "#" * len(text)
     marked = {name: _marked(value, mark) for name, value in body.items()}
     raw = commands.command_bytes(field, marked)
@@ -56,7 +56,7 @@ def test_a_command_with_wrong_text_is_refused_by_the_field_s_name(
 
 
 @pytest.mark.parametrize(("field", "name", "body"), CASES)
-def test_text_beyond_ascii_is_taken(field: str, name: str, body: dict[str, object]) -> None:
+def test_text_beyond_ascii_is_accepted(field: str, name: str, body: dict[str, object]) -> None:
     assert invalid_text_field(parsed(field, "ü".encode(), **body), field) is None
 
 
@@ -75,7 +75,7 @@ def test_stored_text_is_made_readable() -> None:
         (-(1 << 63), "1970-01-01T00:00:00Z"),
     ],
 )
-def test_times_are_without_zeros_at_the_end_and_within_the_years_that_have_texts(
+def test_times_have_no_trailing_zeros_and_are_clamped_to_printable_years(
     ms: int, text: str
 ) -> None:
     assert iso_time(ms) == text

@@ -8,7 +8,7 @@ from google.protobuf.internal.encoder import _VarintBytes as encode
 
 from engine.wire.varints import UINT64_MAX, read_varint, skip_field, varint
 
-EDGES = [(1 << bits) + one for bits in range(1, 64) for one in (-1, 0, 1)] + [0, UINT64_MAX]
+EDGES = [(1 << bits) + offset for bits in range(1, 64) for offset in (-1, 0, 1)] + [0, UINT64_MAX]
 
 
 def numbers() -> list[int]:
@@ -40,7 +40,7 @@ def test_a_number_that_is_cut_off_or_too_long_is_none() -> None:
     ("wire_type", "value", "size"),
     [(0, varint(300), 2), (1, bytes(8), 8), (2, varint(3) + b"abc", 4), (5, bytes(4), 4)],
 )
-def test_a_field_is_passed_over_only_when_all_of_it_is_there(
+def test_a_field_is_skipped_only_when_it_is_complete(
     wire_type: int, value: bytes, size: int
 ) -> None:
     assert skip_field(value + b"rest", 0, size + 4, wire_type) == size
@@ -48,5 +48,5 @@ def test_a_field_is_passed_over_only_when_all_of_it_is_there(
 
 
 @pytest.mark.parametrize("wire_type", [3, 4, 6, 7])
-def test_groups_and_unknown_types_cannot_be_passed_over(wire_type: int) -> None:
+def test_groups_and_unknown_types_cannot_be_skipped(wire_type: int) -> None:
     assert skip_field(bytes(20), 0, 20, wire_type) == -1
