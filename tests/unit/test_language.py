@@ -57,7 +57,7 @@ PENDING: tuple[str, ...] = (
     "tests/unit/client",
     "tests/unit/gateway",
     "tests/unit/managed",
-    "tests/unit/net",
+    "tests/unit/rpc",
     "tests/unit/schema",
     "tests/unit/spark_jobs",
     "tests/unit/tenancy",

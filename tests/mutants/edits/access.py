@@ -127,6 +127,6 @@ EDITS = (
         "engine/net/routing.py::Router._unjudged",
         "else ServerError.ServiceNotReady",
         "else ServerError.AuthorizationError",
-        (f"{ROUTING}::test_a_judge_that_cannot_know_now_is_no_refusal_for_ever",),
+        (f"{ROUTING}::test_an_unavailable_judge_gives_a_retriable_error",),
     ),
 )

@@ -545,7 +545,7 @@ EDITS = (
         "if deferred:",
         "if False:",
         (
-            "unit/net/test_handshake.py::test_what_came_behind_connect_is_done_in_order_once_the_judge_is_content",
+            "unit/net/test_handshake.py::test_commands_sent_with_connect_are_served_in_order_once_the_judge_accepts",
         ),
     ),
     Edit(
@@ -586,7 +586,7 @@ EDITS = (
         "engine/net/transport.py::Connection.flush",
         "if not out or transport is None or self._starting_tls:",
         "if not out or transport is None:",
-        ("unit/net/test_start_tls.py::test_a_peer_that_never_shakes_hands_is_cut",),
+        ("unit/net/test_start_tls.py::test_a_peer_that_never_begins_the_handshake_is_disconnected",),
         "T1",
     ),
     Edit(
@@ -595,7 +595,7 @@ EDITS = (
         "self._received = self._received_in_probe = True",
         "self._answer_probe(True)",
         (
-            "unit/net/test_keepalive.py::test_only_the_answer_to_the_ping_proves_that_somebody_is_there",
+            "unit/net/test_keepalive.py::test_only_the_answer_to_the_ping_proves_that_the_peer_is_alive",
         ),
     ),
     Edit(
@@ -749,7 +749,7 @@ EDITS = (
         "self._received = self._received_in_probe = True",
         "self._received = self._received_in_probe = True; self._answer_probe(True)",
         (
-            "unit/net/test_keepalive.py::test_only_the_answer_to_the_ping_proves_that_somebody_is_there",
+            "unit/net/test_keepalive.py::test_only_the_answer_to_the_ping_proves_that_the_peer_is_alive",
         ),
     ),
     Edit(

@@ -562,7 +562,7 @@ EDITS = (
         'self._slots["", 0, False]',
         (
             "unit/net/test_http_client.py"
-            "::test_requests_that_one_address_leaves_waiting_hold_up_none_to_another",
+            "::test_pending_requests_to_one_address_do_not_delay_another",
         ),
         "",
     ),

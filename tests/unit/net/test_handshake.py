@@ -1,4 +1,4 @@
-"""A handshake that takes its time: nothing read meanwhile is lost, or judged by the wrong state."""
+"""A slow handshake: bytes read meanwhile are neither lost nor handled in the wrong state."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -91,7 +91,7 @@ class Served(Line):
 
 
 class Judge:
-    """Decides when told. Asks once more for those who show "half"."""
+    """A judge that decides once ``decide`` is set, and that challenges a client with the data "half"."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, bytes]] = []
@@ -115,7 +115,7 @@ async def settled() -> None:
 
 
 @pytest.mark.parametrize("cut", range(0, len(CONNECT + BEHIND), 7))
-async def test_what_came_behind_connect_is_done_in_order_once_the_judge_is_content(
+async def test_commands_sent_with_connect_are_served_in_order_once_the_judge_accepts(
     cut: int,
 ) -> None:
     judge = Judge()
@@ -137,7 +137,7 @@ async def test_what_came_behind_connect_is_done_in_order_once_the_judge_is_conte
     assert served.identity == Identity("app", method="token")
 
 
-async def test_a_judge_who_decides_at_once_needs_no_waiting() -> None:
+async def test_a_synchronous_verdict_is_applied_at_once() -> None:
     served = Served(allow_all)
     served.data_received(CONNECT + BEHIND)
     assert served.kinds() == ["CONNECTED"]
@@ -169,7 +169,7 @@ async def test_other_commands_do_not_answer_a_challenge() -> None:
     assert served.done == []
 
 
-async def test_who_is_refused_is_told_why_and_leaves() -> None:
+async def test_a_refused_client_receives_the_reason_and_is_disconnected() -> None:
     judge = Judge()
     judge.decide.set()
     served = Served(judge)
@@ -183,13 +183,13 @@ async def test_who_is_refused_is_told_why_and_leaves() -> None:
     assert served.done == []
 
 
-async def test_a_client_that_says_nothing_is_not_waited_for() -> None:
+async def test_a_client_that_sends_no_connect_is_disconnected_at_the_deadline() -> None:
     served = Served(allow_all)
     await asyncio.sleep(11)
     assert served.ends == ["closed: no CONNECT within 10 s"]
 
 
-async def test_nor_is_a_judge_who_never_decides() -> None:
+async def test_a_judge_that_never_decides_ends_the_connection_at_the_deadline() -> None:
     served = Served(Judge())
     served.data_received(CONNECT)
     await asyncio.sleep(11)
@@ -239,7 +239,7 @@ def answered(data: bytes) -> bytes:
 
 
 async def refreshing(served: Served, after_s: float) -> None:
-    """Wait for the next challenge, which comes ``after_s`` seconds from now, and check it."""
+    """Wait for the next challenge, due ``after_s`` seconds from now, and check it."""
     await asyncio.sleep(after_s - 0.02)
     assert served.said() == []
     await asyncio.sleep(0.03)
@@ -256,13 +256,13 @@ async def connected(data: bytes, authenticate: Authenticate = passes, **how: Any
     return served
 
 
-async def test_credentials_without_an_end_need_no_timer() -> None:
+async def test_credentials_that_do_not_expire_need_no_timer() -> None:
     served = await connected(b"app")
     assert served._handshake._timer is None
     assert served.identity == Identity("app", method="token")
 
 
-async def test_a_client_is_asked_for_new_credentials_before_the_old_ones_end() -> None:
+async def test_a_client_is_challenged_before_its_credentials_expire() -> None:
     served = await connected(token("app", in_seconds(60)))
     await refreshing(served, 60 - REFRESH_EARLY_S)
     served.data_received(commands.ping() + say.lookup("t", 1))  # served meanwhile
@@ -275,7 +275,7 @@ async def test_a_client_is_asked_for_new_credentials_before_the_old_ones_end() -
     assert served.ends == []
 
 
-async def test_old_credentials_repeated_are_asked_for_again_when_they_end() -> None:
+async def test_repeated_old_credentials_are_challenged_again_when_they_expire() -> None:
     ending = token("app", in_seconds(60))
     served = await connected(ending)
     await refreshing(served, 60 - REFRESH_EARLY_S)
@@ -298,8 +298,10 @@ async def test_a_client_that_does_not_answer_is_disconnected() -> None:
 @pytest.mark.parametrize(
     "how", [{"refreshes": False}, {"original_principal": "user"}], ids=["old client", "by a proxy"]
 )
-async def test_a_client_that_cannot_renew_is_disconnected_at_the_end(how: dict[str, Any]) -> None:
-    """A proxy that does not pass its clients' credentials on cannot renew them either."""
+async def test_a_client_that_cannot_renew_is_disconnected_at_the_expiry(
+    how: dict[str, Any],
+) -> None:
+    """Disconnect also behind a proxy: one that does not pass on its clients' credentials cannot renew them."""
     served = await connected(token("app", in_seconds(60)), **how)
     await asyncio.sleep(59.9)
     assert served.ends == []
@@ -333,7 +335,7 @@ async def test_wrong_answers_end_the_connection(response: bytes, end: str) -> No
     assert served.kinds() == (["ERROR"] if end.startswith("refused") else [])
 
 
-async def test_answers_that_nobody_asked_for_are_ignored() -> None:
+async def test_unsolicited_auth_responses_are_ignored() -> None:
     for served in (await connected(b"app"), await connected(b"app", allow_all)):
         before = served.identity
         served.data_received(answered(b"other"))
@@ -363,7 +365,7 @@ async def test_requests_are_served_while_new_credentials_are_checked() -> None:
     assert served.ends == []
 
 
-async def test_credentials_whose_check_hangs_end_as_those_not_sent() -> None:
+async def test_credentials_whose_check_hangs_expire_as_if_not_sent() -> None:
     served = await connected(token("app", in_seconds(60)))
     await refreshing(served, 60 - REFRESH_EARLY_S)
     served._handshake._authenticate = Judge()
@@ -381,7 +383,7 @@ async def test_credentials_of_long_life_are_watched_by_the_wall_clock() -> None:
     assert challenge == "AUTH_CHALLENGE"
 
 
-async def test_the_judge_sees_everything_by_which_a_client_can_be_known() -> None:
+async def test_the_judge_receives_all_credentials_of_client_and_proxy() -> None:
     seen: list[Credentials] = []
 
     def judge(credentials: Credentials) -> Verdict:

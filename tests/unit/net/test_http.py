@@ -32,7 +32,7 @@ LONG = 64
 
 
 class Service:
-    """Pages, and ``/echo``, which tells what it was asked once ``let_go`` is set."""
+    """Pages, and ``/echo``, which returns its request once ``let_go`` is set."""
 
     def __init__(self) -> None:
         self.why_not: str | None = None
@@ -81,8 +81,8 @@ class Service:
         if request.path != "/echo":
             return await self._pages(request)
         await self.let_go.wait()
-        said = [request.method, request.query, request.headers.get("x-a"), len(request.body)]
-        return json_response(200, said)
+        echo = [request.method, request.query, request.headers.get("x-a"), len(request.body)]
+        return json_response(200, echo)
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ async def connect(service: Service) -> tuple[asyncio.StreamReader, asyncio.Strea
 
 
 async def ask(service: Service, request: bytes) -> bytes:
-    """Everything that comes until the server ends the connection."""
+    """Send a request and return all bytes until the server ends the connection."""
     reader, writer = await connect(service)
     writer.write(request)
     try:
@@ -143,20 +143,22 @@ async def test_metrics_come_with_their_type_in_pieces(service: Service) -> None:
     assert old.endswith(b"\r\n\r\nup 1\n"), "HTTP/1.0 knows no chunks"
 
 
-async def test_pieces_wait_for_who_takes_them(service: Service) -> None:
+async def test_pieces_wait_until_the_client_reads(service: Service) -> None:
     reader, writer = await connect(service)
     writer.transport.pause_reading()  # type: ignore[attr-defined]
     writer.write(get("/long") + get("/ready"))
     while service.pieces < 3:
         await asyncio.sleep(0.01)
-    await stays(lambda: service.pieces < LONG, 0.1)  # not all is made for nobody
+    await stays(
+        lambda: service.pieces < LONG, 0.1
+    )  # not all pieces are made while the client does not read
     writer.transport.resume_reading()  # type: ignore[attr-defined]
     assert len((await answer_of(reader))[1]) == LONG << 20
     assert await answer_of(reader) == (200, b"ok\n")
     writer.close()
 
 
-async def test_who_takes_no_pieces_is_cut(
+async def test_a_client_that_reads_no_pieces_is_disconnected(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http, "ANSWER_TIMEOUT_S", 0.1)
@@ -181,7 +183,7 @@ async def test_pieces_that_fail_end_the_connection(service: Service) -> None:
     assert b" 200 OK" in await ask(service, get("/ready", LAST)), "others are served"
 
 
-async def test_ready_says_why_not(service: Service) -> None:
+async def test_ready_gives_the_reason_when_it_is_not(service: Service) -> None:
     assert b" 200 OK" in await ask(service, b"GET /ready HTTP/1.0\r\n\r\n")
     service.why_not = "journal is replayed"
     answer = await ask(service, get("/ready", LAST))
@@ -189,7 +191,7 @@ async def test_ready_says_why_not(service: Service) -> None:
     assert answer.endswith(b"journal is replayed\n")
 
 
-async def test_a_page_that_fails_tells_nothing_and_the_connection_lives_on(
+async def test_a_failing_page_reveals_nothing_and_the_connection_continues(
     service: Service, caplog: pytest.LogCaptureFixture
 ) -> None:
     reader, writer = await connect(service)
@@ -223,7 +225,7 @@ async def test_a_page_that_fails_tells_nothing_and_the_connection_lives_on(
         (get("/", f"X: {'x' * HEAD_BYTES_MAX}"), 431, "larger than 16384 bytes"),
     ],
 )
-async def test_what_cannot_be_taken_is_refused_and_ends_the_connection(
+async def test_unacceptable_requests_are_refused_and_end_the_connection(
     service: Service, request_bytes: bytes, status: int, reason: str
 ) -> None:
     answer = await ask(service, request_bytes)
@@ -244,7 +246,7 @@ async def test_a_client_that_sends_a_refused_body_to_its_end_reads_why(service: 
     writer.close()
 
 
-async def test_other_pages_and_methods_are_refused_and_the_connection_lives_on(
+async def test_other_pages_and_methods_are_refused_and_the_connection_continues(
     service: Service,
 ) -> None:
     reader, writer = await connect(service)
@@ -296,7 +298,7 @@ async def test_requests_behind_one_being_answered_wait_unread(service: Service) 
     writer.close()
 
 
-async def test_a_client_that_will_wait_for_leave_to_send_its_body_gets_it(service: Service) -> None:
+async def test_a_client_that_expects_100_continue_receives_it(service: Service) -> None:
     reader, writer = await connect(service)
     writer.write(get("/echo", "Content-Length: 2", "Expect: 100-continue", method="POST"))
     assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 100 ")
@@ -305,7 +307,7 @@ async def test_a_client_that_will_wait_for_leave_to_send_its_body_gets_it(servic
     writer.close()
 
 
-async def test_who_sends_no_more_still_gets_the_answer(service: Service) -> None:
+async def test_a_half_closed_client_still_receives_the_answer(service: Service) -> None:
     reader, writer = await connect(service)
     writer.write(get("/echo"))
     writer.write_eof()
@@ -315,7 +317,7 @@ async def test_who_sends_no_more_still_gets_the_answer(service: Service) -> None
 
 
 @pytest.mark.parametrize("started", [b"", get("/echo")[:20], get("/echo", "Content-Length: 9")])
-async def test_a_request_that_does_not_come_ends_the_connection(
+async def test_a_request_that_does_not_arrive_in_time_ends_the_connection(
     service: Service, started: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http, "REQUEST_TIMEOUT_S", 0.05)
@@ -330,7 +332,7 @@ async def test_an_idle_connection_is_ended(
     assert (await ask(service, get("/ready"))).endswith(b"ok\n")
 
 
-async def test_a_client_that_does_not_take_its_answer_is_cut_and_asks_no_more(
+async def test_a_client_that_does_not_read_its_answer_is_disconnected(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http, "ANSWER_TIMEOUT_S", 0.1)
@@ -345,7 +347,7 @@ async def test_a_client_that_does_not_take_its_answer_is_cut_and_asks_no_more(
     writer.close()
 
 
-async def test_a_client_that_takes_a_large_answer_late_is_served_on(service: Service) -> None:
+async def test_a_client_that_reads_a_large_answer_late_is_still_served(service: Service) -> None:
     reader, writer = await connect(service)
     writer.transport.pause_reading()  # type: ignore[attr-defined]
     writer.write(get("/large") + get("/ready"))

@@ -25,7 +25,7 @@ from tests.support.waiting import until
 
 
 class Service:
-    """``/echo`` tells what it was asked; ``/wait`` answers once ``let_go`` is set; ``/large`` has a megabyte."""
+    """A server: ``/echo`` returns its request, ``/wait`` answers once ``let_go`` is set and ``/large`` has 1 MiB."""
 
     def __init__(self) -> None:
         self.let_go = asyncio.Event()
@@ -40,8 +40,8 @@ class Service:
             return Response(200, b"x" * (1 << 20))
         if request.path == "/moved":
             return json_response(307, {"location": "http://127.0.0.1:9"})
-        said = [request.method, request.query, request.headers["host"], request.body.decode()]
-        return json_response(200, said)
+        echo = [request.method, request.query, request.headers["host"], request.body.decode()]
+        return json_response(200, echo)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def open_connections(service: Service) -> int:
     return len(service.server._listener.connections)
 
 
-async def test_requests_follow_each_other_on_one_kept_connection(
+async def test_consecutive_requests_share_one_kept_connection(
     service: Service, client: HttpClient
 ) -> None:
     host = f"127.0.0.1:{service.server.port}"
@@ -80,7 +80,7 @@ async def test_requests_follow_each_other_on_one_kept_connection(
     assert open_connections(service) == 1
 
 
-async def test_requests_at_the_same_time_have_a_connection_each_up_to_the_bound(
+async def test_concurrent_requests_have_a_connection_each_up_to_the_bound(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_client, "CONNECTIONS_MAX", 4)
@@ -96,7 +96,7 @@ async def test_requests_at_the_same_time_have_a_connection_each_up_to_the_bound(
     await until(lambda: open_connections(service) == 0)
 
 
-async def test_requests_that_one_address_leaves_waiting_hold_up_none_to_another(
+async def test_pending_requests_to_one_address_do_not_delay_another(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_client, "CONNECTIONS_MAX", 4)
@@ -120,7 +120,7 @@ async def test_an_idle_connection_is_ended(
     assert (await client.request("GET", url(service, "/echo"))).status == 200
 
 
-async def test_a_server_that_went_is_connected_to_anew(client: HttpClient) -> None:
+async def test_a_restarted_server_is_connected_to_again(client: HttpClient) -> None:
     first = Service()
     port = await first.server.listen("127.0.0.1", 0)
     await client.request("GET", url(first, "/echo"))
@@ -191,7 +191,7 @@ class Script(asyncio.Protocol):
 
 @asynccontextmanager
 async def scripted(*answers: bytes, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
-    """The address of a server that gives ``answers``."""
+    """Yield the address of a server that gives ``answers``."""
     listener = Listener(LoopNetwork(), lambda: Script(answers), connections_max=0)
     await listener.start("127.0.0.1", 0, tls=tls)
     yield f"http{'s' if tls else ''}://127.0.0.1:{listener.port}/"
@@ -245,7 +245,7 @@ async def test_a_malformed_answer_is_refused(client: HttpClient, answer: bytes) 
             await client.request("GET", address)
 
 
-async def test_https_is_asked_with_the_context_that_was_given(tmp_path: Path) -> None:
+async def test_https_uses_the_given_context(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     context = ServerFiles(*authority.issue("broker", "127.0.0.1")).context()
     async with scripted(b"HTTP/1.1 204 No Content\r\n\r\n", tls=context) as address:

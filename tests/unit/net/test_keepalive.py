@@ -1,4 +1,4 @@
-"""Who gives no sign of life is cut off; who cannot be heard, or answers late, is not."""
+"""A peer without a sign of life is disconnected; one that is not read from, or that answers late, is not."""
 
 import asyncio
 
@@ -27,7 +27,7 @@ async def test_silence_for_a_whole_interval_after_a_ping_ends_the_connection() -
     assert line.ends == SILENT
 
 
-async def test_anything_heard_is_a_sign_of_life() -> None:
+async def test_any_received_bytes_are_a_sign_of_life() -> None:
     line, keepalive = started()
     for _ in range(5):
         await asyncio.sleep(10.5)
@@ -37,7 +37,9 @@ async def test_anything_heard_is_a_sign_of_life() -> None:
 
 
 @pytest.mark.parametrize("released_after_s", [3, 12])
-async def test_silence_of_a_connection_that_is_not_read_says_nothing(released_after_s: int) -> None:
+async def test_silence_while_the_connection_is_not_read_is_not_counted(
+    released_after_s: int,
+) -> None:
     line, _ = started()
     await asyncio.sleep(11)
     line.hold("test")
@@ -47,8 +49,8 @@ async def test_silence_of_a_connection_that_is_not_read_says_nothing(released_af
     assert line.ends == ([] if released_after_s == 12 else SILENT)
 
 
-async def test_only_the_answer_to_the_ping_proves_that_somebody_is_there() -> None:
-    """Not what was sent before the end, which may be right behind."""
+async def test_only_the_answer_to_the_ping_proves_that_the_peer_is_alive() -> None:
+    """Take no other bytes as proof: they may have been sent just before the connection ended."""
     _, keepalive = started()
     gone = asyncio.ensure_future(keepalive.is_alive(5.0))
     await asyncio.sleep(1)
@@ -72,20 +74,20 @@ async def test_an_answer_to_an_earlier_ping_proves_nothing_and_one_to_each_is_pr
     assert await asked is True
 
 
-@pytest.mark.parametrize("heard", [True, False])
-async def test_who_is_too_busy_for_the_ping_is_taken_for_alive_and_who_is_silent_is_not(
-    heard: bool,
+@pytest.mark.parametrize("sends", [True, False])
+async def test_a_peer_too_busy_for_the_ping_counts_as_alive_and_a_silent_one_does_not(
+    sends: bool,
 ) -> None:
     line, keepalive = started()
     asked = asyncio.ensure_future(keepalive.is_alive(5.0))
     await asyncio.sleep(1)
-    if heard:
+    if sends:
         keepalive.received()
-    assert await asked is heard
-    assert line.ends == ([] if heard else ["aborted: no sign of life when asked for one"])
+    assert await asked is sends
+    assert line.ends == ([] if sends else ["aborted: no sign of life when asked for one"])
 
 
-async def test_a_connection_that_is_not_read_is_taken_for_alive() -> None:
+async def test_a_connection_that_is_not_read_counts_as_alive() -> None:
     line, keepalive = started()
     line.hold("test")
     assert await keepalive.is_alive(5.0) is True

@@ -35,16 +35,16 @@ class Echo(Connection):
         self.gone.set()
 
 
-def said(reason: str) -> bytes:
+def refusal_frame(reason: str) -> bytes:
     return len(reason).to_bytes(4, "big") + reason.encode()
 
 
 @pytest.fixture
 async def listener() -> AsyncIterator[Listener]:
-    found = Listener(LoopNetwork(), Echo, connections_max=2, refusal=said)
-    await found.start("127.0.0.1", 0)
-    yield found
-    await found.drain(1)
+    listener = Listener(LoopNetwork(), Echo, connections_max=2, refusal=refusal_frame)
+    await listener.start("127.0.0.1", 0)
+    yield listener
+    await listener.drain(1)
 
 
 async def dial(port: int) -> Echo:
@@ -53,7 +53,9 @@ async def dial(port: int) -> Echo:
     return connection
 
 
-async def test_beyond_the_cap_a_newcomer_is_told_and_closed(listener: Listener) -> None:
+async def test_a_connection_beyond_the_cap_receives_the_refusal_and_is_closed(
+    listener: Listener,
+) -> None:
     held = []
     for _ in range(2):
         connection = await dial(listener.port)
@@ -71,7 +73,7 @@ async def test_beyond_the_cap_a_newcomer_is_told_and_closed(listener: Listener) 
 
 
 async def served(port: int, address: str = "127.0.0.1") -> Echo:
-    """A connection from ``address`` that was answered, or refused."""
+    """Return a connection from ``address`` that was answered, or refused."""
     connection = Echo(echo=False)
     loop = asyncio.get_running_loop()
     await loop.create_connection(lambda: connection, "127.0.0.1", port, local_addr=(address, 0))
@@ -81,7 +83,9 @@ async def served(port: int, address: str = "127.0.0.1") -> Echo:
 
 
 async def test_an_address_has_a_cap_of_its_own() -> None:
-    listener = Listener(LoopNetwork(), Echo, connections_max=0, per_address_max=1, refusal=said)
+    listener = Listener(
+        LoopNetwork(), Echo, connections_max=0, per_address_max=1, refusal=refusal_frame
+    )
     await listener.start("127.0.0.1", 0)
     first = await served(listener.port)
     again = await served(listener.port)
@@ -94,7 +98,7 @@ async def test_an_address_has_a_cap_of_its_own() -> None:
     await listener.drain(1)
 
 
-async def test_its_addresses_share_the_cap_and_end_together(listener: Listener) -> None:
+async def test_addresses_of_a_listener_share_its_cap_and_end_together(listener: Listener) -> None:
     other = await listener.start("127.0.0.1", 0)
     assert listener.port != other
     held = [await served(listener.port), await served(other)]
@@ -108,7 +112,7 @@ async def test_its_addresses_share_the_cap_and_end_together(listener: Listener) 
         await dial(other)
 
 
-async def test_whom_nobody_serves_yet_is_closed_and_not_counted() -> None:
+async def test_a_connection_without_a_handler_is_closed_and_not_counted() -> None:
     listener = Listener(LoopNetwork(), lambda: None, connections_max=1)
     await listener.start("127.0.0.1", 0)
     for _ in range(2):

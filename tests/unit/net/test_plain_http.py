@@ -11,10 +11,10 @@ REQUEST = b"POST /rpc/x?a=b HTTP/1.1\r\nHost: a:1\r\nX-Token: t\r\nContent-Lengt
 RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
 
 
-def test_a_whole_request_is_taken() -> None:
-    found = parse_request(REQUEST)
-    assert found is not None
-    assert found == (
+def test_a_whole_request_is_parsed() -> None:
+    request = parse_request(REQUEST)
+    assert request is not None
+    assert request == (
         "POST",
         "/rpc/x?a=b",
         {"host": "a:1", "x-token": "t", "content-length": "2"},
@@ -22,7 +22,7 @@ def test_a_whole_request_is_taken() -> None:
     )
 
 
-def test_a_whole_response_is_taken() -> None:
+def test_a_whole_response_is_parsed() -> None:
     assert parse_response(RESPONSE) == (200, b"{}")
 
 
@@ -106,22 +106,22 @@ def by_h11(role: type[h11.CLIENT] | type[h11.SERVER], data: bytes) -> tuple[obje
 
 
 @given(edited(REQUEST))
-def test_a_request_that_is_taken_is_what_h11_reads(data: bytes) -> None:
-    found = parse_request(data)
-    if found is None:
+def test_a_parsed_request_equals_what_h11_reads(data: bytes) -> None:
+    request = parse_request(data)
+    if request is None:
         return
     head, body, rest = by_h11(h11.SERVER, data)
     assert isinstance(head, h11.Request)
-    assert (found.method.encode(), found.target.encode()) == (head.method, head.target)
-    assert found.headers == {name.decode(): value.decode() for name, value in head.headers}
-    assert (found.body, rest) == (body, b"")
+    assert (request.method.encode(), request.target.encode()) == (head.method, head.target)
+    assert request.headers == {name.decode(): value.decode() for name, value in head.headers}
+    assert (request.body, rest) == (body, b"")
 
 
 @given(edited(RESPONSE))
-def test_a_response_that_is_taken_is_what_h11_reads(data: bytes) -> None:
-    found = parse_response(data)
-    if found is None:
+def test_a_parsed_response_equals_what_h11_reads(data: bytes) -> None:
+    response = parse_response(data)
+    if response is None:
         return
     head, body, rest = by_h11(h11.CLIENT, data)
     assert isinstance(head, h11.Response)
-    assert (found.status, found.body, rest) == (head.status_code, body, b"")
+    assert (response.status, response.body, rest) == (head.status_code, body, b"")

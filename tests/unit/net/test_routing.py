@@ -89,13 +89,13 @@ async def test_each_command_gets_the_answer_of_its_family() -> None:
     requests.handle(parsed(say.unsubscribe(1, 3)))
     requests.handle(parsed(commands.command_frame("newTxn", request_id=4)))
     await settled()
-    assert [(one.success.request_id, one.error.error) for one in line.said()] == [
+    assert [(answer.success.request_id, answer.error.error) for answer in line.said()] == [
         (2, 0),
         (0, ServerError.NotAllowedError),
     ]
     family.ready.set_result(commands.success(1))
     await settled()
-    assert [one.success.request_id for one in line.said()] == [1]
+    assert [answer.success.request_id for answer in line.said()] == [1]
 
 
 async def test_a_connection_is_held_while_too_many_requests_wait() -> None:
@@ -131,7 +131,7 @@ def test_a_route_states_the_rights_of_its_command() -> None:
         Route(Family.subscribe, ())
 
 
-async def test_the_judge_is_asked_with_the_identity_the_action_and_the_resource() -> None:
+async def test_the_judge_receives_the_identity_the_action_and_the_resource() -> None:
     asked: list[tuple[Identity, Action, Resource]] = []
 
     def judge(*about: Any) -> Judgement:
@@ -163,7 +163,7 @@ async def test_a_command_whose_resource_is_not_valid_is_refused_before_the_judge
 
 
 @pytest.mark.parametrize("later", [False, True])
-async def test_a_judge_that_cannot_know_now_is_no_refusal_for_ever(later: bool) -> None:
+async def test_an_unavailable_judge_gives_a_retriable_error(later: bool) -> None:
     async def fail() -> Verdict:
         raise StoreUnavailableError("the store does not answer")
 

@@ -163,7 +163,7 @@ async def test_a_connection_continues_with_tls(authority: Authority) -> None:
 async def test_bytes_in_clear_behind_the_request_end_the_connection(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever sits between could put them there, and they would count as the client's."""
+    """Refuse such bytes: an attacker on the path could inject them, and they would count as the client's."""
     monkeypatch.setattr(network_module, "TLS_HANDSHAKE_TIMEOUT_S", 0.5)
     async with serving(authority) as site:
         for injected in (frame(b"injected"), b"\0\0", b"\x16\x03\x01"):
@@ -187,7 +187,7 @@ async def test_a_failed_handshake_ends_both_sides_once(
         assert client.transport is not None
         with pytest.raises(ssl.SSLCertVerificationError):
             await site.network.start_tls(client.transport, client, stranger, host=site.host)
-        assert not client.lost  # whoever asked for TLS received the error
+        assert not client.lost  # the caller of start_tls received the error
         garbage = await site.connect()
         await garbage.exchange(REQUEST, GRANTED)
         await garbage.exchange(frame(b"not a handshake" * 10), GRANTED[:0])
@@ -198,7 +198,7 @@ async def test_a_failed_handshake_ends_both_sides_once(
         ]
 
 
-async def test_a_peer_that_never_shakes_hands_is_cut(
+async def test_a_peer_that_never_begins_the_handshake_is_disconnected(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(network_module, "TLS_HANDSHAKE_TIMEOUT_S", 0.05)

@@ -99,7 +99,7 @@ async def test_a_server_that_is_not_trusted_or_not_for_the_host_is_refused(
         transport.close()
 
 
-async def test_a_client_must_show_a_certificate_where_one_is_asked_for(
+async def test_a_client_must_present_a_certificate_where_one_is_required(
     authority: Authority, tmp_path: Path
 ) -> None:
     server = ServerFiles(
@@ -128,7 +128,7 @@ async def test_a_client_must_show_a_certificate_where_one_is_asked_for(
 async def test_a_client_may_present_a_certificate_where_none_is_required(
     authority: Authority, tmp_path: Path
 ) -> None:
-    """So certificates and tokens can be used on one port."""
+    """Accept both, so that certificates and tokens can be used on one port."""
     files = authority.issue("broker", "127.0.0.1")
     known = authority.issue("client")
     unknown = Authority(tmp_path, "stranger").issue("nobody")
@@ -186,7 +186,7 @@ async def test_new_connections_use_changed_files(authority: Authority, tmp_path:
         assert not await accepted(listener, successor.cert, old_client)
 
 
-async def test_files_are_looked_at_once_in_an_interval(
+async def test_files_are_checked_once_per_interval(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = asyncio.get_running_loop()
@@ -210,7 +210,7 @@ async def test_old_versions_are_refused(authority: Authority) -> None:
     assert ClientFiles(authority.cert).context().minimum_version == ssl.TLSVersion.TLSv1_2
 
 
-async def test_who_does_not_shake_hands_is_cut_and_never_served(
+async def test_a_client_without_a_handshake_is_disconnected_and_never_served(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(network, "TLS_HANDSHAKE_TIMEOUT_S", 0.1)

@@ -149,7 +149,7 @@ async def test_a_frame_left_over_is_our_own_fault() -> None:
         connection.data_received(frame(b"a")[2:])
 
 
-async def test_sends_of_one_wake_up_leave_in_one_write() -> None:
+async def test_sends_of_one_turn_of_the_loop_leave_in_one_write() -> None:
     connection, wire = connected()
     connection.send(b"a")
     connection.send_parts([b"b", memoryview(b"c")])
@@ -169,7 +169,7 @@ async def test_a_large_amount_leaves_at_once() -> None:
     assert len(wire.writes) == 1
 
 
-async def test_a_peer_that_does_not_read_is_cut_at_the_bound() -> None:
+async def test_a_peer_that_does_not_read_is_disconnected_at_the_bound() -> None:
     connection, wire = connected(room=100, buffered_bytes_max=1000)
     connection.send(bytes(1100))
     connection.flush()
@@ -184,17 +184,17 @@ async def test_a_peer_that_does_not_read_is_cut_at_the_bound() -> None:
     assert len(wire.writes) == 2
 
 
-async def test_paused_follows_the_transport_and_writable_tells_its_end() -> None:
+async def test_paused_follows_the_transport_and_writable_is_called_at_its_end() -> None:
     connection, _ = connected()
-    told: list[bool] = []
-    connection.writable = lambda: told.append(connection.paused)  # type: ignore[method-assign]
+    paused: list[bool] = []
+    connection.writable = lambda: paused.append(connection.paused)  # type: ignore[method-assign]
     connection.pause_writing()
     assert connection.paused
     connection.resume_writing()
-    assert told == [False]
+    assert paused == [False]
 
 
-async def test_a_connection_closed_before_it_stands_is_dropped_when_it_does() -> None:
+async def test_a_connection_closed_before_it_is_made_is_aborted_once_it_is() -> None:
     connection, wire = Frames(), Wire()
     connection.send(b"early")
     connection.close()
@@ -202,7 +202,7 @@ async def test_a_connection_closed_before_it_stands_is_dropped_when_it_does() ->
     assert (wire.writes, wire.ended) == ([], "aborted")
 
 
-async def test_what_was_sent_early_leaves_when_the_connection_stands() -> None:
+async def test_bytes_sent_early_leave_once_the_connection_is_made() -> None:
     connection, wire = Frames(), Wire()
     connection.send(b"early")
     await asyncio.sleep(0)
@@ -210,7 +210,7 @@ async def test_what_was_sent_early_leaves_when_the_connection_stands() -> None:
     assert wire.writes == [b"early"]
 
 
-async def test_a_close_that_drags_on_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_close_that_takes_too_long_is_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
     loop = asyncio.get_running_loop()
     timers: list[tuple[float, Any]] = []
     real = loop.call_later

@@ -13,7 +13,7 @@ from tests.support.waiting import until
 
 
 class Reader(asyncio.Protocol):
-    """Keeps what arrives and reads only when told."""
+    """A protocol that keeps the received bytes and is paused until the test resumes it."""
 
     def __init__(self) -> None:
         self.data = bytearray()
